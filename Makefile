@@ -1,0 +1,72 @@
+# `make` lists the targets. Nothing needs to be installed but make and Python 3.11 or newer
+# (with venv and pip); tests on a real Kafka also want Java 17 and Maven, and say so.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+ARGS   ?=
+
+# Only wheels, only what the locks name, and no build isolation: nothing unlocked is fetched.
+PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
+INSTALL := $(PIP) install --require-hashes --only-binary :all:
+PROJECT := $(PIP) install --no-deps --no-build-isolation --editable .
+LOCK    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+           --no-header --no-emit-index-url $(ARGS)
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test lint format bench lock compose-check clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}' Makefile
+
+venv: $(VENV)/.runtime ## Create .venv with the locked runtime and neardup itself
+
+demo: $(VENV)/.runtime ## Watch neardup filter a sample on this machine (no Kafka needed)
+	@$(BIN)/neardup demo $(ARGS)
+
+test: $(VENV)/.dev ## Run the tests, with a real Kafka if Java 17 and Maven are here (ARGS="-k name")
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.dev ## Check style, format, spelling and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/codespell
+	@$(BIN)/mypy
+
+format: $(VENV)/.dev ## Format the code, and fix what the linter can
+	@$(BIN)/ruff check --fix-only .
+	@$(BIN)/ruff format .
+
+bench: $(VENV)/.dev ## Run the benchmarks
+	@$(BIN)/python -m bench $(ARGS)
+
+lock: $(VENV)/.dev ## Write requirements/*.txt anew from pyproject.toml (ARGS=--upgrade for newer versions)
+	@$(LOCK) pyproject.toml --output-file requirements/runtime.txt
+	@$(LOCK) --group build --output-file requirements/build.txt
+	@$(LOCK) pyproject.toml --constraint requirements/runtime.txt --constraint requirements/build.txt \
+	    --extra plots --group dev --output-file requirements/dev.txt
+
+compose-check: $(VENV)/.dev ## Check docker-compose.yml (needs no Docker engine)
+	@if docker compose version >/dev/null 2>&1; then docker compose config --quiet; \
+	else echo "no docker compose here: checking the file alone"; fi
+	@$(BIN)/python -m pytest --quiet tests/deploy
+
+clean: ## Remove the environment and everything generated
+	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find lsh worker tests bench -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "neardup needs Python 3.11 or newer: make PYTHON=python3.12")'
+	@echo "creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: pyproject.toml requirements/runtime.txt requirements/build.txt | $(VENV)/bin/python
+	@echo "installing the locked runtime into $(VENV)"
+	@$(INSTALL) -r requirements/runtime.txt -r requirements/build.txt
+	@$(PROJECT)
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
+	@echo "installing the locked development tools into $(VENV)"
+	@$(INSTALL) -r requirements/dev.txt
+	@touch $@

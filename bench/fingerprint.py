@@ -1,0 +1,130 @@
+"""Fingerprints per second on one core, next to datasketch at its best.
+
+    python -m bench.fingerprint
+
+Both get the same documents of 2,000 characters, in turns, on one core. To
+datasketch they come normalised already, and its time is that of the signature
+alone: a set of 5-byte shingles, MurmurHash3 in C as the hash function (SHA-1 by
+default), `update_batch`, and permutations drawn once. Ours starts from the raw
+text and ends with band keys, sketches and the key of the exact text.
+
+NEARDUP_BENCH_DATA may name a folder of `*.jsonl.gz` files whose objects have a
+`text`; they are joined and cut. Without it the text is made up from a word list.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_threads] = "1"  # Before numpy is loaded: it reads them once.
+
+import mmh3  # noqa: E402 (see above)
+from datasketch import MinHash  # noqa: E402
+
+from lsh import Fingerprinter, Parameters  # noqa: E402
+
+LENGTH = 2_000
+OURS = 6_000  # documents a turn
+THEIRS = 300
+TURNS = 9
+FREQUENT_FIRST = (
+    "the of and to in a is that it was for on are as with his they at be this from have or by one "
+    "had not but what all were when we there can an your which their said if do will each about "
+    "how up out them then she many some so these would other into has more her two like him see "
+    "time could no make than first been its who now people my made over did down only way find "
+    "use may water long little very after words called just where most know market company "
+    "government president million dollars quarter shares interest report trade agreement "
+    "production increase officials foreign statement results exchange expected growth annual"
+)
+WORDS = FREQUENT_FIRST.split()
+
+
+def documents(count: int) -> list[str]:
+    """Return `count` texts of `LENGTH` characters; they start over if there is too little text."""
+    folder = os.environ.get("NEARDUP_BENCH_DATA")
+    pieces = _read(Path(folder)) if folder else _made_up()
+    text, size = [], 0
+    for piece in pieces:
+        text.append(piece)
+        size += len(piece) + 1
+        if size > count * LENGTH:
+            break
+    joined = " ".join(text)
+    cut = [joined[at : at + LENGTH] for at in range(0, len(joined) - LENGTH, LENGTH)]
+    if not cut:
+        message = f"NEARDUP_BENCH_DATA: no {LENGTH} characters of text in *.jsonl.gz in {folder}"
+        raise SystemExit(message)
+    return [cut[at % len(cut)] for at in range(count)]
+
+
+def _read(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.glob("**/*.jsonl.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                yield json.loads(line)["text"]
+
+
+def _made_up() -> Iterator[str]:
+    """Yield sentences of words, frequent ones more often, by a generator of our own."""
+    state = 1
+    while True:
+        sentence = []
+        for _ in range(12):
+            state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+            share = (state >> 32) / 2**32
+            sentence.append(WORDS[int(share**2 * len(WORDS))])
+        yield " ".join(sentence).capitalize() + "."
+
+
+def sign_with_datasketch(texts: list[str], empty: MinHash) -> None:
+    """Sign normalised texts, each by its set of shingles."""
+    for text in texts:
+        data = text.encode()
+        signature = empty.copy()
+        signature.update_batch({data[at : at + 5] for at in range(len(data) - 4)})
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return how long `work` takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    """Measure in turns, and print the medians."""
+    fingerprinter = Fingerprinter(Parameters())
+    raw = documents(OURS)
+    normal = [fingerprinter.normalise(text) for text in raw[:THEIRS]]
+    empty = MinHash(num_perm=128, hashfunc=mmh3.mmh3_32_uintdigest)
+    ours, theirs = [], []
+    for turn in range(TURNS + 1):
+        a = len(normal) / seconds(lambda: sign_with_datasketch(normal, empty))
+        b = len(raw) / seconds(lambda: fingerprinter.fingerprint(raw))
+        if turn:  # The first one warms up.
+            theirs.append(a)
+            ours.append(b)
+    ratios = [b / a for a, b in zip(theirs, ours, strict=True)]
+    source = "NEARDUP_BENCH_DATA" if os.environ.get("NEARDUP_BENCH_DATA") else "made up"
+    ascii_share = sum(text.isascii() for text in raw) / len(raw)
+    print(f"Documents of {LENGTH} characters ({source}, {ascii_share:.0%} ASCII), one core,")
+    print(f"128 slots, 5-character shingles, {TURNS} turns:\n")
+    print(f"{'':24}{'median':>12}{'slowest':>12}{'fastest':>12}")
+    for name, figures, form in (
+        ("datasketch, documents/s", theirs, ",.0f"),
+        ("neardup, documents/s", ours, ",.0f"),
+        ("ratio, turn by turn", ratios, ".1f"),
+    ):
+        shown = (statistics.median(figures), min(figures), max(figures))
+        print(f"{name:24}" + "".join(f"{figure:12{form}}" for figure in shown))
+
+
+if __name__ == "__main__":
+    main()

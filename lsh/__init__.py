@@ -1,0 +1,42 @@
+"""Near-duplicate fingerprints of texts: MinHash by one-permutation hashing, banded for LSH.
+
+Pure: numpy, mmh3 and the standard library; no I/O, no clock, no logging.
+
+>>> from lsh import Fingerprinter, Parameters, similarity
+>>> fingerprints = Fingerprinter(Parameters()).fingerprint(["Hello,  world!", "hello, WORLD!"])
+>>> float(similarity(fingerprints.sketches[0], fingerprints.sketches[1:])[0])
+1.0
+"""
+
+from __future__ import annotations
+
+from lsh.bands import band_keys, text_keys
+from lsh.fingerprint import Fingerprinter, Fingerprints
+from lsh.parameters import DEFAULT_SEED, SCHEME_VERSION, Parameters
+from lsh.shingles import Shingler, Shingles
+from lsh.sketch import SKETCH_BITS, compact, pairwise_similarity, signatures, similarity
+from lsh.text import NORMALISER_VERSION, normalise
+from lsh.tuning import candidate_load, choose, s_curve, standard_error
+
+__all__ = [
+    "DEFAULT_SEED",
+    "NORMALISER_VERSION",
+    "SCHEME_VERSION",
+    "SKETCH_BITS",
+    "Fingerprinter",
+    "Fingerprints",
+    "Parameters",
+    "Shingler",
+    "Shingles",
+    "band_keys",
+    "candidate_load",
+    "choose",
+    "compact",
+    "normalise",
+    "pairwise_similarity",
+    "s_curve",
+    "signatures",
+    "similarity",
+    "standard_error",
+    "text_keys",
+]

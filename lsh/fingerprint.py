@@ -1,0 +1,111 @@
+"""From raw texts to all that the index needs to know of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lsh import text as text_module
+from lsh.bands import band_keys, text_keys
+from lsh.shingles import Shingler
+from lsh.sketch import compact, signatures
+from lsh.text import Normalised, normalise_ascii, normalise_wide
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from lsh.parameters import Parameters
+
+_BLOCK = 200_000  # code points at a time: enough that numpy's cost of a call is spread thin
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprints:
+    """The fingerprints of n texts.
+
+    keys: uint64[n, bands + 1]; the last column is the key of the exact text.
+    sketches: uint8[n, slots].
+    shingle_counts: uint32[n], the number of shingles, repeats counted; at most 2^32 - 1.
+    blank: bool[n]; the text is empty after normalisation. Its row is zeros in
+        the other arrays, and must not be indexed.
+    """
+
+    keys: NDArray[np.uint64]
+    sketches: NDArray[np.uint8]
+    shingle_counts: NDArray[np.uint32]
+    blank: NDArray[np.bool_]
+
+
+class Fingerprinter:
+    """Fingerprints batches of texts. Keeps buffers: use one for each thread."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        """Draw all constants from the parameters."""
+        self._parameters = parameters
+        self._shingler = Shingler(parameters.shingle, parameters.shingle_size, parameters.seed)
+
+    @property
+    def parameters(self) -> Parameters:
+        """What the fingerprints are made with."""
+        return self._parameters
+
+    def normalise(self, text: str) -> str:
+        """Return the normal form of one text, as `fingerprint` sees it."""
+        return text_module.normalise(text, self._parameters)
+
+    def fingerprint(self, texts: Sequence[str]) -> Fingerprints:
+        """Return the fingerprints of n texts.
+
+        A text's fingerprint hangs on nothing but the text and the parameters.
+        Lone surrogates are treated like any other code point.
+        """
+        count, bands, slots = len(texts), self._parameters.bands, self._parameters.slots
+        result = Fingerprints(
+            keys=np.zeros((count, bands + 1), dtype=np.uint64),
+            sketches=np.zeros((count, slots), dtype=np.uint8),
+            shingle_counts=np.zeros(count, dtype=np.uint32),
+            blank=np.zeros(count, dtype=np.bool_),
+        )
+        ascii_rows = [row for row, text in enumerate(texts) if text.isascii()]
+        wide_rows = [row for row, text in enumerate(texts) if not text.isascii()]
+        normalisers: list[tuple[list[int], Callable[[list[str], Parameters], Normalised]]] = [
+            (ascii_rows, normalise_ascii),
+            (wide_rows, normalise_wide),
+        ]
+        for rows, normaliser in normalisers:
+            for block in _blocks(rows, texts):
+                normalised = normaliser([texts[row] for row in block], self._parameters)
+                self._write(normalised, np.array(block, dtype=np.int64), result)
+        return result
+
+    def _write(self, texts: Normalised, rows: NDArray[np.int64], result: Fingerprints) -> None:
+        """Fingerprint one block of normal forms into its rows of `result`."""
+        shingles = self._shingler.shingles(texts)
+        counts = np.diff(shingles.starts)
+        signed = signatures(shingles.hashes, shingles.starts, self._parameters.slots)
+        result.keys[rows, :-1] = band_keys(signed, self._parameters.bands, self._parameters.rows)
+        result.keys[rows, -1] = text_keys(texts.encoded(), self._parameters.seed)
+        result.sketches[rows] = compact(signed)
+        result.shingle_counts[rows] = np.minimum(counts, np.iinfo(np.uint32).max)
+        result.blank[rows] = counts == 0
+        blank = rows[counts == 0]
+        result.keys[blank] = 0
+        result.sketches[blank] = 0
+
+
+def _blocks(rows: list[int], texts: Sequence[str]) -> Iterator[list[int]]:
+    """Cut `rows` into runs of about `_BLOCK` code points, at least one text each."""
+    block: list[int] = []
+    size = 0
+    for row in rows:
+        if block and size + len(texts[row]) > _BLOCK:
+            yield block
+            block, size = [], 0
+        block.append(row)
+        size += len(texts[row]) + 1
+    if block:
+        yield block

@@ -1,0 +1,116 @@
+"""The parameters of a fingerprint: what must agree for two of them to be compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Literal
+
+from lsh.sketch import SKETCH_BITS
+from lsh.text import NORMALISER_VERSION
+from lsh.tuning import choose
+
+SCHEME_VERSION = 1
+"""Raised whenever the same text and parameters give another fingerprint."""
+
+MAX_SHINGLE_SIZE = 64
+MAX_SLOTS = 4096
+DEFAULT_SEED = b"neardup"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """How texts become fingerprints.
+
+    threshold: Jaccard similarity from which two texts count as near duplicates, in (0, 1].
+    shingle, shingle_size: windows of this many code points (`char`) or words (`word`).
+    slots: length of the MinHash signature.
+    bands, rows: the signature's first bands * rows slots, cut for the index.
+    nfkc, casefold, collapse_whitespace: the switches of the normaliser.
+    seed: the site's secret. Whoever doesn't know it can't craft a text that
+        lands in another's bucket. The default is public, for reproducible results.
+
+    Raises ValueError, in one line that names the field, what it got and what it takes.
+    """
+
+    threshold: float = 0.8
+    shingle: Literal["char", "word"] = "char"
+    shingle_size: int = 5
+    slots: int = 128
+    bands: int = 18
+    rows: int = 7
+    nfkc: bool = True
+    casefold: bool = True
+    collapse_whitespace: bool = True
+    seed: bytes = field(default=DEFAULT_SEED, repr=False)
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.threshold, (int, float)) and not isinstance(self.threshold, bool)
+        if not number or not 0 < self.threshold <= 1:
+            raise _invalid("threshold", self.threshold, "a number above 0 and at most 1")
+        if self.shingle not in ("char", "word"):
+            raise _invalid("shingle", self.shingle, "'char' or 'word'")
+        self._require_integer("shingle_size", MAX_SHINGLE_SIZE)
+        self._require_integer("slots", MAX_SLOTS)
+        self._require_integer("bands", self.slots)
+        self._require_integer("rows", self.slots)
+        if self.bands * self.rows > self.slots:
+            message = (
+                f"bands * rows: got {self.bands} * {self.rows}, "
+                f"takes at most the number of slots, {self.slots}"
+            )
+            raise ValueError(message)
+        for name in ("nfkc", "casefold", "collapse_whitespace"):
+            if not isinstance(getattr(self, name), bool):
+                raise _invalid(name, getattr(self, name), "true or false")
+        if not isinstance(self.seed, bytes) or not self.seed:
+            # The seed is a secret: the message must not repeat it.
+            got = "nothing" if self.seed == b"" else f"a value of type {type(self.seed).__name__}"
+            message = f"seed: got {got}, takes one byte or more"
+            raise ValueError(message)
+
+    @classmethod
+    def for_threshold(cls, threshold: float, *, recall: float = 0.98, **kw: Any) -> Parameters:  # noqa: ANN401 (any field)
+        """Return parameters with bands and rows chosen for `threshold`.
+
+        recall: least share of pairs right at the threshold that must become
+            candidates; see `lsh.tuning.choose`.
+        kw: any other field.
+
+        Raises ValueError if a field is invalid, or no bands and rows reach `recall`.
+        """
+        checked = cls(threshold=threshold, **{**kw, "bands": 1, "rows": 1})
+        bands, rows = choose(threshold, checked.slots, recall)
+        return cls(threshold=threshold, **{**kw, "bands": bands, "rows": rows})
+
+    def describe(self) -> dict[str, str | int | float | bool]:
+        """Return all that decides a fingerprint, for the header of an index.
+
+        Two indexes can be read as one if and only if their descriptions are
+        equal. Instead of the seed there is a digest, which tells two seeds
+        apart. A seed that can be guessed can be found from it.
+        """
+        return {
+            "scheme": SCHEME_VERSION,
+            "normaliser": NORMALISER_VERSION,
+            "threshold": float(self.threshold),
+            "shingle": self.shingle,
+            "shingle_size": self.shingle_size,
+            "slots": self.slots,
+            "sketch_bits": SKETCH_BITS,
+            "bands": self.bands,
+            "rows": self.rows,
+            "nfkc": self.nfkc,
+            "casefold": self.casefold,
+            "collapse_whitespace": self.collapse_whitespace,
+            "seed_digest": blake2b(self.seed, digest_size=16, person=b"neardup header").hexdigest(),
+        }
+
+    def _require_integer(self, name: str, most: int) -> None:
+        value = getattr(self, name)
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+            raise _invalid(name, value, f"an integer from 1 to {most}")
+
+
+def _invalid(field: str, got: object, takes: str) -> ValueError:
+    return ValueError(f"{field}: got {got!r}, takes {takes}")

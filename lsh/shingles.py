@@ -1,0 +1,181 @@
+"""Shingle hashes of a batch of texts, as arrays.
+
+A shingle is a window of code points or of words. Its hash is a polynomial over
+the window, mod 2^64, followed by a finaliser. Polynomial windows alone are at
+best pairwise independent (Lemire and Kaser, "Recursive n-gram hashing is
+pairwise independent, at best", 2010). All constants are drawn from the seed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import mmh3
+import numpy as np
+
+from lsh.mixing import constants, finalise_product, odd, secret
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from lsh.text import Normalised
+
+Tokens: TypeAlias = "NDArray[np.uint8] | NDArray[np.uint32] | NDArray[np.uint64]"
+
+_CHUNK = 1 << 15  # windows at a time: the arrays of a step stay in the L2 cache
+_KEPT = 1 << 18  # hashes that the kept buffer holds; a larger batch gets one of its own
+_LONG = 1 << 16  # code points from which the words of a text are found one by one
+_MOST_WORDS = 1 << 16  # distinct words remembered at a time
+_WORD = re.compile(r"\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class Shingles:
+    """The shingle hashes of n texts.
+
+    hashes: uint64[total], all texts one after the other, a text's windows in order.
+    starts: int64[n + 1], where each text's hashes begin, then `total`. An empty
+        text has none; one shorter than the shingle has one, of all of it.
+    """
+
+    hashes: NDArray[np.uint64]
+    starts: NDArray[np.int64]
+
+
+class Shingler:
+    """Hashes the shingles of batches. Keeps buffers: one thread at a time."""
+
+    def __init__(self, kind: Literal["char", "word"], size: int, seed: bytes) -> None:
+        """Take the kind and the size of a shingle, and the site's secret."""
+        self._kind = kind
+        self._size = size
+        drawn = constants(secret(seed, b"neardup shingle"), 3 + size)
+        base, self._factor = odd(drawn[:2])
+        self._word_seed = int(drawn[2])
+        # One addend for each length, so that no short text equals a longer one.
+        self._addends = drawn[3:]
+        self._powers = _powers(base, size)
+        self._all = np.empty(_KEPT, dtype=np.uint64)
+        self._scratch = np.empty((3, _CHUNK + size), dtype=np.uint64)
+
+    def shingles(self, texts: Normalised) -> Shingles:
+        """Return the shingle hashes of a batch."""
+        if self._kind == "char":
+            return self._windows(texts.codes, texts.begins, texts.ends)
+        words = _Words(self._word_seed)
+        rows = [words.hashes(text) for text in texts.texts()]
+        ends = np.cumsum(np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)))
+        begins = np.concatenate((np.zeros(1, np.int64), ends[:-1]))[: len(rows)]
+        tokens = np.concatenate(rows) if rows else np.empty(0, np.uint64)
+        return self._windows(tokens, begins, ends)
+
+    def _windows(
+        self,
+        tokens: Tokens,
+        begins: NDArray[np.int64],
+        ends: NDArray[np.int64],
+    ) -> Shingles:
+        """Hash the windows of tokens[begins[i]:ends[i]] for every i."""
+        size = self._size
+        lengths = ends - begins
+        counts = np.where(lengths > 0, np.maximum(lengths - (size - 1), 1), 0)
+        starts = np.zeros(len(counts) + 1, dtype=np.int64)
+        np.cumsum(counts, out=starts[1:])
+        # First all windows of the buffer, also those that span two texts; then
+        # the hashes of short texts in their places; then only what belongs to a text.
+        if len(tokens) <= len(self._all):
+            hashes = self._all[: len(tokens)]
+        else:
+            hashes = np.empty(len(tokens), dtype=np.uint64)
+        for low in range(0, len(tokens) - size + 1, _CHUNK):
+            high = min(low + _CHUNK, len(tokens) - size + 1)
+            self._hash(tokens[low : high + size - 1], size, hashes[low:high])
+        for length in np.unique(lengths[(lengths > 0) & (lengths < size)]).tolist():
+            self._hash_short(tokens, begins[lengths == length], length, hashes)
+        if len(counts) == 1 and len(tokens) > len(self._all):
+            kept = hashes[begins[0] : begins[0] + counts[0]]
+        else:
+            spans = zip(begins.tolist(), (begins + counts).tolist(), strict=True)
+            parts = [hashes[begin:end] for begin, end in spans]
+            kept = np.concatenate(parts) if parts else hashes[:0]
+        return Shingles(kept, starts)
+
+    def _hash(
+        self,
+        tokens: Tokens,
+        size: int,
+        out: NDArray[np.uint64],
+    ) -> None:
+        """Hash the windows of `size` tokens: sum of token[j] * base^(size - j), mixed.
+
+        The polynomial of 2m tokens is made from that of m, at two places, so
+        the work grows with the logarithm of the size.
+        """
+        single, target, spare = self._scratch[:, : len(tokens)]
+        np.multiply(tokens, self._powers[1], out=single, dtype=np.uint64)
+        current, span = single, 1
+        for bit in f"{size:b}"[1:]:
+            target = target[: len(current) - span]
+            np.multiply(current[:-span], self._powers[span], out=target)
+            target += current[span:]
+            current, target, spare, span = target, spare, target, 2 * span
+            if bit == "1":
+                current = current[:-1]
+                current *= self._powers[1]
+                current += single[span:]
+                span += 1
+        np.add(current, self._addends[size - 1], out=out)
+        finalise_product(out, self._factor, target[: len(out)])
+
+    def _hash_short(
+        self,
+        tokens: Tokens,
+        begins: NDArray[np.int64],
+        length: int,
+        hashes: NDArray[np.uint64],
+    ) -> None:
+        """Hash whole texts of `length` tokens, shorter than the shingle, into hashes[begins]."""
+        step = _CHUNK // length
+        for low in range(0, len(begins), step):
+            rows = begins[low : low + step]
+            lined_up = tokens[rows[:, None] + np.arange(length)].reshape(-1)
+            windows = np.empty(len(lined_up) - length + 1, dtype=np.uint64)
+            self._hash(lined_up, length, windows)
+            hashes[rows] = windows[::length]
+
+
+class _Words(dict[str, int]):
+    """The hashes of words; each distinct word is hashed once."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._seed = seed
+
+    def __missing__(self, word: str) -> int:
+        if len(self) >= _MOST_WORDS:
+            self.clear()
+        encoded = word.encode("utf-8", "surrogatepass")
+        hashed = mmh3.hash64(encoded, self._seed & 0xFFFFFFFF, signed=False)[0] ^ self._seed
+        self[word] = hashed
+        return hashed
+
+    def hashes(self, text: str) -> NDArray[np.uint64]:
+        """Return the hash of each word of `text`, words being what `str.split` gives."""
+        # A long text's words would take many times its own memory, all at once.
+        words: Iterable[str] = text.split() if len(text) <= _LONG else _each_word(text)
+        return np.fromiter(map(self.__getitem__, words), dtype=np.uint64)
+
+
+def _each_word(text: str) -> Iterator[str]:
+    for match in _WORD.finditer(text):
+        yield match[0]
+
+
+def _powers(base: np.uint64, most: int) -> list[np.uint64]:
+    """Return base^0 to base^most, mod 2^64."""
+    powers = [pow(int(base), exponent, 1 << 64) for exponent in range(most + 1)]
+    return [np.uint64(power) for power in powers]

@@ -1,0 +1,178 @@
+"""MinHash signatures by one-permutation hashing, compact sketches, and their similarity.
+
+One hash h, uniform on 64 bits, serves all k slots: its high bits say to which
+slot a shingle belongs, its order among the shingles of that slot decides (Li,
+Owen, Zhang, "One permutation hashing", NIPS 2012). A slot to which no shingle
+of the document belongs takes the minimum of a hash of its own over all of them.
+
+Why P(slot i of A = slot i of B) is the Jaccard similarity, for every size of A
+and B: slot i ranks every shingle x by f_i(x) = (0, h(x)) if x belongs to i,
+(1, g_i(x)) if not. A document's slot is the shingle least in that order, for if
+any shingle belongs to i the own hash isn't asked. f_i is one fixed order of all
+shingles, random in h. So the least of A and B together is equally likely to be
+any of its shingles, and the slots agree if and only if it lies in both. Where a
+slot is filled from h in A and by its own hash in B, the least of A belongs to i
+and isn't in B: the shingles differ, and the values, which are unrelated words,
+agree by a collision of 64 bits only (one in 256 in a sketch of 8 bits, like any
+other two, which `similarity` allows for).
+
+Slots filled from h are drawn without replacement, so the variance lies below
+that of k independent hashes, J (1 - J) / k, and nears it for very long and very
+short documents.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lsh.mixing import constants, finalise, odd
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SKETCH_BITS = 8
+"""Bits that a sketch keeps of each slot."""
+
+_CHUNK = 1 << 15  # shingles at a time: the arrays of a step stay in the L2 cache
+_FILL_CHUNK = 1 << 13  # own hashes at a time, for the same reason
+_SHORT = 64  # documents up to this many shingles are filled together, longer ones alone
+_EMPTY = np.uint64((1 << 64) - 1)
+_OWN_FACTOR_STATE = 0x736C6F74  # "slot"
+_OWN_OFFSET_STATE = 0x66696C6C  # "fill"
+_HALF = np.uint64(32)
+
+
+def signatures(
+    hashes: NDArray[np.uint64], starts: NDArray[np.int64], slots: int
+) -> NDArray[np.uint64]:
+    """Return the MinHash signature of each document of a batch.
+
+    hashes: uint64[total], shingle hashes of all documents, one after the other;
+        each must be uniform on 64 bits. Repeats change nothing.
+    starts: int64[n + 1], where each document begins, then `total`.
+    slots: length of a signature, at least 1.
+
+    Returns uint64[n, slots]; a document without shingles gets zeros.
+    """
+    documents = len(starts) - 1
+    table = np.full((documents, slots), _EMPTY, dtype=np.uint64)
+    _scatter(table.reshape(-1), hashes, starts, slots)
+    _fill(table, hashes, starts)
+    return table
+
+
+def _scatter(
+    flat: NDArray[np.uint64], hashes: NDArray[np.uint64], starts: NDArray[np.int64], slots: int
+) -> None:
+    """Lower slot `bin(h)` of each document to the least h that belongs to it."""
+    total = len(hashes)
+    power_of_two = slots & (slots - 1) == 0
+    shift = np.uint64(65 - slots.bit_length())
+    for low in range(0, total, _CHUNK):
+        high = min(low + _CHUNK, total)
+        part = hashes[low:high]
+        if slots == 1:
+            bins = np.zeros(high - low, dtype=np.int64)
+        elif power_of_two:
+            bins = (part >> shift).view(np.int64)
+        else:  # the same cut of the range into equal intervals, for any number of slots
+            bins = (((part >> _HALF) * np.uint64(slots)) >> _HALF).view(np.int64)
+        first = int(np.searchsorted(starts, low, side="right")) - 1
+        last = int(np.searchsorted(starts, high, side="left"))
+        edges = np.clip(starts[first : last + 1], low, high)
+        bins += np.repeat(np.arange(first, last, dtype=np.int64) * slots, np.diff(edges))
+        np.minimum.at(flat, bins, part)
+
+
+def _fill(table: NDArray[np.uint64], hashes: NDArray[np.uint64], starts: NDArray[np.int64]) -> None:
+    """Give every empty slot the minimum of its own hash, h * factor mod 2^64.
+
+    The factor is odd, so the own hash is one-to-one, and uniform as h is. The
+    minimum alone is mixed, which is as good for telling two shingles apart as
+    mixing each of them.
+    """
+    slots = table.shape[1]
+    factors = odd(constants(_OWN_FACTOR_STATE, slots))
+    offsets = constants(_OWN_OFFSET_STATE, slots)
+    empty = table == _EMPTY
+    lengths = np.diff(starts)
+    table[lengths == 0] = 0
+    partial = np.flatnonzero(empty.any(axis=1) & (lengths > 0))
+    short = lengths[partial] <= _SHORT
+    for document in partial[~short].tolist():
+        wanted = np.flatnonzero(empty[document])
+        part = hashes[starts[document] : starts[document + 1]]
+        step = max(1, _FILL_CHUNK // len(wanted))
+        least = np.full(len(wanted), _EMPTY, dtype=np.uint64)
+        for low in range(0, len(part), step):
+            own = np.multiply.outer(part[low : low + step], factors[wanted])
+            np.minimum(least, own.min(axis=0), out=least)
+        table[document, wanted] = finalise(least ^ offsets[wanted])
+    together = partial[short]
+    together = together[np.argsort(lengths[together], kind="stable")]
+    step = max(1, _FILL_CHUNK // slots)
+    for low in range(0, len(together), step):
+        rows = together[low : low + step]
+        own = _least_together(hashes, starts[rows], lengths[rows], factors)
+        finalise(own := own ^ offsets)
+        np.copyto(own, table[rows], where=~empty[rows])
+        table[rows] = own
+
+
+def _least_together(
+    hashes: NDArray[np.uint64],
+    begins: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    factors: NDArray[np.uint64],
+) -> NDArray[np.uint64]:
+    """Return uint64[m, slots], the least own hash of each slot for m short documents.
+
+    The n-th shingles of all of them are taken in one step. A document that has
+    no n-th shingle takes its last one again, which changes no minimum.
+    """
+    least = np.full((len(begins), len(factors)), _EMPTY, dtype=np.uint64)
+    own = np.empty_like(least)
+    for position in range(int(lengths.max(initial=0))):
+        part = hashes[begins + np.minimum(position, lengths - 1)]
+        np.multiply(part[:, None], factors, out=own)
+        np.minimum(least, own, out=least)
+    return least
+
+
+def compact(signatures: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    """Return the low 8 bits of each slot: uint8[n, slots] from uint64[n, slots].
+
+    Source: Li and König, "b-bit minwise hashing", WWW 2010.
+    """
+    return signatures.astype(np.uint8)
+
+
+def similarity(sketch: NDArray[np.uint8], others: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Estimate the Jaccard similarity of one sketch with each of m others.
+
+    sketch: uint8[slots]. others: uint8[m, slots].
+
+    Returns float64[m] in [0, 1]: the share of equal slots, corrected for those
+    that agree by chance, R = (share - 2^-8) / (1 - 2^-8). Equal sketches give
+    exactly 1.0.
+    """
+    return _corrected(others == sketch)
+
+
+def pairwise_similarity(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Estimate the Jaccard similarity of each row of `a` with the same row of `b`.
+
+    a, b: uint8[m, slots]. Returns float64[m], as `similarity` does.
+    """
+    return _corrected(a == b)
+
+
+def _corrected(agree: NDArray[np.bool_]) -> NDArray[np.float64]:
+    # einsum adds up bytes several times faster than sum(axis=1) does.
+    matches = np.einsum("ij->i", agree.view(np.uint8), dtype=np.uint16, casting="unsafe")
+    chance = 2.0**-SKETCH_BITS
+    share = matches / np.float64(agree.shape[1])
+    estimate: NDArray[np.float64] = np.clip((share - chance) / (1.0 - chance), 0.0, 1.0)
+    return estimate

@@ -1,0 +1,1 @@
+"""Tests of neardup. They mirror the packages; `tests.kafka` provides a real broker."""

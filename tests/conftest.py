@@ -1,0 +1,142 @@
+"""Fixtures for tests on a real Kafka, and what a run says about them at its end.
+
+Any test that asks for `kafka` or `kafka_cluster` gets the marker ``kafka``. Without a
+broker these tests are skipped, and one loud line at the end says so; with
+``NEARDUP_REQUIRE_KAFKA=1`` the run fails instead, so that CI can't pass without them.
+``NEARDUP_TEST_KAFKA=host:port`` uses a broker that runs already; tests that need to
+break a cluster are then skipped.
+"""
+
+import os
+import re
+import uuid
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.kafka.broker import Config, Kafka, KafkaCluster
+from tests.kafka.jars import KafkaUnavailable, jars, java, kafka_version
+
+EXTERNAL = os.environ.get("NEARDUP_TEST_KAFKA")
+REQUIRED = os.environ.get("NEARDUP_REQUIRE_KAFKA") == "1"
+KAFKA_FIXTURES = {"kafka", "kafka_cluster"}
+RUN_ID = uuid.uuid4().hex[:8]
+
+ClusterFactory = Callable[..., KafkaCluster]
+
+
+@dataclass
+class _RealKafka:
+    """What this run knows about its broker."""
+
+    unavailable: str | None = None
+    ran: int = 0
+    skipped: set[str] = field(default_factory=set)
+
+
+STATE = pytest.StashKey[_RealKafka]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the run's state on its config: the hooks below get no fixtures."""
+    config.stash[STATE] = _RealKafka()
+
+
+@pytest.hookimpl(tryfirst=True)  # Before `-m kafka` selects by the marker.
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test that reaches a real broker, so that no file has to remember."""
+    for item in items:
+        if isinstance(item, pytest.Function) and KAFKA_FIXTURES & set(item.fixturenames):
+            item.add_marker("kafka")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Look for a broker once, and outside any test's timeout: it may be a download."""
+    if session.config.option.collectonly or EXTERNAL:
+        return
+    if not any(item.get_closest_marker("kafka") for item in session.items):
+        return
+    try:
+        java()
+        jars()
+    except KafkaUnavailable as why:
+        session.config.stash[STATE].unavailable = str(why)
+        if REQUIRED:
+            pytest.exit(f"REAL-KAFKA TESTS REQUIRED BUT: {why}", returncode=1)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip before any fixture starts."""
+    why = item.config.stash[STATE].unavailable
+    if why is not None and item.get_closest_marker("kafka"):
+        pytest.skip(why)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Count the tests whose body ran on a real broker, and why others didn't."""
+    report = yield
+    if item.get_closest_marker("kafka"):
+        state = item.config.stash[STATE]
+        if report.skipped and isinstance(report.longrepr, tuple):
+            state.skipped.add(str(report.longrepr[2]).removeprefix("Skipped: "))
+        elif report.when == "call" and not report.skipped:
+            state.ran += 1
+    return report
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say what ran on a real broker, in a line that CI can look for."""
+    state = config.stash[STATE]
+    if state.ran:
+        broker = f"the broker at {EXTERNAL}" if EXTERNAL else f"Apache Kafka {kafka_version()}"
+        terminalreporter.write_line(f"real Kafka: {broker}, {state.ran} tests")
+    for why in sorted(state.skipped):
+        terminalreporter.write_line(f"REAL-KAFKA TESTS SKIPPED: {why}", red=True, bold=True)
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[Kafka]:
+    """Yield a broker that all tests of the run share; keep apart by `app_id`."""
+    if EXTERNAL:
+        broker = Kafka(EXTERNAL)
+        yield broker
+        _delete_topics(broker)
+    else:
+        with KafkaCluster() as cluster:
+            yield cluster
+
+
+@pytest.fixture
+def kafka_cluster() -> Iterator[ClusterFactory]:
+    """Yield a factory of clusters that a test may break: 3 nodes unless told otherwise."""
+    if EXTERNAL:
+        pytest.skip("needs a cluster to break, and NEARDUP_TEST_KAFKA names one to leave alone")
+    with ExitStack() as clusters:
+
+        def start(nodes: int = 3, config: Config | None = None) -> KafkaCluster:
+            return clusters.enter_context(KafkaCluster(nodes, config))
+
+        yield start
+
+
+@pytest.fixture
+def app_id(request: pytest.FixtureRequest) -> str:
+    """Return a prefix for topics and groups that no other test or run uses."""
+    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:60]
+    return f"neardup-test-{RUN_ID}-{name}-{uuid.uuid4().hex[:6]}"
+
+
+def _delete_topics(broker: Kafka) -> None:
+    admin = broker.admin()
+    prefix = f"neardup-test-{RUN_ID}-"
+    ours = [name for name in admin.list_topics(timeout=30).topics if name.startswith(prefix)]
+    if ours:
+        for deleted in admin.delete_topics(ours).values():
+            deleted.result(timeout=60)

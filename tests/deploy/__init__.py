@@ -1,0 +1,1 @@
+"""Tests of what is deployed: the compose file and the image."""

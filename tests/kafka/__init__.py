@@ -1,0 +1,1 @@
+"""A real Apache Kafka for tests: see `tests.kafka.broker`."""

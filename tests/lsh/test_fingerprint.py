@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lsh import Fingerprinter, Fingerprints, Parameters, similarity
+
+CHARS = Parameters()
+WORDS = Parameters(shingle="word", shingle_size=2)
+TEXTS = st.lists(
+    st.one_of(
+        st.text(max_size=40),
+        st.text(st.sampled_from("aB \n\u00e9"), max_size=12),
+        st.builds(lambda text, times: text * times, st.text(max_size=9), st.integers(0, 200)),
+    ),
+    max_size=10,
+)
+
+
+def assert_same(a: Fingerprints, b: Fingerprints) -> None:
+    np.testing.assert_array_equal(a.keys, b.keys)
+    np.testing.assert_array_equal(a.sketches, b.sketches)
+    np.testing.assert_array_equal(a.shingle_counts, b.shingle_counts)
+    np.testing.assert_array_equal(a.blank, b.blank)
+
+
+def rows(prints: Fingerprints, order: list[int]) -> Fingerprints:
+    return Fingerprints(
+        prints.keys[order],
+        prints.sketches[order],
+        prints.shingle_counts[order],
+        prints.blank[order],
+    )
+
+
+@given(TEXTS, st.sampled_from([CHARS, WORDS]))
+def test_a_batch_is_its_texts_one_by_one(texts: list[str], parameters: Parameters) -> None:
+    prints = Fingerprinter(parameters).fingerprint(texts)
+    for row, text in enumerate(texts):
+        assert_same(Fingerprinter(parameters).fingerprint([text]), rows(prints, [row]))
+
+
+@given(TEXTS.flatmap(lambda texts: st.tuples(st.just(texts), st.permutations(range(len(texts))))))
+def test_the_order_of_a_batch_changes_nothing(drawn: tuple[list[str], list[int]]) -> None:
+    texts, order = drawn
+    fingerprinter = Fingerprinter(CHARS)
+    prints = fingerprinter.fingerprint(texts)
+    assert_same(fingerprinter.fingerprint([texts[row] for row in order]), rows(prints, order))
+
+
+@given(TEXTS)
+def test_a_text_and_its_normal_form_are_one(texts: list[str]) -> None:
+    fingerprinter = Fingerprinter(CHARS)
+    normal = [fingerprinter.normalise(text) for text in texts]
+    assert_same(fingerprinter.fingerprint(texts), fingerprinter.fingerprint(normal))
+
+
+@settings(max_examples=10)
+@given(st.integers(1, 70_000), st.integers(1, 9))
+def test_blocks_and_chunks_leave_no_seam(length: int, copies: int) -> None:
+    text = "".join(chr(97 + at * at % 26) for at in range(length))
+    prints = Fingerprinter(CHARS).fingerprint([text] * copies + [text + "\u00e9"])
+    assert (prints.keys[:copies] == prints.keys[0]).all()
+    if length > 1000:
+        assert similarity(prints.sketches[0], prints.sketches[-1:])[0] > 0.5
+
+
+def test_shapes_and_types() -> None:
+    prints = Fingerprinter(CHARS).fingerprint(["a text", "another"])
+    for array, shape, dtype in (
+        (prints.keys, (2, 19), "uint64"),
+        (prints.sketches, (2, 128), "uint8"),
+        (prints.shingle_counts, (2,), "uint32"),
+        (prints.blank, (2,), "bool"),
+    ):
+        assert array.shape == shape
+        assert array.dtype == dtype
+    assert Fingerprinter(CHARS).fingerprint([]).keys.shape == (0, 19)
+
+
+@pytest.mark.parametrize("parameters", [CHARS, WORDS])
+def test_a_blank_text_is_marked_and_its_row_is_zeros(parameters: Parameters) -> None:
+    prints = Fingerprinter(parameters).fingerprint(["", "text", " \n\t", "\u3000"])
+    assert prints.blank.tolist() == [True, False, True, True]
+    for array in (prints.keys, prints.sketches, prints.shingle_counts):
+        assert not array[prints.blank].any()
+        assert array[~prints.blank].any()
+
+
+def test_windows_are_counted_and_not_distinct_shingles() -> None:
+    counts = Fingerprinter(CHARS).fingerprint(["ab", "abcde", "aaaaaaaaa"]).shingle_counts
+    assert counts.tolist() == [1, 1, 5]
+    counts = Fingerprinter(WORDS).fingerprint(["one", "one two", "a a a a"]).shingle_counts
+    assert counts.tolist() == [1, 1, 3]
+
+
+def test_another_seed_changes_every_key_and_the_sketch() -> None:
+    text = "The quick brown fox jumps over the lazy dog."
+    ours = Fingerprinter(CHARS).fingerprint([text])
+    theirs = Fingerprinter(Parameters(seed=b"another")).fingerprint([text])
+    assert not (ours.keys == theirs.keys).any()
+    assert similarity(ours.sketches[0], theirs.sketches)[0] < 0.1
+
+
+def test_short_texts_match_only_themselves() -> None:
+    texts = [chr(code) for code in range(97, 123)] + ["ab", "ba", "abc"]
+    prints = Fingerprinter(CHARS).fingerprint(texts)
+    for row in range(len(texts)):
+        estimates = similarity(prints.sketches[row], prints.sketches)
+        assert estimates[row] == 1.0
+        assert np.delete(estimates, row).max() < 0.1
+
+
+def test_the_ascii_path_and_the_other_agree() -> None:
+    # One text comes as ASCII, the other with full-width forms that NFKC makes ASCII.
+    plain = "Breaking News: 42 dogs, one cat!"
+    wide = "".join(chr(ord(char) + 0xFEE0) if char != " " else "\u3000" for char in plain)
+    prints = Fingerprinter(CHARS).fingerprint([plain, wide])
+    assert_same(rows(prints, [0]), rows(prints, [1]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The quick brown fox. " * 100_000, "\u4e2d\u6587 \u00e9 " * 300_000, "a b " * 500_000],
+    ids=["ascii", "wide", "tiny words"],
+)
+@pytest.mark.parametrize("parameters", [CHARS, WORDS], ids=["char", "word"])
+def test_a_long_text_takes_at_most_forty_bytes_for_each_character(
+    text: str, parameters: Parameters
+) -> None:
+    fingerprinter = Fingerprinter(parameters)
+    tracemalloc.start()
+    try:
+        fingerprinter.fingerprint([text])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 40 * len(text) + (1 << 22)

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+from typing import Any
+
+import pytest
+
+from lsh import Parameters
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("threshold", 0),
+        ("threshold", 1.01),
+        ("threshold", float("nan")),
+        ("threshold", "0.8"),
+        ("threshold", True),
+        ("shingle", "byte"),
+        ("shingle_size", 0),
+        ("shingle_size", 65),
+        ("shingle_size", 5.0),
+        ("slots", 0),
+        ("slots", 4097),
+        ("slots", True),
+        ("bands", 0),
+        ("rows", -1),
+        ("rows", 8),
+        ("nfkc", 1),
+        ("casefold", "yes"),
+        ("collapse_whitespace", None),
+        ("seed", b""),
+        ("seed", "text"),
+    ],
+)
+def test_a_bad_value_is_refused_in_one_line_that_names_the_field(field: str, value: object) -> None:
+    given: dict[str, Any] = {field: value}
+    with pytest.raises(ValueError, match=field) as raised:
+        Parameters(**given)
+    message = str(raised.value)
+    assert "got" in message
+    assert "takes" in message
+    assert "\n" not in message
+
+
+def test_a_refused_seed_is_not_repeated() -> None:
+    given: dict[str, Any] = {"seed": "hunter2"}
+    with pytest.raises(ValueError, match="seed") as raised:
+        Parameters(**given)
+    assert "hunter2" not in str(raised.value)
+
+
+def test_bands_and_rows_follow_the_threshold() -> None:
+    chosen = Parameters.for_threshold(0.5, slots=256, shingle="word", shingle_size=3)
+    assert (chosen.threshold, chosen.slots, chosen.shingle) == (0.5, 256, "word")
+    assert (chosen.bands, chosen.rows) == (64, 4)
+    assert Parameters.for_threshold(0.8) == Parameters()
+
+
+def test_an_unreachable_recall_is_refused() -> None:
+    with pytest.raises(ValueError, match="recall"):
+        Parameters.for_threshold(0.01, slots=16)
+
+
+def test_each_field_shows_in_the_description() -> None:
+    usual = Parameters().describe()
+    changes: dict[str, Any] = {
+        "threshold": 0.7,
+        "shingle": "word",
+        "shingle_size": 6,
+        "slots": 200,
+        "bands": 17,
+        "rows": 6,
+        "nfkc": False,
+        "casefold": False,
+        "collapse_whitespace": False,
+        "seed": b"other",
+    }
+    for field, value in changes.items():
+        changed: dict[str, Any] = {field: value}
+        assert Parameters(**changed).describe() != usual, field
+    assert usual == Parameters().describe()
+
+
+def test_the_description_hides_the_seed() -> None:
+    described = Parameters(seed=b"a secret of ours").describe()
+    assert "a secret of ours" not in repr(described)
+    assert b"a secret of ours".hex() not in repr(described)
+
+
+def test_parameters_stay_as_they_are() -> None:
+    with pytest.raises(FrozenInstanceError):
+        Parameters().slots = 5  # type: ignore[misc]
+
+
+def test_the_seed_stays_out_of_the_representation() -> None:
+    assert "a secret of ours" not in repr(Parameters(seed=b"a secret of ours"))

@@ -1,0 +1,7 @@
+"""neardup: a near-duplicate filter for document streams on Apache Kafka."""
+
+from __future__ import annotations
+
+__all__ = ["__version__"]
+
+__version__ = "0.1.0"

@@ -1,0 +1,192 @@
+"""The composition root: settings, a bus and a directory become stages and loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from rocksdict import Cache
+
+from lsh import Fingerprinter
+from worker.bus import Bus
+from worker.documents import DocumentFormat, DocumentReader
+from worker.loop import Loop, LoopEvents, LoopOptions
+from worker.metrics import Metrics
+from worker.settings import Settings
+from worker.shard import BucketRules
+from worker.stages import Fingerprint, Index, RejectLimit, Route, Sequencer, Stage
+from worker.store import BandStore, Header, StoreOptions, put_aside
+from worker.topology import Topology
+from worker.verdicts import MATCH_RESERVE_BYTES, MatchWriter
+
+__all__ = ["Application"]
+
+
+class Application:
+    """Builds the stages of one worker."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        topology: Topology,
+        bus: Bus,
+        state_dir: Path,
+        *,
+        metrics: Metrics | None = None,
+        on_sample: Callable[[bytes, bytes, float], None] | None = None,
+    ) -> None:
+        """Take what all stages share."""
+        del on_sample
+        self.settings = settings
+        self.topology = topology
+        self.metrics = metrics or Metrics()
+        self._bus = bus
+        self._state_dir = state_dir
+        self._cache = Cache(settings.index.cache_bytes)
+
+    def loop(self, stage: str, instance: str) -> Loop:
+        """Build a stage and seat it in its group."""
+        built = self.stage(stage)
+        member = self._bus.join(self.topology.group(stage), list(built.topics), instance)
+        worker = self.settings.worker
+        return Loop(
+            built,
+            member,
+            options=LoopOptions(max_records=worker.batch_records, max_bytes=worker.batch_bytes),
+            events=self._events(stage),
+        )
+
+    def _events(self, stage: str) -> LoopEvents:
+        return self.metrics.loop_events(stage)
+
+    def stage(self, name: str) -> Stage:
+        """Build a stage."""
+        builders: dict[str, Callable[[], Stage]] = {
+            "fingerprint": self._fingerprint,
+            "sequence": self._sequence,
+            "index": self._index,
+            "route": self._route,
+        }
+        return builders[name]()
+
+    def _fingerprint(self) -> Fingerprint:
+        topology, settings = self.topology, self.settings
+        documents, limits = settings.documents, settings.limits
+        return Fingerprint(
+            documents=topology.documents,
+            fingerprints=topology.fingerprints,
+            rejected=topology.rejected,
+            layout=topology.layout,
+            reader=DocumentReader(
+                DocumentFormat(
+                    kind=documents.format,
+                    id_field=documents.id_field,
+                    text_fields=documents.text_fields,
+                    time_field=documents.time_field,
+                    require_id=documents.require_id,
+                    max_text_characters=limits.text_characters,
+                    max_id_bytes=limits.id_bytes,
+                    max_record_bytes=limits.record_bytes - MATCH_RESERVE_BYTES,
+                )
+            ),
+            fingerprinter=Fingerprinter(topology.parameters),
+            reject_limit=RejectLimit(limits.reject_share, limits.reject_window),
+            on_rejected=self.metrics.rejected,
+        )
+
+    def _sequence(self) -> Sequencer:
+        topology = self.topology
+        return Sequencer(
+            fingerprints=topology.fingerprints,
+            bands=topology.bands,
+            layout=topology.layout,
+            shards=topology.shards,
+            columns=topology.columns,
+            future_allowance_ms=int(self.settings.index.future_allowance_seconds * 1000),
+        )
+
+    def rules(self) -> BucketRules:
+        """Give the rules by which buckets are kept."""
+        index = self.settings.index
+        return BucketRules(
+            threshold=self.topology.parameters.threshold,
+            absorb=index.absorb,
+            capacity=index.bucket_capacity,
+            max_matches=index.max_matches,
+        )
+
+    def store_header(self, shard: int) -> Header:
+        """Give everything on which a store must agree with the settings."""
+        rules = self.rules()
+        return {
+            "shard": shard,
+            "shards": self.topology.shards,
+            "partitions": self.topology.partitions,
+            "absorb": rules.absorb,
+            "bucket_capacity": rules.capacity,
+            "log": self._bus.identity(self.topology.bands),
+            **self.topology.parameters.describe(),
+        }
+
+    def store_path(self, shard: int) -> Path:
+        """Name a shard's directory."""
+        return self._state_dir / f"shard-{shard:03d}"
+
+    def open_store(self, shard: int) -> BandStore:
+        """Open a shard's store.
+
+        Raises:
+            HeaderMismatch: it was made with other parameters.
+            OSError: RocksDB can't open it.
+        """
+        index = self.settings.index
+        return BandStore(
+            self.store_path(shard),
+            self.store_header(shard),
+            cache=self._cache,
+            options=StoreOptions(
+                write_buffer_bytes=index.write_buffer_bytes,
+                flush_documents=index.flush_documents,
+                flush_seconds=index.flush_seconds,
+            ),
+        )
+
+    def _index(self) -> Index:
+        topology = self.topology
+        return Index(
+            bands=topology.bands,
+            matches=topology.matches,
+            layout=topology.layout,
+            shards=topology.shards,
+            columns=topology.columns,
+            rules=self.rules(),
+            open_store=self.open_store,
+            put_aside=lambda shard, why: _aside(self.store_path(shard), why),
+            on_burst=self.metrics.indexed,
+        )
+
+    def _route(self) -> Route:
+        topology, settings = self.topology, self.settings
+        outputs = (topology.unique, topology.duplicate, topology.rejected)
+        counts = self._bus.partitions(outputs)
+        return Route(
+            documents=topology.documents,
+            matches=topology.matches,
+            shards=topology.shards,
+            unique=topology.unique,
+            duplicate=topology.duplicate,
+            rejected=topology.rejected,
+            layout=topology.layout,
+            writer=MatchWriter(
+                max_matches=settings.index.max_matches,
+                max_record_bytes=settings.limits.record_bytes,
+                splice=settings.documents.splice and settings.documents.format == "json",
+            ),
+            same_partitions={topic: counts[topic] == topology.partitions for topic in outputs},
+            buffer_bytes=settings.worker.buffer_bytes,
+            on_burst=self.metrics.routed,
+        )
+
+
+def _aside(path: Path, why: str) -> None:
+    put_aside(path, why)

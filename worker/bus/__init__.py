@@ -1,0 +1,33 @@
+"""The port between the stages' loop and a log, and its two adapters."""
+
+from __future__ import annotations
+
+from worker.bus.port import (
+    Aborted,
+    Bus,
+    BusError,
+    Fenced,
+    Header,
+    Member,
+    OffsetOutOfRange,
+    OutcomeUnknown,
+    Outgoing,
+    Polled,
+    Record,
+    TopicPartition,
+)
+
+__all__ = [
+    "Aborted",
+    "Bus",
+    "BusError",
+    "Fenced",
+    "Header",
+    "Member",
+    "OffsetOutOfRange",
+    "OutcomeUnknown",
+    "Outgoing",
+    "Polled",
+    "Record",
+    "TopicPartition",
+]

@@ -1,0 +1,8 @@
+"""The Kafka adapter, on confluent-kafka (librdkafka)."""
+
+from __future__ import annotations
+
+from worker.bus.kafka.bus import KafkaBus
+from worker.bus.kafka.config import PROTECTED, KafkaOptions, ProtectedKeyError
+
+__all__ = ["PROTECTED", "KafkaBus", "KafkaOptions", "ProtectedKeyError"]

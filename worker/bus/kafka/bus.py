@@ -1,0 +1,65 @@
+"""A Kafka cluster as a bus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from worker.bus.kafka.config import KafkaOptions
+from worker.bus.kafka.errors import cause
+from worker.bus.kafka.member import KafkaMember
+from worker.bus.port import BusError
+
+__all__ = ["KafkaBus"]
+
+
+class KafkaBus:
+    """See `worker.bus.port.Bus`."""
+
+    def __init__(self, options: KafkaOptions) -> None:
+        """Prepare; nothing is connected yet."""
+        self._options = options
+
+    def _admin(self) -> AdminClient:
+        return AdminClient(self._options.client("admin"))
+
+    def partitions(self, topics: Iterable[str]) -> dict[str, int | None]:
+        """See the port.
+
+        Raises:
+            BusError: no broker answers.
+        """
+        try:
+            known = self._admin().list_topics(timeout=self._options.request_timeout_seconds).topics
+        except KafkaException as error:
+            msg = (
+                f"no broker of {self._options.bootstrap} answers within"
+                f" {self._options.request_timeout_seconds:.0f} s: {cause(error).str()}"
+            )
+            raise BusError(msg) from error
+        counts: dict[str, int | None] = {}
+        for topic in topics:
+            found = known.get(topic)
+            counts[topic] = None if found is None or found.error else len(found.partitions)
+        return counts
+
+    def identity(self, topic: str) -> str:
+        """See the port; it is the topic's UUID.
+
+        Raises:
+            BusError: the topic can't be described.
+        """
+        asked = self._admin().describe_topics(
+            TopicCollection([topic]), request_timeout=self._options.request_timeout_seconds
+        )
+        try:
+            return str(asked[topic].result().topic_id)
+        except KafkaException as error:
+            msg = f"{topic} can't be described: {cause(error).str()}"
+            raise BusError(msg) from error
+
+    def join(self, group: str, topics: Sequence[str], instance: str) -> KafkaMember:
+        """See the port."""
+        return KafkaMember(self._options, group, topics, instance)

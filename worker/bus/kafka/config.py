@@ -1,0 +1,143 @@
+"""librdkafka's configuration: what the user may set, and what the promise depends on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+__all__ = ["PROTECTED", "KafkaOptions", "ProtectedKeyError"]
+
+_log = logging.getLogger("librdkafka")
+
+Value = str | int | float | bool
+
+PROTECTED = frozenset(
+    {
+        "acks",
+        "allow.auto.create.topics",
+        "auto.commit.enable",
+        "auto.commit.interval.ms",
+        "auto.offset.reset",
+        "check.crcs",
+        "delivery.timeout.ms",
+        "enable.auto.commit",
+        "enable.auto.offset.store",
+        "enable.gapless.guarantee",
+        "enable.idempotence",
+        "enable.partition.eof",
+        "group.id",
+        "group.instance.id",
+        "group.protocol",
+        "group.remote.assignor",
+        "isolation.level",
+        "max.in.flight",
+        "max.in.flight.requests.per.connection",
+        "message.send.max.retries",
+        "message.timeout.ms",
+        "partition.assignment.strategy",
+        "partitioner",
+        "request.required.acks",
+        "retries",
+        "transaction.timeout.ms",
+        "transactional.id",
+    }
+)
+"""Keys on which exactly-once or the order of verdicts depends; they can't be overridden."""
+
+
+class ProtectedKeyError(ValueError):
+    """A setting would break the promise."""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaOptions:
+    """How to reach Kafka; the mappings hold raw librdkafka keys."""
+
+    bootstrap: str
+    protocol: Literal["classic", "consumer"] = "classic"
+    session_timeout_ms: int = 10_000
+    """Of the classic protocol; under KIP-848 it is the broker's setting."""
+    transaction_timeout_ms: int = 4_000
+    commit_timeout_seconds: float = 10.0
+    request_timeout_seconds: float = 30.0
+    max_record_bytes: int = 1_100_000
+    """The largest record written; topics must take it."""
+    common: Mapping[str, Value] = field(default_factory=dict)
+    consumer: Mapping[str, Value] = field(default_factory=dict)
+    producer: Mapping[str, Value] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse keys that the promise depends on.
+
+        Raises:
+            ProtectedKeyError: names the key.
+        """
+        for table in (self.common, self.consumer, self.producer):
+            for key in table:
+                if key in PROTECTED:
+                    msg = f"{key} can't be overridden: exactly-once depends on it"
+                    raise ProtectedKeyError(msg)
+
+    def client(self, role: str) -> dict[str, object]:
+        """Configure any client."""
+        return {
+            "client.id": f"neardup-{role}",
+            "log.connection.close": False,
+            **self.common,
+            "bootstrap.servers": self.bootstrap,
+            "logger": _log,
+        }
+
+    def consuming(self, group: str, instance: str) -> dict[str, object]:
+        """Configure a stage's consumer: static member, co-partitioned, committed records only."""
+        config = {
+            **self.client(group),
+            "queued.min.messages": 20_000,
+            "queued.max.messages.kbytes": 32 << 10,
+            "fetch.wait.max.ms": 100,
+            "fetch.queue.backoff.ms": 20,
+            "fetch.error.backoff.ms": 100,
+            "reconnect.backoff.ms": 50,
+            "reconnect.backoff.max.ms": 1_000,
+            "topic.metadata.refresh.interval.ms": 60_000,
+            **self.consumer,
+            "group.id": group,
+            "group.instance.id": instance,
+            "group.protocol": self.protocol,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            "isolation.level": "read_committed",
+            "allow.auto.create.topics": False,
+        }
+        if self.protocol == "classic":
+            config["partition.assignment.strategy"] = "range"
+            config["session.timeout.ms"] = self.session_timeout_ms
+            config["heartbeat.interval.ms"] = max(500, self.session_timeout_ms // 5)
+        else:
+            config["group.remote.assignor"] = "range"
+        return config
+
+    def producing(self, transactional_id: str) -> dict[str, object]:
+        """Configure a stage's producer: transactional, with a short timeout."""
+        return {
+            **self.client(transactional_id),
+            "linger.ms": 2,
+            "compression.type": "lz4",
+            "batch.num.messages": 20_000,
+            "batch.size": 1_000_000,
+            "queue.buffering.max.messages": 200_000,
+            "queue.buffering.max.kbytes": 256 << 10,
+            "reconnect.backoff.ms": 50,
+            "reconnect.backoff.max.ms": 1_000,
+            "retry.backoff.ms": 20,
+            **self.producer,
+            "message.max.bytes": self.max_record_bytes,
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": self.transaction_timeout_ms,
+            "message.timeout.ms": self.transaction_timeout_ms,
+            "enable.idempotence": True,
+            "partitioner": "murmur2_random",
+        }

@@ -1,0 +1,83 @@
+"""What librdkafka's errors mean for the loop: each has one named consequence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+
+from worker.bus.port import Aborted, BusError, Fenced, OutcomeUnknown
+
+__all__ = ["cause", "consequence", "retrying"]
+
+T = TypeVar("T")
+
+_EVICTED = frozenset({KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID})
+_PRODUCER_FENCED = frozenset(
+    {
+        KafkaError._FENCED,  # noqa: SLF001 -- librdkafka's own codes begin with an underscore
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.PRODUCER_FENCED,
+    }
+)
+_DENIED = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+    }
+)
+
+
+def cause(error: KafkaException) -> KafkaError:
+    """Give the error in an exception."""
+    found: KafkaError = error.args[0]
+    return found
+
+
+def consequence(error: KafkaError, doing: str) -> Exception:
+    """Say what an error of a transaction, other than a retriable one, leads to.
+
+    A fenced producer is not the end: the coordinator fences one, too, whose transaction
+    it has timed out. Whether there really is somebody else under this name, the consumer
+    group will say.
+    """
+    text = f"{doing}: {error.str()} ({error.name()})"
+    code = error.code()
+    if code in _EVICTED:
+        return Fenced(f"{text}. Another worker runs under this instance's name; give it its own")
+    if code in _DENIED:
+        return BusError(f"{text}. See the ACLs that each stage needs")
+    if code in _PRODUCER_FENCED:
+        return OutcomeUnknown(text)
+    if error.txn_requires_abort():
+        return Aborted(text)
+    if code == KafkaError._TIMED_OUT or error.retriable():  # noqa: SLF001 -- see above
+        return OutcomeUnknown(text)
+    if error.fatal():
+        return OutcomeUnknown(f"{text}, fatal for the producer")
+    return BusError(text)
+
+
+def retrying(call: Callable[[float], T], seconds: float, doing: str) -> T:
+    """Call again while the error is retriable, each time with what is left of the time.
+
+    Raises:
+        KafkaException: the last error.
+        OutcomeUnknown: the time was up before the first call.
+    """
+    deadline = monotonic() + seconds
+    while True:
+        left = deadline - monotonic()
+        if left <= 0:
+            msg = f"{doing}: no time left"
+            raise OutcomeUnknown(msg)
+        try:
+            return call(left)
+        except KafkaException as error:
+            if not cause(error).retriable() or monotonic() >= deadline:
+                raise

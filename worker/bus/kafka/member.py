@@ -1,0 +1,343 @@
+"""A stage's seat in a consumer group on Kafka."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Mapping
+from time import monotonic
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from worker.bus.kafka.config import KafkaOptions
+from worker.bus.kafka.errors import cause, consequence, retrying
+from worker.bus.kafka.producer import TransactionalProducer
+from worker.bus.port import (
+    Aborted,
+    BusError,
+    Fenced,
+    OffsetOutOfRange,
+    Outgoing,
+    Polled,
+    Record,
+    TopicPartition,
+)
+
+__all__ = ["KafkaMember"]
+
+_log = logging.getLogger(__name__)
+
+_CHUNK = 500
+_CLOSE_SECONDS = 5.0
+_PASSING = frozenset(
+    {
+        KafkaError._TRANSPORT,  # noqa: SLF001 -- librdkafka's own codes begin with an underscore
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+        KafkaError._TIMED_OUT,  # noqa: SLF001
+        KafkaError._MAX_POLL_EXCEEDED,  # noqa: SLF001
+        KafkaError._RESOLVE,  # noqa: SLF001
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.UNKNOWN_MEMBER_ID,
+        KafkaError.ILLEGAL_GENERATION,
+    }
+)
+
+
+class KafkaMember:
+    """See `worker.bus.port.Member`.
+
+    The rebalance callbacks only note what happened: they neither raise nor block, and all
+    work waits until the poll that ran them has returned.
+    """
+
+    def __init__(
+        self, options: KafkaOptions, group: str, topics: Iterable[str], instance: str
+    ) -> None:
+        """Subscribe; the group is joined by the first polls."""
+        self._options = options
+        self._group = group
+        self._topics = list(topics)
+        self._instance = instance
+        self._producer = TransactionalProducer(options, f"{group}.{instance}")
+        self._owned: set[TopicPartition] = set()
+        self._position: dict[TopicPartition, int] = {}
+        self._running: set[TopicPartition] = set()
+        self._assigned = False
+        self._revoked = True
+        self._member_id = ""
+        self._errors: list[Message] = []
+        self._unreleased_since: float | None = None
+        self._consumer = self._subscribe()
+
+    def _subscribe(self) -> Consumer:
+        consumer = Consumer(self._options.consuming(self._group, self._instance))
+        consumer.subscribe(
+            self._topics,
+            on_assign=self._on_assign,
+            on_revoke=self._on_revoke,
+            on_lost=self._on_lost,
+        )
+        return consumer
+
+    @property
+    def _eager(self) -> bool:
+        return self._options.protocol == "classic"
+
+    def _on_assign(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
+        # An explicit offset spares librdkafka the look-up of the committed ones; nothing is
+        # fetched from it, as all stays paused until the loop has sought and resumed.
+        placed = [KafkaPartition(found.topic, found.partition, 0) for found in partitions]
+        if self._eager:
+            consumer.assign(placed)
+            self._owned = set()
+        else:
+            consumer.incremental_assign(placed)
+        self._owned |= {TopicPartition(found.topic, found.partition) for found in partitions}
+        if self._owned:
+            consumer.pause([KafkaPartition(*owned) for owned in self._owned])
+        self._running = set()
+        self._assigned = True
+        self._revoked = False
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
+        gone = {TopicPartition(found.topic, found.partition) for found in partitions}
+        self._owned -= gone
+        if self._eager:
+            self._revoked = True
+            consumer.unassign()
+        else:
+            consumer.incremental_unassign(partitions)
+            if self._owned:
+                consumer.pause([KafkaPartition(*owned) for owned in self._owned])
+            self._running = set()
+            self._assigned = True
+
+    def _on_lost(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
+        _log.warning("group %s: %d partitions lost", self._group, len(partitions))
+        self._on_revoke(consumer, partitions)
+
+    def poll(self, limit: int, max_bytes: int, timeout: float) -> Polled:
+        """See the port."""
+        errors, self._errors = self._errors, []
+        for message in errors:
+            self._judge(message.error(), message)
+        records: list[Record] = []
+        size = 0
+        wait = timeout
+        while len(records) < limit and size < max_bytes:
+            ask = 1 if wait > 0 else min(_CHUNK, limit - len(records))
+            messages = self._consume(ask, wait)
+            if self._assigned:
+                return self._report()
+            wait = 0
+            if not messages:
+                break
+            for message in messages:
+                if message.error() is not None:
+                    # Judged by the next poll: to raise now would lose the records before it.
+                    self._errors.append(message)
+                    continue
+                record = _record(message)
+                size += len(record.value or b"") + len(record.key or b"")
+                records.append(record)
+        if self._revoked:
+            return Polled(())
+        for record in records:
+            self._position[TopicPartition(record.topic, record.partition)] = record.offset + 1
+        return Polled(records)
+
+    def _report(self) -> Polled:
+        """Hand out the new assignment, with a producer that has ended its ghost's transaction."""
+        self._assigned = False
+        self._unreleased_since = None
+        self._position = {}
+        self._errors = []
+        self._member_id = self._consumer.memberid() or ""
+        if self._owned and not self._producer.ready:
+            self._producer.renew()
+        return Polled((), frozenset(self._owned))
+
+    def _consume(self, limit: int, wait: float) -> list[Message]:
+        try:
+            return self._consumer.consume(limit, wait)
+        except KafkaException as error:
+            self._judge(cause(error), None)
+            return []
+
+    def _judge(self, error: KafkaError, message: Message | None) -> None:
+        """Let pass what will pass; raise the rest."""
+        code = error.code()
+        if code == KafkaError._AUTO_OFFSET_RESET and message is not None:  # noqa: SLF001 -- see above
+            partition = TopicPartition(message.topic() or "", message.partition() or 0)
+            position = self._position.get(partition, message.offset() or 0)
+            raise OffsetOutOfRange(partition, position, *self.watermarks(partition))
+        if code == KafkaError.UNRELEASED_INSTANCE_ID:
+            self._await_release(error)
+        elif code == KafkaError.FENCED_INSTANCE_ID or error.fatal():
+            raise _fatal(error, self._group)
+        elif code in _PASSING or error.retriable():
+            _log.info("group %s: %s", self._group, error.str())
+        else:
+            raise consequence(error, f"group {self._group}")
+
+    def _await_release(self, error: KafkaError) -> None:
+        """Rejoin: under KIP-848 a killed member's seat is free only when its session ends."""
+        now = monotonic()
+        if self._unreleased_since is None:
+            self._unreleased_since = now
+            _log.info("group %s: the seat of %s is taken; waiting", self._group, self._instance)
+        elif now - self._unreleased_since > 2 * self._options.request_timeout_seconds:
+            raise _fatal(error, self._group)
+        self._close_consumer()
+        threading.Event().wait(1.0)
+        self._owned = set()
+        self._revoked = True
+        self._consumer = self._subscribe()
+
+    def commit(self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]) -> None:
+        """See the port."""
+        # Without a member id the broker might take the offsets for those of a stand-alone
+        # consumer, and check no generation.
+        if self._revoked or self._consumer.memberid() != self._member_id:
+            msg = "the group has taken this member's partitions away"
+            raise Aborted(msg)
+        self._producer.commit(records, offsets, self._consumer)
+
+    def renew(self) -> None:
+        """See the port."""
+        self._producer.renew()
+
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+        """See the port."""
+        asked = [KafkaPartition(*partition) for partition in partitions]
+        seconds = self._options.request_timeout_seconds
+        try:
+            found = retrying(
+                lambda left: self._consumer.committed(asked, left), seconds, "committed offsets"
+            )
+        except KafkaException as error:
+            msg = f"group {self._group}: no committed offsets: {cause(error).str()}"
+            raise BusError(msg) from error
+        for partition in found:
+            if partition.error is not None:
+                raise consequence(partition.error, f"group {self._group}, committed offsets")
+        return {
+            TopicPartition(f.topic, f.partition): f.offset if f.offset >= 0 else None for f in found
+        }
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """See the port."""
+        self._position[partition] = offset
+        try:
+            self._consumer.seek(KafkaPartition(*partition, offset))
+        except KafkaException as error:
+            if cause(error).code() != KafkaError._STATE:  # noqa: SLF001 -- see above
+                raise BusError(str(cause(error))) from error
+            # librdkafka has stopped the partition, as it does on an offset out of range.
+            self._restart(partition)
+
+    def _restart(self, partition: TopicPartition) -> None:
+        if self._eager:
+            placed = [KafkaPartition(*own, self._position.get(own, 0)) for own in self._owned]
+            self._consumer.assign(placed)
+            held = self._owned - self._running
+            if held:
+                self._consumer.pause([KafkaPartition(*own) for own in held])
+            return
+        placed = [KafkaPartition(*partition, self._position[partition])]
+        self._consumer.incremental_unassign(placed)
+        self._consumer.incremental_assign(placed)
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """See the port."""
+        asked = list(partitions)
+        if asked:
+            self._consumer.pause([KafkaPartition(*partition) for partition in asked])
+            self._running -= set(asked)
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """See the port."""
+        asked = list(partitions)
+        if asked:
+            self._consumer.resume([KafkaPartition(*partition) for partition in asked])
+            self._running |= set(asked)
+
+    def watermarks(self, partition: TopicPartition) -> tuple[int, int]:
+        """See the port."""
+        seconds = self._options.request_timeout_seconds
+        try:
+            low, high = retrying(
+                lambda left: self._consumer.get_watermark_offsets(
+                    KafkaPartition(*partition), left, False
+                ),
+                seconds,
+                "watermarks",
+            )
+        except KafkaException as error:
+            msg = f"{partition.topic}[{partition.partition}]: no watermarks: {cause(error).str()}"
+            raise BusError(msg) from error
+        return low, high
+
+    def lag(self) -> dict[TopicPartition, int]:
+        """See the port."""
+        lags = {}
+        for partition, position in self._position.items():
+            _, high = self._consumer.get_watermark_offsets(KafkaPartition(*partition), cached=True)
+            lags[partition] = max(0, high - position)
+        return lags
+
+    def close(self, *, leave: bool = False) -> None:
+        """See the port; a static member that leaves for good is let go by its session's end."""
+        del leave
+        self._producer.close()
+        self._close_consumer()
+
+    def _close_consumer(self) -> None:
+        """Close with a deadline: a librdkafka consumer's close may hang with its brokers."""
+        closing = threading.Thread(target=self._consumer.close, daemon=True)
+        closing.start()
+        closing.join(_CLOSE_SECONDS)
+        if closing.is_alive():
+            _log.warning("group %s: the consumer did not close in time; left behind", self._group)
+
+    def __enter__(self) -> Self:
+        """Return the member."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+
+def _fatal(error: KafkaError, group: str) -> BusError:
+    text = f"group {group}: {error.str()} ({error.name()})"
+    if error.code() in {KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID}:
+        return Fenced(f"{text}. Another worker runs under this instance's name; give it its own")
+    return BusError(text)
+
+
+def _record(message: Message) -> Record:
+    headers = message.headers()
+    kind, timestamp = message.timestamp()
+    return Record(
+        message.topic(),
+        message.partition(),
+        message.offset(),
+        timestamp if kind else -1,
+        message.key(),
+        message.value(),
+        tuple(headers) if headers else (),
+    )

@@ -1,0 +1,177 @@
+"""The transactional producer of a stage's seat."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from time import monotonic
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from worker.bus.kafka.config import KafkaOptions
+from worker.bus.kafka.errors import cause, consequence, retrying
+from worker.bus.port import Aborted, BusError, OutcomeUnknown, Outgoing, TopicPartition
+
+__all__ = ["TransactionalProducer"]
+
+_log = logging.getLogger(__name__)
+
+_DISTURBED = frozenset(
+    {
+        KafkaError._TRANSPORT,  # noqa: SLF001 -- librdkafka's own codes begin with an underscore
+        KafkaError._TIMED_OUT,  # noqa: SLF001
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+        KafkaError.REQUEST_TIMED_OUT,
+    }
+)
+
+
+class TransactionalProducer:
+    """One librdkafka producer with a stable transactional id, and its successors.
+
+    librdkafka doesn't know KIP-890: an EndTxn request that arrives late can end the next
+    transaction. So after every transaction whose end was disturbed (an error, a timeout,
+    a lost connection, even if success was reported in the end) the producer is thrown
+    away: its successor has a higher epoch, under which nothing late is accepted.
+    """
+
+    def __init__(self, options: KafkaOptions, transactional_id: str) -> None:
+        """Prepare; `renew` connects."""
+        self._options = options
+        self._id = transactional_id
+        self._producer: Producer | None = None
+        self._disturbed: str | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Tell whether there is a producer."""
+        return self._producer is not None
+
+    def renew(self) -> None:
+        """Make a new producer under the same id, which ends what the old one had open.
+
+        Raises:
+            BusError: not within the request timeout.
+        """
+        self.close()
+        deadline = monotonic() + self._options.request_timeout_seconds
+        while True:
+            config = self._options.producing(self._id)
+            producer = Producer({**config, "error_cb": self._on_error})
+            try:
+                retrying(
+                    producer.init_transactions,
+                    deadline - monotonic(),
+                    f"producer {self._id}: begin",
+                )
+            except (KafkaException, OutcomeUnknown) as error:
+                producer.purge()
+                if monotonic() < deadline and _may_pass(error):
+                    _log.info("producer %s: %s; again", self._id, error)
+                    continue
+                msg = (
+                    f"producer {self._id} could not begin within"
+                    f" {self._options.request_timeout_seconds:.0f} s: {error}"
+                )
+                raise BusError(msg) from error
+            self._producer = producer
+            self._disturbed = None
+            return
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.code() in _DISTURBED:
+            self._disturbed = error.str()
+
+    def commit(
+        self,
+        records: Iterable[Outgoing],
+        offsets: Mapping[TopicPartition, int],
+        consumer: Consumer,
+    ) -> None:
+        """Write and commit in one transaction; raises as `Member.commit` says."""
+        producer = self._producer
+        if producer is None:
+            msg = f"producer {self._id} has not begun"
+            raise OutcomeUnknown(msg)
+        producer.poll(0)
+        self._disturbed = None
+        timeout = self._options.commit_timeout_seconds
+        try:
+            producer.begin_transaction()
+            self._produce(producer, records)
+            positions = [KafkaPartition(*partition, at) for partition, at in offsets.items()]
+            metadata = consumer.consumer_group_metadata()
+            retrying(
+                lambda left: producer.send_offsets_to_transaction(positions, metadata, left),
+                timeout,
+                "offsets",
+            )
+            producer.commit_transaction(timeout)
+        except KafkaException as error:
+            self._end(producer, cause(error))
+        producer.poll(0)
+        if self._disturbed is not None:
+            msg = f"committed, but with trouble on the way: {self._disturbed}"
+            raise OutcomeUnknown(msg)
+
+    def _produce(self, producer: Producer, records: Iterable[Outgoing]) -> None:
+        produce = producer.produce
+        for topic, partition, key, value, headers, timestamp in records:
+            while True:
+                try:
+                    produce(
+                        topic,
+                        value,
+                        key,
+                        -1 if partition is None else partition,
+                        None,
+                        None,
+                        timestamp or 0,
+                        headers or None,
+                    )
+                    break
+                except BufferError:
+                    producer.poll(0.05)
+                except KafkaException as error:
+                    if cause(error).code() != KafkaError.MSG_SIZE_TOO_LARGE:
+                        raise
+                    producer.abort_transaction(self._options.commit_timeout_seconds)
+                    msg = (
+                        f"{topic}: a record of {len(value or b'')} bytes is larger than"
+                        f" limits.record_bytes allows ({self._options.max_record_bytes})"
+                    )
+                    raise BusError(msg) from error
+
+    def _end(self, producer: Producer, error: KafkaError) -> None:
+        """Abort if that is what is called for, and raise the consequence."""
+        outcome = consequence(error, f"transaction of {self._id}")
+        if isinstance(outcome, Aborted):
+            try:
+                retrying(
+                    producer.abort_transaction, self._options.commit_timeout_seconds, "abort"
+                )
+            except KafkaException as second:
+                msg = f"{outcome}; and its abort: {cause(second).str()}"
+                raise OutcomeUnknown(msg) from second
+            producer.poll(0)
+            if self._disturbed is not None:
+                msg = f"{outcome}; aborted, but with trouble on the way: {self._disturbed}"
+                raise OutcomeUnknown(msg)
+        raise outcome
+
+    def close(self) -> None:
+        """Drop the producer with whatever is still in it; its open transaction times out."""
+        if self._producer is not None:
+            self._producer.purge()
+            self._producer.poll(0)
+            self._producer = None
+
+
+def _may_pass(error: Exception) -> bool:
+    if not isinstance(error, KafkaException):
+        return True
+    found = cause(error)
+    return found.retriable() or not (
+        found.fatal() or isinstance(consequence(found, ""), BusError)
+    )

@@ -1,0 +1,25 @@
+"""The in-process log: Kafka's semantics without Kafka.
+
+It is the bus of the demo, of the offline command, and of the tests that crash a stage at
+every step of a transaction.
+"""
+
+from __future__ import annotations
+
+from worker.bus.memory.bus import MemoryBus
+from worker.bus.memory.faults import Faults, Step
+from worker.bus.memory.group import assign_ranges
+from worker.bus.memory.member import MemoryMember
+from worker.bus.memory.murmur2 import murmur2, partition_for
+from worker.bus.memory.transaction import Transaction
+
+__all__ = [
+    "Faults",
+    "MemoryBus",
+    "MemoryMember",
+    "Step",
+    "Transaction",
+    "assign_ranges",
+    "murmur2",
+    "partition_for",
+]

@@ -1,0 +1,109 @@
+"""Who owns which name, which transactions are open, and how far the groups are."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from worker.bus.memory.group import Group
+from worker.bus.memory.topics import Topics
+from worker.bus.memory.transaction import Transaction
+from worker.bus.port import BusError, Fenced, TopicPartition
+
+__all__ = ["Coordinator", "Identity"]
+
+
+class Identity(NamedTuple):
+    """The stable name of a seat, and of the transactions that its owner makes."""
+
+    group: str
+    instance: str
+
+
+class Coordinator:
+    """What Kafka's group and transaction coordinators keep."""
+
+    def __init__(self, topics: Topics, *, trim_consumed: bool) -> None:
+        """Coordinate over these topics."""
+        self._topics = topics
+        self._trim_consumed = trim_consumed
+        self._groups: dict[str, Group] = {}
+        self._owners: dict[Identity, object] = {}
+        self._open: dict[Identity, Transaction] = {}
+        # The committed offsets again, by partition and group, for the retention.
+        self._consumed: dict[TopicPartition, dict[str, int]] = {}
+        self._thread = threading.get_ident()
+
+    def check_thread(self) -> None:
+        """Raise RuntimeError if another thread than the bus's maker calls.
+
+        Nothing here is locked, so two threads would corrupt it silently.
+        """
+        if threading.get_ident() != self._thread:
+            raise RuntimeError("a MemoryBus and its members belong to the thread that made the bus")
+
+    def group(self, name: str) -> Group:
+        """Give a group; an empty one if it is new."""
+        if name not in self._groups:
+            self._groups[name] = Group(self._count)
+        return self._groups[name]
+
+    def claim(self, identity: Identity, owner: object) -> None:
+        """Make this owner the only one under the name: fence the one before."""
+        self._owners[identity] = owner
+        self.abort_open(identity)
+
+    def owns(self, identity: Identity, owner: object) -> bool:
+        """Tell whether this owner was the last to claim the name."""
+        return self._owners.get(identity) is owner
+
+    def check_owner(self, identity: Identity, owner: object) -> None:
+        """Raise Fenced unless this owner was the last to claim the name."""
+        if not self.owns(identity, owner):
+            raise Fenced(
+                f"another member has joined group {identity.group} as {identity.instance}:"
+                " give each process its own instance name, and end this one"
+            )
+
+    def in_doubt(self, identity: Identity) -> bool:
+        """Tell whether the name has an open transaction."""
+        return identity in self._open and self._open[identity].open
+
+    def begin(self, identity: Identity) -> Transaction:
+        """Open a transaction; one that the name had open is aborted."""
+        self.abort_open(identity)
+        self._open[identity] = transaction = Transaction(self._topics, self.store)
+        return transaction
+
+    def abort_open(self, identity: Identity) -> None:
+        """Abort what the name has open, as a new producer or a timeout does."""
+        transaction = self._open.pop(identity, None)
+        if transaction is not None and transaction.open:
+            transaction.abort()
+
+    def end_pending(self, group: str, partitions: Collection[TopicPartition]) -> None:
+        """Wait for the transactions that have offsets of the group open.
+
+        Nobody else runs while we wait, so it would last until their timeout, which
+        aborts them. That is done here.
+        """
+        for identity, transaction in list(self._open.items()):
+            if transaction.holds(group, partitions):
+                self.abort_open(identity)
+
+    def store(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Set offsets of a group; retention follows if that is switched on."""
+        self.group(group).offsets.update(offsets)
+        for partition, offset in offsets.items():
+            consumed = self._consumed.setdefault(partition, {})
+            consumed[group] = offset
+            if self._trim_consumed:
+                log = self._topics.log(partition)
+                log.trim(min(log.stable, *consumed.values()))
+
+    def _count(self, topic: str) -> int:
+        count = self._topics.count(topic)
+        if count is None:
+            raise BusError(f"topic {topic} does not exist; create it first")
+        return count

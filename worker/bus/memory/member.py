@@ -1,0 +1,224 @@
+"""A seat in a group of the in-process log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Self
+
+from worker.bus.memory.coordinator import Coordinator, Identity
+from worker.bus.memory.faults import Faults, Step
+from worker.bus.memory.topics import Topics
+from worker.bus.memory.transaction import Transaction
+from worker.bus.port import Aborted, Outgoing, Polled, Record, TopicPartition
+
+__all__ = ["MemoryMember"]
+
+
+class MemoryMember:
+    """A `worker.bus.port.Member` of the in-process log.
+
+    Misuse that would go unnoticed is refused: a partition that isn't owned, or is resumed
+    without a position, raises ValueError; a closed member, another thread, or a commit on
+    top of a transaction in doubt raises RuntimeError.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        subscription: tuple[str, ...],
+        topics: Topics,
+        coordinator: Coordinator,
+        faults: Callable[[], Faults],
+    ) -> None:
+        """Take the seat, and fence who had it."""
+        self._identity = identity
+        self._subscription = subscription
+        self._topics = topics
+        self._coordinator = coordinator
+        self._faults = faults
+        self._group = coordinator.group(identity.group)
+        self._closed = False
+        self._generation: int | None = None  # the one that poll has shown
+        self._owned: frozenset[TopicPartition] = frozenset()
+        self._positions: dict[TopicPartition, int] = {}
+        self._delivering: list[TopicPartition] = []  # in the order of their turns
+        self._group.sit(identity.instance, subscription)
+        coordinator.claim(identity, self)
+
+    def poll(self, limit: int, max_bytes: int, timeout: float) -> Polled:  # noqa: ARG002
+        """See the port. Never waits: in one thread, nothing could come meanwhile.
+
+        Takes the partitions in turns, one further with each poll. OffsetOutOfRange is
+        raised before anything is taken, and again until the position is another.
+        """
+        self._check()
+        if limit < 1 or max_bytes < 1:
+            raise ValueError(
+                f"poll needs a limit and max_bytes of at least 1: {limit}, {max_bytes}"
+            )
+        if self._identity.instance not in self._group:  # evicted, but alive
+            self._group.sit(self._identity.instance, self._subscription)
+        if self._generation != self._group.generation:
+            return Polled((), self._take_assignment())
+        return Polled(self._fetch(limit, max_bytes))
+
+    def commit(self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]) -> None:
+        """See the port. With neither records nor offsets, nothing happens.
+
+        As in Kafka, the generation is checked where offsets are committed, and the records
+        before them leave a gap if it is stale.
+        """
+        self._check()
+        batches = self._topics.route(records)
+        if not batches and not offsets:
+            return
+        if self._coordinator.in_doubt(self._identity):
+            raise RuntimeError("the last transaction is in doubt; renew first")
+        if self._generation == self._group.generation:
+            self._check_owned(offsets)
+        transaction = self._coordinator.begin(self._identity)
+        try:
+            self._step("begin")
+            for log, batch in batches.items():
+                self._step("produce")
+                transaction.extend(log, batch)
+            if offsets:
+                self._step("offsets")
+                self._commit_offsets(transaction, offsets)
+            self._step("commit")
+            transaction.commit()
+        except Aborted:
+            transaction.abort()
+            self._coordinator.check_owner(self._identity, self)
+            raise
+        self._step("committed")
+
+    def renew(self) -> None:
+        """See the port."""
+        self._check()
+        self._coordinator.abort_open(self._identity)
+
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+        """See the port. Another's open transaction is aborted, as its timeout would do."""
+        self._check()
+        partitions = list(partitions)
+        if self._coordinator.in_doubt(self._identity):
+            raise RuntimeError(
+                "the last transaction is in doubt, and so are the offsets; renew first"
+            )
+        self._coordinator.end_pending(self._identity.group, partitions)
+        return {partition: self._group.offsets.get(partition) for partition in partitions}
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """See the port."""
+        self._check()
+        self._check_owned((partition,))
+        if offset < 0:
+            raise ValueError(f"can't seek {partition.topic}[{partition.partition}] to {offset}")
+        self._positions[partition] = offset
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """See the port."""
+        self._check()
+        stopped = set(partitions)
+        self._check_owned(stopped)
+        self._delivering = [p for p in self._delivering if p not in stopped]
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """See the port."""
+        self._check()
+        started = set(partitions)
+        self._check_owned(started)
+        for partition in sorted(started.difference(self._delivering)):
+            if partition not in self._positions:
+                raise ValueError(
+                    f"seek {partition.topic}[{partition.partition}] before you resume it"
+                )
+            self._delivering.append(partition)
+
+    def watermarks(self, partition: TopicPartition) -> tuple[int, int]:
+        """See the port."""
+        self._check()
+        log = self._topics.log(partition)
+        return log.start, log.stable
+
+    def close(self, *, leave: bool = False) -> None:
+        """See the port. Without ``leave`` the seat and its partitions stay reserved.
+
+        A transaction in doubt stays open. A member that was fenced disturbs nobody.
+        """
+        self._coordinator.check_thread()
+        self._closed = True
+        if leave and self._coordinator.owns(self._identity, self):
+            self._group.leave(self._identity.instance)
+
+    def __enter__(self) -> Self:
+        """Return the member."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+    def _check(self) -> None:
+        self._coordinator.check_thread()
+        if self._closed:
+            raise RuntimeError(
+                f"member {self._identity.instance} of {self._identity.group} is closed"
+            )
+        self._coordinator.check_owner(self._identity, self)
+
+    def _check_owned(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            if partition not in self._owned:
+                raise ValueError(
+                    f"{partition.topic}[{partition.partition}] is not assigned to"
+                    f" {self._identity.instance} of {self._identity.group}"
+                )
+
+    def _step(self, step: Step) -> None:
+        self._faults()(step, *self._identity)
+
+    def _take_assignment(self) -> frozenset[TopicPartition]:
+        """Move to the group's generation; forget all positions."""
+        self._generation = self._group.generation
+        self._owned = self._group.assignment(self._identity.instance)
+        self._positions.clear()
+        self._delivering = []
+        return self._owned
+
+    def _fetch(self, limit: int, max_bytes: int) -> list[Record]:
+        """Read from the partitions that deliver, or move nothing and raise."""
+        records: list[Record] = []
+        if not self._delivering:
+            return records
+        moved: dict[TopicPartition, int] = {}
+        for partition in self._delivering:
+            self._topics.log(partition).check(self._positions[partition])
+        for partition in self._delivering:
+            if limit < 1 or max_bytes < 1:
+                break
+            fetched = self._topics.log(partition).fetch(
+                self._positions[partition], limit, max_bytes
+            )
+            moved[partition] = fetched.position
+            limit -= len(fetched.records)
+            max_bytes -= fetched.size
+            records += fetched.records
+        self._positions |= moved
+        self._delivering.append(self._delivering.pop(0))
+        return records
+
+    def _commit_offsets(
+        self, transaction: Transaction, offsets: Mapping[TopicPartition, int]
+    ) -> None:
+        """Add the offsets, unless a generation has begun that this member hasn't seen."""
+        if self._generation != self._group.generation:
+            raise Aborted(f"group {self._identity.group} has rebalanced: the next poll says how")
+        transaction.commit_offsets(self._identity.group, offsets)

@@ -1,0 +1,204 @@
+"""What a stage's loop needs from a log: records, a seat in a group, a transaction.
+
+Two adapters implement the port: `worker.bus.kafka` and `worker.bus.memory`. One
+contract suite (``tests/contract``) runs against both, so whatever the loop relies on
+is written down here and tested there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import NamedTuple, Protocol, Self
+
+__all__ = [
+    "Aborted",
+    "Bus",
+    "BusError",
+    "Fenced",
+    "Header",
+    "Member",
+    "OffsetOutOfRange",
+    "Outgoing",
+    "OutcomeUnknown",
+    "Polled",
+    "Record",
+    "TopicPartition",
+]
+
+Header = tuple[str, bytes | None]
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+
+class Record(NamedTuple):
+    """A record as it was read.
+
+    ``timestamp`` is in milliseconds since the epoch, -1 if the log gave none. A null
+    ``value`` is a tombstone.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...] = ()
+
+
+class Outgoing(NamedTuple):
+    """A record to be written; without a partition, murmur2 of the key decides.
+
+    Without a ``timestamp`` the log stamps the record itself.
+    """
+
+    topic: str
+    partition: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...] = ()
+    timestamp: int | None = None
+
+
+class Polled(NamedTuple):
+    """What one poll brought.
+
+    ``assignment`` is None while the group's assignment stands. After a rebalance it is
+    the *whole* set of partitions that the member now owns; they are paused and have no
+    position: the loop seeks each of them, and then resumes it. Records of a poll that
+    carries an assignment belong to the time before it, so there are none.
+    """
+
+    records: Sequence[Record]
+    assignment: frozenset[TopicPartition] | None = None
+
+
+class BusError(Exception):
+    """Fatal: the member can't go on; the message says what to do."""
+
+
+class Fenced(BusError):
+    """Another process runs under this instance's name, or the group evicted it for good."""
+
+
+class Aborted(Exception):  # noqa: N818 -- the transaction was, nothing is wrong with the program
+    """The transaction was rolled back: nothing of it will ever be visible.
+
+    The loop drops what it computed, and reads on from the committed offsets.
+    """
+
+
+class OutcomeUnknown(Exception):  # noqa: N818 -- names the state, as Kafka's documentation does
+    """Nobody knows whether the transaction was committed.
+
+    The loop calls `Member.renew`, and then reads on from the committed offsets.
+    """
+
+
+class OffsetOutOfRange(Exception):  # noqa: N818 -- named after Kafka's error code
+    """A position is before the start or after the end of the log."""
+
+    def __init__(self, partition: TopicPartition, position: int, low: int, high: int) -> None:
+        """Name the partition, the position asked for, and the log's half-open range."""
+        self.partition = partition
+        self.position = position
+        self.low = low
+        self.high = high
+        super().__init__(
+            f"{partition.topic}[{partition.partition}]: offset {position} is outside the log"
+            f" [{low}, {high})"
+        )
+
+
+class Member(Protocol):
+    """One stage's seat in its consumer group, and its transactional producer.
+
+    Not thread-safe: a member belongs to one loop.
+    """
+
+    def poll(self, limit: int, max_bytes: int, timeout: float) -> Polled:
+        """Wait up to ``timeout`` seconds for a first record, then take what is there.
+
+        Takes about ``max_bytes`` of keys and values, and at most ``limit`` records, of
+        committed transactions only. Keeps the member alive in its group, also while all
+        is paused.
+
+        Raises:
+            OffsetOutOfRange: a position can't be read; seek, or give up.
+            Fenced: see there.
+            BusError: fatal.
+        """
+
+    def commit(self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]) -> None:
+        """Write the records and commit the offsets (of the next record to read), or neither.
+
+        Raises:
+            Aborted: rolled back for certain.
+            OutcomeUnknown: committed or not.
+            Fenced: see there.
+            BusError: fatal.
+        """
+
+    def renew(self) -> None:
+        """Replace the producer under the same name, which ends whatever it had open.
+
+        When it returns, `committed` tells how the transaction in doubt has ended.
+        """
+
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+        """Give the group's committed offsets, None where there is none; waits for open ones."""
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Read an owned partition from ``offset`` on; what was fetched before is dropped."""
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Stop delivery; the positions stay."""
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Start delivery."""
+
+    def watermarks(self, partition: TopicPartition) -> tuple[int, int]:
+        """Give the log's start, and the end that readers of committed records see."""
+
+    def lag(self) -> dict[TopicPartition, int]:
+        """Give how many records each partition is behind, as far as the last fetch told."""
+
+    def close(self, *, leave: bool = False) -> None:
+        """Give up the seat within a bounded time; ``leave``: for good, not for a restart."""
+
+    def __enter__(self) -> Self:
+        """Return the member."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+
+
+class Bus(Protocol):
+    """A log: where topics are, and members join."""
+
+    def partitions(self, topics: Iterable[str]) -> dict[str, int | None]:
+        """Give the partition count of each topic, None if it does not exist."""
+
+    def identity(self, topic: str) -> str:
+        """Tell this topic from a later one of the same name; state is bound to it."""
+
+    def join(self, group: str, topics: Sequence[str], instance: str) -> Member:
+        """Take a seat in a group; equal partition numbers of all topics go to one member.
+
+        ``instance`` is the member's stable name: whoever joins the group under it later
+        takes over the seat and fences the one before. It names the transactions too.
+
+        Raises:
+            BusError: the bus can't be reached within the bus's own deadline.
+        """

@@ -1,0 +1,71 @@
+"""The four stages on the in-process log, in one thread: demo, offline runs and tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from worker.app import Application
+from worker.bus.memory import MemoryBus
+from worker.loop import Loop
+from worker.metrics import Metrics
+from worker.settings import Settings
+from worker.topology import STAGES, Topology
+
+__all__ = ["Embedded", "create_topics"]
+
+
+def create_topics(
+    bus: MemoryBus, topology: Topology, *, first_offsets: dict[str, int] | None = None
+) -> None:
+    """Create all topics, and commit every group's start."""
+    first = first_offsets or {}
+    outputs = (topology.unique, topology.duplicate, topology.rejected)
+    counts = {topology.documents: topology.partitions, **topology.internal()}
+    counts |= dict.fromkeys(outputs, topology.partitions)
+    for topic, partitions in counts.items():
+        bus.create_topic(
+            topic,
+            partitions,
+            log_append_time=topic == topology.fingerprints,
+            first_offset=first.get(topic, 0),
+        )
+    for stage in STAGES:
+        offsets = {
+            (topic, number): first.get(topic, 0)
+            for topic, partitions in topology.inputs(stage).items()
+            for number in range(partitions)
+        }
+        bus.commit_offsets(topology.group(stage), offsets)
+
+
+class Embedded:
+    """Runs all stages until nothing is left to do."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        topology: Topology,
+        bus: MemoryBus,
+        state_dir: Path,
+        *,
+        metrics: Metrics | None = None,
+    ) -> None:
+        """Seat every stage; topics and offsets must be there."""
+        self.application = Application(settings, topology, bus, state_dir, metrics=metrics)
+        self.loops: list[Loop] = [self.application.loop(name, "embedded") for name in STAGES]
+
+    def run_until_idle(self) -> None:
+        """Step through all stages until no one commits anything."""
+        busy = True
+        while busy:
+            busy = False
+            for loop in self.loops:
+                adopted = loop.adopted
+                while loop.step(0.0):
+                    busy = True
+                busy |= not adopted
+
+    def close(self) -> None:
+        """Close all stages."""
+        for loop in self.loops:
+            loop.close()

@@ -1,0 +1,210 @@
+"""The one loop: consume a batch, transform it, write and commit offsets together.
+
+What follows each way in which a transaction can end is named here, and nowhere else:
+
+=================  ==================================================================
+committed          the stage makes its state final
+`Aborted`          what was computed is dropped; on from the committed offsets
+`OutcomeUnknown`   a new producer under the same name ends the old one's transaction;
+                   then the committed offsets tell how it ended; on from there
+`Fenced`           somebody else runs under this name: the loop ends
+`BusError`         the loop ends
+=================  ==================================================================
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+
+from worker.bus import (
+    Aborted,
+    BusError,
+    Member,
+    OffsetOutOfRange,
+    OutcomeUnknown,
+    Record,
+    TopicPartition,
+)
+from worker.stages import Burst, Stage, StageError
+
+__all__ = ["Loop", "LoopEvents", "LoopOptions"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopOptions:
+    """How much one poll takes at most, and how long it waits for a first record."""
+
+    max_records: int = 4_000
+    max_bytes: int = 16 << 20
+    wait_seconds: float = 0.1
+    retry_seconds: float = 60.0
+    """How long the same burst may be rolled back before the loop gives up."""
+
+
+class LoopEvents:
+    """What metrics want to know of a loop; each method may be overridden."""
+
+    def polled(self, records: int) -> None:
+        """A poll came back."""
+
+    def transaction(self, outcome: str, seconds: float, records: int) -> None:
+        """A transaction ended as ``committed``, ``aborted`` or ``unknown``."""
+
+    def assigned(self, partitions: int) -> None:
+        """The assignment changed."""
+
+
+class Loop:
+    """Runs one stage in its seat of the group."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        member: Member,
+        *,
+        options: LoopOptions | None = None,
+        events: LoopEvents | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """Take a stage and its seat; nothing is read before `step`."""
+        self.stage = stage
+        self._member = member
+        self._options = options or LoopOptions()
+        self._events = events or LoopEvents()
+        self._clock = clock
+        self._owned: frozenset[TopicPartition] = frozenset()
+        self._next: dict[TopicPartition, int] = {}
+        self._held: frozenset[TopicPartition] = frozenset()
+        self._failing_since: float | None = None
+        self._idled_at = clock()
+        self.adopted = False
+        self.beat = clock()
+
+    @property
+    def owned(self) -> frozenset[TopicPartition]:
+        """Give the partitions that this loop owns."""
+        return self._owned
+
+    def step(self, wait: float | None = None) -> bool:
+        """Poll once, and see through what came; tell whether anything was committed.
+
+        Raises:
+            StageError: the stage can't go on.
+            BusError: the member can't go on.
+        """
+        self.beat = self._clock()
+        timeout = self._options.wait_seconds if wait is None else wait
+        try:
+            polled = self._member.poll(self._options.max_records, self._options.max_bytes, timeout)
+        except OffsetOutOfRange as error:
+            self._start_at(error.partition, self.stage.out_of_range(error))
+            return False
+        if polled.assignment is not None:
+            self._adopt(polled.assignment)
+            return False
+        self._events.polled(len(polled.records))
+        self._idle()
+        burst = self.stage.process(self._accept(polled.records))
+        self._apply_flow()
+        return burst is not None and self._transact(burst)
+
+    def _idle(self) -> None:
+        now = self._clock()
+        if now - self._idled_at >= 1.0:
+            self._idled_at = now
+            self.stage.idle()
+
+    def _accept(self, records: Sequence[Record]) -> Sequence[Record]:
+        """Drop what isn't owned or was delivered before.
+
+        librdkafka may hand out an offset twice after an incremental assignment, and
+        records of a partition that has just been taken away.
+        """
+        following = self._next
+        accepted = []
+        for record in records:
+            partition = (record[0], record[1])
+            offset = record[2]
+            if offset >= following.get(partition, offset + 1):  # type: ignore[call-overload]
+                following[partition] = offset + 1  # type: ignore[index]
+                accepted.append(record)
+        return accepted
+
+    def _adopt(self, assignment: frozenset[TopicPartition]) -> None:
+        """Own exactly this, from the committed offsets on."""
+        self._owned = assignment
+        committed = self._member.committed(assignment) if assignment else {}
+        missing = sorted(partition for partition, offset in committed.items() if offset is None)
+        if missing:
+            topic, number = missing[0]
+            msg = (
+                f"the group of stage {self.stage.name} has no committed offset for {topic}[{number}]"
+                f" ({len(missing)} of {len(committed)} partitions): it is new, or its offsets have"
+                " expired. It never starts over by itself: `neardup topics create --from …` sets"
+                " where to begin"
+            )
+            raise StageError(msg)
+        offsets = {tp: offset for tp, offset in committed.items() if offset is not None}
+        starts = self.stage.adopt(offsets, self._member.watermarks)
+        self._next = {}
+        self._held = frozenset()
+        for partition, offset in starts.items():
+            self._start_at(partition, offset)
+        self._member.resume(starts)
+        self.adopted = True
+        self._events.assigned(len(assignment))
+
+    def _start_at(self, partition: TopicPartition, offset: int) -> None:
+        self._next[partition] = offset
+        self._member.seek(partition, offset)
+
+    def _apply_flow(self) -> None:
+        held = self.stage.paused()
+        if held == self._held:
+            return
+        self._member.pause(held - self._held)
+        self._member.resume(self._held - held)
+        self._held = held
+
+    def _transact(self, burst: Burst) -> bool:
+        began = self._clock()
+        outcome = "committed"
+        try:
+            self._member.commit(burst.records, burst.offsets)
+        except Aborted as error:
+            outcome = "aborted"
+            _log.warning("%s: transaction rolled back: %s", self.stage.name, error)
+        except OutcomeUnknown as error:
+            outcome = "unknown"
+            _log.warning("%s: outcome of the transaction unknown: %s", self.stage.name, error)
+            self._member.renew()
+        self._events.transaction(outcome, self._clock() - began, len(burst.records))
+        if outcome == "committed":
+            self._failing_since = None
+            self.stage.committed()
+            return True
+        self._give_up_after(began)
+        self._adopt(self._owned)
+        return False
+
+    def _give_up_after(self, began: float) -> None:
+        if self._failing_since is None:
+            self._failing_since = began
+        elif self._clock() - self._failing_since > self._options.retry_seconds:
+            msg = (
+                f"stage {self.stage.name} could commit nothing for"
+                f" {self._options.retry_seconds:.0f} s: see the warnings above, and the brokers"
+            )
+            raise BusError(msg)
+
+    def close(self, *, leave: bool = False) -> None:
+        """Give up the seat, then close the stage."""
+        try:
+            self._member.close(leave=leave)
+        finally:
+            self.stage.close()

@@ -1,0 +1,180 @@
+"""Every metric that a worker exports, with what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import time
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from worker import __version__
+from worker.loop import LoopEvents
+from worker.stages import IndexCounts, RouteCounts
+
+__all__ = ["Metrics"]
+
+_LATENCY = (0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 15, 60, 300, 3_600)
+_TRANSACTION = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.5, 5, 10)
+
+
+class Metrics:
+    """One worker's metrics, in a registry of their own. Labels never hold document ids."""
+
+    def __init__(self, clock: Callable[[], float] = time) -> None:
+        """Define them; ``clock`` gives seconds since the epoch."""
+        self._clock = clock
+        self.registry = CollectorRegistry()
+        registry = self.registry
+        self._documents = Counter(
+            "neardup_documents",
+            "Documents that left for good, by verdict.",
+            ["verdict"],
+            registry=registry,
+        )
+        for verdict in ("unique", "duplicate", "rejected"):
+            self._documents.labels(verdict)
+        self._rejected = Counter(
+            "neardup_rejected",
+            "Documents that could not be read, or not be published, by the reason's code.",
+            ["reason"],
+            registry=registry,
+        )
+        self._tombstones = Counter(
+            "neardup_tombstones", "Null values passed on to both outputs.", registry=registry
+        )
+        self._latency = Histogram(
+            "neardup_latency_seconds",
+            "From a document's record timestamp to the commit of its verdict.",
+            buckets=_LATENCY,
+            registry=registry,
+        )
+        self._transactions = Counter(
+            "neardup_transactions",
+            "Transactions by stage and outcome: committed, aborted, unknown.",
+            ["stage", "outcome"],
+            registry=registry,
+        )
+        self._transaction_seconds = Histogram(
+            "neardup_transaction_seconds",
+            "From begin to the end of a transaction, by stage.",
+            ["stage"],
+            buckets=_TRANSACTION,
+            registry=registry,
+        )
+        self._records = Counter(
+            "neardup_records",
+            "Records read, by stage (documents, or frames of many).",
+            ["stage"],
+            registry=registry,
+        )
+        self._partitions = Gauge(
+            "neardup_assigned_partitions",
+            "Input partitions that this worker owns, by stage.",
+            ["stage"],
+            registry=registry,
+        )
+        self._rebalances = Counter(
+            "neardup_rebalances", "Assignments taken on, by stage.", ["stage"], registry=registry
+        )
+        self._poll = Gauge(
+            "neardup_last_poll_timestamp_seconds",
+            "When a stage last came round to polling.",
+            ["stage"],
+            registry=registry,
+        )
+        self.lag = Gauge(
+            "neardup_consumer_lag_records",
+            "Records not yet read, as of the last fetch, by input topic and partition.",
+            ["topic", "partition"],
+            registry=registry,
+        )
+        self._indexed = Counter(
+            "neardup_index_documents",
+            "Documents judged by shards, each once a shard: live, or replayed after a start.",
+            ["kind"],
+            registry=registry,
+        )
+        self._candidates = Counter(
+            "neardup_index_candidates",
+            "Earlier documents that shared a bucket, and were compared.",
+            registry=registry,
+        )
+        self._matches = Counter(
+            "neardup_index_matches",
+            "Of the candidates, those at least as similar as the threshold.",
+            registry=registry,
+        )
+        self._absorbed = Counter(
+            "neardup_index_absorbed",
+            "Insertions spared because an entry of the bucket is all but identical.",
+            registry=registry,
+        )
+        self._dropped = Counter(
+            "neardup_index_dropped",
+            "Entries dropped, oldest first, because a bucket was full.",
+            registry=registry,
+        )
+        self.index_bytes = Gauge(
+            "neardup_index_bytes", "Size of a shard on disk.", ["shard"], registry=registry
+        )
+        self.index_keys = Gauge(
+            "neardup_index_keys",
+            "Estimated keys of a shard: buckets and document records.",
+            ["shard"],
+            registry=registry,
+        )
+        info = Gauge("neardup_build_info", "1, with the version.", ["version"], registry=registry)
+        info.labels(__version__).set(1)
+
+    def rejected(self, code: str, count: int) -> None:
+        """Count documents that *fingerprint* rejected."""
+        self._documents.labels("rejected").inc(count)
+        self._rejected.labels(code).inc(count)
+
+    def indexed(self, counts: IndexCounts) -> None:
+        """Count a burst of *index*."""
+        self._indexed.labels("live").inc(counts.documents)
+        self._indexed.labels("replayed").inc(counts.replayed)
+        self._candidates.inc(counts.candidates)
+        self._matches.inc(counts.matches)
+        self._absorbed.inc(counts.absorbed)
+        self._dropped.inc(counts.dropped)
+
+    def routed(self, counts: RouteCounts) -> None:
+        """Count a burst of *route*."""
+        self._documents.labels("unique").inc(counts.unique)
+        self._documents.labels("duplicate").inc(counts.duplicate)
+        if counts.lost:
+            self._documents.labels("rejected").inc(counts.lost)
+            self._rejected.labels("payload-lost").inc(counts.lost)
+        self._tombstones.inc(counts.tombstones)
+        now = self._clock()
+        observe = self._latency.observe
+        for timestamp in counts.timestamps:
+            observe(max(0.0, now - timestamp / 1000))
+
+    def loop_events(self, stage: str) -> LoopEvents:
+        """Give what a stage's loop reports to."""
+        return _Events(self, stage)
+
+
+class _Events(LoopEvents):
+    def __init__(self, metrics: Metrics, stage: str) -> None:
+        self._metrics = metrics
+        self._stage = stage
+        self._poll = metrics._poll.labels(stage)  # noqa: SLF001 -- one concept, two classes
+        self._records = metrics._records.labels(stage)  # noqa: SLF001
+        self._seconds = metrics._transaction_seconds.labels(stage)  # noqa: SLF001
+
+    def polled(self, records: int) -> None:
+        self._poll.set_to_current_time()
+        self._records.inc(records)
+
+    def transaction(self, outcome: str, seconds: float, records: int) -> None:
+        del records
+        self._metrics._transactions.labels(self._stage, outcome).inc()  # noqa: SLF001
+        self._seconds.observe(seconds)
+
+    def assigned(self, partitions: int) -> None:
+        self._metrics._partitions.labels(self._stage).set(partitions)  # noqa: SLF001
+        self._metrics._rebalances.labels(self._stage).inc()  # noqa: SLF001

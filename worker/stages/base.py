@@ -1,0 +1,73 @@
+"""What the loop asks of a stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
+
+__all__ = ["Burst", "Stage", "StageError"]
+
+
+class StageError(Exception):
+    """The stage can't go on; the message says why, and what to do."""
+
+
+class Burst(NamedTuple):
+    """One transaction: what to write, and how far the inputs are then dealt with."""
+
+    records: Sequence[Outgoing]
+    offsets: Mapping[TopicPartition, int]
+
+
+class Stage(Protocol):
+    """A transformation of records to records.
+
+    It sees no bus, no clock and no disk but through what it was given. The loop calls
+    `adopt` first, and again whenever the assignment changed or a transaction was rolled
+    back; then `process`, and after the transaction of what that returned, `committed`.
+    """
+
+    name: str
+    topics: tuple[str, ...]
+
+    def adopt(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        watermarks: Callable[[TopicPartition], tuple[int, int]],
+    ) -> dict[TopicPartition, int]:
+        """Own exactly these partitions, from now on, with nothing in flight.
+
+        Takes the committed offsets, and a way to ask for a log's start and end. Gives the
+        offset from which to read each partition; one that is left out stays paused.
+
+        Raises:
+            StageError: the state can't be brought in line with the log.
+        """
+
+    def process(self, records: Sequence[Record]) -> Burst | None:
+        """Take records of the owned partitions, in order; give what is ready to be written.
+
+        Raises:
+            StageError: the input contradicts what the stages promise each other.
+        """
+
+    def committed(self) -> None:
+        """Make final what the last burst meant for the state."""
+
+    def idle(self) -> None:
+        """Do what is due between bursts; called at least about once a second."""
+
+    def paused(self) -> frozenset[TopicPartition]:
+        """Name the partitions that should deliver nothing for now."""
+
+    def out_of_range(self, error: OffsetOutOfRange) -> int:
+        """Give the offset to go on from where the log has lost a position.
+
+        Raises:
+            StageError: what was lost can't be done without.
+        """
+
+    def close(self) -> None:
+        """Let go of state and files."""

@@ -1,0 +1,113 @@
+"""Sequence: one partition's order becomes *the* order; frames are cut for the shards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
+from worker.frames import I64, U64, BandFrame, FingerprintFrame, decode, encode
+from worker.stages.base import Burst, StageError
+
+__all__ = ["Sequencer", "columns_of"]
+
+
+def columns_of(shard: int, shards: int, columns: int) -> range:
+    """Give the key columns (bands, then the exact text) that a shard owns."""
+    return range(shard, columns, shards)
+
+
+class Sequencer:
+    """Cuts each fingerprint frame by columns: shard p gets the keys of its bands.
+
+    Touches frames, never documents. A frame's number is its offset in ``fingerprints``,
+    so there is no counter to keep.
+    """
+
+    name = "sequence"
+
+    def __init__(
+        self,
+        *,
+        fingerprints: str,
+        bands: str,
+        layout: str,
+        shards: int,
+        columns: int,
+        future_allowance_ms: int = 60_000,
+    ) -> None:
+        """Take topic names and how many key columns there are (bands + 1)."""
+        self.topics = (fingerprints,)
+        self._bands = bands
+        self._layout = layout
+        self._shards = shards
+        self._columns = columns
+        self._allowance = future_allowance_ms
+
+    def adopt(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        watermarks: Callable[[TopicPartition], tuple[int, int]],  # noqa: ARG002 -- port
+    ) -> dict[TopicPartition, int]:
+        """Go on from the committed offsets."""
+        return dict(offsets)
+
+    def process(self, records: Sequence[Record]) -> Burst | None:
+        """Cut frames; see `Stage`."""
+        if not records:
+            return None
+        outgoing = [part for record in records for part in self._cut(record)]
+        last = records[-1]
+        return Burst(outgoing, {TopicPartition(last.topic, last.partition): last.offset + 1})
+
+    def _cut(self, record: Record) -> list[Outgoing]:
+        frame = decode(FingerprintFrame, record.value, self._layout)
+        times = np.frombuffer(frame.times, I64)
+        now = record.timestamp
+        times = np.where(times < 0, now, np.minimum(times, now + self._allowance))
+        count = len(times)
+        keys = np.frombuffer(frame.keys, U64).reshape(self._columns, count)
+        parts = []
+        for shard in range(self._shards):
+            part = BandFrame(
+                layout=self._layout,
+                partition=frame.partition,
+                start=frame.start,
+                end=frame.end,
+                shard=shard,
+                number=record.offset,
+                now=now,
+                count=count,
+                offsets=frame.offsets,
+                times=times.tobytes(),
+                checksums=frame.checksums if shard == 0 else b"",
+                ids=frame.ids,
+                shingles=frame.shingles,
+                keys=keys[shard :: self._shards].tobytes(),
+                sketches=frame.sketches,
+            )
+            parts.append(Outgoing(self._bands, shard, None, encode(part)))
+        return parts
+
+    def committed(self) -> None:
+        """Nothing is kept."""
+
+    def idle(self) -> None:
+        """Nothing is due."""
+
+    def paused(self) -> frozenset[TopicPartition]:
+        """Take all that comes."""
+        return frozenset()
+
+    def out_of_range(self, error: OffsetOutOfRange) -> int:
+        """Refuse to skip frames.
+
+        Raises:
+            StageError: always.
+        """
+        msg = f"{error}: frames were deleted before they were read; see `neardup topics verify`"
+        raise StageError(msg)
+
+    def close(self) -> None:
+        """Nothing is held."""

@@ -1,0 +1,92 @@
+"""The names of topics and groups, their counts, and the layout that frames are stamped with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from lsh import Parameters
+from worker.settings import Settings
+
+__all__ = ["STAGES", "Topology"]
+
+STAGES = ("fingerprint", "sequence", "index", "route")
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """An application's topics and groups; ``partitions`` is N, ``shards`` P."""
+
+    app: str
+    documents: str
+    unique: str
+    duplicate: str
+    rejected: str
+    partitions: int
+    shards: int
+    parameters: Parameters
+
+    @classmethod
+    def of(cls, settings: Settings, partitions: int) -> Topology:
+        """Name everything after the settings."""
+        topics = settings.topics
+        return cls(
+            app=settings.app,
+            documents=topics.documents or f"{settings.app}.documents",
+            unique=topics.unique or f"{settings.app}.unique",
+            duplicate=topics.duplicate or f"{settings.app}.duplicate",
+            rejected=topics.rejected or f"{settings.app}.rejected",
+            partitions=partitions,
+            shards=settings.index.shards,
+            parameters=settings.parameters(),
+        )
+
+    @property
+    def fingerprints(self) -> str:
+        """Name the topic whose one partition is the order."""
+        return f"{self.app}.fingerprints"
+
+    @property
+    def bands(self) -> str:
+        """Name the topic with a partition per shard."""
+        return f"{self.app}.bands"
+
+    def matches(self, shard: int) -> str:
+        """Name the topic of a shard's answers."""
+        return f"{self.app}.matches-{shard}"
+
+    @property
+    def columns(self) -> int:
+        """Count the key columns: a band each, and the exact text."""
+        return self.parameters.bands + 1
+
+    @property
+    def layout(self) -> str:
+        """Name everything on which workers must agree to understand each other's frames."""
+        facts = {
+            "app": self.app,
+            "partitions": self.partitions,
+            "shards": self.shards,
+            **self.parameters.describe(),
+        }
+        return blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=6).hexdigest()
+
+    def group(self, stage: str) -> str:
+        """Name a stage's consumer group."""
+        return f"{self.app}.{stage}"
+
+    def inputs(self, stage: str) -> dict[str, int]:
+        """Give the topics that a stage reads, with their partition counts."""
+        answers = {self.matches(shard): self.partitions for shard in range(self.shards)}
+        return {
+            "fingerprint": {self.documents: self.partitions},
+            "sequence": {self.fingerprints: 1},
+            "index": {self.bands: self.shards},
+            "route": {self.documents: self.partitions, **answers},
+        }[stage]
+
+    def internal(self) -> dict[str, int]:
+        """Give the topics between the stages, with their partition counts."""
+        answers = {self.matches(shard): self.partitions for shard in range(self.shards)}
+        return {self.fingerprints: 1, self.bands: self.shards, **answers}
