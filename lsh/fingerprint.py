@@ -30,8 +30,9 @@ class Fingerprints:
     keys: uint64[n, bands + 1]; the last column is the key of the exact text.
     sketches: uint8[n, slots].
     shingle_counts: uint32[n], the number of shingles, repeats counted; at most 2^32 - 1.
-    blank: bool[n]; the text is empty after normalisation. Its row is zeros in
-        the other arrays, and must not be indexed.
+    blank: bool[n]; the text is empty after normalisation, or has no word where
+        shingles are words. Its row is zeros in the other arrays, and must not
+        be indexed.
     """
 
     keys: NDArray[np.uint64]

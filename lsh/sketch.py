@@ -36,8 +36,7 @@ SKETCH_BITS = 8
 """Bits that a sketch keeps of each slot."""
 
 _CHUNK = 1 << 15  # shingles at a time: the arrays of a step stay in the L2 cache
-_FILL_CHUNK = 1 << 13  # own hashes at a time, for the same reason
-_SHORT = 64  # documents up to this many shingles are filled together, longer ones alone
+_SHORT = 128  # documents up to this many shingles are filled together, longer ones alone
 _EMPTY = np.uint64((1 << 64) - 1)
 _OWN_FACTOR_STATE = 0x736C6F74  # "slot"
 _OWN_OFFSET_STATE = 0x66696C6C  # "fill"
@@ -100,25 +99,19 @@ def _fill(table: NDArray[np.uint64], hashes: NDArray[np.uint64], starts: NDArray
     lengths = np.diff(starts)
     table[lengths == 0] = 0
     partial = np.flatnonzero(empty.any(axis=1) & (lengths > 0))
-    short = lengths[partial] <= _SHORT
-    for document in partial[~short].tolist():
-        wanted = np.flatnonzero(empty[document])
-        part = hashes[starts[document] : starts[document + 1]]
-        step = max(1, _FILL_CHUNK // len(wanted))
-        least = np.full(len(wanted), _EMPTY, dtype=np.uint64)
-        for low in range(0, len(part), step):
-            own = np.multiply.outer(part[low : low + step], factors[wanted])
-            np.minimum(least, own.min(axis=0), out=least)
-        table[document, wanted] = finalise(least ^ offsets[wanted])
-    together = partial[short]
-    together = together[np.argsort(lengths[together], kind="stable")]
-    step = max(1, _FILL_CHUNK // slots)
-    for low in range(0, len(together), step):
-        rows = together[low : low + step]
-        own = _least_together(hashes, starts[rows], lengths[rows], factors)
-        finalise(own := own ^ offsets)
+    partial = partial[np.argsort(lengths[partial], kind="stable")]
+    count = int(np.searchsorted(lengths[partial], _SHORT, side="right"))
+    step = max(1, _CHUNK // slots)
+    for low in range(0, count, step):
+        rows = partial[low : min(low + step, count)]
+        own = finalise(_least_together(hashes, starts[rows], lengths[rows], factors) ^ offsets)
         np.copyto(own, table[rows], where=~empty[rows])
         table[rows] = own
+    rows = partial[count:]
+    which, wanted = np.nonzero(empty[rows])
+    edges = np.searchsorted(which, np.arange(len(rows) + 1))
+    least = _least_alone(hashes, starts[rows], lengths[rows], factors[wanted], edges)
+    table[rows[which], wanted] = finalise(least ^ offsets[wanted])
 
 
 def _least_together(
@@ -138,6 +131,31 @@ def _least_together(
         part = hashes[begins + np.minimum(position, lengths - 1)]
         np.multiply(part[:, None], factors, out=own)
         np.minimum(least, own, out=least)
+    return least
+
+
+def _least_alone(
+    hashes: NDArray[np.uint64],
+    begins: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    factors: NDArray[np.uint64],
+    edges: NDArray[np.int64],
+) -> NDArray[np.uint64]:
+    """Return the least own hash for each of `factors`; document i wants edges[i]:edges[i + 1].
+
+    For documents that have few empty slots, or few distinct shingles.
+    """
+    least = np.full(len(factors), _EMPTY, dtype=np.uint64)
+    spans = zip(begins.tolist(), lengths.tolist(), edges.tolist(), edges[1:].tolist(), strict=False)
+    for begin, length, low, high in spans:
+        part = hashes[begin : begin + length]
+        if length > _CHUNK:  # A slot is left empty here only because most shingles are repeats.
+            chunks = [np.unique(part[at : at + _CHUNK]) for at in range(0, length, _CHUNK)]
+            part = np.unique(np.concatenate(chunks))
+        step = max(1, _CHUNK // (high - low))
+        for at in range(0, len(part), step):
+            own = np.multiply.outer(factors[low:high], part[at : at + step]).min(axis=1)
+            np.minimum(least[low:high], own, out=least[low:high])
     return least
 
 

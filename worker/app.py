@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 
 from rocksdict import Cache
@@ -33,16 +34,18 @@ class Application:
         state_dir: Path,
         *,
         metrics: Metrics | None = None,
-        on_sample: Callable[[bytes, bytes, float], None] | None = None,
     ) -> None:
         """Take what all stages share."""
-        del on_sample
         self.settings = settings
         self.topology = topology
         self.metrics = metrics or Metrics()
         self._bus = bus
         self._state_dir = state_dir
         self._cache = Cache(settings.index.cache_bytes)
+
+    @cached_property
+    def _log_identity(self) -> str:
+        return self._bus.identity(self.topology.bands)
 
     def loop(self, stage: str, instance: str) -> Loop:
         """Build a stage and seat it in its group."""
@@ -124,7 +127,7 @@ class Application:
             "partitions": self.topology.partitions,
             "absorb": rules.absorb,
             "bucket_capacity": rules.capacity,
-            "log": self._bus.identity(self.topology.bands),
+            "log": self._log_identity,
             **self.topology.parameters.describe(),
         }
 

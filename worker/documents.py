@@ -15,8 +15,8 @@ __all__ = ["Document", "DocumentFormat", "DocumentReader", "Unreadable"]
 
 _FIRST_TIME = 0
 _LAST_TIME = int(datetime(2200, 1, 1, tzinfo=UTC).timestamp() * 1000)
-_SECONDS_BELOW = 100_000_000_000
-"""A number below this is seconds (until the year 5138), one above is milliseconds."""
+_SECONDS_BELOW = 260_000_000_000
+"""A number below this is seconds (up to the year 10,000), others are ms (from 1978 on)."""
 
 
 class Document(NamedTuple):

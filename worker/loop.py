@@ -90,6 +90,10 @@ class Loop:
         """Give the partitions that this loop owns."""
         return self._owned
 
+    def lag(self) -> dict[TopicPartition, int]:
+        """Give how many records each input is behind, as far as is known here."""
+        return self._member.lag()
+
     def step(self, wait: float | None = None) -> bool:
         """Poll once, and see through what came; tell whether anything was committed.
 

@@ -86,7 +86,7 @@ class BandStore:
         self._write_options = WriteOptions()
         self._write_options.disable_wal = True
         self._db.set_write_options(self._write_options)
-        self._unflushed = 0
+        self.unflushed = 0
         self._flushed_at = clock()
         try:
             self._check(header)
@@ -138,21 +138,21 @@ class BandStore:
         self._db.write(batch.writes, write_opt=self._write_options)
         self.offset = offset
         self.now = now
-        self._unflushed += documents
+        self.unflushed += documents
         self.flush_if_due()
 
     def flush_if_due(self) -> None:
         """Start a flush if enough documents, or seconds, would have to be replayed."""
-        if not self._unflushed:
+        if not self.unflushed:
             self._flushed_at = self._clock()
             return
         waited = self._clock() - self._flushed_at
         if (
-            self._unflushed >= self._options.flush_documents
+            self.unflushed >= self._options.flush_documents
             or waited >= self._options.flush_seconds
         ):
             self._db.flush(wait=False)
-            self._unflushed = 0
+            self.unflushed = 0
             self._flushed_at = self._clock()
 
     def size_bytes(self) -> int:

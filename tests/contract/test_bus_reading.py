@@ -237,6 +237,16 @@ def test_watermarks(harness: Harness) -> None:
     assert seat.member.watermarks(place) == (2, 5)
 
 
+def test_lag_goes_down_to_nothing(harness: Harness) -> None:
+    topic = harness.topic(2)
+    seat = harness.alone(topic)
+    harness.append(*numbered(topic, 5), *numbered(topic, 3, partition=1))
+    seat.start()
+    seat.collect(8)
+    until(lambda: seat.poll() and not any(seat.member.lag().values()), "no lag")
+    assert seat.member.lag() == dict.fromkeys(seat.owned, 0)
+
+
 def test_offsets_that_were_set_from_outside(harness: Harness) -> None:
     topic, group = harness.topic(2), harness.name("group")
     first, second = sorted(harness.places(topic))

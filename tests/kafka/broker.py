@@ -160,7 +160,11 @@ class KafkaCluster(Kafka):
         return self._nodes[node].address
 
     def start(self, node: int) -> None:
-        """Start a node that is down, on its old port and data; return when it serves."""
+        """Start a node that is down, on its old port and data.
+
+        Returns when it serves, and is in sync on every partition that it holds: from then
+        on another node can be lost.
+        """
         if self._nodes[node].process is not None:
             raise RuntimeError(f"node {node} runs already")
         self._launch(self._nodes[node])
@@ -308,7 +312,10 @@ def _serves(node: _Node, members: set[int]) -> bool:
     # A new client each time: it asks this node, since it knows no other yet.
     client = AdminClient({"bootstrap.servers": node.address, "log_level": 0})
     with contextlib.suppress(KafkaException):
-        return members <= client.list_topics(timeout=2).brokers.keys()
+        seen = client.list_topics(timeout=2)
+        partitions = (p for topic in seen.topics.values() for p in topic.partitions.values())
+        in_sync = all(node.id in p.isrs for p in partitions if node.id in p.replicas)
+        return in_sync and members <= seen.brokers.keys()
     return False
 
 

@@ -25,7 +25,8 @@ def transactional(kafka: Kafka, name: str) -> Producer:
         {
             "bootstrap.servers": kafka.bootstrap,
             "transactional.id": name,
-            "transaction.timeout.ms": 10_000,
+            # librdkafka gives up on a record at this age, and a lost node costs seconds.
+            "transaction.timeout.ms": 60_000,
             "log_level": 0,
         }
     )

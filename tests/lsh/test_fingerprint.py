@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import doctest
 import tracemalloc
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import lsh
 from lsh import Fingerprinter, Fingerprints, Parameters, similarity
 
 CHARS = Parameters()
@@ -140,3 +142,18 @@ def test_a_long_text_takes_at_most_forty_bytes_for_each_character(
     finally:
         tracemalloc.stop()
     assert peak < 40 * len(text) + (1 << 22)
+
+
+def test_the_example_in_the_package_runs() -> None:
+    assert doctest.testmod(lsh) == doctest.TestResults(failed=0, attempted=3)
+
+
+def test_text_without_words_is_blank_where_shingles_are_words() -> None:
+    kept = Parameters(shingle="word", collapse_whitespace=False)
+    assert Fingerprinter(kept).fingerprint([" \n", " a"]).blank.tolist() == [True, False]
+
+
+def test_degenerate_long_texts_match_by_what_they_repeat() -> None:
+    prints = Fingerprinter(CHARS).fingerprint(["ab" * 100_000, "ab" * 5, "cd" * 100_000])
+    assert similarity(prints.sketches[0], prints.sketches[1:])[0] == 1.0
+    assert similarity(prints.sketches[0], prints.sketches[1:])[1] < 0.1

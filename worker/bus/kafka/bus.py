@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
@@ -22,7 +23,9 @@ class KafkaBus:
         """Prepare; nothing is connected yet."""
         self._options = options
 
+    @cached_property
     def _admin(self) -> AdminClient:
+        # Kept: a request dies with the client that sent it.
         return AdminClient(self._options.client("admin"))
 
     def partitions(self, topics: Iterable[str]) -> dict[str, int | None]:
@@ -32,7 +35,7 @@ class KafkaBus:
             BusError: no broker answers.
         """
         try:
-            known = self._admin().list_topics(timeout=self._options.request_timeout_seconds).topics
+            known = self._admin.list_topics(timeout=self._options.request_timeout_seconds).topics
         except KafkaException as error:
             msg = (
                 f"no broker of {self._options.bootstrap} answers within"
@@ -51,7 +54,7 @@ class KafkaBus:
         Raises:
             BusError: the topic can't be described.
         """
-        asked = self._admin().describe_topics(
+        asked = self._admin.describe_topics(
             TopicCollection([topic]), request_timeout=self._options.request_timeout_seconds
         )
         try:

@@ -128,7 +128,7 @@ class TransactionalProducer:
                         None,
                         None,
                         timestamp or 0,
-                        headers or None,
+                        list(headers) if headers else None,
                     )
                     break
                 except BufferError:

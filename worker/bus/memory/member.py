@@ -143,6 +143,14 @@ class MemoryMember:
         log = self._topics.log(partition)
         return log.start, log.stable
 
+    def lag(self) -> dict[TopicPartition, int]:
+        """See the port. Control records count until the position has passed them."""
+        self._check()
+        return {
+            place: max(0, self._topics.log(place).stable - position)
+            for place, position in self._positions.items()
+        }
+
     def close(self, *, leave: bool = False) -> None:
         """See the port. Without ``leave`` the seat and its partitions stay reserved.
 

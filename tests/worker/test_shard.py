@@ -1,0 +1,181 @@
+"""The shard's decisions against a naive model, and their independence of how they are cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lsh import pairwise_similarity
+from worker.shard import BucketRules, Match, ShardBatch, decide
+from worker.store import BandStore
+
+SLOTS = 16
+RULES = BucketRules(threshold=0.6, absorb=0.9, capacity=3, max_matches=4)
+
+
+def sketch(family: int, changes: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    """Give a sketch of a family, of which the first ``changes`` slots are another's."""
+    base = (np.arange(SLOTS) * 7 + family * 31) % 251
+    base[:changes] = (base[:changes] + 1 + changes) % 251
+    return base.astype(np.uint8)
+
+
+class Document:
+    """A document as the shards see it."""
+
+    def __init__(self, sequence: int, family: int, changes: int, keys: tuple[int, ...]) -> None:
+        self.sequence = sequence
+        self.id = b"d%d" % sequence
+        self.sketch = sketch(family, changes)
+        self.keys = keys
+
+
+def batch(documents: list[Document], columns: list[int]) -> ShardBatch:
+    return ShardBatch(
+        sequences=np.array([d.sequence for d in documents], np.uint64),
+        times=np.array([d.sequence * 10 for d in documents], np.int64),
+        ids=[d.id for d in documents],
+        shingles=np.ones(len(documents), np.uint32),
+        columns=columns,
+        keys=np.array([[d.keys[c] for d in documents] for c in columns], np.uint64),
+        sketches=np.array([d.sketch for d in documents], np.uint8).reshape(-1, SLOTS),
+    )
+
+
+def model(documents: list[Document], columns: list[int]) -> list[list[Match]]:
+    """Judge one document after the other, with plain dictionaries."""
+    buckets: dict[tuple[int, int], list[Document]] = {}
+    answers = []
+    for document in documents:
+        near: dict[int, Match] = {}
+
+        def similar(other: Document, document: Document = document) -> float:
+            return float(pairwise_similarity(document.sketch[None], other.sketch[None])[0])
+
+        own = [buckets.setdefault((column, document.keys[column]), []) for column in columns]
+        for bucket in own:
+            for other in bucket:
+                if similar(other) >= RULES.threshold:
+                    near[other.sequence] = Match(other.sequence, similar(other), other.id)
+        for bucket in own:
+            if not any(similar(other) >= RULES.absorb for other in bucket):
+                bucket.append(document)
+                del bucket[: -RULES.capacity]
+        best = sorted(near.values(), key=lambda match: (-match.similarity, match.sequence))
+        answers.append(best[: RULES.max_matches])
+    return answers
+
+
+documents_strategy = st.lists(
+    st.tuples(
+        st.integers(0, 3),
+        st.integers(0, 8),
+        st.tuples(*[st.integers(0, 4)] * 4),
+    ),
+    min_size=1,
+    max_size=40,
+).map(lambda rows: [Document(number, *row) for number, row in enumerate(rows, 1)])
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Iterator[Path]:
+    """Give a new path for each store of a test."""
+    return (tmp_path / str(number) for number in count())
+
+
+def run(
+    path: Path, documents: list[Document], columns: list[int], cuts: list[int]
+) -> list[list[Match]]:
+    store = BandStore(path, {"test": 1})
+    answers: list[list[Match]] = []
+    edges = [0, *sorted({cut % len(documents) for cut in cuts}), len(documents)]
+    for low, high in zip(edges, edges[1:], strict=False):
+        part = documents[low:high]
+        if not part:
+            continue
+        decision = decide(store, batch(part, columns), RULES)
+        answers += [decision.matches.get(row, []) for row in range(len(part))]
+        store.write(decision.writes, offset=high, now=high, documents=len(part))
+    store.close()
+    return answers
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(documents=documents_strategy, cuts=st.lists(st.integers(0, 1000), max_size=5))
+def test_decisions_are_the_models_however_the_batches_are_cut(
+    paths: Iterator[Path], documents: list[Document], cuts: list[int]
+) -> None:
+    columns = [0, 1, 2, 3]
+    assert run(next(paths), documents, columns, cuts) == model(documents, columns)
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(documents=documents_strategy, shards=st.integers(1, 4))
+def test_shards_together_find_what_one_finds(
+    paths: Iterator[Path], documents: list[Document], shards: int
+) -> None:
+    alone = run(next(paths), documents, [0, 1, 2, 3], [])
+    parts = [
+        run(next(paths), documents, list(range(shard, 4, shards)), [7]) for shard in range(shards)
+    ]
+    together = [
+        sorted(
+            {match for part in parts for match in part[row]},
+            key=lambda match: (-match.similarity, match.sequence),
+        )[: RULES.max_matches]
+        for row in range(len(documents))
+    ]
+    assert together == alone
+
+
+def test_copies_grow_nothing(tmp_path: Path) -> None:
+    store = BandStore(tmp_path / "s", {"test": 1})
+    first = decide(store, batch([Document(1, 0, 0, (1, 2))], [0, 1]), RULES)
+    store.write(first.writes, offset=1, now=1, documents=1)
+    before = store.items()
+    copies = [Document(number, 0, 0, (1, 2)) for number in range(2, 500)]
+    decision = decide(store, batch(copies, [0, 1]), RULES)
+    store.write(decision.writes, offset=2, now=2, documents=len(copies))
+    assert store.items() == before
+    assert [match.id for match in decision.matches[400]] == [b"d1"]
+    assert decision.absorbed == 2 * len(copies)
+    store.close()
+
+
+def test_a_full_bucket_drops_its_oldest(tmp_path: Path) -> None:
+    store = BandStore(tmp_path / "s", {"test": 1})
+    documents = [Document(number, number, 0, (5,)) for number in range(1, 6)]
+    decision = decide(store, batch(documents, [0]), RULES)
+    store.write(decision.writes, offset=1, now=1, documents=5)
+    (entries,) = store.items().values()
+    assert decision.dropped == 2
+    assert [int.from_bytes(entries[at : at + 8], "little") for at in (0, 16, 32)] == [3, 4, 5]
+    store.close()
+
+
+def test_an_empty_batch_changes_nothing(tmp_path: Path) -> None:
+    store = BandStore(tmp_path / "s", {"test": 1})
+    empty = ShardBatch(
+        np.zeros(0, np.uint64),
+        np.zeros(0, np.int64),
+        [],
+        np.zeros(0, np.uint32),
+        [0],
+        np.zeros((1, 0), np.uint64),
+        np.zeros((0, 0), np.uint8),
+    )
+    decision = decide(store, empty, RULES)
+    store.write(decision.writes, offset=9, now=1, documents=0)
+    assert store.offset == 9
+    assert store.items() == {}
+    store.close()

@@ -1,0 +1,99 @@
+"""The store: what survives, what is refused, what is put aside."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from worker.store import BandStore, HeaderMismatch, StoreOptions, put_aside
+
+HEADER: dict[str, str | int | float | bool] = {"bands": 18, "rows": 7}
+
+
+def test_a_store_keeps_what_was_written_and_how_far_it_reaches(tmp_path: Path) -> None:
+    store = BandStore(tmp_path / "s", HEADER)
+    writes = store.batch()
+    writes.put_buckets([b"\x00" * 9, b"\x01" * 9], [b"a" * 16, b"b" * 16])
+    writes.put_record(7, b"record")
+    store.write(writes, offset=42, now=1_000, documents=1)
+    store.close()
+    again = BandStore(tmp_path / "s", HEADER)
+    assert (again.offset, again.now) == (42, 1_000)
+    assert again.get([b"\x00" * 9, b"\x02" * 9, b"\x01" * 9]) == [b"a" * 16, None, b"b" * 16]
+    assert again.records([7, 8]) == [b"record", None]
+    again.close()
+
+
+def test_other_parameters_are_refused_with_the_difference(tmp_path: Path) -> None:
+    BandStore(tmp_path / "s", HEADER).close()
+    with pytest.raises(HeaderMismatch, match="rows: it has 7, the settings say 8"):
+        BandStore(tmp_path / "s", {**HEADER, "rows": 8})
+    with pytest.raises(HeaderMismatch, match="slots: it has none, the settings say 128"):
+        BandStore(tmp_path / "s", {**HEADER, "slots": 128})
+    BandStore(tmp_path / "s", HEADER).close()
+
+
+def test_a_store_put_aside_is_out_of_the_way_and_replaces_the_one_before(tmp_path: Path) -> None:
+    for offset in (1, 2):
+        store = BandStore(tmp_path / "s", HEADER)
+        assert store.offset == 0
+        store.write(store.batch(), offset=offset, now=0, documents=0)
+        store.close()
+        aside = put_aside(tmp_path / "s", "a test")
+    kept = BandStore(aside, HEADER)
+    assert kept.offset == 2
+    kept.close()
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from worker.store import BandStore, StoreOptions
+store = BandStore(Path(sys.argv[1]), {"a": 1}, options=StoreOptions(flush_documents=500))
+for number in range(1, 2001):
+    writes = store.batch()
+    writes.put_buckets([number.to_bytes(9, "big")], [b"x" * 16])
+    store.write(writes, offset=number, now=number, documents=1)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_after_a_kill_data_and_offset_agree(tmp_path: Path) -> None:
+    """The log is off, so the last writes may be gone; but never without their offset."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _KILLED, str(tmp_path / "s")],
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert ended.returncode == -signal.SIGKILL
+    store = BandStore(tmp_path / "s", {"a": 1}, options=StoreOptions())
+    assert 0 < store.offset <= 2000
+    numbers = [int.from_bytes(key, "big") for key in store.items()]
+    assert numbers == list(range(1, store.offset + 1))
+    store.close()
+
+
+def test_flushes_are_due_by_documents_and_by_time(tmp_path: Path) -> None:
+    now = 0.0
+    store = BandStore(
+        tmp_path / "s",
+        HEADER,
+        options=StoreOptions(flush_documents=1_000_000, flush_seconds=30),
+        clock=lambda: now,
+    )
+    writes = store.batch()
+    writes.put_buckets([b"\x00" * 9], [b"a" * 16])
+    store.write(writes, offset=1, now=1, documents=1)
+    assert store.unflushed == 1
+    now = 29.0
+    store.flush_if_due()
+    assert store.unflushed == 1
+    now = 31.0
+    store.flush_if_due()
+    assert store.unflushed == 0
+    store.close()

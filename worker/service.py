@@ -1,0 +1,192 @@
+"""A worker process: its stages' threads, what it tells over HTTP, and how it ends."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import signal
+import socket
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from types import FrameType
+
+from worker.app import Application
+from worker.bus import Bus
+from worker.health import Health
+from worker.loop import Loop
+from worker.metrics import Metrics
+from worker.settings import ConfigurationError, Settings
+from worker.stages import Index
+from worker.topology import Topology
+
+__all__ = ["Service", "instance_name", "locked"]
+
+_log = logging.getLogger(__name__)
+
+_STALLED_SECONDS = 60.0
+
+
+@contextmanager
+def locked(state_dir: Path) -> Iterator[None]:
+    """Hold the state directory: no two workers may share one.
+
+    Raises:
+        ConfigurationError: another process holds it, or it can't be written.
+    """
+    try:
+        state_dir.mkdir(parents=True, exist_ok=True)
+        file = os.open(state_dir / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise ConfigurationError(f"worker.state_dir: {state_dir}: {error.strerror}") from None
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ConfigurationError(
+                f"worker.state_dir: {state_dir} is in use by another worker; give each its own"
+            ) from None
+        yield
+    finally:
+        os.close(file)
+
+
+def instance_name(settings: Settings, state_dir: Path) -> str:
+    """Give the worker's stable name: as set, or the one kept with its state."""
+    if settings.worker.instance is not None:
+        return settings.worker.instance
+    path = state_dir / "instance"
+    if not path.exists():
+        name = f"{socket.gethostname().split('.')[0][:60]}-{uuid.uuid4().hex[:8]}"
+        path.write_text(name + "\n")
+    return path.read_text().strip()
+
+
+class Service:
+    """Runs each stage in a thread of its own until told to stop, or one fails."""
+
+    def __init__(
+        self, settings: Settings, topology: Topology, bus: Bus, state_dir: Path, instance: str
+    ) -> None:
+        """Build everything; nothing is joined yet."""
+        self._settings = settings
+        self.metrics = Metrics()
+        self._application = Application(settings, topology, bus, state_dir, metrics=self.metrics)
+        self._instance = instance
+        self._loops: dict[str, Loop] = {}
+        self._stopping = threading.Event()
+        self._failure: BaseException | None = None
+        self._lock = threading.Lock()
+
+    def stop(self) -> None:
+        """Ask all stages to finish what they are at, and leave."""
+        self._stopping.set()
+
+    def run(self) -> None:
+        """Run until `stop`, or until a stage fails.
+
+        Raises:
+            BaseException: what a stage failed with; all others have then been stopped.
+        """
+        threads = [
+            threading.Thread(target=self._stage, args=(name,), name=name, daemon=True)
+            for name in self._settings.worker.stages
+        ]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads) and not self._stopping.wait(0.2):
+            pass
+        deadline = monotonic() + self._settings.worker.shutdown_seconds
+        for thread in threads:
+            thread.join(max(0.0, deadline - monotonic()))
+        late = [thread.name for thread in threads if thread.is_alive()]
+        if late:
+            _log.error("gave up waiting for %s to finish", ", ".join(late))
+        if self._failure is not None:
+            raise self._failure
+
+    def _stage(self, name: str) -> None:
+        loop: Loop | None = None
+        try:
+            loop = self._application.loop(name, self._instance)
+            self._loops[name] = loop
+            seen = monotonic()
+            while not self._stopping.is_set():
+                loop.step()
+                if monotonic() - seen >= 1.0:
+                    seen = monotonic()
+                    self._observe(loop)
+        except BaseException as error:  # noqa: BLE001 -- carried to the main thread, which raises it
+            self._fail(name, error)
+        finally:
+            if loop is not None:
+                self._close(name, loop)
+
+    def _close(self, name: str, loop: Loop) -> None:
+        try:
+            loop.close()
+        except Exception as error:  # noqa: BLE001 -- carried to the main thread, which raises it
+            self._fail(name, error)
+
+    def _fail(self, name: str, error: BaseException) -> None:
+        with self._lock:
+            if self._failure is None:
+                self._failure = error
+                _log.error("stage %s failed, the worker stops: %s", name, error)
+            else:
+                _log.error("stage %s failed, too: %s", name, error)
+        self._stopping.set()
+
+    def _observe(self, loop: Loop) -> None:
+        for partition, behind in loop.lag().items():
+            self.metrics.lag.labels(partition.topic, str(partition.partition)).set(behind)
+        if isinstance(loop.stage, Index):
+            for shard, store in loop.stage.stores().items():
+                self.metrics.index_bytes.labels(str(shard)).set(store.size_bytes())
+                self.metrics.index_keys.labels(str(shard)).set(store.keys_estimate())
+
+    def health(self) -> Health:
+        """Tell how the stages are doing."""
+        now = monotonic()
+        loops = dict(self._loops)
+        stages = self._settings.worker.stages
+        waiting = [name for name in stages if name not in loops or not loops[name].adopted]
+        restoring = [
+            name
+            for name, loop in loops.items()
+            if isinstance(loop.stage, Index) and loop.stage.restoring()
+        ]
+        stalled = [name for name, loop in loops.items() if now - loop.beat > _STALLED_SECONDS]
+        return Health(
+            failed=str(self._failure) if self._failure is not None else None,
+            stopping=self._stopping.is_set(),
+            waiting=waiting,
+            restoring=restoring,
+            stalled=stalled,
+        )
+
+
+@contextmanager
+def stopping_on_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Call ``stop`` on SIGTERM and SIGINT; a second one ends the process at once."""
+    received = 0
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        nonlocal received
+        del frame
+        received += 1
+        if received > 1:
+            os._exit(128 + number)
+        _log.info("%s: finishing", signal.Signals(number).name)
+        stop()
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
