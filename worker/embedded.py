@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from worker.app import Application
+from worker.bus import TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.loop import Loop
 from worker.metrics import Metrics
@@ -15,9 +18,16 @@ __all__ = ["Embedded", "create_topics"]
 
 
 def create_topics(
-    bus: MemoryBus, topology: Topology, *, first_offsets: dict[str, int] | None = None
+    bus: MemoryBus,
+    topology: Topology,
+    *,
+    first_offsets: Mapping[str, int | Sequence[int]] | None = None,
 ) -> None:
-    """Create all topics, and commit every group's start."""
+    """Create all topics, and commit every group's start: 0, or ``first_offsets`` by topic.
+
+    With kept state, ``documents``, ``fingerprints`` and ``bands`` go on where their readers
+    stopped (see `Embedded.reached`); the answers and outputs, read to the end, may begin at 0.
+    """
     first = first_offsets or {}
     outputs = (topology.unique, topology.duplicate, topology.rejected)
     counts = {topology.documents: topology.partitions, **topology.internal()}
@@ -31,7 +41,7 @@ def create_topics(
         )
     for stage in STAGES:
         offsets = {
-            (topic, number): first.get(topic, 0)
+            TopicPartition(topic, number): bus.start_offset(topic, number)
             for topic, partitions in topology.inputs(stage).items()
             for number in range(partitions)
         }
@@ -51,6 +61,7 @@ class Embedded:
         metrics: Metrics | None = None,
     ) -> None:
         """Seat every stage; topics and offsets must be there."""
+        self._bus = bus
         self.application = Application(settings, topology, bus, state_dir, metrics=metrics)
         self.loops: list[Loop] = [self.application.loop(name, "embedded") for name in STAGES]
 
@@ -65,7 +76,27 @@ class Embedded:
                     busy = True
                 busy |= not adopted
 
+    def reached(self) -> dict[str, list[int]]:
+        """Give, by topic and partition, where its readers have arrived.
+
+        Only for what a later run must go on from: the documents, their order, the shards.
+        """
+        topology = self.application.topology
+        places = {
+            topology.documents: ("fingerprint", topology.partitions),
+            topology.fingerprints: ("sequence", 1),
+            topology.bands: ("index", topology.shards),
+        }
+        return {
+            topic: [
+                self._bus.committed(topology.group(stage))[TopicPartition(topic, number)] or 0
+                for number in range(partitions)
+            ]
+            for topic, (stage, partitions) in places.items()
+        }
+
     def close(self) -> None:
-        """Close all stages."""
-        for loop in self.loops:
-            loop.close()
+        """Close all stages, each even if another one fails."""
+        with ExitStack() as stack:
+            for loop in self.loops:
+                stack.callback(loop.close)

@@ -21,7 +21,8 @@ from worker.store import BandStore, StoreBatch
 __all__ = ["BucketRules", "Decision", "Match", "ShardBatch", "decide"]
 
 _entry = struct.Struct("<Qq")
-_record = struct.Struct("<Iq")
+_SKETCH_AT = 2
+_AFTER_SKETCH = 4 + 8
 
 
 class Match(NamedTuple):
@@ -189,9 +190,9 @@ def _fetch(store: BandStore, buckets: dict[int, list[tuple[int, int]]]) -> _Know
         if record is None:
             msg = f"{store.path}: a bucket names document {sequence}, which has no record"
             raise LookupError(msg)
-        width = record[0] | record[1] << 8
-        known.sketches[sequence] = record[2 : 2 + width]
-        known.ids[sequence] = record[2 + width + _record.size :]
+        after = _SKETCH_AT + (record[0] | record[1] << 8)
+        known.sketches[sequence] = record[_SKETCH_AT:after]
+        known.ids[sequence] = record[after + _AFTER_SKETCH :]
     return known
 
 
@@ -238,9 +239,22 @@ def _judge(  # noqa: PLR0913 -- the loop's body, kept apart for reading
 
 def _write_records(batch: ShardBatch, inserted: npt.NDArray[np.bool_], writes: StoreBatch) -> None:
     """Keep sketch and id of every document that a bucket now names."""
-    width = batch.sketches.shape[1]
-    prefix = bytes((width & 0xFF, width >> 8))
-    for row in np.flatnonzero(inserted).tolist():
-        facts = _record.pack(int(batch.shingles[row]), int(batch.times[row]))
-        record = prefix + batch.sketches[row].tobytes() + facts + batch.ids[row]
-        writes.put_record(int(batch.sequences[row]), record)
+    rows = np.flatnonzero(inserted)
+    fixed = np.empty(len(rows), _record(batch.sketches.shape[1]))
+    fixed["slots"] = batch.sketches.shape[1]
+    fixed["sketch"] = batch.sketches[rows]
+    fixed["shingles"] = batch.shingles[rows]
+    fixed["time"] = batch.times[rows]
+    packed: list[bytes] = fixed.view(f"V{fixed.dtype.itemsize}").tolist()
+    ids = batch.ids
+    writes.put_records(
+        batch.sequences[rows],
+        [record + ids[row] for record, row in zip(packed, rows.tolist(), strict=True)],
+    )
+
+
+def _record(slots: int) -> np.dtype[np.void]:
+    """Give the layout of a document record; the id follows, to its end."""
+    return np.dtype(
+        [("slots", "<u2"), ("sketch", "u1", (slots,)), ("shingles", "<u4"), ("time", "<i8")]
+    )

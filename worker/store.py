@@ -18,6 +18,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from rocksdict import BlockBasedOptions, Cache, Options, Rdict, WriteBatch, WriteOptions
 
 __all__ = ["BandStore", "HeaderMismatch", "StoreOptions", "put_aside"]
@@ -196,9 +198,12 @@ class StoreBatch:
         for key, value in zip(keys, values, strict=True):
             put(key, value)
 
-    def put_record(self, sequence: int, record: bytes) -> None:
-        """Set a document record."""
-        self.writes.put(_RECORDS + _sequence.pack(sequence), record)
+    def put_records(self, sequences: npt.NDArray[np.uint64], records: Sequence[bytes]) -> None:
+        """Set document records."""
+        keys = np.empty((len(sequences), 9), np.uint8)
+        keys[:, 0] = _RECORDS[0]
+        keys[:, 1:] = sequences.astype(">u8").view(np.uint8).reshape(-1, 8)
+        self.put_buckets(keys.view("V9").reshape(-1).tolist(), records)
 
 
 def put_aside(path: Path, why: str) -> Path:

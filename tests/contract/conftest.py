@@ -5,15 +5,31 @@ from collections.abc import Iterator
 import pytest
 
 from tests.contract.harness import Harness, MemoryHarness
+from tests.contract.kafka_harness import KafkaHarness
+from tests.kafka.broker import Kafka
+from worker.bus.kafka import KafkaBus, KafkaOptions
 
-BUSES = [
-    "memory",
-]
+BUSES = ["memory", pytest.param("kafka", marks=pytest.mark.kafka)]
+
+# Short, so that the group soon goes on without a member that doesn't poll.
+SILENCE_MS = 6_000
 
 
 @pytest.fixture(params=BUSES)
-def harness() -> Iterator[Harness]:
+def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
     """Yield a bus with its surroundings; all that joined it is closed at the end."""
-    harness = MemoryHarness()
+    harness = MemoryHarness() if request.param == "memory" else _kafka_harness(request)
     yield harness
     harness.close()
+
+
+def _kafka_harness(request: pytest.FixtureRequest) -> Harness:
+    """Start the broker only for those who ask for it."""
+    kafka: Kafka = request.getfixturevalue("kafka")
+    app_id: str = request.getfixturevalue("app_id")
+    options = KafkaOptions(
+        bootstrap=kafka.bootstrap,
+        session_timeout_ms=SILENCE_MS,
+        max_poll_interval_ms=SILENCE_MS,
+    )
+    return KafkaHarness(kafka.bootstrap, KafkaBus(options), app_id)

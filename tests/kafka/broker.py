@@ -207,7 +207,7 @@ class KafkaCluster(Kafka):
             lines = [f"{key}={value}" for key, value in self._properties(node).items()]
             node.properties.write_text("\n".join(lines) + "\n")
             arguments = ["-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", "format"]
-            arguments += ["-t", self._id, "-c", str(node.properties)]
+            arguments += [f"--cluster-id={self._id}", "-c", str(node.properties)]
             with node.log.open("ab") as log:
                 commands.append(subprocess.Popen([*self._java, *arguments], stdout=log, stderr=log))
         for node, command in zip(self._nodes.values(), commands, strict=True):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from worker.store import BandStore, HeaderMismatch, StoreOptions, put_aside
@@ -19,7 +20,7 @@ def test_a_store_keeps_what_was_written_and_how_far_it_reaches(tmp_path: Path) -
     store = BandStore(tmp_path / "s", HEADER)
     writes = store.batch()
     writes.put_buckets([b"\x00" * 9, b"\x01" * 9], [b"a" * 16, b"b" * 16])
-    writes.put_record(7, b"record")
+    writes.put_records(np.array([7], np.uint64), [b"record"])
     store.write(writes, offset=42, now=1_000, documents=1)
     store.close()
     again = BandStore(tmp_path / "s", HEADER)

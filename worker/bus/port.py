@@ -55,7 +55,7 @@ class Record(NamedTuple):
 class Outgoing(NamedTuple):
     """A record to be written; without a partition, murmur2 of the key decides.
 
-    Without a ``timestamp`` the log stamps the record itself.
+    Without a ``timestamp``, or with 0, the log stamps the record itself.
     """
 
     topic: str
@@ -102,7 +102,10 @@ class OutcomeUnknown(Exception):  # noqa: N818 -- names the state, as Kafka's do
 
 
 class OffsetOutOfRange(Exception):  # noqa: N818 -- named after Kafka's error code
-    """A position is before the start or after the end of the log."""
+    """A position is before the start or after the end of the log.
+
+    ``high`` may be the end that readers of committed records see.
+    """
 
     def __init__(self, partition: TopicPartition, position: int, low: int, high: int) -> None:
         """Name the partition, the position asked for, and the log's half-open range."""
@@ -138,9 +141,13 @@ class Member(Protocol):
     def commit(self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]) -> None:
         """Write the records and commit the offsets (of the next record to read), or neither.
 
+        It is by its offsets that a transaction of an older generation is told; one without
+        any is guarded by the producer's epoch alone.
+
         Raises:
             Aborted: rolled back for certain.
-            OutcomeUnknown: committed or not.
+            OutcomeUnknown: committed or not; also where a successor has taken over this
+                name, which only the next `poll` knows for certain.
             Fenced: see there.
             BusError: fatal.
         """

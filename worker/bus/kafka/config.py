@@ -33,6 +33,7 @@ PROTECTED = frozenset(
         "group.remote.assignor",
         "isolation.level",
         "max.in.flight",
+        "max.poll.interval.ms",
         "max.in.flight.requests.per.connection",
         "message.send.max.retries",
         "message.timeout.ms",
@@ -40,6 +41,7 @@ PROTECTED = frozenset(
         "partitioner",
         "request.required.acks",
         "retries",
+        "session.timeout.ms",
         "transaction.timeout.ms",
         "transactional.id",
     }
@@ -59,6 +61,8 @@ class KafkaOptions:
     protocol: Literal["classic", "consumer"] = "classic"
     session_timeout_ms: int = 10_000
     """Of the classic protocol; under KIP-848 it is the broker's setting."""
+    max_poll_interval_ms: int = 60_000
+    """How long a member may be away between polls before the group does without it."""
     transaction_timeout_ms: int = 4_000
     commit_timeout_seconds: float = 10.0
     request_timeout_seconds: float = 30.0
@@ -103,6 +107,7 @@ class KafkaOptions:
             "reconnect.backoff.max.ms": 1_000,
             "topic.metadata.refresh.interval.ms": 60_000,
             **self.consumer,
+            "max.poll.interval.ms": self.max_poll_interval_ms,
             "group.id": group,
             "group.instance.id": instance,
             "group.protocol": self.protocol,

@@ -32,6 +32,7 @@ _log = logging.getLogger(__name__)
 
 _CHUNK = 500
 _CLOSE_SECONDS = 5.0
+_SEAT_TAKEN = (KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID)
 _PASSING = frozenset(
     {
         KafkaError._TRANSPORT,  # noqa: SLF001 -- librdkafka's own codes begin with an underscore
@@ -133,7 +134,9 @@ class KafkaMember:
         size = 0
         wait = timeout
         while len(records) < limit and size < max_bytes:
-            ask = 1 if wait > 0 else min(_CHUNK, limit - len(records))
+            typical = size // len(records) if records else max_bytes
+            room = max(1, (max_bytes - size) // max(1, typical))
+            ask = min(_CHUNK, limit - len(records), room)
             messages = self._consume(ask, wait)
             if self._assigned:
                 return self._report()
@@ -174,7 +177,7 @@ class KafkaMember:
 
     def _judge(self, error: KafkaError, message: Message | None) -> None:
         """Let pass what will pass; raise the rest."""
-        code = error.code()
+        code = _underlying(error)
         if code == KafkaError._AUTO_OFFSET_RESET and message is not None:  # noqa: SLF001 -- see above
             partition = TopicPartition(message.topic() or "", message.partition() or 0)
             position = self._position.get(partition, message.offset() or 0)
@@ -322,9 +325,18 @@ class KafkaMember:
         self.close()
 
 
+def _underlying(error: KafkaError) -> int:
+    """Give the code of an error; of a fatal one, the code that only its text names."""
+    if error.code() == KafkaError._FATAL:  # noqa: SLF001 -- see above
+        for code in _SEAT_TAKEN:
+            if KafkaError(code).str() in error.str():
+                return code
+    return error.code()
+
+
 def _fatal(error: KafkaError, group: str) -> BusError:
-    text = f"group {group}: {error.str()} ({error.name()})"
-    if error.code() in {KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID}:
+    text = f"group {group}: {error.str()}"
+    if _underlying(error) in _SEAT_TAKEN:
         return Fenced(f"{text}. Another worker runs under this instance's name; give it its own")
     return BusError(text)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from time import monotonic
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
@@ -163,8 +164,9 @@ class TransactionalProducer:
     def close(self) -> None:
         """Drop the producer with whatever is still in it; its open transaction times out."""
         if self._producer is not None:
-            self._producer.purge()
-            self._producer.poll(0)
+            with suppress(KafkaException):  # A fenced one has only that to say.
+                self._producer.purge()
+                self._producer.poll(0)
             self._producer = None
 
 

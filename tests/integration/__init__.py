@@ -1,0 +1,1 @@
+"""Workers as processes on a real Kafka: what must hold whatever happens to them."""

@@ -1,0 +1,197 @@
+"""A reader of all outputs at once, as a committed consumer sees them while things break."""
+
+from collections.abc import Callable
+from time import monotonic
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as Place
+
+from worker.bus.port import Header, Record, TopicPartition
+from worker.topology import Topology
+
+__all__ = ["Audit", "read_all"]
+
+CHECK_SECONDS: Final = 0.3
+TIMEOUT_SECONDS: Final = 30.0
+
+
+class Audit:
+    """Collects *unique*, *duplicate* and *rejected*; may be asked to go on at any time."""
+
+    def __init__(
+        self, bootstrap: str, topology: Topology, ended: Callable[[], list[str]]
+    ) -> None:
+        """Read from the start; ``ended`` gives logs of workers that died by themselves."""
+        self._topology = topology
+        self._ended = ended
+        self.records: list[Record] = []
+        self._reader = _consumer(bootstrap, f"{topology.app}.audit")
+        self._offsets = _consumer(bootstrap, topology.group("route"))
+        self._places = [
+            Place(topic, number, 0)
+            for topic in (topology.unique, topology.duplicate, topology.rejected)
+            for number in range(topology.partitions)
+        ]
+        self._reader.assign(self._places)
+        self._documents = [Place(topology.documents, n) for n in range(topology.partitions)]
+
+    def of(self, topic: str) -> list[Record]:
+        """Give what one topic has brought, by partition and offset."""
+        return sorted(
+            (record for record in self.records if record.topic == topic), key=lambda r: (r[1], r[2])
+        )
+
+    @property
+    def unique(self) -> list[Record]:
+        """Give what is on *unique*."""
+        return self.of(self._topology.unique)
+
+    @property
+    def duplicate(self) -> list[Record]:
+        """Give what is on *duplicate*."""
+        return self.of(self._topology.duplicate)
+
+    @property
+    def rejected(self) -> list[Record]:
+        """Give what is on *rejected*."""
+        return self.of(self._topology.rejected)
+
+    def until(
+        self,
+        condition: Callable[[], bool],
+        seconds: float,
+        what: str,
+        *,
+        may_end: bool = False,
+    ) -> None:
+        """Read until a condition holds.
+
+        Raises:
+            TimeoutError: it does not within ``seconds``.
+            AssertionError: a worker ended by itself meanwhile.
+        """
+        deadline = monotonic() + seconds
+        while not condition():
+            self._read(0.1)
+            ended = [] if may_end else self._ended()
+            assert not ended, "\n".join(ended)
+            if monotonic() > deadline:
+                raise TimeoutError(f"{seconds:.0f} s in vain for {what}: {len(self.records)} so far")
+
+    def reach(self, count: int, seconds: float = 120.0) -> None:
+        """Read until at least so many records are there."""
+        self.until(lambda: len(self.records) >= count, seconds, f"{count} records")
+
+    def finish(self, seconds: float = 120.0, *, may_end: bool = False) -> None:
+        """Read until every document is dealt with, then all that is left.
+
+        What counts is the offsets that *route* has committed: so records that are missing
+        or too many are found, and not waited for.
+        """
+        checked = 0.0
+
+        def drained() -> bool:
+            nonlocal checked
+            if monotonic() - checked < CHECK_SECONDS:
+                return False
+            checked = monotonic()
+            return self.drained()
+
+        self.until(drained, seconds, "all documents to be published", may_end=may_end)
+        self.until(self._at_end, seconds, "the end of the outputs", may_end=may_end)
+
+    def drained(self) -> bool:
+        """Tell whether *route* has committed the end of every documents partition."""
+        committed = self._offsets.committed(self._documents, TIMEOUT_SECONDS)
+        return all(
+            place.offset == self._offsets.get_watermark_offsets(place, TIMEOUT_SECONDS)[1]
+            for place in committed
+        )
+
+    def _at_end(self) -> bool:
+        at = {(p.topic, p.partition): p.offset for p in self._reader.position(self._places)}
+        ends = {
+            (place.topic, place.partition): self._reader.get_watermark_offsets(
+                Place(place.topic, place.partition), TIMEOUT_SECONDS
+            )[1]
+            for place in self._places
+        }
+        return all(max(0, at[place]) >= end for place, end in ends.items())
+
+    def _read(self, seconds: float) -> None:
+        for message in self._reader.consume(1_000, seconds):
+            error = message.error()
+            if error is None:
+                self.records.append(record_of(message))
+            elif error.fatal():
+                raise KafkaException(error)
+
+    def close(self) -> None:
+        """Let go of the broker."""
+        self._reader.close()
+        self._offsets.close()
+
+
+def read_all(bootstrap: str, partition: TopicPartition) -> list[Record]:
+    """Read the committed records of one partition from its start to its end."""
+    reader = _consumer(bootstrap, "neardup-test-reader")
+    try:
+        low, high = reader.get_watermark_offsets(Place(*partition), TIMEOUT_SECONDS)
+        place = Place(*partition, low)
+        reader.assign([place])
+        records: list[Record] = []
+        deadline = monotonic() + TIMEOUT_SECONDS
+        while max(low, reader.position([place])[0].offset) < high:
+            assert monotonic() < deadline, f"{partition} can't be read to its end, {high}"
+            for message in reader.consume(1_000, 0.2):
+                if message.error() is None:
+                    records.append(record_of(message))
+        return records
+    finally:
+        reader.close()
+
+
+def record_of(message: Message) -> Record:
+    """Give a message as the port's record."""
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    assert topic is not None
+    assert partition is not None
+    assert offset is not None
+    headers = message.headers() or []
+    assert isinstance(headers, list)
+    return Record(
+        topic,
+        partition,
+        offset,
+        message.timestamp()[1],
+        message.key(),
+        message.value(),
+        tuple(map(_header, headers)),
+    )
+
+
+def _header(header: tuple[str, str | bytes | None]) -> Header:
+    name, value = header
+    return name, value.encode() if isinstance(value, str) else value
+
+
+def _consumer(bootstrap: str, group: str) -> Consumer:
+    """Make a reader that is no member of the group whose name it uses."""
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "error",
+            "fetch.message.max.bytes": 16 << 20,
+            "fetch.wait.max.ms": 50,
+            "log_level": 0,
+            "error_cb": _ignore,
+        }
+    )
+
+
+def _ignore(error: KafkaError) -> None:
+    """Brokers come and go in these tests; what is fatal arrives with the messages."""

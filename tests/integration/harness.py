@@ -1,0 +1,221 @@
+"""An application under test: topics, settings, workers by name, documents, an audit."""
+
+import contextlib
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from tests.integration.audit import Audit
+from tests.integration.worker_process import WorkerProcess
+from tests.kafka.broker import REAPER, Kafka, wait_until
+from worker.admin import Cluster, Start, begin, create
+from worker.bus.port import BusError, Outgoing, Record
+from worker.settings import Settings, load
+from worker.topology import Topology
+
+__all__ = ["ApplicationUnderTest"]
+
+FLUSH_SECONDS: Final = 60.0
+
+Section = Mapping[str, object]
+
+
+class ApplicationUnderTest:
+    """Use as a context manager: at the end all workers are killed, and logs shown on failure.
+
+    ``settings`` are sections of the TOML file; what they leave out is the default.
+    """
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        app: str,
+        *,
+        partitions: int = 4,
+        settings: Mapping[str, Section] | None = None,
+        documents_max_bytes: int = 1_048_588,
+    ) -> None:
+        """Create topics, offsets and settings."""
+        self.kafka = kafka
+        self.directory = Path(tempfile.mkdtemp(prefix="neardup-workers-"))
+        self._reaper = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(REAPER), str(self.directory)],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self.workers: dict[str, WorkerProcess] = {}
+        self.inputs: list[Record] = []
+        self._app = app
+        self._sections = dict(settings or {})
+        self.config = self.write_config("neardup.toml", {})
+        self.settings: Settings = load(self.config)
+        cluster = Cluster(self.settings.kafka_options(), 30)
+        self.topology: Topology = create(
+            cluster,
+            self.settings,
+            partitions=partitions,
+            replication=None,
+            documents_max_bytes=documents_max_bytes,
+        ).topology
+        wait_until(partial(self._begun, cluster), FLUSH_SECONDS, "the groups' coordinator")
+
+    def _begun(self, cluster: Cluster) -> bool:
+        """Set the groups' offsets; a broker that is new has to make their topic first."""
+        try:
+            begin(cluster, self.topology, Start("earliest"))
+        except BusError as error:
+            if "COORDINATOR" not in str(error):
+                raise
+            return False
+        return True
+
+    def write_config(self, name: str, more: Mapping[str, Section]) -> Path:
+        """Write a TOML file of this application's settings, and more."""
+        sections: dict[str, dict[str, object]] = {
+            "kafka": {"bootstrap": self.kafka.bootstrap, "session_timeout_ms": 6_000}
+        }
+        for given in (self._sections, more):
+            for section, values in given.items():
+                sections.setdefault(section, {}).update(values)
+        lines = [f"app = {json.dumps(self._app)}"]
+        for section, values in sections.items():
+            lines.append(f"[{section}]")
+            # JSON's scalars and arrays are TOML's, too.
+            lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+        path = self.directory / name
+        path.write_text("\n".join(lines) + "\n")
+        return path
+
+    def worker(self, name: str) -> WorkerProcess:
+        """Give the worker of this name, which may not have been started yet."""
+        if name not in self.workers:
+            self.workers[name] = WorkerProcess(name, self.config, self.directory / name)
+        return self.workers[name]
+
+    def start(self, *names: str) -> None:
+        """Start workers."""
+        for name in names:
+            self.track(self.worker(name).start())
+
+    def track(self, pid: int) -> None:
+        """Have the reaper kill this process, should the tests die."""
+        assert self._reaper.stdin is not None
+        self._reaper.stdin.write(f"+{pid}\n".encode())
+        self._reaper.stdin.flush()
+
+    def kill_some(self, seed: random.Random) -> str:
+        """Kill any one running worker; give its name."""
+        name = seed.choice(sorted(name for name, one in self.workers.items() if one.running))
+        self.workers[name].kill()
+        return name
+
+    def ended(self) -> list[str]:
+        """Give the logs of workers that have ended by themselves: none should."""
+        return [
+            worker.tail()
+            for worker in self.workers.values()
+            if worker.process is not None and (worker.process.poll() or 0) > 0
+        ]
+
+    @cached_property
+    def _producer(self) -> Producer:
+        return Producer(
+            {
+                "bootstrap.servers": self.kafka.bootstrap,
+                "enable.idempotence": True,
+                "linger.ms": 5,
+                "message.max.bytes": 64 << 20,
+                "log_level": 0,
+            }
+        )
+
+    def feed(self, records: Iterable[Outgoing]) -> list[Record]:
+        """Write documents, and wait until the log has them; give them with their offsets."""
+        written: list[Record] = []
+
+        def done(given: Outgoing, error: KafkaError | None, message: Message) -> None:
+            assert error is None, error
+            partition, offset = message.partition(), message.offset()
+            assert partition is not None
+            assert offset is not None
+            stamp = message.timestamp()[1]
+            written.append(
+                Record(given.topic, partition, offset, stamp, given.key, given.value, given.headers)
+            )
+
+        for record in records:
+            options: dict[str, int] = {}
+            if record.partition is not None:
+                options["partition"] = record.partition
+            while True:
+                with contextlib.suppress(BufferError):
+                    self._producer.produce(
+                        record.topic,
+                        value=record.value,
+                        key=record.key,
+                        headers=list(record.headers),
+                        timestamp=record.timestamp or 0,
+                        on_delivery=lambda error, message, given=record: done(
+                            given, error, message
+                        ),
+                        **options,
+                    )
+                    break
+                self._producer.poll(0.1)
+            self._producer.poll(0)
+        assert self._producer.flush(FLUSH_SECONDS) == 0
+        self.inputs += written
+        return written
+
+    def documents(
+        self, texts: Sequence[tuple[str, str]], first: int = 0
+    ) -> list[Outgoing]:
+        """Make records of ids and texts, round the partitions."""
+        return [
+            Outgoing(
+                self.topology.documents,
+                (first + index) % self.topology.partitions,
+                ident.encode(),
+                json.dumps({"id": ident, "text": text}).encode(),
+                (("origin", b"test"),),
+            )
+            for index, (ident, text) in enumerate(texts)
+        ]
+
+    @cached_property
+    def audit(self) -> Audit:
+        """Give the reader of all outputs, which sees committed records only."""
+        return Audit(self.kafka.bootstrap, self.topology, self.ended)
+
+    def __enter__(self) -> Self:
+        """Return it."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Kill what still runs; on failure show the logs."""
+        for worker in self.workers.values():
+            if worker.running:
+                worker.kill()
+            if error is not None:
+                print(worker.tail())  # noqa: T201 -- pytest shows it with the failure
+        if "audit" in self.__dict__:
+            self.audit.close()
+        if self._reaper.stdin is not None:
+            self._reaper.stdin.close()
+        self._reaper.wait(FLUSH_SECONDS)
+        shutil.rmtree(self.directory, ignore_errors=True)

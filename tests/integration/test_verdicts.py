@@ -1,0 +1,52 @@
+"""Verdicts depend on nothing but the order: not on workers, shards, or who came first."""
+
+import json
+
+import pytest
+
+from tests.integration.conftest import Launch
+from tests.integration.corpus import corpus, scaled
+from tests.integration.proof import prove
+from worker.bus.port import Outgoing
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
+
+TRIO = ("alpha", "beta", "gamma")
+
+
+def test_a_replay_with_any_number_of_shards_comes_to_the_same_verdicts(launch: Launch) -> None:
+    application = launch()
+    application.start(*TRIO)
+    documents = corpus(scaled(3_000, 50_000), 1)
+    for first in range(0, len(documents), 1_000):
+        application.feed(application.documents(documents[first : first + 1_000], first))
+    history = prove(application, shards=(1, 2, 4, 18), seconds=600)
+    assert len(history.duplicate) > len(documents) / 5
+
+
+def test_of_copies_that_arrive_at_the_same_instant_one_is_unique(launch: Launch) -> None:
+    application = launch()
+    application.start(*TRIO)
+    texts = [text for _, text in corpus(3 * scaled(200, 2_000), 2)]
+    distinct = list(dict.fromkeys(f"{text} {number}" for number, text in enumerate(texts)))
+    groups = scaled(200, 2_000)
+    application.feed(
+        Outgoing(
+            application.topology.documents,
+            copy,
+            None,
+            json.dumps({"id": f"{group}-{copy}", "text": distinct[group]}).encode(),
+        )
+        for group in range(groups)
+        for copy in range(application.topology.partitions)
+    )
+    history = prove(application, shards=(1, 4), seconds=300)
+    verdict: dict[str, list[str]] = {}
+    for kind, record in history.published():
+        assert record.value is not None
+        group = json.loads(record.value)["id"].partition("-")[0]
+        verdict.setdefault(group, []).append(kind)
+    # Of a group whose text is near another group's, all may be duplicates: never two unique.
+    firsts = [kinds.count("unique") for kinds in verdict.values()]
+    assert len(firsts) == groups
+    assert max(firsts) == 1

@@ -1,0 +1,21 @@
+"""An application's topics, groups and offsets: made, begun and checked."""
+
+from __future__ import annotations
+
+from worker.admin.checks import Inspection, Problem, inspect, verify
+from worker.admin.cluster import Cluster
+from worker.admin.create import Created, create
+from worker.admin.starts import Begun, Start, begin
+
+__all__ = [
+    "Begun",
+    "Cluster",
+    "Created",
+    "Inspection",
+    "Problem",
+    "Start",
+    "begin",
+    "create",
+    "inspect",
+    "verify",
+]

@@ -1,0 +1,257 @@
+"""Checks whether topics, their settings and the groups' offsets are as the promise needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from worker.admin.cluster import Cluster, TopicState
+from worker.admin.plan import (
+    DEFAULT_MAX_BYTES,
+    REJECTED_HEADERS_BYTES,
+    Rule,
+    Severity,
+    TopicPlan,
+    plan,
+)
+from worker.bus import TopicPartition
+from worker.settings import Settings
+from worker.topology import STAGES, Topology
+
+__all__ = ["Inspection", "Problem", "inspect", "verify"]
+
+_SAFE_REPLICATION = 3
+_BOUNDS = ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that isn't as it must be (an error), or should be (a warning)."""
+
+    severity: Severity
+    subject: str
+    """A topic, or ``group NAME``."""
+    what: str
+    """The setting, or what else it is about."""
+    has: str
+    takes: str
+    why: str = ""
+    fix: str = ""
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        why = f" ({self.why})" if self.why else ""
+        return f"{self.subject}: {self.what} is {self.has}, must be {self.takes}{why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What was found."""
+
+    topology: Topology
+    brokers: int
+    plans: list[TopicPlan]
+    topics: Mapping[str, TopicState | None]
+    committed: Mapping[str, Mapping[TopicPartition, int]]
+    ranges: Mapping[TopicPartition, tuple[int, int]]
+    problems: list[Problem]
+
+
+def verify(settings: Settings) -> tuple[int, list[Problem]]:
+    """Give the documents' partition count (0: no such topic), and what is wrong.
+
+    Raises:
+        BusError: the cluster doesn't answer within seconds, or refuses.
+    """
+    found = inspect(Cluster(settings.kafka_options()), settings)
+    documents = found.topics[found.topology.documents]
+    return documents.partitions if documents is not None else 0, found.problems
+
+
+def inspect(cluster: Cluster, settings: Settings) -> Inspection:
+    """Look at everything, in a few requests."""
+    named = Topology.of(settings, 1)
+    names = [one.name for one in plan(settings, named, DEFAULT_MAX_BYTES)]
+    brokers, topics = cluster.topics(names)
+    documents = topics[named.documents]
+    topology = Topology.of(settings, documents.partitions if documents else 1)
+    max_bytes = DEFAULT_MAX_BYTES
+    if documents is not None:
+        max_bytes = int(documents.settings.get("max.message.bytes", max_bytes))
+    plans = list(plan(settings, topology, max_bytes))
+    counts = {name: state.partitions for name, state in topics.items() if state is not None}
+    read = {topology.documents, *topology.internal()}
+    ranges = cluster.ranges({name: count for name, count in counts.items() if name in read})
+    wanted = {stage: _inputs(topology, stage, counts) for stage in STAGES}
+    # Route trails fingerprint, and both move on: asked first, it still does.
+    committed = cluster.committed({topology.group("route"): wanted.pop("route")})
+    committed |= cluster.committed({topology.group(one): places for one, places in wanted.items()})
+    problems = [problem for one in plans for problem in _topic(one, topics[one.name])]
+    if documents is not None:
+        problems += _reach(settings, topology, max_bytes)
+        problems += _bounds(topology, topics)
+        problems += _groups(topology, counts, committed, ranges)
+    problems.sort(key=lambda problem: problem.severity)
+    return Inspection(topology, brokers, plans, topics, committed, ranges, problems)
+
+
+def _topic(one: TopicPlan, state: TopicState | None) -> Iterator[Problem]:
+    if state is None:
+        yield Problem(
+            "error", one.name, "the topic", "missing", "there",
+            fix="neardup topics create",
+        )  # fmt: skip
+        return
+    if state.partitions != one.partitions:
+        yield Problem(
+            "error" if one.fixed_partitions else "warning",
+            one.name,
+            "its number of partitions",
+            str(state.partitions),
+            one.partitions_why,
+            fix="delete the topic and run neardup topics create"
+            if one.internal
+            else "records then go to a partition by their key",
+        )
+    for rule in one.rules:
+        given = state.settings.get(rule.setting)
+        if given is not None and not rule.holds(given):
+            yield _broken(one.name, rule, given)
+    yield from _replication(one.name, state)
+
+
+def _broken(topic: str, rule: Rule, given: str) -> Problem:
+    return Problem(
+        rule.severity, topic, rule.setting, given, rule.takes, rule.why,
+        _set(topic, rule.setting, rule.value),
+    )  # fmt: skip
+
+
+def _set(topic: str, setting: str, value: str) -> str:
+    return (
+        f"kafka-configs.sh --bootstrap-server ... --alter --topic {topic}"
+        f" --add-config {setting}={value}"
+    )
+
+
+def _replication(topic: str, state: TopicState) -> Iterator[Problem]:
+    setting = "min.insync.replicas"
+    minimum = int(state.settings.get(setting, "1"))
+    if minimum > state.replicas:
+        yield Problem(
+            "error", topic, setting, str(minimum), f"at most its {state.replicas} replicas",
+            "nothing can be written", _set(topic, setting, str(max(1, state.replicas - 1))),
+        )  # fmt: skip
+    elif state.replicas >= _SAFE_REPLICATION and minimum < 2:  # noqa: PLR2004 -- two copies
+        yield Problem(
+            "warning", topic, setting, str(minimum), f"2 of its {state.replicas} replicas",
+            "a record that only one broker has is lost with it", _set(topic, setting, "2"),
+        )  # fmt: skip
+    elif 1 < state.replicas == minimum:
+        yield Problem(
+            "warning", topic, setting, str(minimum), f"less than its {state.replicas} replicas",
+            "the loss of one broker stops all writing",
+            _set(topic, setting, str(state.replicas - 1)),
+        )  # fmt: skip
+
+
+def _reach(settings: Settings, topology: Topology, documents_max: int) -> Iterator[Problem]:
+    reach = settings.kafka_options().max_record_bytes
+    needed = documents_max + REJECTED_HEADERS_BYTES
+    if needed > reach:
+        more = settings.limits.record_bytes + needed - reach
+        yield Problem(
+            "error", topology.documents, "max.message.bytes", str(documents_max),
+            f"at most {reach - REJECTED_HEADERS_BYTES} with limits.record_bytes ="
+            f" {settings.limits.record_bytes}",
+            "a document that is too large could not be written to rejected",
+            f"set limits.record_bytes to {more} or more, or lower max.message.bytes",
+        )  # fmt: skip
+
+
+def _bounds(topology: Topology, topics: Mapping[str, TopicState | None]) -> Iterator[Problem]:
+    """Compare what timestamps the outputs take with what the documents take."""
+    documents = topics[topology.documents]
+    for name in (topology.unique, topology.duplicate, topology.rejected):
+        output = topics[name]
+        if documents is None or output is None:
+            continue
+        if output.settings.get("message.timestamp.type") == "LogAppendTime":
+            continue
+        for bound in _BOUNDS:
+            given, needed = output.settings.get(bound), documents.settings.get(bound)
+            if given is not None and needed is not None and int(given) < int(needed):
+                yield Problem(
+                    "error", name, bound, given, f"at least {needed}, as the documents have",
+                    "a document may be refused for its time, and that stops the worker",
+                    _set(name, bound, needed),
+                )  # fmt: skip
+
+
+def _groups(
+    topology: Topology,
+    counts: Mapping[str, int],
+    committed: Mapping[str, Mapping[TopicPartition, int]],
+    ranges: Mapping[TopicPartition, tuple[int, int]],
+) -> Iterator[Problem]:
+    for stage in STAGES:
+        group = topology.group(stage)
+        wanted = _inputs(topology, stage, counts)
+        have = committed[group]
+        missing = [place for place in wanted if place not in have]
+        if missing:
+            yield Problem(
+                "error", f"group {group}", "its offset of " + _place(missing[0]),
+                "missing" + (f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""), "set",
+                fix="neardup init --from earliest|latest|TIME",
+            )  # fmt: skip
+        for place in wanted:
+            low, high = ranges[place]
+            if place in have and not low <= have[place] <= high:
+                yield Problem(
+                    "error", f"group {group}", "its offset of " + _place(place),
+                    str(have[place]), f"an offset from {low} to {high}",
+                    "records were deleted before they were read"
+                    if have[place] < low
+                    else "the topic is not the one that was read",
+                    "see the guide on lost offsets; a worker never skips by itself",
+                )  # fmt: skip
+                break
+    yield from _order(topology, committed, ranges)
+
+
+def _inputs(topology: Topology, stage: str, counts: Mapping[str, int]) -> list[TopicPartition]:
+    """Name the partitions that a stage reads, as far as they exist."""
+    return [
+        TopicPartition(topic, number)
+        for topic, partitions in topology.inputs(stage).items()
+        for number in range(min(partitions, counts.get(topic, 0)))
+    ]
+
+
+def _order(
+    topology: Topology,
+    committed: Mapping[str, Mapping[TopicPartition, int]],
+    ranges: Mapping[TopicPartition, tuple[int, int]],
+) -> Iterator[Problem]:
+    """Route reads what fingerprint has read before it; both begin at the same offsets."""
+    begun = any(high > low for place, (low, high) in ranges.items()
+                if place.topic != topology.documents)  # fmt: skip
+    first, last = committed[topology.group("fingerprint")], committed[topology.group("route")]
+    for number in range(topology.partitions):
+        place = TopicPartition(topology.documents, number)
+        if place not in first or place not in last:
+            continue
+        if last[place] > first[place] or (not begun and last[place] != first[place]):
+            yield Problem(
+                "error", f"group {topology.group('route')}", "its offset of " + _place(place),
+                str(last[place]),
+                ("at most " if begun else "") + f"{first[place]}, where fingerprint is",
+                "documents would be left out",
+                "neardup init --force" if not begun else "see the guide on lost offsets",
+            )  # fmt: skip
+            return
+
+
+def _place(place: TopicPartition) -> str:
+    return f"{place.topic}[{place.partition}]"

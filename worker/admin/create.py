@@ -1,0 +1,79 @@
+"""Topics are created with every setting that the promise needs; none is changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from worker.admin.cluster import Cluster
+from worker.admin.plan import DEFAULT_MAX_BYTES, plan
+from worker.settings import ConfigurationError, Settings
+from worker.topology import Topology
+
+__all__ = ["Created", "create"]
+
+_PARTITIONS = 4
+_REPLICATION = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """What was made, and what was there already."""
+
+    topology: Topology
+    made: list[str]
+    found: list[str]
+    replication: int
+
+
+def create(
+    cluster: Cluster,
+    settings: Settings,
+    *,
+    partitions: int | None = None,
+    replication: int | None = None,
+    documents_max_bytes: int = DEFAULT_MAX_BYTES,
+) -> Created:
+    """Create the topics that don't exist.
+
+    Raises:
+        ConfigurationError: ``partitions`` isn't what the documents have, or there are too
+            few brokers.
+        BusError: the cluster doesn't answer, or refuses.
+    """
+    name = Topology.of(settings, 1).documents
+    brokers, found = cluster.topics([name])
+    documents = found[name]
+    if documents is not None:
+        if partitions not in (None, documents.partitions):
+            raise ConfigurationError(
+                f"--partitions: got {partitions}, but {name} exists and has {documents.partitions}"
+            )
+        partitions = documents.partitions
+        documents_max_bytes = int(documents.settings.get("max.message.bytes", DEFAULT_MAX_BYTES))
+    if replication is not None and replication > brokers:
+        raise ConfigurationError(
+            f"--replication: got {replication}, and there are {brokers} brokers"
+        )
+    replicas = replication or min(_REPLICATION, brokers)
+    topology = Topology.of(settings, partitions or _PARTITIONS)
+    plans = list(plan(settings, topology, documents_max_bytes))
+    _, states = cluster.topics(one.name for one in plans)
+    min_isr = {"min.insync.replicas": "2" if replicas >= _REPLICATION else "1"}
+    missing = {
+        one.name: (one.partitions, {**one.settings(), **min_isr})
+        for one in plans
+        if states[one.name] is None
+    }
+    # The documents first: they tell which settings these brokers know.
+    first = {topic: missing.pop(topic) for topic in [name] if topic in missing}
+    made = cluster.create(first, replicas)
+    if missing:
+        known = cluster.known_settings(name)
+        made += cluster.create(
+            {
+                topic: (count, {key: value for key, value in given.items() if key in known})
+                for topic, (count, given) in missing.items()
+            },
+            replicas,
+        )
+    return Created(topology, made, [one.name for one in plans if one.name not in made], replicas)

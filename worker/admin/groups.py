@@ -1,0 +1,135 @@
+"""The offsets of consumer groups, read and set from outside.
+
+By consumers that never join: librdkafka's admin client crashes the process when it lists
+a group's offsets while the group's coordinator is just starting or moving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from time import monotonic, sleep
+from typing import Any, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as Place
+
+from worker.bus import BusError, TopicPartition
+from worker.bus.kafka import KafkaOptions
+from worker.bus.kafka.errors import cause
+
+__all__ = ["Offsets", "committed_offsets", "reader", "set_offsets"]
+
+Offsets = Mapping[TopicPartition, int]
+
+T = TypeVar("T")
+
+_PAUSE_SECONDS = 0.2
+_PASSING = frozenset(
+    {
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError._WAIT_COORD,  # noqa: SLF001 -- librdkafka's own codes begin with an underscore
+    }
+)
+
+
+@contextmanager
+def reader(options: KafkaOptions, group: str, **more: object) -> Iterator[Consumer]:
+    """Give a consumer that is no member of the group, and can be assigned to partitions."""
+    config: dict[str, Any] = {
+        **options.client(group),
+        **options.consumer,
+        "group.id": group,
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "error",
+        "isolation.level": "read_committed",
+        "allow.auto.create.topics": False,
+        **more,
+    }
+    consumer = Consumer(config)
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def committed_offsets(
+    options: KafkaOptions, asked: Mapping[str, Iterable[TopicPartition]], seconds: float
+) -> dict[str, dict[TopicPartition, int]]:
+    """Give what groups have committed of partitions; those without are left out.
+
+    Raises:
+        BusError: no answer in time, or refused.
+    """
+
+    def one(group: str) -> dict[TopicPartition, int]:
+        places = [Place(*partition) for partition in asked[group]]
+        if not places:
+            return {}
+        with reader(options, group) as consumer:
+            found = _answer(
+                lambda left: consumer.committed(places, left), seconds, f"offsets of group {group}"
+            )
+        return {
+            TopicPartition(place.topic, place.partition): place.offset
+            for place in found
+            if place.offset >= 0
+        }
+
+    with ThreadPoolExecutor(len(asked) or 1) as pool:
+        return dict(zip(asked, pool.map(one, asked), strict=True))
+
+
+def set_offsets(options: KafkaOptions, group: str, offsets: Offsets, seconds: float) -> None:
+    """Set offsets of a group that has no members at work.
+
+    Raises:
+        BusError: no answer in time, refused, or somebody is at work.
+    """
+    places = [Place(*partition, offset) for partition, offset in offsets.items()]
+    with reader(options, group) as consumer:
+        # So that the coordinator is known: a commit without one waits for ever.
+        _answer(
+            lambda left: consumer.committed(places[:1], left), seconds, f"offsets of group {group}"
+        )
+        _answer(
+            lambda _: consumer.commit(offsets=places, asynchronous=False),
+            seconds,
+            f"offsets of group {group}",
+        )
+
+
+def _answer(call: Callable[[float], T], seconds: float, doing: str) -> T:
+    """Call until there is an answer: a group's coordinator may be starting, or moving."""
+    deadline = monotonic() + seconds
+    while True:
+        try:
+            answer = call(max(0.1, deadline - monotonic()))
+        except KafkaException as failure:
+            error: KafkaError | None = cause(failure)
+        else:
+            places = answer if isinstance(answer, list) else []
+            error = next((place.error for place in places if place.error is not None), None)
+            if error is None:
+                return answer
+        if error is None or error.code() not in _PASSING or monotonic() > deadline:
+            raise _refused(error, doing)
+        sleep(_PAUSE_SECONDS)
+
+
+def _refused(error: KafkaError | None, doing: str) -> BusError:
+    if error is None:
+        return BusError(f"{doing}: no answer")
+    if error.code() in {
+        KafkaError.UNKNOWN_MEMBER_ID,
+        KafkaError.ILLEGAL_GENERATION,
+        KafkaError.NON_EMPTY_GROUP,
+        KafkaError.STALE_MEMBER_EPOCH,
+    }:
+        return BusError(f"{doing}: the group is at work; stop all its workers first")
+    return BusError(f"{doing}: {error.str()} ({error.name()})")

@@ -1,0 +1,213 @@
+"""What each topic must be: one list of rules, for creating topics and for checking them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from worker.settings import Settings
+from worker.topology import Topology
+
+__all__ = ["DEFAULT_MAX_BYTES", "REJECTED_HEADERS_BYTES", "Rule", "Severity", "TopicPlan", "plan"]
+
+Severity = Literal["error", "warning"]
+
+DEFAULT_MAX_BYTES = 1_048_588
+"""Kafka's own default of max.message.bytes: of a record batch, as it is compressed."""
+
+REJECTED_HEADERS_BYTES = 8 << 10
+"""What a rejected record has beyond the document: the reason, and where it came from."""
+
+_BATCH_OVERHEAD_BYTES = 128
+_BATCH_BYTES = 1_000_000
+_MATCHES_RETENTION_MS = 7 * 24 * 3_600_000
+_FOREVER = "-1"
+_NO_BOUND = str((1 << 63) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What one setting of a topic must be; ``value`` is what a new topic gets."""
+
+    setting: str
+    value: str
+    takes: str
+    holds: Callable[[str], bool]
+    why: str
+    severity: Severity = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """A topic, its partition count, and the rules for its settings."""
+
+    name: str
+    partitions: int
+    partitions_why: str
+    rules: tuple[Rule, ...]
+    internal: bool = False
+    fixed_partitions: bool = True
+
+    def settings(self) -> dict[str, str]:
+        """Give the settings of a new topic."""
+        return {rule.setting: rule.value for rule in self.rules}
+
+
+def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> Iterator[TopicPlan]:
+    """Say what every topic must be, the documents first."""
+    batch = max(int(settings.kafka.producer.get("batch.size", _BATCH_BYTES)), _BATCH_BYTES)
+    output = max(settings.limits.record_bytes, batch) + _BATCH_OVERHEAD_BYTES
+    rejected = max(output, documents_max_bytes + REJECTED_HEADERS_BYTES)
+    n = topology.partitions
+    yield TopicPlan(
+        topology.documents,
+        n,
+        "this many partitions",
+        (
+            _not_compacted("a compacted log drops documents before they are read"),
+            _create_time("warning", "without it, a document's time is when it arrived here"),
+            Rule(
+                "max.message.bytes",
+                str(documents_max_bytes),
+                "any size",
+                lambda _: True,
+                "",
+            ),
+            *_common(),
+        ),
+    )
+    for name in (topology.unique, topology.duplicate):
+        yield TopicPlan(
+            name,
+            n,
+            f"{n}, so that documents keep their partition",
+            (
+                Rule(
+                    "cleanup.policy",
+                    "delete",
+                    "delete",
+                    lambda value: "compact" not in value,
+                    "compaction refuses documents without a key, and that stops the worker",
+                    "warning",
+                ),
+                *_output(output),
+            ),
+            fixed_partitions=False,
+        )
+    yield TopicPlan(
+        topology.rejected,
+        n,
+        f"{n}, or any other number",
+        (
+            _not_compacted("compaction refuses documents without a key, and forgets others"),
+            *_output(rejected),
+        ),
+        fixed_partitions=False,
+    )
+    forever = (
+        _at_least("retention.ms", _FOREVER, "the index is rebuilt from it"),
+        _at_least("retention.bytes", _FOREVER, "the index is rebuilt from it"),
+    )
+    passing = (
+        _at_least("retention.ms", str(_MATCHES_RETENTION_MS), "answers wait here for the workers"),
+        _at_least("retention.bytes", _FOREVER, "answers wait here for the workers"),
+    )
+    internal = (_not_compacted("frames have no keys"), *_frames(batch + _BATCH_OVERHEAD_BYTES))
+    yield TopicPlan(
+        topology.fingerprints,
+        1,
+        "1: its order is the order of all documents",
+        (*internal, _log_append_time("error"), *forever, *_common()),
+        internal=True,
+    )
+    yield TopicPlan(
+        topology.bands,
+        topology.shards,
+        f"{topology.shards}, as index.shards says",
+        (*internal, _log_append_time("warning"), *forever, *_common()),
+        internal=True,
+    )
+    for shard in range(topology.shards):
+        yield TopicPlan(
+            topology.matches(shard),
+            n,
+            f"{n}, as {topology.documents} has",
+            (*internal, _log_append_time("warning"), *passing, *_common()),
+            internal=True,
+        )
+
+
+def _output(max_bytes: int) -> Iterator[Rule]:
+    why = "a record that neardup may write would be refused, and that stops the worker"
+    yield _sized(max_bytes, why)
+    yield _create_time("warning", "records should keep the documents' time")
+    for bound in ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms"):
+        yield Rule(
+            bound,
+            _NO_BOUND,
+            "no bound that the documents don't have",
+            lambda _: True,
+            "a document's time may be refused here that was accepted there",
+        )
+    yield from _common()
+
+
+def _frames(max_bytes: int) -> Iterator[Rule]:
+    needed = max(max_bytes, DEFAULT_MAX_BYTES)
+    yield _sized(max_bytes, "frames would be refused, and that stops the workers", value=needed)
+
+
+def _sized(max_bytes: int, why: str, *, value: int | None = None) -> Rule:
+    return Rule(
+        "max.message.bytes",
+        str(value or max_bytes),
+        f"at least {max_bytes}",
+        lambda given: int(given) >= max_bytes,
+        why,
+    )
+
+
+def _common() -> Iterator[Rule]:
+    yield Rule(
+        "unclean.leader.election.enable",
+        "false",
+        "false",
+        lambda value: value == "false",
+        "a broker that lags behind may become leader, and what was committed is lost",
+        "warning",
+    )
+    yield Rule(
+        "compression.type",
+        "producer",
+        "producer",
+        lambda value: value == "producer",
+        "the broker compresses every batch again",
+        "warning",
+    )
+
+
+def _not_compacted(why: str) -> Rule:
+    return Rule("cleanup.policy", "delete", "delete", lambda value: "compact" not in value, why)
+
+
+def _create_time(severity: Severity, why: str) -> Rule:
+    wanted = "CreateTime"
+    return Rule("message.timestamp.type", wanted, wanted, lambda v: v == wanted, why, severity)
+
+
+def _log_append_time(severity: Severity) -> Rule:
+    wanted = "LogAppendTime"
+    why = "the index measures time by this log" if severity == "error" else "it is the log's time"
+    return Rule("message.timestamp.type", wanted, wanted, lambda v: v == wanted, why, severity)
+
+
+def _at_least(setting: str, value: str, why: str) -> Rule:
+    wanted = int(value)
+    return Rule(
+        setting,
+        value,
+        "-1 (no limit)" if wanted < 0 else f"at least {value}",
+        lambda given: int(given) < 0 or (0 <= wanted <= int(given)),
+        why,
+    )

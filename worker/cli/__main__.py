@@ -1,0 +1,7 @@
+"""``python -m worker.cli``."""
+
+from __future__ import annotations
+
+from worker.cli import main
+
+main()

@@ -1,0 +1,135 @@
+"""``neardup demo``: the bundled samples through all four stages, and what came of it."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from importlib.resources import as_file, files
+from pathlib import Path
+from time import monotonic
+from typing import NamedTuple
+
+import msgspec
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from worker.cli.comparison import compared
+from worker.cli.jsonlines import Inputs
+from worker.cli.progress import byte_progress
+from worker.offline import Counts, OfflineFilter, offline_settings
+from worker.settings import Settings
+
+__all__ = ["demo"]
+
+_SAMPLES = {
+    "onestop.jsonl.gz": "news at three reading levels",
+    "pypa_advisories.jsonl.gz": "security advisories",
+    "youtube_spam.jsonl.gz": "video comments",
+}
+_TELLING = range(60, 10_000)
+"""Characters of a text that is worth looking at."""
+
+
+class _Pair(NamedTuple):
+    """A duplicate, its best match, and their similarity."""
+
+    ident: str
+    of: str
+    similarity: float
+
+
+def demo() -> None:
+    """Filter the samples and show the result."""
+    settings = offline_settings()
+    console = Console(highlight=False, soft_wrap=False)
+    console.print(
+        f"Bundled samples through all four stages: 5-character shingles,"
+        f" threshold {settings.similarity.threshold:g}.\n"
+    )
+    began = monotonic()
+    with as_file(files("worker") / "samples") as folder, tempfile.TemporaryDirectory() as scratch:
+        counts, pairs, texts = _filter(settings, folder, Path(scratch))
+    _summary(console, counts, monotonic() - began)
+    for found in pairs.values():
+        pair = _most_telling(found, texts)
+        if pair is not None:
+            _show(console, pair, texts)
+    console.print(
+        "Next:\n"
+        "  neardup dedupe FILE    judges your own JSON Lines\n"
+        "  neardup run            does it on Kafka; neardup --help lists the rest\n"
+    )
+    console.print(
+        "Samples: OneStopEnglish corpus (CC BY-SA 4.0), PyPA Advisory Database (CC BY 4.0),"
+        " UCI YouTube Spam Collection (CC BY 4.0).",
+        style="dim",
+    )
+
+
+def _filter(
+    settings: Settings, folder: Path, scratch: Path
+) -> tuple[dict[str, Counts], dict[str, list[_Pair]], dict[str, str]]:
+    """Give counts and duplicates by file, and the text of each id."""
+    counts = {name: Counts() for name in _SAMPLES}
+    pairs: dict[str, list[_Pair]] = {name: [] for name in _SAMPLES}
+    texts: dict[str, str] = {}
+    done = 0
+    with (
+        Inputs([folder / name for name in _SAMPLES]) as inputs,
+        OfflineFilter(settings, scratch) as judge,
+        byte_progress(inputs.total, shown=sys.stderr.isatty()) as advance,
+    ):
+        for chunk in inputs.chunks(settings.limits.record_bytes, lines=250):
+            for line, verdict in zip(chunk, judge.judge(chunk), strict=True):
+                name = line.key.decode().rpartition(":")[0]
+                document = msgspec.json.decode(line.value)
+                texts[document["id"]] = document["text"]
+                counts[name].add(verdict)
+                if verdict.kind == "duplicate":
+                    best = msgspec.json.decode(verdict.matches)[0]
+                    pairs[name].append(_Pair(document["id"], best["id"], best["similarity"]))
+            done += len(chunk)
+            advance(inputs.position, done)
+    return counts, pairs, texts
+
+
+def _summary(console: Console, counts: dict[str, Counts], seconds: float) -> None:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=True)
+    total = sum(count.documents for count in counts.values())
+    table.add_column("sample", footer="all")
+    for verdict in ("documents", "unique", "duplicate", "rejected"):
+        footer = sum(getattr(count, verdict) for count in counts.values())
+        table.add_column(verdict, justify="right", footer=f"{footer:,}")
+    for name, count in counts.items():
+        numbers = (count.documents, count.unique, count.duplicate, count.rejected)
+        table.add_row(_SAMPLES[name], *(f"{number:,}" for number in numbers))
+    console.print(table)
+    console.print(f"{seconds:.1f} seconds, {total / seconds:,.0f} documents a second.\n")
+
+
+def _most_telling(pairs: list[_Pair], texts: dict[str, str]) -> _Pair | None:
+    """Choose the least similar of the pairs that are long enough to be read."""
+    telling = [
+        pair
+        for pair in pairs
+        if len(texts[pair.ident]) in _TELLING and texts[pair.ident] != texts[pair.of]
+    ]
+    return min(telling, key=lambda pair: (pair.similarity, pair.ident), default=None)
+
+
+def _show(console: Console, pair: _Pair, texts: dict[str, str]) -> None:
+    console.print(
+        Text.assemble(
+            (pair.ident, "bold"),
+            " is a duplicate of ",
+            (pair.of, "bold"),
+            f", similarity {pair.similarity:.2f}:",
+        )
+    )
+    plain = console.color_system is None
+    console.print(
+        compared((pair.of, texts[pair.of]), (pair.ident, texts[pair.ident]), marked=plain)
+    )
+    console.print()

@@ -1,0 +1,58 @@
+"""A progress bar on standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+__all__ = ["byte_progress"]
+
+
+class _Documents(ProgressColumn):
+    """How many documents, and how many a second."""
+
+    def render(self, task: Task) -> Text:
+        count = task.fields["documents"]
+        rate = count / task.elapsed if task.elapsed else 0.0
+        return Text(f"{count:,} documents, {rate:,.0f}/s")
+
+
+@contextmanager
+def byte_progress(total: int | None, *, shown: bool) -> Iterator[Callable[[int, int], None]]:
+    """Give a function that takes bytes read and documents judged.
+
+    Without a ``total`` there is no bar and no time to go.
+    """
+    if not shown:
+        yield lambda _bytes, _documents: None
+        return
+    columns: list[ProgressColumn] = [SpinnerColumn()]
+    if total is not None:
+        columns += [BarColumn(bar_width=None), TaskProgressColumn()]
+    columns.append(_Documents())
+    if total is not None:
+        columns += [TextColumn("left"), TimeRemainingColumn(compact=True)]
+    else:
+        columns.append(TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, expand=True) as progress:
+        task = progress.add_task("", total=total, documents=0)
+
+        def advance(position: int, documents: int) -> None:
+            progress.update(task, completed=position, documents=documents)
+
+        yield advance

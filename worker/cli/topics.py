@@ -1,0 +1,189 @@
+"""``neardup topics`` and ``neardup init``: make, begin, check."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from datetime import UTC, datetime
+from itertools import zip_longest
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from worker.admin import Begun, Cluster, Inspection, Problem, Start, inspect
+from worker.admin import begin as begin_groups
+from worker.admin import create as create_topics
+from worker.cli.errors import EXIT_USAGE, CommandError
+from worker.settings import Settings
+from worker.topology import STAGES, Topology
+
+__all__ = ["begin", "create", "show"]
+
+_PLAIN_WIDTH = 160
+_WRONG = Text("wrong", "bold red")
+
+
+def _cluster(settings: Settings) -> Cluster:
+    # What librdkafka logs on the way is in the one line at the end, if it comes to that.
+    logging.getLogger("librdkafka").addHandler(logging.NullHandler())
+    return Cluster(settings.kafka_options())
+
+
+def _console() -> Console:
+    width = None if sys.stdout.isatty() else _PLAIN_WIDTH
+    return Console(width=width, highlight=False, soft_wrap=not sys.stdout.isatty())
+
+
+def create(  # noqa: PLR0913 -- the command's options
+    settings: Settings,
+    *,
+    partitions: int | None,
+    replication: int | None,
+    start: str,
+    documents_max_bytes: int,
+    force: bool,
+) -> None:
+    """Create what is missing, set where the groups begin, and check all of it."""
+    where = Start.parse(start, datetime.now(UTC))
+    cluster = _cluster(settings)
+    console = _console()
+    created = create_topics(
+        cluster,
+        settings,
+        partitions=partitions,
+        replication=replication,
+        documents_max_bytes=documents_max_bytes,
+    )
+    for name in created.made:
+        console.print(f"[green]created[/]  {escape(name)}")
+    if created.found:
+        console.print(f"kept     {len(created.found)} topics that exist, unchanged", style="dim")
+    _report(console, begin_groups(cluster, created.topology, where, force=force), start)
+    _conclude(console, inspect(cluster, settings))
+
+
+def begin(settings: Settings, *, start: str, force: bool) -> None:
+    """Set where the groups begin."""
+    where = Start.parse(start, datetime.now(UTC))
+    cluster = _cluster(settings)
+    console = _console()
+    topology = _existing(cluster, settings)
+    _report(console, begin_groups(cluster, topology, where, force=force), start)
+    _conclude(console, inspect(cluster, settings))
+
+
+def _existing(cluster: Cluster, settings: Settings) -> Topology:
+    found = inspect(cluster, settings)
+    for problem in found.problems:
+        if problem.severity == "error" and not problem.subject.startswith("group "):
+            raise CommandError(f"{problem}; see `neardup topics verify`")
+    return found.topology
+
+
+def _report(console: Console, begun: Begun, start: str) -> None:
+    for group, offsets in begun.committed.items():
+        console.print(
+            f"[green]begun[/]    group {escape(group)}:"
+            f" {_count(len(offsets), 'offset')}, from {start}"
+        )
+    for group, offsets in begun.kept.items():
+        console.print(
+            f"kept     group {escape(group)}: {len(offsets)} offsets were set already", style="dim"
+        )
+
+
+def show(settings: Settings) -> None:
+    """Print a table of everything, and what is wrong."""
+    found = inspect(_cluster(settings), settings)
+    console = _console()
+    console.print(_table(found))
+    console.print()
+    _conclude(console, found)
+
+
+def _conclude(console: Console, found: Inspection) -> None:
+    for problem, following in zip_longest(found.problems, found.problems[1:]):
+        same = following is not None and following.fix == problem.fix
+        _print_problem(console, problem, fix="" if same else problem.fix)
+    errors = sum(problem.severity == "error" for problem in found.problems)
+    warnings = len(found.problems) - errors
+    if errors:
+        more = f", {_count(warnings, 'warning')}" if warnings else ""
+        raise CommandError(f"a worker can't run: {_count(errors, 'error')}{more}", EXIT_USAGE)
+    said = f"ok, {_count(warnings, 'warning')}" if warnings else "ok"
+    console.print(
+        f"{said}: {_count(found.topology.partitions, 'partition')},"
+        f" {_count(found.topology.shards, 'shard')}, {_count(found.brokers, 'broker')}"
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _print_problem(console: Console, problem: Problem, *, fix: str) -> None:
+    style = "bold red" if problem.severity == "error" else "yellow"
+    line = Text.assemble(
+        (f"{problem.severity:<8} ", style),
+        (problem.subject, "bold"),
+        f": {problem.what} is ",
+        (problem.has, style),
+        f", must be {problem.takes}",
+        (f" ({problem.why})" if problem.why else "", "dim"),
+    )
+    console.print(line)
+    if fix:
+        console.print(Text.assemble(" " * 9, ("fix: ", "dim"), fix))
+
+
+def _table(found: Inspection) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    table.add_column("topic or group", overflow="fold")
+    for name in ("parts", "copies", "keeps", "time", "batch"):
+        table.add_column(name, justify="right")
+    for one in found.plans:
+        state = found.topics[one.name]
+        mark = _mark(found, one.name)
+        if state is None:
+            table.add_row(mark, one.name, "-", "-", "-", "-", "-")
+            continue
+        table.add_row(
+            mark,
+            one.name,
+            str(state.partitions),
+            f"{state.settings.get('min.insync.replicas', '?')}/{state.replicas}",
+            _keeps(state.settings.get("cleanup.policy", ""), state.settings.get("retention.ms")),
+            state.settings.get("message.timestamp.type", "?").removesuffix("Time"),
+            _size(int(state.settings.get("max.message.bytes", "0"))),
+        )
+    table.add_section()
+    for stage in STAGES:
+        group = found.topology.group(stage)
+        wanted = sum(found.topology.inputs(stage).values())
+        have = len(found.committed[group])
+        mark = _mark(found, f"group {group}") if have == wanted else _WRONG
+        table.add_row(mark, f"group {group}", "", "", f"{have} of {wanted} set")
+    return table
+
+
+def _mark(found: Inspection, subject: str) -> Text:
+    severities = {p.severity for p in found.problems if p.subject == subject}
+    if "error" in severities:
+        return _WRONG
+    return Text("warning", "yellow") if severities else Text("ok", "green")
+
+
+def _keeps(policy: str, retention_ms: str | None) -> str:
+    if "compact" in policy:
+        return "compacted"
+    if retention_ms is None or int(retention_ms) < 0:
+        return "for ever"
+    hours = int(retention_ms) / 3_600_000
+    return f"{hours / 24:g} days" if hours >= 24 else f"{hours:.3g} hours"  # noqa: PLR2004
+
+
+def _size(size: int) -> str:
+    return f"{size / (1 << 20):.1f} MiB" if size >= 1 << 20 else f"{size / 1024:.0f} KiB"
