@@ -65,7 +65,7 @@ class DocumentReader:
         payload = msgspec.defstruct(
             "Payload",
             [(name, object, None) for name in names],
-            rename=names.get,  # type: ignore[arg-type]
+            rename=names.get,
             gc=False,
         )
         attribute = {field: name for name, field in names.items()}
@@ -204,7 +204,9 @@ def _kind(value: object) -> str:
         return "a boolean"
     if isinstance(value, int | float):
         return "a number"
-    return {str: "a string", list: "an array", dict: "an object"}.get(type(value), "null")
+    if isinstance(value, str):
+        return "a string"
+    return "an array" if isinstance(value, list) else "an object"
 
 
 def _time(given: object, field: str) -> int:

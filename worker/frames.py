@@ -16,7 +16,6 @@ from typing import TypeVar
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 __all__ = [
     "POSITION_BITS",
@@ -186,5 +185,3 @@ def decode(kind: type[FrameT], data: bytes | None, layout: str) -> FrameT:
         )
         raise FrameError(msg)
     return frame
-
-

@@ -50,7 +50,7 @@ def serving(
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_GET(self) -> None:  # noqa: N802 -- http.server's name
+        def do_GET(self) -> None:
             path = self.path.partition("?")[0]
             if path == "/metrics":
                 self._answer(200, CONTENT_TYPE_LATEST, generate_latest(registry))

@@ -147,10 +147,10 @@ class Loop:
         if missing:
             topic, number = missing[0]
             msg = (
-                f"the group of stage {self.stage.name} has no committed offset for {topic}[{number}]"
-                f" ({len(missing)} of {len(committed)} partitions): it is new, or its offsets have"
-                " expired. It never starts over by itself: `neardup topics create --from …` sets"
-                " where to begin"
+                f"the group of stage {self.stage.name} has no committed offset for"
+                f" {topic}[{number}] ({len(missing)} of {len(committed)} partitions): the partition"
+                " or the group is new, or its offsets have expired. It never starts over by"
+                " itself: `neardup topics create --from …` sets where to begin"
             )
             raise StageError(msg)
         offsets = {tp: offset for tp, offset in committed.items() if offset is not None}

@@ -184,7 +184,9 @@ def stopping_on_signals(stop: Callable[[], None]) -> Iterator[None]:
         _log.info("%s: finishing", signal.Signals(number).name)
         stop()
 
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {
+        number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)
+    }
     try:
         yield
     finally:

@@ -249,7 +249,7 @@ def load(path: Path | None = None, overrides: Mapping[str, Any] | None = None) -
 
     class FromFile(Settings):
         @classmethod
-        def settings_customise_sources(  # noqa: PLR0913 -- pydantic-settings' hook
+        def settings_customise_sources(
             cls,
             settings_cls: type[BaseSettings],
             init_settings: PydanticBaseSettingsSource,

@@ -179,7 +179,7 @@ def _contested_by_row(
 
 
 def _unpack(value: bytes | None) -> list[tuple[int, int]]:
-    return list(_entry.iter_unpack(value)) if value else []  # type: ignore[arg-type]
+    return list(_entry.iter_unpack(value)) if value else []
 
 
 def _fetch(store: BandStore, buckets: dict[int, list[tuple[int, int]]]) -> _Known:
@@ -196,7 +196,7 @@ def _fetch(store: BandStore, buckets: dict[int, list[tuple[int, int]]]) -> _Know
     return known
 
 
-def _judge(  # noqa: PLR0913 -- the loop's body, kept apart for reading
+def _judge(  # noqa: PLR0913, PLR0917 -- the loop's body, kept apart for reading
     row: int,
     buckets: dict[int, list[tuple[int, int]]],
     batch: ShardBatch,

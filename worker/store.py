@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -86,7 +86,8 @@ class BandStore:
             msg = f"{path}: {error}"
             raise OSError(msg) from error
         self._write_options = WriteOptions()
-        self._write_options.disable_wal = True
+        # A property, which rocksdict's stub takes for a method.
+        setattr(self._write_options, "disable_wal", True)  # noqa: B010
         self._db.set_write_options(self._write_options)
         self.unflushed = 0
         self._flushed_at = clock()
@@ -121,14 +122,12 @@ class BandStore:
 
     def get(self, keys: list[bytes]) -> list[bytes | None]:
         """Look up buckets; sorted keys are found fastest."""
-        found: list[bytes | None] = self._db.get(keys)
-        return found
+        return cast("list[bytes | None]", self._db.get(cast("Any", keys)))
 
     def records(self, sequences: Sequence[int]) -> list[bytes | None]:
         """Look up document records by sequence number."""
         pack = _sequence.pack
-        found: list[bytes | None] = self._db.get([_RECORDS + pack(s) for s in sequences])
-        return found
+        return self.get([_RECORDS + pack(s) for s in sequences])
 
     def batch(self) -> StoreBatch:
         """Begin a write."""
@@ -149,10 +148,7 @@ class BandStore:
             self._flushed_at = self._clock()
             return
         waited = self._clock() - self._flushed_at
-        if (
-            self.unflushed >= self._options.flush_documents
-            or waited >= self._options.flush_seconds
-        ):
+        if self.unflushed >= self._options.flush_documents or waited >= self._options.flush_seconds:
             self._db.flush(wait=False)
             self.unflushed = 0
             self._flushed_at = self._clock()
@@ -219,22 +215,22 @@ def _tuned(options: StoreOptions, cache: Cache | None) -> Any:  # noqa: ANN401 -
     """Tune for point lookups of mostly absent keys, with memory bounded by the cache."""
     tuned = Options(raw_mode=True)
     tuned.create_if_missing(True)  # noqa: FBT003 -- rocksdict's signature, here and below
-    tuned.set_atomic_flush(True)  # noqa: FBT003
+    tuned.set_atomic_flush(True)
     tuned.set_write_buffer_size(options.write_buffer_bytes)
     tuned.set_max_write_buffer_number(3)
-    tuned.set_memtable_whole_key_filtering(True)  # noqa: FBT003
+    tuned.set_memtable_whole_key_filtering(True)
     tuned.set_memtable_prefix_bloom_ratio(0.1)
     tuned.set_max_open_files(options.max_open_files)
     tuned.set_keep_log_file_num(3)
     tuned.set_max_log_file_size(4 << 20)
     tuned.set_max_background_jobs(2)
-    tuned.set_level_compaction_dynamic_level_bytes(True)  # noqa: FBT003
+    tuned.set_level_compaction_dynamic_level_bytes(True)
     tables = BlockBasedOptions()
     if cache is not None:
         tables.set_block_cache(cache)
     tables.set_bloom_filter(10, False)  # noqa: FBT003
-    tables.set_cache_index_and_filter_blocks(True)  # noqa: FBT003
-    tables.set_pin_l0_filter_and_index_blocks_in_cache(True)  # noqa: FBT003
+    tables.set_cache_index_and_filter_blocks(True)
+    tables.set_pin_l0_filter_and_index_blocks_in_cache(True)
     tables.set_block_size(8 << 10)
     tables.set_format_version(5)
     tuned.set_block_based_table_factory(tables)

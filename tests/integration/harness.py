@@ -96,16 +96,18 @@ class ApplicationUnderTest:
         path.write_text("\n".join(lines) + "\n")
         return path
 
-    def worker(self, name: str) -> WorkerProcess:
+    def worker(self, name: str, *, instance: str | None = None) -> WorkerProcess:
         """Give the worker of this name, which may not have been started yet."""
         if name not in self.workers:
-            self.workers[name] = WorkerProcess(name, self.config, self.directory / name)
+            self.workers[name] = WorkerProcess(
+                name, self.config, self.directory / name, instance=instance
+            )
         return self.workers[name]
 
-    def start(self, *names: str) -> None:
+    def start(self, *names: str, arguments: Sequence[str] = ()) -> None:
         """Start workers."""
         for name in names:
-            self.track(self.worker(name).start())
+            self.track(self.worker(name).start(*arguments))
 
     def track(self, pid: int) -> None:
         """Have the reaper kill this process, should the tests die."""

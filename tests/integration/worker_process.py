@@ -20,9 +20,12 @@ ROOT: Final = Path(__file__).parents[2]
 class WorkerProcess:
     """``neardup run``, with a state directory, a name and a log file of its own."""
 
-    def __init__(self, name: str, config: Path, directory: Path) -> None:
-        """Prepare; ``directory`` outlives restarts."""
+    def __init__(
+        self, name: str, config: Path, directory: Path, *, instance: str | None = None
+    ) -> None:
+        """Prepare; ``directory`` outlives restarts, and ``instance`` is the name by default."""
         self.name = name
+        self.instance = instance or name
         self.config = config
         self.state_dir = directory / "state"
         self.log = directory / "worker.log"
@@ -33,7 +36,7 @@ class WorkerProcess:
         """Start it, and give its process id at once."""
         assert self.process is None or self.process.poll() is not None, f"{self.name} runs"
         command = [sys.executable, "-m", "worker.cli", "run", "--config", str(self.config)]
-        command += ["--instance", self.name, "--state-dir", str(self.state_dir), *arguments]
+        command += ["--instance", self.instance, "--state-dir", str(self.state_dir), *arguments]
         if "--http" not in arguments:
             command.append("--no-http")
         with self.log.open("ab") as log:

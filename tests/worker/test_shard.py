@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -95,7 +95,7 @@ def run(
     store = BandStore(path, {"test": 1})
     answers: list[list[Match]] = []
     edges = [0, *sorted({cut % len(documents) for cut in cuts}), len(documents)]
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in pairwise(edges):
         part = documents[low:high]
         if not part:
             continue

@@ -19,8 +19,8 @@ __all__ = [
     "Header",
     "Member",
     "OffsetOutOfRange",
-    "Outgoing",
     "OutcomeUnknown",
+    "Outgoing",
     "Polled",
     "Record",
     "TopicPartition",
@@ -83,7 +83,7 @@ class BusError(Exception):
     """Fatal: the member can't go on; the message says what to do."""
 
 
-class Fenced(BusError):
+class Fenced(BusError):  # noqa: N818 -- Kafka's word for it
     """Another process runs under this instance's name, or the group evicted it for good."""
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
@@ -55,6 +54,9 @@ _MEANING = {
     "worker.log_format": "how log lines look",
     "worker.log_level": "how much is logged",
 }
+
+
+_BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,17 +106,12 @@ def _takes(field: FieldInfo) -> str:
         return "table"
     words = {bool: "true or false", int: "integer", float: "number", Path: "path"}
     said = words.get(kind, "text") if isinstance(kind, type) else "text"
-    bounds = []
-    for rule in field.metadata:
-        match rule:
-            case Ge(ge=value):
-                bounds.append(f"≥ {value}")
-            case Gt(gt=value):
-                bounds.append(f"> {value}")
-            case Le(le=value):
-                bounds.append(f"≤ {value}")
-            case Lt(lt=value):
-                bounds.append(f"< {value}")
+    bounds = [
+        f"{sign} {getattr(rule, bound)}"
+        for rule in field.metadata
+        for bound, sign in _BOUNDS.items()
+        if getattr(rule, bound, None) is not None
+    ]
     return f"{said}, {', '.join(bounds)}" if bounds else said
 
 

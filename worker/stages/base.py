@@ -29,8 +29,13 @@ class Stage(Protocol):
     back; then `process`, and after the transaction of what that returned, `committed`.
     """
 
-    name: str
-    topics: tuple[str, ...]
+    @property
+    def name(self) -> str:
+        """Name the stage, as settings and metrics do."""
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Name the topics that it reads."""
 
     def adopt(
         self,

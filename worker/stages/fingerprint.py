@@ -74,7 +74,7 @@ class Fingerprint:
 
     name = "fingerprint"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- the composition root's business
         self,
         *,
         documents: str,
@@ -125,9 +125,9 @@ class Fingerprint:
                 continue
             try:
                 kept.append((record, self._reader.read(record)))
-            except Unreadable as reason:
-                reasons[reason.code] += 1
-                outgoing.append(self._reject(record, str(reason)))
+            except Unreadable as error:
+                reasons[error.code] += 1
+                outgoing.append(self._reject(record, str(error)))
         texts = [document.text for kept in rows.values() for _, document in kept]
         signed = self._fingerprinter.fingerprint(texts)
         blank = signed.blank

@@ -65,7 +65,7 @@ class Index:
 
     name = "index"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- the composition root's business
         self,
         *,
         bands: str,
@@ -186,7 +186,9 @@ class Index:
     ) -> tuple[Decision, ShardBatch]:
         for _, frame in frames:
             if frame.shard != partition.partition:
-                msg = f"{partition.topic}[{partition.partition}] holds a frame of shard {frame.shard}"
+                msg = (
+                    f"{partition.topic}[{partition.partition}] holds a frame of shard {frame.shard}"
+                )
                 raise StageError(msg)
         batch = self._batch(partition.partition, [frame for _, frame in frames])
         return decide(shard.store, batch, self._rules), batch
@@ -201,9 +203,9 @@ class Index:
                     for frame in frames
                 ]
             ),
-            times=_joined([frame.times for frame in frames], I64),
+            times=np.frombuffer(b"".join(frame.times for frame in frames), I64),
             ids=list(chain.from_iterable(frame.ids.unpack() for frame in frames)),
-            shingles=_joined([frame.shingles for frame in frames], U32),
+            shingles=np.frombuffer(b"".join(frame.shingles for frame in frames), U32),
             columns=columns,
             keys=np.concatenate(
                 [np.frombuffer(f.keys, U64).reshape(len(columns), f.count) for f in frames], axis=1
@@ -282,13 +284,11 @@ class Index:
             self._owned.popitem()[1].store.close()
 
 
-def _joined(parts: Sequence[bytes], dtype: np.dtype[np.generic]) -> npt.NDArray[np.generic]:
-    return np.frombuffer(b"".join(parts), dtype)
-
-
 def _sketches(frames: Sequence[BandFrame]) -> npt.NDArray[np.uint8]:
     data = np.frombuffer(b"".join(frame.sketches for frame in frames), np.uint8)
-    return data.reshape(sum(map(attrgetter("count"), frames)), -1) if len(data) else data.reshape(0, 0)
+    return (
+        data.reshape(sum(map(attrgetter("count"), frames)), -1) if len(data) else data.reshape(0, 0)
+    )
 
 
 def split_answer(

@@ -27,7 +27,7 @@ class Sequencer:
 
     name = "sequence"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- the composition root's business
         self,
         *,
         fingerprints: str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 __all__ = ["PROTECTED", "KafkaOptions", "ProtectedKeyError"]
 
@@ -84,7 +84,7 @@ class KafkaOptions:
                     msg = f"{key} can't be overridden: exactly-once depends on it"
                     raise ProtectedKeyError(msg)
 
-    def client(self, role: str) -> dict[str, object]:
+    def client(self, role: str) -> dict[str, Any]:
         """Configure any client."""
         return {
             "client.id": f"neardup-{role}",
@@ -94,7 +94,7 @@ class KafkaOptions:
             "logger": _log,
         }
 
-    def consuming(self, group: str, instance: str) -> dict[str, object]:
+    def consuming(self, group: str, instance: str) -> dict[str, Any]:
         """Configure a stage's consumer: static member, co-partitioned, committed records only."""
         config = {
             **self.client(group),
@@ -125,7 +125,7 @@ class KafkaOptions:
             config["group.remote.assignor"] = "range"
         return config
 
-    def producing(self, transactional_id: str) -> dict[str, object]:
+    def producing(self, transactional_id: str) -> dict[str, Any]:
         """Configure a stage's producer: transactional, with a short timeout."""
         return {
             **self.client(transactional_id),

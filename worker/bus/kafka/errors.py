@@ -39,7 +39,7 @@ def cause(error: KafkaException) -> KafkaError:
     return found
 
 
-def consequence(error: KafkaError, doing: str) -> Exception:
+def consequence(error: KafkaError, doing: str) -> Exception:  # noqa: PLR0911 -- a table
     """Say what an error of a transaction, other than a retriable one, leads to.
 
     A fenced producer is not the end: the coordinator fences one, too, whose transaction

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from time import monotonic
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -129,7 +129,7 @@ class KafkaMember:
         """See the port."""
         errors, self._errors = self._errors, []
         for message in errors:
-            self._judge(message.error(), message)
+            self._judge(cast("KafkaError", message.error()), message)
         records: list[Record] = []
         size = 0
         wait = timeout
@@ -279,7 +279,7 @@ class KafkaMember:
         try:
             low, high = retrying(
                 lambda left: self._consumer.get_watermark_offsets(
-                    KafkaPartition(*partition), left, False
+                    KafkaPartition(*partition), left, cached=False
                 ),
                 seconds,
                 "watermarks",
@@ -341,7 +341,7 @@ def _fatal(error: KafkaError, group: str) -> BusError:
     return BusError(text)
 
 
-def _record(message: Message) -> Record:
+def _record(message: Any) -> Record:  # noqa: ANN401 -- its stub allows for a message that failed
     headers = message.headers()
     kind, timestamp = message.timestamp()
     return Record(

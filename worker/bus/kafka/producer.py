@@ -149,9 +149,7 @@ class TransactionalProducer:
         outcome = consequence(error, f"transaction of {self._id}")
         if isinstance(outcome, Aborted):
             try:
-                retrying(
-                    producer.abort_transaction, self._options.commit_timeout_seconds, "abort"
-                )
+                retrying(producer.abort_transaction, self._options.commit_timeout_seconds, "abort")
             except KafkaException as second:
                 msg = f"{outcome}; and its abort: {cause(second).str()}"
                 raise OutcomeUnknown(msg) from second
@@ -174,6 +172,4 @@ def _may_pass(error: Exception) -> bool:
     if not isinstance(error, KafkaException):
         return True
     found = cause(error)
-    return found.retriable() or not (
-        found.fatal() or isinstance(consequence(found, ""), BusError)
-    )
+    return found.retriable() or not (found.fatal() or isinstance(consequence(found, ""), BusError))

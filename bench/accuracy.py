@@ -1,0 +1,144 @@
+"""How the verdicts of ``neardup dedupe`` compare with the exact truth.
+
+    NEARDUP_BENCH_DATA=DIR python -m bench.accuracy      # DIR holds docs.jsonl.gz
+    python -m bench.accuracy FILE [--threshold 0.8]
+
+The truth is computed here: the exact Jaccard similarity of the shingle sets of the
+normalised texts, for every pair that can reach the floor. It is exact by prefix filtering
+(Chaudhuri et al. 2006, "A primitive operator for similarity joins in data cleaning"; Xiao
+et al. 2008, PPJoin): with shingles ordered from rare to common, two sets with Jaccard >= t
+share one of the first ``n - ceil(t * n) + 1`` shingles of each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import math
+import os
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from lsh import normalise
+from worker.cli.dedupe import Job, dedupe
+from worker.offline import offline_settings
+from worker.settings import Settings
+
+_FLOOR = 0.5
+"""Pairs below are not looked for."""
+
+
+def main() -> None:
+    """Run the filter, compute the truth, compare."""
+    arguments = _arguments()
+    settings = offline_settings(None, {"similarity.threshold": arguments.threshold})
+    documents = _documents(arguments.file, settings)
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "verdicts.jsonl"
+        dedupe(Job(files=[arguments.file], out=out), settings)
+        verdicts = [json.loads(line) for line in out.read_text().splitlines()]
+    truth = _best_earlier([shingles for _, shingles in documents])
+    _report(arguments.threshold, documents, verdicts, truth)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    folder = os.environ.get("NEARDUP_BENCH_DATA")
+    default = Path(folder) / "docs.jsonl.gz" if folder else None
+    parser.add_argument("file", type=Path, nargs="?", default=default)
+    parser.add_argument("--threshold", type=float, default=0.8)
+    arguments = parser.parse_args()
+    if arguments.file is None:
+        sys.exit("name a FILE, or set NEARDUP_BENCH_DATA to a folder with docs.jsonl.gz")
+    return arguments
+
+
+def _documents(path: Path, settings: Settings) -> list[tuple[str, frozenset[str]]]:
+    """Give each document's id and the set of its character shingles."""
+    similarity = settings.similarity
+    if similarity.shingle != "char":
+        sys.exit("only character shingles are compared")
+    size = similarity.shingle_size
+    parameters = settings.parameters()
+    opened = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+    with opened as file:
+        documents = [json.loads(line) for line in file if line.strip()]
+    found = []
+    for document in documents:
+        text = normalise(document["text"], parameters)
+        count = max(1, len(text) - size + 1)
+        shingles = frozenset(text[start : start + size] for start in range(count) if text)
+        found.append((str(document["id"]), shingles))
+    return found
+
+
+def _best_earlier(sets: list[frozenset[str]]) -> list[float]:
+    """Give each document's highest Jaccard similarity to an earlier one, 0 below the floor."""
+    frequency = Counter(shingle for shingles in sets for shingle in shingles)
+    rank = {shingle: place for place, (shingle, _) in enumerate(reversed(frequency.most_common()))}
+    postings: dict[str, list[int]] = defaultdict(list)
+    best = []
+    for number, shingles in enumerate(sets):
+        size = len(shingles)
+        prefix = sorted(shingles, key=rank.__getitem__)[: size - math.ceil(_FLOOR * size) + 1]
+        candidates = {other for shingle in prefix for other in postings[shingle]}
+        highest = 0.0
+        for other in candidates:
+            if min(size, len(sets[other])) < _FLOOR * max(size, len(sets[other])):
+                continue
+            shared = len(shingles & sets[other])
+            highest = max(highest, shared / (size + len(sets[other]) - shared))
+        best.append(highest if highest >= _FLOOR else 0.0)
+        for shingle in prefix:
+            postings[shingle].append(number)
+    return best
+
+
+def _report(
+    threshold: float,
+    documents: list[tuple[str, frozenset[str]]],
+    verdicts: list[dict[str, object]],
+    truth: list[float],
+) -> None:
+    judged = [verdict["verdict"] for verdict in verdicts]
+    if [verdict["id"] for verdict in verdicts] != [name for name, _ in documents]:
+        sys.exit("the verdicts aren't those of the documents, in their order")
+    table = Table(title=f"{len(documents):,} documents, threshold {threshold:g}")
+    table.add_column("best exact Jaccard to an earlier document")
+    for name in ("documents", "duplicate", "share"):
+        table.add_column(name, justify="right")
+    edges = [0.0, _FLOOR, *(edge for edge in (0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)), 1.0]
+    for low, high in zip(edges, [*edges[1:], math.inf], strict=True):
+        kinds = [kind for kind, best in zip(judged, truth, strict=True) if low <= best < high]
+        duplicates = kinds.count("duplicate")
+        share = f"{duplicates / len(kinds):.2%}" if kinds else "-"
+        label = f"{low:.2f} up to {high:.2f}" if high <= 1 else "1 (the same)"
+        label = f"none, or below {_FLOOR:.2f}" if low == 0 else label
+        table.add_row(label, f"{len(kinds):,}", f"{duplicates:,}", share)
+    console = Console()
+    console.print(table)
+    clear = [kind for kind, best in zip(judged, truth, strict=True) if best >= threshold + 0.05]
+    found = clear.count("duplicate")
+    wrong = [
+        (verdict["id"], best)
+        for verdict, best in zip(verdicts, truth, strict=True)
+        if verdict["verdict"] == "duplicate" and best < threshold - 0.1
+    ]
+    if clear:
+        share = found / len(clear)
+        console.print(
+            f"at {threshold + 0.05:.2f} or more: {found:,} of {len(clear):,} found, {share:.2%}"
+        )
+    console.print(f"duplicates with nothing earlier at {threshold - 0.1:.2f}: {len(wrong)}")
+    for name, best in wrong[:10]:
+        console.print(f"  {name}: {best:.3f}")
+
+
+if __name__ == "__main__":
+    main()
