@@ -19,6 +19,7 @@ from pydantic import (
     Field,
     SecretStr,
     ValidationError,
+    field_validator,
     model_validator,
 )
 from pydantic_settings import (
@@ -65,9 +66,15 @@ class KafkaSection(_Section):
         "classic", description="consumer is KIP-848"
     )
     session_timeout_ms: int = Field(10_000, ge=1_000, le=300_000)
-    common: dict[str, _Scalar] = Field({}, description="librdkafka keys for every client")
-    consumer: dict[str, _Scalar] = Field({}, description="librdkafka keys for consumers")
-    producer: dict[str, _Scalar] = Field({}, description="librdkafka keys for producers")
+    common: dict[str, _Scalar] = Field(
+        {}, description="librdkafka keys for every client", repr=False
+    )
+    consumer: dict[str, _Scalar] = Field(
+        {}, description="librdkafka keys for consumers", repr=False
+    )
+    producer: dict[str, _Scalar] = Field(
+        {}, description="librdkafka keys for producers", repr=False
+    )
 
 
 class TopicsSection(_Section):
@@ -151,15 +158,16 @@ class WorkerSection(_Section):
     log_format: Literal["text", "json"] = "text"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
-    @model_validator(mode="after")
-    def _known_stages(self) -> WorkerSection:
+    @field_validator("stages")
+    @classmethod
+    def _known_stages(cls, stages: tuple[str, ...]) -> tuple[str, ...]:
         known = ("fingerprint", "sequence", "index", "route")
-        for stage in self.stages:
+        for stage in stages:
             if stage not in known:
                 near = difflib.get_close_matches(stage, known, 1)
                 hint = f"; did you mean {near[0]}?" if near else ""
-                raise ValueError(f"stages: got {stage!r}, takes some of {', '.join(known)}{hint}")
-        return self
+                raise ValueError(f"got {stage!r}, takes some of {', '.join(known)}{hint}")
+        return stages
 
 
 class Settings(BaseSettings):
@@ -298,7 +306,7 @@ def _one_line(error: ValidationError) -> str:
     first = error.errors()[0]
     name = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(name, list(_names(Settings)), 1)
+        near = difflib.get_close_matches(name, [*_names(Settings), *Settings.model_fields], 1)
         return f"{name}: no such setting" + (f"; did you mean {near[0]}?" if near else "")
     if first["type"] == "value_error":
         message = str(first["ctx"]["error"])

@@ -78,10 +78,11 @@ class KafkaOptions:
         Raises:
             ProtectedKeyError: names the key.
         """
-        for table in (self.common, self.consumer, self.producer):
+        tables = {"common": self.common, "consumer": self.consumer, "producer": self.producer}
+        for name, table in tables.items():
             for key in table:
                 if key in PROTECTED:
-                    msg = f"{key} can't be overridden: exactly-once depends on it"
+                    msg = f"kafka.{name}: {key} can't be overridden: exactly-once depends on it"
                     raise ProtectedKeyError(msg)
 
     def client(self, role: str) -> dict[str, Any]:

@@ -1,0 +1,51 @@
+"""``python -m bench [NAME…] [--quick]``: run the benchmarks, and judge their targets."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import time
+
+from bench.report import Target, console, facts, show_targets
+from tests.kafka.jars import KafkaUnavailable
+
+BENCHMARKS = {
+    "fingerprint": "signatures per second on one core, next to datasketch",
+    "kafka": "documents per second on Kafka, next to a plain copier and datasketch",
+    "latency": "from record timestamp to readable verdict, at 1,000 documents a second",
+    "memory": "a million documents through `neardup dedupe`: peak memory, and rate",
+    "start": "how long `neardup --help` and a worker's first verdict take",
+    "accuracy": "recall and precision by similarity",
+}
+
+
+def main() -> None:
+    """Run what was named, or all."""
+    listed = "\n".join(f"  {name:12} {what}" for name, what in BENCHMARKS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description="Benchmarks; without names, all of them.",
+        epilog=f"benchmarks:\n{listed}\n\nNEARDUP_BENCH_DATA=FOLDER names real documents.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="some of those below")
+    parser.add_argument("--quick", action="store_true", help="small sizes: does it run at all?")
+    given = parser.parse_args()
+    unknown = [name for name in given.names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
+    console.print(facts(), style="dim")
+    targets: list[Target] = []
+    for name in given.names or BENCHMARKS:
+        console.rule(f"[bold]{name}")
+        began = time.monotonic()
+        try:
+            targets += importlib.import_module(f"bench.{name}").run(quick=given.quick)
+        except KafkaUnavailable as error:
+            console.print(f"left out: {error}", style="yellow")
+        console.print(f"{time.monotonic() - began:.0f} s", style="dim")
+    show_targets(targets)
+
+
+if __name__ == "__main__":
+    main()

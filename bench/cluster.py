@@ -1,0 +1,156 @@
+"""A broker with documents, and applications on it: what all benchmarks on Kafka share."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from bench.processes import Program
+from tests.kafka.broker import KafkaCluster
+from worker.admin import Cluster, Start, begin, create
+from worker.settings import Settings, load
+
+__all__ = [
+    "DOCUMENTS",
+    "PARTITIONS",
+    "application",
+    "broker",
+    "committed_counts",
+    "feed",
+    "worker",
+]
+
+PARTITIONS = 4
+DOCUMENTS = "bench.documents"
+REBALANCE_DELAY_MS = 3_000
+"""The broker's default of group.initial.rebalance.delay.ms."""
+
+_LOOK_SECONDS = 0.02
+
+
+@contextmanager
+def broker() -> Iterator[KafkaCluster]:
+    """Run one Kafka broker, with the documents topic."""
+    config = {"group.initial.rebalance.delay.ms": REBALANCE_DELAY_MS}
+    with KafkaCluster(1, config, heap_mb=1024) as kafka:
+        kafka.create_topic(DOCUMENTS, PARTITIONS, {"message.timestamp.type": "CreateTime"})
+        yield kafka
+
+
+def feed(kafka: KafkaCluster, texts: Iterable[str]) -> tuple[int, int]:
+    """Write documents, key and JSON; give their number and the bytes of their values."""
+    producer = Producer(
+        {
+            "bootstrap.servers": kafka.bootstrap,
+            "linger.ms": 50,
+            "compression.type": "lz4",
+            "enable.idempotence": True,
+            "queue.buffering.max.kbytes": 256 << 10,
+        }
+    )
+    documents = size = 0
+    for number, text in enumerate(texts):
+        value = json.dumps({"id": f"doc-{number}", "text": text}).encode()
+        while True:
+            try:
+                producer.produce(
+                    DOCUMENTS, value, f"doc-{number}".encode(), number % PARTITIONS
+                )
+                break
+            except BufferError:
+                producer.poll(0.1)
+        documents += 1
+        size += len(value)
+    if producer.flush(60):
+        raise SystemExit("the broker did not take the documents")
+    return documents, size
+
+
+@contextmanager
+def application(
+    kafka: KafkaCluster, name: str, shards: int, start: str = "earliest"
+) -> Iterator[tuple[Settings, Mapping[str, str]]]:
+    """Create an application's topics, set its groups to begin; delete the topics after.
+
+    Gives its settings, and the environment variables that make a worker read the same.
+    """
+    chosen = {
+        "app": name,
+        "kafka.bootstrap": kafka.bootstrap,
+        "topics.documents": DOCUMENTS,
+        "index.shards": str(shards),
+    }
+    settings = load(None, chosen)
+    cluster = Cluster(settings.kafka_options())
+    created = create(cluster, settings, partitions=PARTITIONS, replication=1)
+    begin(cluster, created.topology, Start.parse(start, datetime.now(UTC)), force=False)
+    environment = {
+        "NEARDUP_" + key.upper().replace(".", "__"): value for key, value in chosen.items()
+    }
+    try:
+        yield settings, environment
+    finally:
+        made = [topic for topic in created.made if topic != DOCUMENTS]
+        delete(kafka, made)
+
+
+def delete(kafka: KafkaCluster, topics: list[str]) -> None:
+    """Delete topics: their disk space is wanted back."""
+    admin = kafka.admin()
+    for future in admin.delete_topics(topics, operation_timeout=30).values():
+        with suppress(KafkaException):
+            future.result(timeout=60)
+
+
+@contextmanager
+def worker(environment: Mapping[str, str], instance: str) -> Iterator[Program]:
+    """Run a worker process, all stages, on an empty state directory."""
+    with (
+        tempfile.TemporaryDirectory(prefix="neardup-bench-") as state,
+        Program(
+            ["worker.cli", "run", "--no-http", "--instance", instance],
+            {**environment, "NEARDUP_WORKER__STATE_DIR": str(Path(state) / "state")},
+        ) as program,
+    ):
+        yield program
+
+
+def committed_counts(
+    kafka: KafkaCluster, group: str, check: Callable[[], None], seconds: float
+) -> Iterator[tuple[float, int]]:
+    """Yield (time, documents that the group has committed), as often as that grows.
+
+    An offset committed in a transaction is seen once the transaction is: then its outputs
+    are readable for ``read_committed`` readers, too. To look costs next to nothing, so
+    the reader takes no share of the processor away from what is measured.
+    """
+    observer = Consumer(
+        {
+            "bootstrap.servers": kafka.bootstrap,
+            "group.id": group,
+            "isolation.level": "read_uncommitted",  # Else it would wait for open transactions.
+        }
+    )
+    asked = [KafkaPartition(DOCUMENTS, number) for number in range(PARTITIONS)]
+    seen = 0
+    deadline = time.monotonic() + seconds
+    try:
+        while time.monotonic() < deadline:
+            check()
+            with suppress(KafkaException):
+                offsets = observer.committed(asked, timeout=5)
+                reached = sum(max(0, found.offset) for found in offsets)
+                if reached > seen:
+                    seen = reached
+                    yield time.monotonic(), reached
+            time.sleep(_LOOK_SECONDS)
+    finally:
+        observer.close()

@@ -1,0 +1,193 @@
+"""Documents per second on Kafka: neardup, a plain copier, and a filter on datasketch.
+
+All on one broker, one after the other, in turns; all read the same topic, and write
+exactly once. Each is timed from the first output that a ``read_committed`` reader could
+read to the last. The stages of neardup run ahead of its output by what is buffered
+between them; so it is also timed from its first stage's first transaction, the strictest
+way to look at it, and the targets are judged by that.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from bench.cluster import DOCUMENTS, PARTITIONS, application, broker, committed_counts, delete, feed
+from bench.cluster import worker as run_worker
+from bench.corpus import source, texts
+from bench.processes import Program
+from bench.report import Figures, Target, console, show
+from tests.kafka.broker import KafkaCluster
+
+__all__ = ["run"]
+
+DEADLINE_SECONDS = 240.0
+RIVAL_SECONDS = 12.0
+"""How long the filter on datasketch is watched: it needs minutes for all documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Documents a second, CPU microseconds a document, and the largest process, in bytes."""
+
+    rate: float
+    strict_rate: float
+    cpu_us: float
+    peak_bytes: int
+
+
+class Runs:
+    """Makes applications and measures them, each under a new name."""
+
+    def __init__(self, kafka: KafkaCluster, total: int) -> None:
+        """Take the broker that holds the documents, and their number."""
+        self._kafka = kafka
+        self._total = total
+        self._made = 0
+
+    def _name(self, what: str) -> str:
+        self._made += 1
+        return f"{what}-{self._made}"
+
+    def neardup(self, workers: int, shards: int) -> Run:
+        """Measure worker processes that share the work."""
+        name = self._name(f"neardup-{workers}x{shards}")
+        with ExitStack() as stack:
+            _, environment = stack.enter_context(application(self._kafka, name, shards))
+            first: list[float] = []
+            began = threading.Thread(
+                target=self._await_first, args=(f"{name}.fingerprint", first), daemon=True
+            )
+            began.start()
+            programs = [
+                stack.enter_context(run_worker(environment, f"w{number}"))
+                for number in range(workers)
+            ]
+            marks = self._marks(f"{name}.route", programs, DEADLINE_SECONDS)
+            began.join()
+            return self._run(marks, programs, first[0])
+
+    def copier(self) -> Run:
+        """Measure the plain copier."""
+        return self._rival("copier", ["copied"], DEADLINE_SECONDS)
+
+    def datasketch(self) -> Run:
+        """Measure the filter on datasketch."""
+        return self._rival("datasketch_worker", ["unique", "duplicate"], RIVAL_SECONDS)
+
+    def _rival(self, module: str, outputs: list[str], seconds: float) -> Run:
+        name = self._name(module)
+        targets = [
+            self._kafka.create_topic(f"{name}.{output}", PARTITIONS) for output in outputs
+        ]
+        arguments = [f"bench.{module}", self._kafka.bootstrap, name, DOCUMENTS, *targets]
+        try:
+            with Program(arguments) as program:
+                marks = self._marks(name, [program], seconds)
+                return self._run(marks, [program], marks[0][0])
+        finally:
+            delete(self._kafka, targets)
+
+    def _await_first(self, group: str, first: list[float]) -> None:
+        marks = committed_counts(self._kafka, group, lambda: None, DEADLINE_SECONDS)
+        first.append(next(marks)[0])
+        marks.close()  # type: ignore[attr-defined] -- a generator
+
+    def _marks(
+        self, group: str, programs: Sequence[Program], seconds: float
+    ) -> list[tuple[float, int]]:
+        """Watch a group until all documents are through, or for so long after the first."""
+
+        def check() -> None:
+            for program in programs:
+                program.check()
+
+        marks: list[tuple[float, int]] = []
+        for mark in committed_counts(self._kafka, group, check, DEADLINE_SECONDS):
+            marks.append(mark)
+            if mark[1] >= self._total or mark[0] - marks[0][0] > seconds:
+                return marks
+        raise SystemExit(f"{group}: {self._total:,} documents took too long; {marks[-1:]}")
+
+    def _run(
+        self, marks: list[tuple[float, int]], programs: Sequence[Program], first: float
+    ) -> Run:
+        usages = [program.stop() for program in programs]
+        (start, before), (end, done) = marks[0], marks[-1]
+        strictly = done if first < start else done - before
+        return Run(
+            rate=(done - before) / (end - start),
+            strict_rate=strictly / (end - min(first, start)),
+            cpu_us=sum(usage.cpu_seconds for usage in usages) / done * 1e6,
+            peak_bytes=max(usage.peak_bytes for usage in usages),
+        )
+
+
+def run(*, quick: bool = False) -> list[Target]:
+    """Measure in turns, print, and give the targets."""
+    total, turns = (40_000, 1) if quick else (120_000, 3)
+    with broker() as kafka:
+        began = time.monotonic()
+        _, size = feed(kafka, texts(total))
+        console.print(
+            f"{total:,} documents of {size / total:,.0f} bytes ({source()}) in {PARTITIONS}"
+            f" partitions, written in {time.monotonic() - began:.0f} s; one broker, the same cores"
+        )
+        runs = Runs(kafka, total)
+        turn: dict[str, Callable[[], Run]] = {
+            "copier": runs.copier,
+            "neardup, 1 worker, P = 4": lambda: runs.neardup(1, 4),
+            "datasketch": runs.datasketch,
+            "neardup, 2 workers, P = 4": lambda: runs.neardup(2, 4),
+        }
+        measured: dict[str, list[Run]] = {name: [] for name in turn}
+        for _ in range(turns):
+            for name, measure in turn.items():
+                measured[name].append(measure())
+                console.print(f"  {name}: {measured[name][-1].strict_rate:,.0f}/s", style="dim")
+        for shards in (1, 2):
+            name = f"neardup, 1 worker, P = {shards}"
+            measured[name] = [runs.neardup(1, shards)]
+    return _tell(measured)
+
+
+def _tell(measured: dict[str, list[Run]]) -> list[Target]:
+    show(
+        "Documents per second, from the first batch read to the last output readable",
+        [Figures(name, [one.strict_rate for one in runs]) for name, runs in measured.items()],
+    )
+    show(
+        "Documents per second, from the first output readable to the last",
+        [Figures(name, [one.rate for one in runs]) for name, runs in measured.items()],
+    )
+    show(
+        "CPU microseconds a document, of all its processes, their start included",
+        [Figures(name, [one.cpu_us for one in runs]) for name, runs in measured.items()],
+    )
+    show(
+        "Peak memory of a process, MiB",
+        [
+            Figures(name, [one.peak_bytes / 2**20 for one in runs])
+            for name, runs in measured.items()
+        ],
+        "The filter on datasketch is one process: its index is in its memory. It is timed over"
+        f" its first {RIVAL_SECONDS:.0f} s.",
+    )
+    ratios = [
+        Figures(
+            f"{ours} to {theirs}",
+            [a.strict_rate / b.strict_rate for a, b in zip(measured[ours], measured[theirs], strict=True)],
+            ".2f",
+        )
+        for theirs in ("copier", "datasketch")
+        for ours in ("neardup, 1 worker, P = 4", "neardup, 2 workers, P = 4")
+    ]
+    show("Ratios, turn by turn", ratios)
+    limits = (0.2, 0.2, 5.0, 5.0)
+    return [
+        Target(ratio.name, ratio.median, limit, at_least=True, form=".2f")
+        for ratio, limit in zip(ratios, limits, strict=True)
+    ]

@@ -1,0 +1,129 @@
+"""From a document's record timestamp until its verdict is readable, at a steady load.
+
+A feeder process sends a steady stream, each record stamped when it is sent; one worker
+judges; a `read_committed` consumer in this process takes the time at which each output
+arrives. Latencies are in milliseconds, the resolution of Kafka's timestamps.
+
+    python -m bench.latency BOOTSTRAP RATE SECONDS    (the feeder alone)
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from itertools import cycle
+
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from bench.cluster import DOCUMENTS, PARTITIONS, application, broker
+from bench.cluster import worker as run_worker
+from bench.corpus import source, texts
+from bench.processes import Program
+from bench.report import Figures, Target, console, show
+from worker.settings import Settings
+from worker.topology import Topology
+
+__all__ = ["run"]
+
+RATE = 1_000
+WARM_UP_SECONDS = 10.0
+TARGET_MS = 400.0
+SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
+
+
+def run(*, quick: bool = False) -> list[Target]:
+    """Measure, print, and give the target."""
+    seconds = 10 if quick else 45
+    with (
+        broker() as kafka,
+        application(kafka, "latency", PARTITIONS) as (settings, environment),
+        run_worker(environment, "w0") as program,
+    ):
+        feeding = ["bench.latency", kafka.bootstrap, str(RATE), str(seconds + WARM_UP_SECONDS + 5)]
+        with Program(feeding) as feeder:
+            windows = _listen(settings, kafka.bootstrap, seconds, program, feeder)
+    merged = sorted(latency for window in windows for latency in window)
+    console.print(
+        f"{len(merged):,} documents ({source()}) at {RATE:,}/s over {seconds} s, N = {PARTITIONS},"
+        f" P = {PARTITIONS}, one worker; {len(windows)} windows"
+    )
+    show(
+        "Latency, ms: windows of a fifth of the time",
+        [
+            Figures(name, [_quantile(sorted(window), share) for window in windows])
+            for name, share in SHARES.items()
+        ],
+    )
+    whole = {name: _quantile(merged, share) for name, share in SHARES.items()}
+    console.print("Over all: " + ", ".join(f"{name} {value:.0f} ms" for name, value in whole.items()))
+    return [Target("latency, p99 over all, ms", whole["p99"], TARGET_MS, at_least=False, form=".0f")]
+
+
+def _listen(
+    settings: Settings, bootstrap: str, seconds: float, *programs: Program
+) -> list[list[float]]:
+    topology = Topology.of(settings, PARTITIONS)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "latency-reader",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "fetch.queue.backoff.ms": 5,
+        }
+    )
+    consumer.assign(
+        [
+            KafkaPartition(topic, number, 0)
+            for topic in (topology.unique, topology.duplicate)
+            for number in range(PARTITIONS)
+        ]
+    )
+    windows: list[list[float]] = [[] for _ in range(5)]
+    first: float | None = None
+    try:
+        while True:
+            message = consumer.poll(1.0)
+            for program in programs:
+                if message is None:
+                    program.check()
+            if message is None or message.error() is not None:
+                continue
+            now = time.time()
+            first = first or now
+            window = int((now - first - WARM_UP_SECONDS) // (seconds / len(windows)))
+            if window >= len(windows):
+                return windows
+            if window >= 0:
+                windows[window].append(now * 1000 - message.timestamp()[1])
+    finally:
+        consumer.close()
+
+
+def _quantile(ordered: list[float], share: float) -> float:
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
+def _feed(bootstrap: str, rate: float, seconds: float) -> None:
+    """Send at a steady rate: what is due is sent every 5 ms."""
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "all"})
+    ready = cycle(list(texts(5_000)))
+    start = time.time()
+    sent = 0
+    while sent < rate * seconds:
+        due = int((time.time() - start) * rate)
+        while sent < due:
+            value = json.dumps({"id": f"doc-{sent}", "text": f"{sent} {next(ready)}"}).encode()
+            producer.produce(
+                DOCUMENTS, value, b"%d" % sent, sent % PARTITIONS, timestamp=int(time.time() * 1000)
+            )
+            sent += 1
+        producer.poll(0)
+        time.sleep(0.005)
+    producer.flush(10)
+
+
+if __name__ == "__main__":
+    _feed(sys.argv[1], float(sys.argv[2]), float(sys.argv[3]))

@@ -1,0 +1,122 @@
+"""Programs under measurement: started, watched and ended, with what they used."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+__all__ = ["Program", "Usage"]
+
+_STOP_SECONDS = 40.0
+_ROOT = Path(__file__).parent.parent
+_MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
+_NOT_INHERITED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a program used: CPU seconds, and the most memory that it ever held, in bytes."""
+
+    cpu_seconds: float
+    peak_bytes: int
+    status: int
+
+
+class Program:
+    """A Python module in a process of its own."""
+
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        """Start ``python -m`` with these arguments."""
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 -- lives as long as the program
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in _NOT_INHERITED
+            and (not name.startswith("NEARDUP_") or name.startswith("NEARDUP_BENCH_"))
+        }
+        inherited["PYTHONPATH"] = str(_ROOT)
+        self._name = " ".join(arguments[:3])
+        self.started = time.time()
+        self._process = subprocess.Popen(  # noqa: S603 -- a program of ours
+            [sys.executable, "-m", *arguments],
+            env={**inherited, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+        )
+        self.usage: Usage | None = None
+
+    def check(self) -> None:
+        """Raise if it has ended by itself.
+
+        Raises:
+            SystemExit: with the end of what it said.
+        """
+        if self.usage is None and self._reap(os.WNOHANG):
+            raise SystemExit(f"{self._name} ended by itself:\n{self.said()}")
+
+    def wait(self) -> Usage:
+        """Wait for its end.
+
+        Raises:
+            SystemExit: it failed.
+        """
+        self._reap(0)
+        assert self.usage is not None  # noqa: S101 -- reaped
+        if self.usage.status:
+            raise SystemExit(f"{self._name} failed:\n{self.said()}")
+        return self.usage
+
+    def stop(self) -> Usage:
+        """Ask it to end, and give what it used."""
+        if self.usage is None:
+            self._process.send_signal(signal.SIGTERM)
+            deadline = time.monotonic() + _STOP_SECONDS
+            while not self._reap(os.WNOHANG):
+                if time.monotonic() > deadline:
+                    self._process.kill()
+                    self._reap(0)
+                    break
+                time.sleep(0.02)
+        assert self.usage is not None  # noqa: S101 -- reaped
+        return self.usage
+
+    def said(self) -> str:
+        """Give the end of its output."""
+        self._log.seek(0)
+        return self._log.read().decode(errors="replace")[-3_000:]
+
+    def _reap(self, options: int) -> bool:
+        found, status, used = os.wait4(self._process.pid, options)
+        if not found:
+            return False
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        self.usage = Usage(
+            used.ru_utime + used.ru_stime,
+            used.ru_maxrss * _MAXRSS_UNIT,
+            self._process.returncode,
+        )
+        return True
+
+    def __enter__(self) -> Self:
+        """Return the program."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End it."""
+        self.stop()
+        self._log.close()

@@ -1,0 +1,192 @@
+"""The loop against every way in which a transaction can end, on the in-process log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+
+from worker.bus import (
+    Aborted,
+    BusError,
+    Fenced,
+    OffsetOutOfRange,
+    OutcomeUnknown,
+    Outgoing,
+    Record,
+    TopicPartition,
+)
+from worker.bus.memory import MemoryBus
+from worker.loop import Loop, LoopOptions
+from worker.stages import Burst, StageError
+
+SOURCE = TopicPartition("in", 0)
+
+
+class Copier:
+    """The simplest stage, which notes what the loop does with it."""
+
+    name = "copier"
+    topics = ("in",)
+
+    def __init__(self) -> None:
+        self.adoptions: list[Mapping[TopicPartition, int]] = []
+        self.commits = 0
+        self.held: frozenset[TopicPartition] = frozenset()
+        self.closed = False
+
+    def adopt(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        watermarks: Callable[[TopicPartition], tuple[int, int]],
+    ) -> dict[TopicPartition, int]:
+        del watermarks
+        self.adoptions.append(dict(offsets))
+        return dict(offsets)
+
+    def process(self, records: Sequence[Record]) -> Burst | None:
+        if not records:
+            return None
+        copies = [Outgoing("out", 0, None, record.value) for record in records]
+        return Burst(copies, {SOURCE: records[-1].offset + 1})
+
+    def committed(self) -> None:
+        self.commits += 1
+
+    def idle(self) -> None:
+        return
+
+    def paused(self) -> frozenset[TopicPartition]:
+        return self.held
+
+    def out_of_range(self, error: OffsetOutOfRange) -> int:
+        return error.low
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def bus(*, offsets: bool = True) -> MemoryBus:
+    made = MemoryBus()
+    made.create_topic("in", 1)
+    made.create_topic("out", 1)
+    if offsets:
+        made.commit_offsets("g", {SOURCE: 0})
+    for number in range(10):
+        made.append(Outgoing("in", 0, None, b"%d" % number))
+    return made
+
+
+def looped(made: MemoryBus, **options: float) -> tuple[Loop, Copier]:
+    stage = Copier()
+    member = made.join("g", ["in"], "one")
+    loop = Loop(stage, member, options=LoopOptions(max_records=4, **options))  # type: ignore[arg-type]
+    return loop, stage
+
+
+def run(loop: Loop, times: int = 20) -> None:
+    for _ in range(times):
+        loop.step(0)
+
+
+def copied(made: MemoryBus) -> list[bytes | None]:
+    return [record.value for record in made.read("out", 0, 0, 1_000)]
+
+
+ALL = [b"%d" % number for number in range(10)]
+
+
+def test_everything_is_copied_once() -> None:
+    made = bus()
+    loop, stage = looped(made)
+    run(loop)
+    assert copied(made) == ALL
+    assert stage.commits == 3
+    loop.close()
+    assert stage.closed
+
+
+STEPS = ["begin", "produce", "offsets", "commit"]
+ENDS = [(step, error) for step in STEPS for error in (Aborted("x"), OutcomeUnknown("x"))]
+
+
+@pytest.mark.parametrize(("step", "error"), [*ENDS, ("committed", OutcomeUnknown("x"))])
+@pytest.mark.parametrize("time", [1, 2, 3])
+def test_whatever_a_transaction_ends_in_everything_is_copied_once(
+    step: str, error: Exception, time: int
+) -> None:
+    made = bus()
+    loop, stage = looped(made)
+    seen = 0
+
+    def fail(at: str, group: str, instance: str) -> None:
+        del group, instance
+        nonlocal seen
+        seen += at == step
+        if at == step and seen == time:
+            seen += 1
+            raise error
+
+    made.faults = fail
+    run(loop)
+    assert copied(made) == ALL
+    assert len(stage.adoptions) == 2
+
+
+def test_a_group_without_offsets_is_refused() -> None:
+    loop, _ = looped(bus(offsets=False))
+    with pytest.raises(StageError, match="never starts over by itself"):
+        run(loop)
+
+
+def test_a_burst_that_never_commits_ends_the_loop() -> None:
+    made = bus()
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += 1.0
+        return now
+
+    def fail(at: str, group: str, instance: str) -> None:
+        del group, instance
+        if at == "commit":
+            raise Aborted("x")
+
+    made.faults = fail
+    loop = Loop(Copier(), made.join("g", ["in"], "one"), clock=clock)
+    with pytest.raises(BusError, match="could commit nothing for 60 s"):
+        run(loop, 200)
+
+
+def test_who_is_replaced_is_fenced_and_commits_nothing_more() -> None:
+    made = bus()
+    loop, _ = looped(made)
+    loop.step(0)
+    loop.step(0)
+    heir, _ = looped(made)
+    with pytest.raises(Fenced):
+        run(loop)
+    run(heir)
+    assert copied(made) == ALL
+
+
+def test_what_is_held_back_is_not_delivered() -> None:
+    made = bus()
+    loop, stage = looped(made)
+    loop.step(0)
+    loop.step(0)
+    stage.held = frozenset({SOURCE})
+    run(loop)
+    assert len(copied(made)) <= 8
+    stage.held = frozenset()
+    run(loop)
+    assert copied(made) == ALL
+
+
+def test_a_lost_position_goes_on_where_the_stage_says() -> None:
+    made = bus()
+    made.trim("in", 0, 5)
+    loop, _ = looped(made)
+    run(loop)
+    assert copied(made) == ALL[5:]

@@ -1,0 +1,98 @@
+"""Every wrong setting is one line: which, what it got, what it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from worker.settings import ConfigurationError, load, redacted
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NEARDUP_CONFIG", raising=False)
+
+
+def toml(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "neardup.toml"
+    path.write_text(text)
+    return path
+
+
+def test_command_line_over_environment_over_file_over_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = toml(tmp_path, 'app = "file"\n[index]\nshards = 2\nbucket_capacity = 5\nabsorb = 0.99\n')
+    monkeypatch.setenv("NEARDUP_INDEX__SHARDS", "3")
+    monkeypatch.setenv("NEARDUP_INDEX__BUCKET_CAPACITY", "6")
+    settings = load(path, {"index.shards": 7, "app": None})
+    assert settings.index.shards == 7
+    assert settings.index.bucket_capacity == 6
+    assert settings.index.absorb == 0.99
+    assert settings.index.max_matches == 64
+    assert settings.app == "file"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("[similarity]\nthreshold = 1.5", "similarity.threshold: got 1.5, takes"),
+        ("[similarity]\nthreshold = 0", "similarity.threshold: got 0, takes"),
+        ("[similarity]\nthreshold = 'x'", "similarity.threshold: got 'x', takes"),
+        ("[similarity]\nbands = 4", "similarity.bands and similarity.rows: set both or neither"),
+        ("[similarity]\nbands = 40\nrows = 40", r"bands \* rows: got 40 \* 40, takes at most"),
+        ("[index]\nshards = 30", "index.shards: got 30, takes at most the number of bands, 18"),
+        ("[index]\nabsorb = 0.5", "index.absorb: got 0.5, takes a number from"),
+        (
+            '[kafka.consumer]\n"isolation.level" = "x"',
+            "kafka.consumer: isolation.level can't be overridden",
+        ),
+        (
+            '[kafka.producer]\n"transactional.id" = "x"',
+            "kafka.producer: transactional.id can't be overridden",
+        ),
+        ("[index]\nshard = 3", "index.shard: no such setting; did you mean index.shards?"),
+        ("[indx]\nshards = 3", "indx: no such setting; did you mean index?"),
+        ("[worker]\nstages = ['indx']", "worker.stages: got 'indx', takes some of .*mean index"),
+        ("[worker]\ninstance = 'a b'", "worker.instance: got 'a b', takes"),
+        ("x = [", "neardup.toml: "),
+    ],
+)
+def test_wrong_settings(tmp_path: Path, text: str, line: str) -> None:
+    with pytest.raises(ConfigurationError, match=line) as caught:
+        load(toml(tmp_path, text))
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_environment_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEARDUP_INDEX__SHARD", "3")
+    with pytest.raises(ConfigurationError, match="did you mean NEARDUP_INDEX__SHARDS"):
+        load()
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"none\.toml is no file"):
+        load(tmp_path / "none.toml")
+
+
+def test_secrets_are_not_shown(tmp_path: Path) -> None:
+    path = toml(
+        tmp_path,
+        '[similarity]\nseed = "geheim"\n'
+        '[kafka.common]\n"sasl.password" = "geheim"\n"sasl.username" = "me"\n',
+    )
+    settings = load(path)
+    shown = redacted(settings)
+    assert "geheim" not in str(shown)
+    assert "geheim" not in repr(settings)
+    assert shown["kafka"]["common"]["sasl.username"] == "me"
+    assert settings.parameters().seed == b"geheim"
+
+
+def test_the_seed_may_come_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "seed").write_text("from a file\n")
+    settings = load(toml(tmp_path, f'[similarity]\nseed_file = "{tmp_path / "seed"}"'))
+    assert settings.parameters().seed == b"from a file"
+    with pytest.raises(ConfigurationError, match=r"similarity\.seed_file"):
+        load(toml(tmp_path, f'[similarity]\nseed_file = "{tmp_path / "none"}"'))

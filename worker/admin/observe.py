@@ -1,0 +1,289 @@
+"""Watches an application from outside: what comes out, and how far the stages are behind."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from time import monotonic, time
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as Place
+
+from worker.admin.cluster import Cluster
+from worker.admin.groups import reader
+from worker.bus import BusError, TopicPartition
+from worker.bus.kafka.errors import cause
+from worker.settings import ConfigurationError, Settings
+from worker.topology import STAGES, Topology
+
+__all__ = ["VERDICTS", "Lag", "Observer", "Snapshot", "Tally"]
+
+VERDICTS = ("unique", "duplicate", "rejected")
+
+_RECENT_SECONDS = 10.0
+_LATEST = 50
+_LAG_EVERY_SECONDS = 2.0
+_OLDEST_SECONDS = 1.0
+_OLDEST_PARTITIONS = 32
+_SMALL_FETCHES = {
+    "fetch.message.max.bytes": 64 << 10,
+    "queued.min.messages": 1,
+    "queued.max.messages.kbytes": 1 << 10,
+}
+
+
+class Lag(NamedTuple):
+    """How far a stage is behind: records, and the age of the oldest unread one in seconds."""
+
+    records: int
+    seconds: float | None
+
+
+class Tally:
+    """Counts by verdict, since the start and of the last seconds."""
+
+    def __init__(self, now: float) -> None:
+        """Begin to count."""
+        self.begun = now
+        self.totals = dict.fromkeys(VERDICTS, 0)
+        self._recent: deque[tuple[float, str, int]] = deque()
+
+    def add(self, now: float, verdict: str, count: int) -> None:
+        """Count documents."""
+        self.totals[verdict] += count
+        self._recent.append((now, verdict, count))
+
+    def recent(self, now: float) -> dict[str, float]:
+        """Give documents per second over the last ten seconds, or since the start."""
+        while self._recent and self._recent[0][0] < now - _RECENT_SECONDS:
+            self._recent.popleft()
+        seconds = max(1.0, min(_RECENT_SECONDS, now - self.begun))
+        sums = dict.fromkeys(VERDICTS, 0)
+        for _, verdict, count in self._recent:
+            sums[verdict] += count
+        return {verdict: count / seconds for verdict, count in sums.items()}
+
+    def overall(self, now: float) -> dict[str, float]:
+        """Give documents per second since the start."""
+        seconds = max(1.0, now - self.begun)
+        return {verdict: count / seconds for verdict, count in self.totals.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that is known at a moment."""
+
+    seconds: float
+    totals: dict[str, int]
+    recent: dict[str, float]
+    overall: dict[str, float]
+    lag: dict[str, Lag]
+    duplicates: list[Message]
+    rejections: list[Message]
+    trouble: str
+
+
+@dataclass(slots=True)
+class _Shared:
+    tally: Tally
+    lag: dict[str, Lag] = field(default_factory=dict)
+    duplicates: deque[Message] = field(default_factory=lambda: deque(maxlen=_LATEST))
+    rejections: deque[Message] = field(default_factory=lambda: deque(maxlen=_LATEST))
+    trouble: dict[str, str] = field(default_factory=dict)
+
+
+class Observer:
+    """Reads the outputs from their ends, and asks for the groups' offsets, in two threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Look where everything is.
+
+        Raises:
+            ConfigurationError: a topic is missing.
+            BusError: the cluster doesn't answer.
+        """
+        self._options = settings.kafka_options()
+        self._cluster = Cluster(self._options)
+        _, counts = self._cluster.counts()
+        named = Topology.of(settings, 1)
+        self._verdicts = {
+            named.unique: "unique",
+            named.duplicate: "duplicate",
+            named.rejected: "rejected",
+        }
+        for topic in (named.documents, *named.internal(), *self._verdicts):
+            if topic not in counts:
+                raise ConfigurationError(f"there is no topic {topic}; see `neardup topics verify`")
+        self.topology = Topology.of(settings, counts[named.documents][0])
+        ends = self._cluster.ranges({topic: counts[topic][0] for topic in self._verdicts})
+        self._from = [Place(*place, high) for place, (_, high) in ends.items()]
+        self._shared = _Shared(Tally(monotonic()))
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._guarded, args=(name, body), name=name, daemon=True)
+            for name, body in (("outputs", self._read_outputs), ("lag", self._follow_lag))
+        ]
+
+    def __enter__(self) -> Observer:
+        """Begin to watch."""
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop, within a bounded time."""
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join(2.0)
+
+    def snapshot(self) -> Snapshot:
+        """Give what is known now."""
+        now = monotonic()
+        with self._lock:
+            shared = self._shared
+            return Snapshot(
+                seconds=now - shared.tally.begun,
+                totals=dict(shared.tally.totals),
+                recent=shared.tally.recent(now),
+                overall=shared.tally.overall(now),
+                lag=dict(shared.lag),
+                duplicates=list(shared.duplicates),
+                rejections=list(shared.rejections),
+                trouble=next(iter(shared.trouble.values()), ""),
+            )
+
+    def _guarded(self, name: str, body: Callable[[], None]) -> None:
+        """Begin again after whatever went wrong, and say what it was."""
+        while not self._stopping.is_set():
+            try:
+                body()
+            except (BusError, KafkaException) as error:
+                text = cause(error).str() if isinstance(error, KafkaException) else str(error)
+                self._trouble(name, text)
+                self._stopping.wait(1.0)
+
+    def _trouble(self, name: str, text: str) -> None:
+        with self._lock:
+            if text:
+                self._shared.trouble[name] = text
+            else:
+                self._shared.trouble.pop(name, None)
+
+    def _read_outputs(self) -> None:
+        places = {(place.topic, place.partition): place for place in self._from}
+        more = {"queued.max.messages.kbytes": 2 << 10, "topic.metadata.refresh.interval.ms": 10_000}
+        with reader(self._options, f"{self.topology.app}.watch", **more) as consumer:
+            consumer.assign(self._from)
+            while not self._stopping.is_set():
+                for message in consumer.consume(1_000, 0.25):
+                    error = message.error()
+                    if error is not None:
+                        self._on_error(error)
+                        continue
+                    self._count(message)
+                    place = places[message.topic() or "", message.partition() or 0]
+                    place.offset = (message.offset() or 0) + 1
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 -- librdkafka's own code
+            # What was to come next is gone: begin again at the ends.
+            counts: dict[str, int] = {}
+            for place in self._from:
+                counts[place.topic] = max(counts.get(place.topic, 0), place.partition + 1)
+            ends = self._cluster.ranges(counts)
+            self._from = [Place(*place, high) for place, (_, high) in ends.items()]
+        if not error.retriable():
+            raise KafkaException(error)
+
+    def _count(self, message: Message) -> None:
+        verdict = self._verdicts[message.topic() or ""]
+        if message.value() is None and verdict != "rejected":
+            return  # a tombstone that is passed on
+        with self._lock:
+            self._shared.tally.add(monotonic(), verdict, 1)
+            if verdict == "duplicate":
+                self._shared.duplicates.append(message)
+            elif verdict == "rejected":
+                self._shared.rejections.append(message)
+
+    def _follow_lag(self) -> None:
+        topology = self.topology
+        inputs = {
+            stage: {
+                topic: partitions
+                for topic, partitions in topology.inputs(stage).items()
+                if stage != "route" or topic == topology.documents
+            }
+            for stage in STAGES
+        }
+        topics = {topic: count for counts in inputs.values() for topic, count in counts.items()}
+        with ExitStack() as stack:
+            readers = {
+                stage: stack.enter_context(
+                    reader(self._options, topology.group(stage), **_SMALL_FETCHES)
+                )
+                for stage in STAGES
+            }
+            oldest = {stage: _Oldest(readers[stage]) for stage in STAGES}
+            while not self._stopping.is_set():
+                asked = {
+                    topology.group(stage): [
+                        TopicPartition(topic, number)
+                        for topic, count in inputs[stage].items()
+                        for number in range(count)
+                    ]
+                    for stage in STAGES
+                }
+                committed = {
+                    stage: readers[stage].committed(
+                        [Place(*place) for place in asked[topology.group(stage)]], 5.0
+                    )
+                    for stage in reversed(STAGES)
+                }
+                ranges = self._cluster.ranges(topics)
+                for stage in STAGES:
+                    behind = {}
+                    for place in committed[stage]:
+                        low, high = ranges[TopicPartition(place.topic, place.partition)]
+                        at = max(low, place.offset)
+                        if high > at:
+                            behind[TopicPartition(place.topic, place.partition)] = (at, high - at)
+                    lag = Lag(sum(count for _, count in behind.values()), oldest[stage].age(behind))
+                    with self._lock:
+                        self._shared.lag[stage] = lag
+                self._trouble("lag", "")
+                self._trouble("outputs", "")
+                self._stopping.wait(_LAG_EVERY_SECONDS)
+
+
+class _Oldest:
+    """Looks up the time of the oldest unread record; remembers what it has seen."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self._known: dict[tuple[TopicPartition, int], int] = {}
+
+    def age(self, behind: dict[TopicPartition, tuple[int, int]]) -> float | None:
+        """Give it in seconds; ``behind`` has offset and number of records of partitions."""
+        most = sorted(behind, key=lambda place: -behind[place][1])[:_OLDEST_PARTITIONS]
+        wanted = {(place, behind[place][0]) for place in most}
+        self._known = {at: stamp for at, stamp in self._known.items() if at in wanted}
+        unknown = {place: offset for place, offset in wanted if (place, offset) not in self._known}
+        if unknown:
+            self._consumer.assign([Place(*place, offset) for place, offset in unknown.items()])
+            deadline = monotonic() + _OLDEST_SECONDS
+            while unknown and monotonic() < deadline:
+                for message in self._consumer.consume(50, 0.1):
+                    place = TopicPartition(message.topic() or "", message.partition() or 0)
+                    if message.error() is None and place in unknown:
+                        _, stamp = message.timestamp()
+                        self._known[place, unknown.pop(place)] = stamp
+            self._consumer.unassign()
+        if not self._known:
+            return None
+        return max(0.0, time() - min(self._known.values()) / 1000)
