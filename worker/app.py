@@ -22,6 +22,8 @@ from worker.verdicts import MATCH_RESERVE_BYTES, MatchWriter
 
 __all__ = ["Application"]
 
+_FRAMES_BYTES = 4 << 20
+
 
 class Application:
     """Builds the stages of one worker."""
@@ -52,10 +54,13 @@ class Application:
         built = self.stage(stage)
         member = self._bus.join(self.topology.group(stage), list(built.topics), instance)
         worker = self.settings.worker
+        # A frame stands for many documents: a few MB of them are a burst.
+        size = _FRAMES_BYTES if stage in {"sequence", "index"} else worker.batch_bytes
         return Loop(
             built,
             member,
-            options=LoopOptions(max_records=worker.batch_records, max_bytes=worker.batch_bytes),
+            partitions=self.topology.inputs(stage),
+            options=LoopOptions(max_records=worker.batch_records, max_bytes=size),
             events=self._events(stage),
         )
 

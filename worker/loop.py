@@ -15,7 +15,7 @@ committed          the stage makes its state final
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
@@ -67,13 +67,19 @@ class Loop:
         stage: Stage,
         member: Member,
         *,
+        partitions: Mapping[str, int] | None = None,
         options: LoopOptions | None = None,
         events: LoopEvents | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        """Take a stage and its seat; nothing is read before `step`."""
+        """Take a stage and its seat; nothing is read before `step`.
+
+        ``partitions`` says how many each input topic has; should there be more one day,
+        the loop stops.
+        """
         self.stage = stage
         self._member = member
+        self._partitions = partitions or {}
         self._options = options or LoopOptions()
         self._events = events or LoopEvents()
         self._clock = clock
@@ -142,6 +148,7 @@ class Loop:
     def _adopt(self, assignment: frozenset[TopicPartition]) -> None:
         """Own exactly this, from the committed offsets on."""
         self._owned = assignment
+        self._check_partitions(assignment)
         committed = self._member.committed(assignment) if assignment else {}
         missing = sorted(partition for partition, offset in committed.items() if offset is None)
         if missing:
@@ -162,6 +169,17 @@ class Loop:
         self._member.resume(starts)
         self.adopted = True
         self._events.assigned(len(assignment))
+
+    def _check_partitions(self, assignment: frozenset[TopicPartition]) -> None:
+        for topic, number in sorted(assignment):
+            count = self._partitions.get(topic, number + 1)
+            if number >= count:
+                msg = (
+                    f"{topic} has more than the {count} partitions it had when this worker"
+                    " started: partitions were added. The topics between the stages must have as"
+                    " many; see docs/operations.md, 'More partitions'"
+                )
+                raise StageError(msg)
 
     def _start_at(self, partition: TopicPartition, offset: int) -> None:
         self._next[partition] = offset

@@ -104,5 +104,5 @@ def test_a_broker_that_crashes_and_comes_back_costs_nothing(
             cluster.start(1)
 
         documents = corpus(scaled(2_000, 20_000), 8)
-        stream(application, documents, scaled(1, 3) * [bounce], 8, seconds=300)
-        prove(application, seconds=300)
+        stream(application, documents, scaled(1, 3) * [bounce], 8)
+        prove(application)

@@ -139,6 +139,15 @@ def test_a_group_without_offsets_is_refused() -> None:
         run(loop)
 
 
+def test_partitions_that_were_added_stop_the_loop() -> None:
+    made = bus()
+    made.create_topic("wide", 3)
+    made.commit_offsets("w", {TopicPartition("wide", n): 0 for n in range(3)})
+    loop = Loop(Copier(), made.join("w", ["wide"], "one"), partitions={"wide": 2})
+    with pytest.raises(StageError, match="more than the 2 partitions"):
+        run(loop)
+
+
 def test_a_burst_that_never_commits_ends_the_loop() -> None:
     made = bus()
     now = 0.0

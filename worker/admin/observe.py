@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from time import monotonic, time
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Place
@@ -28,8 +28,9 @@ _RECENT_SECONDS = 10.0
 _LATEST = 50
 _LAG_EVERY_SECONDS = 2.0
 _OLDEST_SECONDS = 1.0
+_COMMITTED_SECONDS = 5.0
 _OLDEST_PARTITIONS = 32
-_SMALL_FETCHES = {
+_SMALL_FETCHES: dict[str, object] = {
     "fetch.message.max.bytes": 64 << 10,
     "queued.min.messages": 1,
     "queued.max.messages.kbytes": 1 << 10,
@@ -129,7 +130,7 @@ class Observer:
             for name, body in (("outputs", self._read_outputs), ("lag", self._follow_lag))
         ]
 
-    def __enter__(self) -> Observer:
+    def __enter__(self) -> Self:
         """Begin to watch."""
         for thread in self._threads:
             thread.start()
@@ -212,53 +213,51 @@ class Observer:
                 self._shared.rejections.append(message)
 
     def _follow_lag(self) -> None:
-        topology = self.topology
-        inputs = {
-            stage: {
-                topic: partitions
-                for topic, partitions in topology.inputs(stage).items()
-                if stage != "route" or topic == topology.documents
-            }
-            for stage in STAGES
-        }
+        inputs = {stage: self._inputs(stage) for stage in STAGES}
         topics = {topic: count for counts in inputs.values() for topic, count in counts.items()}
         with ExitStack() as stack:
             readers = {
                 stage: stack.enter_context(
-                    reader(self._options, topology.group(stage), **_SMALL_FETCHES)
+                    reader(self._options, self.topology.group(stage), **_SMALL_FETCHES)
                 )
                 for stage in STAGES
             }
             oldest = {stage: _Oldest(readers[stage]) for stage in STAGES}
             while not self._stopping.is_set():
-                asked = {
-                    topology.group(stage): [
-                        TopicPartition(topic, number)
-                        for topic, count in inputs[stage].items()
-                        for number in range(count)
-                    ]
-                    for stage in STAGES
-                }
                 committed = {
-                    stage: readers[stage].committed(
-                        [Place(*place) for place in asked[topology.group(stage)]], 5.0
-                    )
-                    for stage in reversed(STAGES)
+                    stage: _committed(readers[stage], inputs[stage]) for stage in reversed(STAGES)
                 }
                 ranges = self._cluster.ranges(topics)
                 for stage in STAGES:
-                    behind = {}
-                    for place in committed[stage]:
-                        low, high = ranges[TopicPartition(place.topic, place.partition)]
-                        at = max(low, place.offset)
-                        if high > at:
-                            behind[TopicPartition(place.topic, place.partition)] = (at, high - at)
+                    behind = {
+                        place: (max(low, at), high - max(low, at))
+                        for place, at in committed[stage].items()
+                        for low, high in [ranges[place]]
+                        if high > max(low, at)
+                    }
                     lag = Lag(sum(count for _, count in behind.values()), oldest[stage].age(behind))
                     with self._lock:
                         self._shared.lag[stage] = lag
                 self._trouble("lag", "")
                 self._trouble("outputs", "")
                 self._stopping.wait(_LAG_EVERY_SECONDS)
+
+    def _inputs(self, stage: str) -> dict[str, int]:
+        """Name what counts for a stage; of route's inputs the documents alone."""
+        return {
+            topic: partitions
+            for topic, partitions in self.topology.inputs(stage).items()
+            if stage != "route" or topic == self.topology.documents
+        }
+
+
+def _committed(consumer: Consumer, topics: dict[str, int]) -> dict[TopicPartition, int]:
+    asked = [Place(topic, number) for topic, count in topics.items() for number in range(count)]
+    found = consumer.committed(asked, _COMMITTED_SECONDS)
+    for place in found:
+        if place.error is not None:
+            raise KafkaException(place.error)
+    return {TopicPartition(place.topic, place.partition): place.offset for place in found}
 
 
 class _Oldest:

@@ -1,0 +1,110 @@
+"""What is wrong at the start of a worker is one line, and status 2."""
+
+import socket
+from collections.abc import Mapping
+
+import pytest
+from confluent_kafka.cimpl import NewTopic
+
+from tests.integration.conftest import Launch
+from tests.integration.harness import ApplicationUnderTest
+from tests.integration.worker_process import WorkerProcess
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
+
+
+def refused(
+    application: ApplicationUnderTest,
+    more: Mapping[str, Mapping[str, object]] | None = None,
+    *arguments: str,
+    name: str = "refused",
+) -> str:
+    """Start a worker that must be refused; give the one line that it ends with."""
+    config = application.write_config(f"{name}.toml", more or {})
+    worker = WorkerProcess(name, config, application.directory / name)
+    application.workers[name] = worker
+    application.track(worker.start(*arguments))
+    assert worker.wait(60) == 2, worker.tail()
+    assert "Traceback" not in worker.output(), worker.tail()
+    lines = [line for line in worker.output().splitlines() if line.startswith("neardup: ")]
+    assert len(lines) == 1, worker.tail()
+    assert worker.output().splitlines()[-1] == lines[0]
+    return lines[0]
+
+
+def recreate(application: ApplicationUnderTest, topic: str, partitions: int | None) -> None:
+    """Delete a topic, and make it anew with so many partitions, if any."""
+    admin = application.kafka.admin()
+    admin.delete_topics([topic])[topic].result(60)
+    if partitions is not None:
+        new = NewTopic(topic, partitions, 1)
+        admin.create_topics([new])[topic].result(60)
+
+
+def test_a_missing_topic(launch: Launch) -> None:
+    application = launch()
+    recreate(application, application.topology.bands, None)
+    assert application.topology.bands in refused(application)
+
+
+def test_a_wrong_partition_count(launch: Launch) -> None:
+    application = launch()
+    admin = application.kafka.admin()
+    topic = application.topology.matches(0)
+    recreate(application, topic, 3)
+    assert admin.list_topics(topic, 30).topics[topic].partitions.keys() == {0, 1, 2}
+    line = refused(application)
+    assert topic in line
+    assert "3" in line
+
+
+def test_a_group_without_offsets(launch: Launch) -> None:
+    application = launch()
+    group = application.topology.group("sequence")
+    application.kafka.admin().delete_consumer_groups([group])[group].result(60)
+    assert group in refused(application)
+
+
+def test_an_index_that_was_made_with_other_parameters(launch: Launch) -> None:
+    application = launch()
+    application.start("alpha")
+    alpha = application.worker("alpha")
+    application.feed(application.documents([("a", "some text or other")]))
+    application.audit.finish()
+    assert alpha.stop() == 0
+    line = refused(application, {"index": {"absorb": 0.99}}, "--state-dir", str(alpha.state_dir))
+    assert "absorb" in line
+    assert "0.95" in line
+    assert "0.99" in line
+
+
+def test_a_state_directory_in_use(launch: Launch) -> None:
+    application = launch()
+    application.start("alpha")
+    alpha = application.worker("alpha")
+    alpha.await_text("; stages ")
+    line = refused(application, None, "--state-dir", str(alpha.state_dir))
+    assert "in use by another worker" in line
+
+
+def test_a_port_in_use(launch: Launch) -> None:
+    application = launch()
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        port = held.getsockname()[1]
+        line = refused(application, None, "--http", f"127.0.0.1:{port}")
+    assert str(port) in line
+
+
+def test_a_setting_that_does_not_exist(launch: Launch) -> None:
+    application = launch()
+    assert "did you mean index.shards" in refused(application, {"index": {"shard": 3}})
+
+
+def test_no_broker(launch: Launch) -> None:
+    application = launch()
+    config = application.write_config("nowhere.toml", {"kafka": {"bootstrap": "127.0.0.1:1"}})
+    worker = WorkerProcess("nowhere", config, application.directory / "nowhere")
+    application.workers["nowhere"] = worker
+    application.track(worker.start())
+    assert worker.wait(90) == 1, worker.tail()
+    assert "127.0.0.1:1" in worker.output().splitlines()[-1]
