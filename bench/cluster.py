@@ -37,9 +37,9 @@ _LOOK_SECONDS = 0.02
 
 
 @contextmanager
-def broker() -> Iterator[KafkaCluster]:
+def broker(rebalance_delay_ms: int = REBALANCE_DELAY_MS) -> Iterator[KafkaCluster]:
     """Run one Kafka broker, with the documents topic."""
-    config = {"group.initial.rebalance.delay.ms": REBALANCE_DELAY_MS}
+    config = {"group.initial.rebalance.delay.ms": rebalance_delay_ms}
     with KafkaCluster(1, config, heap_mb=1024) as kafka:
         kafka.create_topic(DOCUMENTS, PARTITIONS, {"message.timestamp.type": "CreateTime"})
         yield kafka

@@ -41,7 +41,7 @@ def run(*, quick: bool = False) -> list[Target]:
         application(kafka, "latency", PARTITIONS) as (settings, environment),
         run_worker(environment, "w0") as program,
     ):
-        feeding = ["bench.latency", kafka.bootstrap, str(RATE), str(seconds + WARM_UP_SECONDS + 5)]
+        feeding = ["bench.latency", kafka.bootstrap, str(RATE), str(seconds + 120)]
         with Program(feeding) as feeder:
             windows = _listen(settings, kafka.bootstrap, seconds, program, feeder)
     merged = sorted(latency for window in windows for latency in window)

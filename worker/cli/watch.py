@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from worker.admin.observe import VERDICTS, Lag, Observer, Snapshot
-from worker.headers import MATCHES, REASON
+from worker.headers import MATCHES, REASON, SOURCE_OFFSET, SOURCE_PARTITION
 from worker.settings import Settings
 from worker.topology import STAGES
 
@@ -151,7 +151,7 @@ class View:
 
     def _rates(self) -> Table:
         seen = self._seen
-        table = _table("verdict", "10 s", "all", "seen")
+        table = _table("verdict", "last 10 s", "overall", "seen")
         for verdict in VERDICTS:
             table.add_row(
                 Text(verdict, style=_STYLE[verdict]),
@@ -213,7 +213,10 @@ class View:
         key = message.key()
         shown = value.decode(errors="replace") if isinstance(value, bytes) else value
         ident = key.decode(errors="replace") if isinstance(key, bytes) else key or ""
-        place = f"{message.partition()}-{message.offset()}"
+        source = [_header(message, name) for name in (SOURCE_PARTITION, SOURCE_OFFSET)]
+        if None in source:
+            source = [b"%d" % (message.partition() or 0), b"%d" % (message.offset() or 0)]
+        place = b"-".join(part or b"" for part in source).decode(errors="replace")
         fields = self._settings.documents
         if fields.format == "json":
             try:
