@@ -4,8 +4,8 @@
     python -m bench.accuracy FILE [--threshold 0.8]
 
 The truth is computed here: the exact Jaccard similarity of the shingle sets of the
-normalised texts, for every pair that can reach the floor. It is exact by prefix filtering
-(Chaudhuri et al. 2006, "A primitive operator for similarity joins in data cleaning"; Xiao
+normalised texts, for every pair within 0.1 of the threshold or above. It is exact by
+prefix filtering (Chaudhuri et al. 2006, "A primitive operator for similarity joins in data cleaning"; Xiao
 et al. 2008, PPJoin): with shingles ordered from rare to common, two sets with Jaccard >= t
 share one of the first ``n - ceil(t * n) + 1`` shingles of each.
 """
@@ -30,8 +30,8 @@ from worker.cli.dedupe import Job, dedupe
 from worker.offline import offline_settings
 from worker.settings import Settings
 
-_FLOOR = 0.5
-"""Pairs below are not looked for."""
+_BELOW = 0.1
+"""A duplicate whose best earlier document is this far below the threshold is wrong."""
 
 
 def main() -> None:
@@ -43,7 +43,8 @@ def main() -> None:
         out = Path(folder) / "verdicts.jsonl"
         dedupe(Job(files=[arguments.file], out=out), settings)
         verdicts = [json.loads(line) for line in out.read_text().splitlines()]
-    truth = _best_earlier([shingles for _, shingles in documents])
+    floor = arguments.threshold - _BELOW
+    truth = _best_earlier([shingles for _, shingles in documents], floor)
     _report(arguments.threshold, documents, verdicts, truth)
 
 
@@ -59,42 +60,47 @@ def _arguments() -> argparse.Namespace:
     return arguments
 
 
-def _documents(path: Path, settings: Settings) -> list[tuple[str, frozenset[str]]]:
-    """Give each document's id and the set of its character shingles."""
+def _documents(path: Path, settings: Settings) -> list[tuple[str, frozenset[int]]]:
+    """Give each document's id and the set of its shingles, as numbers from rare to common."""
     similarity = settings.similarity
     if similarity.shingle != "char":
         sys.exit("only character shingles are compared")
-    size = similarity.shingle_size
     parameters = settings.parameters()
-    opened = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
-    with opened as file:
-        documents = [json.loads(line) for line in file if line.strip()]
-    found = []
-    for document in documents:
-        text = normalise(document["text"], parameters)
-        count = max(1, len(text) - size + 1)
-        shingles = frozenset(text[start : start + size] for start in range(count) if text)
-        found.append((str(document["id"]), shingles))
-    return found
-
-
-def _best_earlier(sets: list[frozenset[str]]) -> list[float]:
-    """Give each document's highest Jaccard similarity to an earlier one, 0 below the floor."""
+    data = path.read_bytes()
+    if path.suffix == ".gz":
+        data = gzip.decompress(data)
+    documents = [json.loads(line) for line in data.splitlines() if line.strip()]
+    texts = [normalise(document["text"], parameters) for document in documents]
+    sets = [_shingles(text, similarity.shingle_size) for text in texts]
     frequency = Counter(shingle for shingles in sets for shingle in shingles)
-    rank = {shingle: place for place, (shingle, _) in enumerate(reversed(frequency.most_common()))}
-    postings: dict[str, list[int]] = defaultdict(list)
+    order = sorted(frequency, key=lambda shingle: (frequency[shingle], shingle))
+    rank = {shingle: place for place, shingle in enumerate(order)}
+    return [
+        (str(document["id"]), frozenset(map(rank.__getitem__, shingles)))
+        for document, shingles in zip(documents, sets, strict=True)
+    ]
+
+
+def _shingles(text: str, size: int) -> set[str]:
+    count = max(1, len(text) - size + 1)
+    return {text[start : start + size] for start in range(count) if text}
+
+
+def _best_earlier(sets: list[frozenset[int]], floor: float) -> list[float]:
+    """Give each document's highest Jaccard similarity to an earlier one, 0 below the floor."""
+    postings: dict[int, list[int]] = defaultdict(list)
     best = []
     for number, shingles in enumerate(sets):
         size = len(shingles)
-        prefix = sorted(shingles, key=rank.__getitem__)[: size - math.ceil(_FLOOR * size) + 1]
+        prefix = sorted(shingles)[: size - math.ceil(floor * size) + 1]
         candidates = {other for shingle in prefix for other in postings[shingle]}
         highest = 0.0
         for other in candidates:
-            if min(size, len(sets[other])) < _FLOOR * max(size, len(sets[other])):
-                continue
-            shared = len(shingles & sets[other])
-            highest = max(highest, shared / (size + len(sets[other]) - shared))
-        best.append(highest if highest >= _FLOOR else 0.0)
+            length = len(sets[other])
+            if floor * max(size, length) <= min(size, length):
+                shared = len(shingles & sets[other])
+                highest = max(highest, shared / (size + length - shared))
+        best.append(highest if highest >= floor else 0.0)
         for shingle in prefix:
             postings[shingle].append(number)
     return best
@@ -102,7 +108,7 @@ def _best_earlier(sets: list[frozenset[str]]) -> list[float]:
 
 def _report(
     threshold: float,
-    documents: list[tuple[str, frozenset[str]]],
+    documents: list[tuple[str, frozenset[int]]],
     verdicts: list[dict[str, object]],
     truth: list[float],
 ) -> None:
@@ -113,14 +119,15 @@ def _report(
     table.add_column("best exact Jaccard to an earlier document")
     for name in ("documents", "duplicate", "share"):
         table.add_column(name, justify="right")
-    edges = [0.0, _FLOOR, *(edge for edge in (0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)), 1.0]
+    steps = math.floor((1 - threshold + _BELOW) / 0.05 + 1e-9)
+    edges = [0.0, *(round(threshold - _BELOW + 0.05 * step, 2) for step in range(steps)), 1.0]
     for low, high in zip(edges, [*edges[1:], math.inf], strict=True):
         kinds = [kind for kind, best in zip(judged, truth, strict=True) if low <= best < high]
         duplicates = kinds.count("duplicate")
-        share = f"{duplicates / len(kinds):.2%}" if kinds else "-"
+        part = f"{duplicates / len(kinds):.2%}" if kinds else "-"
         label = f"{low:.2f} up to {high:.2f}" if high <= 1 else "1 (the same)"
-        label = f"none, or below {_FLOOR:.2f}" if low == 0 else label
-        table.add_row(label, f"{len(kinds):,}", f"{duplicates:,}", share)
+        label = f"none, or below {threshold - _BELOW:.2f}" if low == 0 else label
+        table.add_row(label, f"{len(kinds):,}", f"{duplicates:,}", part)
     console = Console()
     console.print(table)
     clear = [kind for kind, best in zip(judged, truth, strict=True) if best >= threshold + 0.05]
@@ -128,16 +135,17 @@ def _report(
     wrong = [
         (verdict["id"], best)
         for verdict, best in zip(verdicts, truth, strict=True)
-        if verdict["verdict"] == "duplicate" and best < threshold - 0.1
+        if verdict["verdict"] == "duplicate" and best < threshold - _BELOW
     ]
     if clear:
         share = found / len(clear)
         console.print(
-            f"at {threshold + 0.05:.2f} or more: {found:,} of {len(clear):,} found, {share:.2%}"
+            f"at {threshold + 0.05:.2f} or more: {found:,} of {len(clear):,} are duplicate,"
+            f" {share:.2%}"
         )
-    console.print(f"duplicates with nothing earlier at {threshold - 0.1:.2f}: {len(wrong)}")
-    for name, best in wrong[:10]:
-        console.print(f"  {name}: {best:.3f}")
+    console.print(f"duplicates with nothing earlier at {threshold - _BELOW:.2f}: {len(wrong)}")
+    for ident, best in wrong[:10]:
+        console.print(f"  {ident}: {best:.3f}")
 
 
 if __name__ == "__main__":

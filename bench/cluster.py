@@ -61,9 +61,7 @@ def feed(kafka: KafkaCluster, texts: Iterable[str]) -> tuple[int, int]:
         value = json.dumps({"id": f"doc-{number}", "text": text}).encode()
         while True:
             try:
-                producer.produce(
-                    DOCUMENTS, value, f"doc-{number}".encode(), number % PARTITIONS
-                )
+                producer.produce(DOCUMENTS, value, f"doc-{number}".encode(), number % PARTITIONS)
                 break
             except BufferError:
                 producer.poll(0.1)

@@ -1,6 +1,6 @@
 """The plain exactly-once copier: the least that any filter on this broker has to do.
 
-    python -m bench.copier BOOTSTRAP GROUP SOURCE TARGET
+python -m bench.copier BOOTSTRAP GROUP SOURCE TARGET
 """
 
 from __future__ import annotations

@@ -62,9 +62,7 @@ class Filter:
             self._signatures[payload.id] = signature
             if matches:
                 listed = msgspec.json.encode(matches)
-                yield Output(
-                    self._duplicate, [("verdict", b"duplicate"), ("duplicate-of", listed)]
-                )
+                yield Output(self._duplicate, [("verdict", b"duplicate"), ("duplicate-of", listed)])
             else:
                 yield self._unique
 

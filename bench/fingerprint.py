@@ -17,7 +17,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import statistics
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,12 +27,14 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import mmh3  # noqa: E402 (see above)
 from datasketch import MinHash  # noqa: E402
 
+from bench.report import Figures, Target, show  # noqa: E402
 from lsh import Fingerprinter, Parameters  # noqa: E402
 
 LENGTH = 2_000
 OURS = 6_000  # documents a turn
 THEIRS = 300
 TURNS = 9
+RATIO = 25.0  # the target
 FREQUENT_FIRST = (
     "the of and to in a is that it was for on are as with his they at be this from have or by one "
     "had not but what all were when we there can an your which their said if do will each about "
@@ -98,14 +99,15 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def main() -> None:
-    """Measure in turns, and print the medians."""
+def run(*, quick: bool = False) -> list[Target]:
+    """Measure in turns, print the medians, and give the target."""
+    turns = 3 if quick else TURNS
     fingerprinter = Fingerprinter(Parameters())
     raw = documents(OURS)
     normal = [fingerprinter.normalise(text) for text in raw[:THEIRS]]
     empty = MinHash(num_perm=128, hashfunc=mmh3.mmh3_32_uintdigest)
     ours, theirs = [], []
-    for turn in range(TURNS + 1):
+    for turn in range(turns + 1):
         a = len(normal) / seconds(lambda: sign_with_datasketch(normal, empty))
         b = len(raw) / seconds(lambda: fingerprinter.fingerprint(raw))
         if turn:  # The first one warms up.
@@ -114,17 +116,16 @@ def main() -> None:
     ratios = [b / a for a, b in zip(theirs, ours, strict=True)]
     source = "NEARDUP_BENCH_DATA" if os.environ.get("NEARDUP_BENCH_DATA") else "made up"
     ascii_share = sum(text.isascii() for text in raw) / len(raw)
-    print(f"Documents of {LENGTH} characters ({source}, {ascii_share:.0%} ASCII), one core,")
-    print(f"128 slots, 5-character shingles, {TURNS} turns:\n")
-    print(f"{'':24}{'median':>12}{'slowest':>12}{'fastest':>12}")
-    for name, figures, form in (
-        ("datasketch, documents/s", theirs, ",.0f"),
-        ("neardup, documents/s", ours, ",.0f"),
-        ("ratio, turn by turn", ratios, ".1f"),
-    ):
-        shown = (statistics.median(figures), min(figures), max(figures))
-        print(f"{name:24}" + "".join(f"{figure:12{form}}" for figure in shown))
+    ratio = Figures("ratio, turn by turn", ratios, ".1f")
+    show(
+        f"Documents of {LENGTH:,} characters ({source}, {ascii_share:.0%} ASCII), one core,"
+        " 128 slots, 5-character shingles",
+        [Figures("datasketch, documents/s", theirs), Figures("neardup, documents/s", ours), ratio],
+    )
+    return [
+        Target("signatures, neardup to datasketch", ratio.median, RATIO, at_least=True, form=".1f")
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    run()

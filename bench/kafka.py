@@ -80,9 +80,7 @@ class Runs:
 
     def _rival(self, module: str, outputs: list[str], seconds: float) -> Run:
         name = self._name(module)
-        targets = [
-            self._kafka.create_topic(f"{name}.{output}", PARTITIONS) for output in outputs
-        ]
+        targets = [self._kafka.create_topic(f"{name}.{output}", PARTITIONS) for output in outputs]
         arguments = [f"bench.{module}", self._kafka.bootstrap, name, DOCUMENTS, *targets]
         try:
             with Program(arguments) as program:
@@ -179,7 +177,10 @@ def _tell(measured: dict[str, list[Run]]) -> list[Target]:
     ratios = [
         Figures(
             f"{ours} to {theirs}",
-            [a.strict_rate / b.strict_rate for a, b in zip(measured[ours], measured[theirs], strict=True)],
+            [
+                a.strict_rate / b.strict_rate
+                for a, b in zip(measured[ours], measured[theirs], strict=True)
+            ],
             ".2f",
         )
         for theirs in ("copier", "datasketch")

@@ -34,7 +34,9 @@ class Usage:
 class Program:
     """A Python module in a process of its own."""
 
-    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, arguments: Sequence[str], environment: Mapping[str, str] | None = None
+    ) -> None:
         """Start ``python -m`` with these arguments."""
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 -- lives as long as the program
         inherited = {

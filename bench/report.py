@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -76,7 +77,8 @@ def _processor() -> str:
 
 def show(title: str, figures: Sequence[Figures], note: str = "") -> None:
     """Print a table: a row for each quantity."""
-    table = Table(title=title, title_justify="left", caption=note, caption_justify="left")
+    console.print(f"\n[bold]{title}")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     for column in ("median", "lowest", "highest", "runs"):
         table.add_column(column, justify="right")
@@ -84,13 +86,16 @@ def show(title: str, figures: Sequence[Figures], note: str = "") -> None:
         shown = (one.median, min(one.values), max(one.values))
         table.add_row(one.name, *(format(value, one.form) for value in shown), str(len(one.values)))
     console.print(table)
+    if note:
+        console.print(note, style="dim")
 
 
 def show_targets(targets: Sequence[Target]) -> None:
     """Print each target with the figure and whether it holds."""
     if not targets:
         return
-    table = Table(title="Targets", title_justify="left")
+    console.print("\n[bold]Targets")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     for column in ("measured", "target", ""):
         table.add_column(column, justify="right")

@@ -66,15 +66,15 @@ class Embedded:
         self.loops: list[Loop] = [self.application.loop(name, "embedded") for name in STAGES]
 
     def run_until_idle(self) -> None:
-        """Step through all stages until no one commits anything."""
+        """Step through all stages until nothing comes any more."""
         busy = True
         while busy:
             busy = False
             for loop in self.loops:
-                adopted = loop.adopted
-                while loop.step(0.0):
+                loop.step(0.0)
+                while loop.busy:
                     busy = True
-                busy |= not adopted
+                    loop.step(0.0)
 
     def reached(self) -> dict[str, list[int]]:
         """Give, by topic and partition, where its readers have arrived.

@@ -89,6 +89,7 @@ class Loop:
         self._failing_since: float | None = None
         self._idled_at = clock()
         self.adopted = False
+        self.busy = False
         self.beat = clock()
 
     @property
@@ -103,11 +104,15 @@ class Loop:
     def step(self, wait: float | None = None) -> bool:
         """Poll once, and see through what came; tell whether anything was committed.
 
+        Afterwards ``busy`` tells whether anything came at all: a stage that has only taken
+        records in, or was rolled back, commits nothing and still has work to do.
+
         Raises:
             StageError: the stage can't go on.
             BusError: the member can't go on.
         """
         self.beat = self._clock()
+        self.busy = True
         timeout = self._options.wait_seconds if wait is None else wait
         try:
             polled = self._member.poll(self._options.max_records, self._options.max_bytes, timeout)
@@ -117,6 +122,7 @@ class Loop:
         if polled.assignment is not None:
             self._adopt(polled.assignment)
             return False
+        self.busy = bool(polled.records)
         self._events.polled(len(polled.records))
         self._idle()
         burst = self.stage.process(self._accept(polled.records))

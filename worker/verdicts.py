@@ -73,5 +73,6 @@ def _can_splice(value: bytes) -> bool:
         return False
     try:
         return _probe.decode(value).duplicate_of is msgspec.UNSET
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
+        # Nested so deeply that it could only just be read where the stack was less deep.
         return False

@@ -131,7 +131,7 @@ def references(history: History) -> Iterator[str]:
     documents = [record for record in (*history.unique, *history.duplicate) if record.value]
     for record in documents:
         assert record.value is not None
-        numbers[json.loads(record.value)["id"]] = verdict_of(record).sequence
+        numbers[str(json.loads(record.value).get("id"))] = verdict_of(record).sequence
     for record in documents:
         verdict = verdict_of(record)
         for ident, _ in verdict.matches:

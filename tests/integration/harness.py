@@ -143,19 +143,21 @@ class ApplicationUnderTest:
 
     def feed(self, records: Iterable[Outgoing]) -> list[Record]:
         """Write documents, and wait until the log has them; give them with their offsets."""
-        written: list[Record] = []
+        written: dict[int, Record] = {}
 
-        def done(given: Outgoing, error: KafkaError | None, message: Message) -> None:
+        def done(
+            number: int, given: Outgoing, error: KafkaError | None, message: Message
+        ) -> None:
             assert error is None, error
             partition, offset = message.partition(), message.offset()
             assert partition is not None
             assert offset is not None
             stamp = message.timestamp()[1]
-            written.append(
-                Record(given.topic, partition, offset, stamp, given.key, given.value, given.headers)
+            written[number] = Record(
+                given.topic, partition, offset, stamp, given.key, given.value, given.headers
             )
 
-        for record in records:
+        for number, record in enumerate(records):
             options: dict[str, int] = {}
             if record.partition is not None:
                 options["partition"] = record.partition
@@ -167,17 +169,16 @@ class ApplicationUnderTest:
                         key=record.key,
                         headers=list(record.headers),
                         timestamp=record.timestamp or 0,
-                        on_delivery=lambda error, message, given=record: done(
-                            given, error, message
-                        ),
+                        on_delivery=partial(done, number, record),
                         **options,
                     )
                     break
                 self._producer.poll(0.1)
             self._producer.poll(0)
         assert self._producer.flush(FLUSH_SECONDS) == 0
-        self.inputs += written
-        return written
+        fed = [written[number] for number in sorted(written)]
+        self.inputs += fed
+        return fed
 
     def documents(
         self, texts: Sequence[tuple[str, str]], first: int = 0

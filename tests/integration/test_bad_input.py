@@ -1,13 +1,16 @@
 """Whatever a topic holds: it ends on *rejected*, untouched, and the worker goes on."""
 
 import json
+import sys
 from typing import Final
 
 import pytest
+from confluent_kafka import Producer
 
 from tests.integration.checker import reason, source
 from tests.integration.conftest import Launch
 from tests.integration.proof import history_of, prove
+from tests.integration.raw_producer import produce_raw
 from worker.bus.port import Header, Outgoing
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
@@ -72,7 +75,7 @@ REJECTED: Final[dict[str, tuple[bytes, str]]] = {
 def test_what_cannot_be_read_ends_on_rejected(launch: Launch) -> None:
     limits = {"reject_share": 1.0, "record_bytes": 16 << 20}
     application = launch(
-        settings={**SETTINGS, "limits": limits}, documents_max_bytes=32 << 20, partitions=2
+        settings={**SETTINGS, "limits": limits}, documents_max_bytes=16 << 20, partitions=2
     )
     application.start("alpha")
     topic = application.topology.documents
@@ -109,7 +112,7 @@ def test_what_cannot_be_read_ends_on_rejected(launch: Launch) -> None:
 
 
 def test_what_is_too_large_for_the_outputs_is_rejected_nonetheless(launch: Launch) -> None:
-    application = launch(settings=SETTINGS, documents_max_bytes=16 << 20, partitions=1)
+    application = launch(settings=SETTINGS, documents_max_bytes=1_171_456, partitions=1)
     application.start("alpha")
     topic = application.topology.documents
 
@@ -120,14 +123,44 @@ def test_what_is_too_large_for_the_outputs_is_rejected_nonetheless(launch: Launc
         return json.dumps({"id": ident, "text": text}).encode()
 
     limit = application.settings.limits.record_bytes
-    sizes = [limit - 20_000, limit - 13_000, limit - 12_000, limit - 100, limit, limit + 100,
-             limit + 130_000, limit + 200_000, 10 << 20]
+    sizes = [limit - 12_000, limit - 100, limit, limit + 100, limit + 122_000]
     application.feed(
         Outgoing(topic, 0, None, sized(str(number), size)) for number, size in enumerate(sizes)
     )
     application.audit.finish(60)
     assert {reason(record) for record in application.audit.rejected} == {"too-large"}
     prove(application)
+
+
+def test_a_record_that_was_sent_compressed_is_larger_than_any_topic_takes(launch: Launch) -> None:
+    application = launch(settings=SETTINGS, partitions=1)
+    application.start("alpha")
+    value = json.dumps({"id": "a", "text": "b " * (5 << 20)}).encode()
+    producer = Producer(
+        {
+            "bootstrap.servers": application.kafka.bootstrap,
+            "compression.type": "zstd",
+            "message.max.bytes": 64 << 20,
+        }
+    )
+    producer.produce(application.topology.documents, value, None, 0)
+    assert producer.flush(30) == 0
+    application.feed(application.documents([("good", TEXT)]))
+    application.audit.finish(60)
+    assert [reason(record) for record in application.audit.rejected] == ["too-large"]
+    assert [record.value for record in application.audit.rejected] == [value]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for the library as Linux wheels have it")
+def test_a_header_whose_name_is_no_text(launch: Launch) -> None:
+    application = launch(settings=SETTINGS, partitions=1)
+    application.start("alpha")
+    topic = application.topology.documents
+    value = json.dumps({"id": "a", "text": TEXT}).encode()
+    raw = [(b"fine", b"1"), (b"\xff\xfename", b"2")]
+    produce_raw(application.kafka.bootstrap, topic, 0, value, raw)
+    application.feed(application.documents([("b", TEXT)]))
+    application.audit.until(lambda: bool(application.audit.duplicate), 30, "the copy")
 
 
 def test_headers_push_a_record_over_the_limit(launch: Launch) -> None:

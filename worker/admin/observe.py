@@ -5,16 +5,18 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from time import monotonic, time
-from typing import NamedTuple, Self
+from time import monotonic
+from typing import Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Place
 
 from worker.admin.cluster import Cluster
 from worker.admin.groups import reader
+from worker.admin.unread import SMALL_FETCHES, Lag, Unread
 from worker.bus import BusError, TopicPartition
 from worker.bus.kafka.errors import cause
 from worker.settings import ConfigurationError, Settings
@@ -27,21 +29,10 @@ VERDICTS = ("unique", "duplicate", "rejected")
 _RECENT_SECONDS = 10.0
 _LATEST = 50
 _LAG_EVERY_SECONDS = 2.0
-_OLDEST_SECONDS = 1.0
 _COMMITTED_SECONDS = 5.0
-_OLDEST_PARTITIONS = 32
-_SMALL_FETCHES: dict[str, object] = {
-    "fetch.message.max.bytes": 64 << 10,
-    "queued.min.messages": 1,
-    "queued.max.messages.kbytes": 1 << 10,
-}
-
-
-class Lag(NamedTuple):
-    """How far a stage is behind: records, and the age of the oldest unread one in seconds."""
-
-    records: int
-    seconds: float | None
+_AWAY = frozenset(
+    {KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}  # noqa: SLF001
+)
 
 
 class Tally:
@@ -108,8 +99,8 @@ class Observer:
             BusError: the cluster doesn't answer.
         """
         self._options = settings.kafka_options()
-        self._cluster = Cluster(self._options)
-        _, counts = self._cluster.counts()
+        cluster = Cluster(self._options)
+        _, counts = cluster.counts()
         named = Topology.of(settings, 1)
         self._verdicts = {
             named.unique: "unique",
@@ -120,7 +111,7 @@ class Observer:
             if topic not in counts:
                 raise ConfigurationError(f"there is no topic {topic}; see `neardup topics verify`")
         self.topology = Topology.of(settings, counts[named.documents][0])
-        ends = self._cluster.ranges({topic: counts[topic][0] for topic in self._verdicts})
+        ends = cluster.ranges({topic: counts[topic][0] for topic in self._verdicts})
         self._from = [Place(*place, high) for place, (_, high) in ends.items()]
         self._shared = _Shared(Tally(monotonic()))
         self._lock = threading.Lock()
@@ -164,7 +155,11 @@ class Observer:
             try:
                 body()
             except (BusError, KafkaException) as error:
-                text = cause(error).str() if isinstance(error, KafkaException) else str(error)
+                text = str(error)
+                if isinstance(error, KafkaException):
+                    text = cause(error).str()
+                    if cause(error).code() in _AWAY:
+                        text = f"no broker of {self._options.bootstrap} answers; trying again"
                 self._trouble(name, text)
                 self._stopping.wait(1.0)
 
@@ -196,7 +191,7 @@ class Observer:
             counts: dict[str, int] = {}
             for place in self._from:
                 counts[place.topic] = max(counts.get(place.topic, 0), place.partition + 1)
-            ends = self._cluster.ranges(counts)
+            ends = Cluster(self._options).ranges(counts)
             self._from = [Place(*place, high) for place, (_, high) in ends.items()]
         if not error.retriable():
             raise KafkaException(error)
@@ -213,31 +208,34 @@ class Observer:
                 self._shared.rejections.append(message)
 
     def _follow_lag(self) -> None:
+        cluster = Cluster(self._options)  # A new one knows the leaders of now.
         inputs = {stage: self._inputs(stage) for stage in STAGES}
         topics = {topic: count for counts in inputs.values() for topic, count in counts.items()}
         with ExitStack() as stack:
+            pool = stack.enter_context(ThreadPoolExecutor(len(STAGES)))
             readers = {
                 stage: stack.enter_context(
-                    reader(self._options, self.topology.group(stage), **_SMALL_FETCHES)
+                    reader(self._options, self.topology.group(stage), **SMALL_FETCHES)
                 )
                 for stage in STAGES
             }
-            oldest = {stage: _Oldest(readers[stage]) for stage in STAGES}
+            unread = {stage: Unread(readers[stage]) for stage in STAGES}
             while not self._stopping.is_set():
                 committed = {
                     stage: _committed(readers[stage], inputs[stage]) for stage in reversed(STAGES)
                 }
-                ranges = self._cluster.ranges(topics)
-                for stage in STAGES:
-                    behind = {
-                        place: (max(low, at), high - max(low, at))
+                ranges = cluster.ranges(topics)
+                spans = [
+                    {
+                        place: (max(ranges[place][0], at), ranges[place][1])
                         for place, at in committed[stage].items()
-                        for low, high in [ranges[place]]
-                        if high > max(low, at)
                     }
-                    lag = Lag(sum(count for _, count in behind.values()), oldest[stage].age(behind))
-                    with self._lock:
-                        self._shared.lag[stage] = lag
+                    for stage in STAGES
+                ]
+                looks = [unread[stage].lag for stage in STAGES]
+                lags = list(pool.map(lambda look, span: look(span), looks, spans))
+                with self._lock:
+                    self._shared.lag = dict(zip(STAGES, lags, strict=True))
                 self._trouble("lag", "")
                 self._trouble("outputs", "")
                 self._stopping.wait(_LAG_EVERY_SECONDS)
@@ -258,31 +256,3 @@ def _committed(consumer: Consumer, topics: dict[str, int]) -> dict[TopicPartitio
         if place.error is not None:
             raise KafkaException(place.error)
     return {TopicPartition(place.topic, place.partition): place.offset for place in found}
-
-
-class _Oldest:
-    """Looks up the time of the oldest unread record; remembers what it has seen."""
-
-    def __init__(self, consumer: Consumer) -> None:
-        self._consumer = consumer
-        self._known: dict[tuple[TopicPartition, int], int] = {}
-
-    def age(self, behind: dict[TopicPartition, tuple[int, int]]) -> float | None:
-        """Give it in seconds; ``behind`` has offset and number of records of partitions."""
-        most = sorted(behind, key=lambda place: -behind[place][1])[:_OLDEST_PARTITIONS]
-        wanted = {(place, behind[place][0]) for place in most}
-        self._known = {at: stamp for at, stamp in self._known.items() if at in wanted}
-        unknown = {place: offset for place, offset in wanted if (place, offset) not in self._known}
-        if unknown:
-            self._consumer.assign([Place(*place, offset) for place, offset in unknown.items()])
-            deadline = monotonic() + _OLDEST_SECONDS
-            while unknown and monotonic() < deadline:
-                for message in self._consumer.consume(50, 0.1):
-                    place = TopicPartition(message.topic() or "", message.partition() or 0)
-                    if message.error() is None and place in unknown:
-                        _, stamp = message.timestamp()
-                        self._known[place, unknown.pop(place)] = stamp
-            self._consumer.unassign()
-        if not self._known:
-            return None
-        return max(0.0, time() - min(self._known.values()) / 1000)

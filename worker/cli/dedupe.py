@@ -40,7 +40,7 @@ def dedupe(job: Job, settings: Settings) -> None:
     """Judge all lines, and say at the end what came out.
 
     Output and state change at the very end, in this order: a run that is killed between
-    has written what the next one will write again (docs/adr/offline-state.md).
+    has written what the next one will write again (docs/adr/0008-offline-state.md).
 
     Raises:
         CommandError: something can't be read or written; or a signal came.

@@ -125,9 +125,12 @@ class View:
         tables.add_column()
         tables.add_column()
         tables.add_row(self._rates(), self._lags())
+        trouble = Text(no_wrap=True, overflow="ellipsis", style="bold red")
+        if self._seen.trouble:
+            trouble.append(f"trouble: {printable(self._seen.trouble)}")
         yield Group(
             self._title(),
-            Text(),
+            trouble,
             tables,
             Text(),
             Text("latest duplicates", style="bold"),
@@ -143,15 +146,13 @@ class View:
         line.add_column(no_wrap=True, overflow="ellipsis")
         line.add_column(no_wrap=True, justify="right")
         name = Text.assemble((self._settings.app, "bold"), f"  {self._settings.kafka.bootstrap}")
-        if seen.trouble:
-            name = Text(f"trouble: {printable(seen.trouble)}", style="bold red")
         since = timedelta(seconds=int(seen.seconds))
         line.add_row(name, Text(f"  watching for {since}, q quits", style="dim"))
         return line
 
     def _rates(self) -> Table:
         seen = self._seen
-        table = _table("verdict", "last 10 s", "overall", "seen")
+        table = _table("verdict", "10 s", "overall", "seen")
         for verdict in VERDICTS:
             table.add_row(
                 Text(verdict, style=_STYLE[verdict]),
@@ -168,7 +169,7 @@ class View:
         return table
 
     def _lags(self) -> Table:
-        table = _table("stage", "behind", "oldest unread")
+        table = _table("stage", "behind", "oldest")
         for stage in STAGES:
             lag = self._seen.lag.get(stage)
             table.add_row(stage, *_lag(lag, _UNITS[stage]))

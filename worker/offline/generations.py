@@ -8,7 +8,7 @@
 A run never opens the index that counts. It works on a copy, in which the table files are
 hard links: RocksDB writes a table once, and never changes it. When the run is done, and
 its output in place, `Work.commit` switches CURRENT by a rename. What a kill leaves at
-which step is in docs/adr/offline-state.md; the next run removes what nothing names.
+which step is in docs/adr/0008-offline-state.md; the next run removes what nothing names.
 """
 
 from __future__ import annotations

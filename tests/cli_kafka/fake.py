@@ -1,0 +1,73 @@
+"""A cluster of plain values, in place of `worker.admin.Cluster`."""
+
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+from worker.admin import Cluster
+from worker.admin.cluster import TopicState
+from worker.admin.plan import DEFAULT_MAX_BYTES, plan
+from worker.bus import TopicPartition
+from worker.settings import Settings
+from worker.topology import STAGES, Topology
+
+
+class FakeCluster:
+    def __init__(self, settings: Settings, partitions: int = 2, replicas: int = 3) -> None:
+        """Make everything as `neardup topics create` would, and begin at 0."""
+        self.topology = Topology.of(settings, partitions)
+        self.brokers = 3
+        self.states: dict[str, TopicState | None] = {
+            one.name: TopicState(
+                one.partitions, replicas, {**one.settings(), "min.insync.replicas": "2"}
+            )
+            for one in plan(settings, self.topology, DEFAULT_MAX_BYTES)
+        }
+        self.ends: dict[TopicPartition, tuple[int, int]] = {}
+        self.offsets: dict[str, dict[TopicPartition, int]] = {
+            self.topology.group(stage): {
+                TopicPartition(topic, number): 0
+                for topic, count in self.topology.inputs(stage).items()
+                for number in range(count)
+            }
+            for stage in STAGES
+        }
+
+    def as_cluster(self) -> Cluster:
+        return cast("Cluster", self)
+
+    def change(self, topic: str, **settings: str) -> None:
+        """Set a topic's settings; write them with ``_`` for a dot."""
+        state = self.states[topic]
+        assert state is not None
+        given = {name.replace("_", "."): value for name, value in settings.items()}
+        self.states[topic] = TopicState(
+            state.partitions, state.replicas, {**state.settings, **given}
+        )
+
+    def topics(self, names: Iterable[str]) -> tuple[int, dict[str, TopicState | None]]:
+        return self.brokers, {name: self.states.get(name) for name in names}
+
+    def ranges(self, counts: Mapping[str, int]) -> dict[TopicPartition, tuple[int, int]]:
+        places = [TopicPartition(t, n) for t, count in counts.items() for n in range(count)]
+        return {place: self.ends.get(place, (0, 0)) for place in places}
+
+    def at_time(self, counts: Mapping[str, int], time_ms: int) -> dict[TopicPartition, int | None]:
+        return {
+            place: 5 if time_ms <= 1_000 and high > 5 else None
+            for place, (_, high) in self.ranges(counts).items()
+        }
+
+    def committed(
+        self, asked: Mapping[str, Iterable[TopicPartition]]
+    ) -> dict[str, dict[TopicPartition, int]]:
+        return {
+            group: {
+                place: self.offsets[group][place]
+                for place in places
+                if place in self.offsets.get(group, {})
+            }
+            for group, places in asked.items()
+        }
+
+    def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        self.offsets.setdefault(group, {}).update(offsets)

@@ -1,0 +1,84 @@
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from worker.cli import config
+from worker.settings import load, redacted
+
+PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+
+
+def test_the_reference_is_current() -> None:
+    assert PAGE.read_text() == config.reference(), "run: python -m worker.cli.config > " + str(PAGE)
+
+
+def test_every_setting_says_what_it_means() -> None:
+    assert [setting.name for setting in config.settings() if not setting.meaning] == []
+
+
+def test_what_is_shown_can_be_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = load(
+        overrides={
+            "app": "news",
+            "kafka.common": {"client.rack": 'a "b"', "socket.timeout.ms": 5},
+            "documents.text_fields": ["title", "body"],
+        }
+    )
+    config.show(settings, as_json=False)
+    path = tmp_path / "shown.toml"
+    path.write_text(capsys.readouterr().out)
+    again = load(path)
+    config.show(again, as_json=True)
+    config.show(settings, as_json=True)
+    first, second = capsys.readouterr().out.split("}\n{")
+    assert first + "}\n" == "{" + second
+    assert tomllib.loads(path.read_text())["topics"]["rejected"] == "news.rejected"
+    assert redacted(again)["kafka"] == redacted(settings)["kafka"]
+
+
+def test_secrets_are_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    secrets = {"sasl.password": "hush1", "ssl.key.password": "hush2"}
+    settings = load(overrides={"kafka.common": secrets, "similarity.seed": "hush3"})
+    config.show(settings, as_json=False)
+    config.show(settings, as_json=True)
+    assert "hush" not in capsys.readouterr().out
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "worker.cli", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def test_check_says_ok_or_one_line() -> None:
+    assert run("config", "check").stdout == "ok\n"
+    wrong = run("config", "check", NEARDUP_SIMILARITY__TRESHOLD="1")
+    assert wrong.returncode == 2
+    assert wrong.stderr.count("\n") == 1
+    assert "did you mean NEARDUP_SIMILARITY__THRESHOLD?" in wrong.stderr
+
+
+def test_without_a_broker_there_is_one_line() -> None:
+    commands = ["topics verify", "topics create", "init", "watch", "redrive", "feed -"]
+    begun = [
+        subprocess.Popen(
+            [sys.executable, "-m", "worker.cli", *command.split(), "--bootstrap", "127.0.0.1:1"],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for command in commands
+    ]
+    for process in begun:
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 1
+        assert said.count("\n") == 1
+        assert "no broker of 127.0.0.1:1 answers" in said

@@ -1,0 +1,105 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.cli_kafka.fake import FakeCluster
+from worker.admin import Start, begin
+from worker.bus import TopicPartition
+from worker.settings import ConfigurationError, load
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+DOCUMENTS = [TopicPartition("a.documents", number) for number in range(2)]
+
+
+def cluster() -> FakeCluster:
+    made = FakeCluster(load(overrides={"app": "a"}))
+    made.offsets = {}
+    made.ends = {DOCUMENTS[0]: (3, 10), DOCUMENTS[1]: (0, 4)}
+    return made
+
+
+def documents(made: FakeCluster, stage: str) -> list[int]:
+    return [made.offsets[f"a.{stage}"][place] for place in DOCUMENTS]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("earliest", Start("earliest")),
+        ("latest", Start("latest")),
+        ("1970-01-01T00:00:01Z", Start("time", 1_000)),
+        ("1970-01-01T01:00:01+01:00", Start("time", 1_000)),
+        ("1970-01-02", Start("time", 86_400_000)),
+        ("24h", Start("time", 1_767_225_600_000)),
+    ],
+)
+def test_a_start_is_a_word_a_time_or_an_age(given: str, expected: Start) -> None:
+    assert Start.parse(given, NOW) == expected
+
+
+@pytest.mark.parametrize("given", ["", "soon", "24", "2026-13-01", "2026-01-03", "99999999999d"])
+def test_anything_else_is_refused(given: str) -> None:
+    with pytest.raises(ConfigurationError, match="--from"):
+        Start.parse(given, NOW)
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        (Start("earliest"), [3, 0]),
+        (Start("latest"), [10, 4]),
+        (Start("time", 1_000), [5, 4]),
+        (Start("time", 2_000), [10, 4]),
+    ],
+)
+def test_both_readers_of_documents_begin_at_the_same(start: Start, expected: list[int]) -> None:
+    made = cluster()
+    begin(made.as_cluster(), made.topology, start)
+    assert documents(made, "fingerprint") == documents(made, "route") == expected
+    assert set(made.offsets["a.index"].values()) == {0}
+    assert made.offsets["a.sequence"] == {TopicPartition("a.fingerprints", 0): 0}
+    assert len(made.offsets["a.route"]) == 2 + 2 * 4
+
+
+def test_offsets_that_are_set_are_kept() -> None:
+    made = cluster()
+    begin(made.as_cluster(), made.topology, Start("latest"))
+    begun = begin(made.as_cluster(), made.topology, Start("earliest"))
+    assert begun.committed == {}
+    assert set(begun.kept) == {"a.fingerprint", "a.sequence", "a.index", "a.route"}
+    assert documents(made, "fingerprint") == [10, 4]
+
+
+def test_force_replaces_them() -> None:
+    made = cluster()
+    begin(made.as_cluster(), made.topology, Start("latest"))
+    begin(made.as_cluster(), made.topology, Start("earliest"), force=True)
+    assert documents(made, "fingerprint") == documents(made, "route") == [3, 0]
+
+
+def test_what_one_reader_has_the_other_gets() -> None:
+    made = cluster()
+    made.offsets["a.route"] = dict.fromkeys(DOCUMENTS, 4)
+    begin(made.as_cluster(), made.topology, Start("latest"))
+    assert documents(made, "fingerprint") == documents(made, "route") == [4, 4]
+
+
+def test_readers_that_are_apart_are_refused() -> None:
+    made = cluster()
+    made.offsets["a.route"] = dict.fromkeys(DOCUMENTS, 4)
+    made.offsets["a.fingerprint"] = dict.fromkeys(DOCUMENTS, 3)
+    with pytest.raises(ConfigurationError, match="set both again with --force"):
+        begin(made.as_cluster(), made.topology, Start("latest"))
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_once_work_has_begun_nothing_is_guessed(*, force: bool) -> None:
+    made = cluster()
+    begin(made.as_cluster(), made.topology, Start("earliest"))
+    made.ends[TopicPartition("a.fingerprints", 0)] = (0, 7)
+    if not force:
+        del made.offsets["a.route"]
+    before = {group: dict(offsets) for group, offsets in made.offsets.items()}
+    with pytest.raises(ConfigurationError, match=r"a\.fingerprints holds records"):
+        begin(made.as_cluster(), made.topology, Start("latest"), force=force)
+    assert made.offsets == before

@@ -1,0 +1,295 @@
+"""All four stages on the in-process log: what verdicts don't depend on, and crashes anywhere."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Literal
+
+import pytest
+
+from tests.integration.checker import History, check, differences, verdict_of, verdicts
+from tests.integration.replay import replay
+from worker.bus.memory import MemoryBus
+from worker.bus.memory.faults import Step
+from worker.bus.port import Aborted, OutcomeUnknown, Outgoing, Record
+from worker.embedded import Embedded, create_topics
+from worker.settings import Settings
+from worker.topology import STAGES, Topology
+
+Texts = Sequence[tuple[str, str]]
+Verdicts = dict[str, tuple[tuple[str, float], ...]]
+
+SYLLABLES = [a + b for a in "bdfgklmnprst" for b in "aeiou"]
+NOW = 1_700_000_000_000
+
+
+def documents(amount: int, seed: int) -> list[tuple[str, str]]:
+    """Give documents of which about half are copies, exact or edited."""
+    random = Random(seed)
+
+    def word() -> str:
+        return "".join(random.choices(SYLLABLES, k=random.randint(1, 4)))
+
+    texts: list[str] = []
+    for _ in range(amount):
+        draw = random.random()
+        if not texts or draw < 0.5:
+            texts.append(" ".join(word() for _ in range(random.choice((1, 12, 40)))))
+        elif draw < 0.65:
+            texts.append(random.choice(texts))
+        else:
+            words = random.choice(texts).split(" ")
+            words[random.randrange(len(words))] = word()
+            texts.append(" ".join(words))
+    return [(f"d{number}", text) for number, text in enumerate(texts)]
+
+
+class Run:
+    """An application on a bus of its own, which can crash and come back."""
+
+    def __init__(
+        self, directory: Path, *, partitions: int = 3, shards: int = 4, batch: int = 4_000
+    ) -> None:
+        self.settings = Settings.model_validate(
+            {
+                "index": {"shards": shards, "cache_bytes": 1 << 20, "bucket_capacity": 3},
+                "worker": {"batch_records": batch},
+            }
+        )
+        self.topology = Topology.of(self.settings, partitions)
+        self.bus = MemoryBus(clock=lambda: NOW)
+        create_topics(self.bus, self.topology)
+        self._directory = directory
+        self._lives = count()
+        self._state = directory / "state"
+        self.inputs: list[Record] = []
+        self.embedded = self._open()
+
+    def _open(self) -> Embedded:
+        return Embedded(self.settings, self.topology, self.bus, self._state)
+
+    def feed(self, texts: Texts, *, one_by_one: bool = False) -> None:
+        for ident, text in texts:
+            value = json.dumps({"id": ident, "text": text}).encode()
+            partition = len(self.inputs) % self.topology.partitions
+            self.put(Outgoing(self.topology.documents, partition, None, value))
+            if one_by_one:
+                self.embedded.run_until_idle()
+
+    def put(self, record: Outgoing) -> None:
+        (topic, partition), offset = self.bus.append(record)
+        self.inputs.append(
+            Record(topic, partition, offset, NOW, record.key, record.value, record.headers)
+        )
+
+    def finish(self) -> History:
+        self.embedded.run_until_idle()
+        return self.history()
+
+    def restart(self) -> None:
+        """End well, and come back."""
+        self.embedded.close()
+        self.embedded = self._open()
+
+    def crash(self) -> None:
+        """Come back with what was on disk, all write buffers lost."""
+        self._state = self._directory / f"life-{next(self._lives)}"
+        before = self.embedded
+        disk = before.application.store_path(0).parent
+        if disk.exists():
+            shutil.copytree(disk, self._state)
+        for loop in before.loops:
+            loop.stage.close()
+        for lock in self._state.glob("*/LOCK"):
+            lock.unlink()
+        self.embedded = self._open()
+
+    def history(self) -> History:
+        topology = self.topology
+        return History(
+            self.inputs,
+            self.read(topology.unique),
+            self.read(topology.duplicate),
+            self.read(topology.rejected),
+        )
+
+    def read(self, topic: str) -> list[Record]:
+        partitions = self.bus.partitions([topic])[topic] or 0
+        return [
+            record for number in range(partitions) for record in self.bus.read(topic, number, 0, 1 << 30)
+        ]
+
+    def prove(self, directory: Path, shards: int = 1) -> History:
+        """Check all invariants, and that a replay of the run's order comes to the same."""
+        history = self.finish()
+        assert not check(history)
+        frames = self.read(self.topology.fingerprints)
+        expected = replay(frames, self.settings, self.topology, shards, directory)
+        assert not differences(verdicts(history), expected)
+        return history
+
+
+def by_id(history: History) -> Verdicts:
+    return {
+        json.loads(record.value)["id"]: verdict_of(record).matches
+        for record in (*history.unique, *history.duplicate)
+        if record.value is not None
+    }
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[tuple[str, str]]:
+    return documents(150, 1)
+
+
+@pytest.fixture(scope="module")
+def expected(texts: Texts, tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
+    """Give the verdicts of one shard that sees one document at a time."""
+    run = Run(tmp_path_factory.mktemp("expected"), partitions=1, shards=1, batch=1)
+    run.feed(texts)
+    found = by_id(run.finish())
+    assert sum(map(bool, found.values())) > len(texts) / 5
+    return found
+
+
+@pytest.mark.parametrize("shards", [1, 2, 4, 18])
+@pytest.mark.parametrize("batch", [1, 7, 4_000])
+def test_verdicts_do_not_depend_on_shards_or_batches(
+    tmp_path: Path, texts: Texts, expected: Verdicts, shards: int, batch: int
+) -> None:
+    run = Run(tmp_path, partitions=1, shards=shards, batch=batch)
+    run.feed(texts)
+    assert by_id(run.finish()) == expected
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 5])
+def test_verdicts_do_not_depend_on_partitions(
+    tmp_path: Path, texts: Texts, expected: Verdicts, partitions: int
+) -> None:
+    run = Run(tmp_path, partitions=partitions)
+    run.feed(texts, one_by_one=True)
+    assert by_id(run.finish()) == expected
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_in_any_order_of_arrival_one_of_equal_texts_is_unique(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    groups = [text for _, text in documents(12, seed) if len(text) > 60]
+    arrivals = [(f"{g}-{n}", text) for g, text in enumerate(dict.fromkeys(groups)) for n in range(6)]
+    random.shuffle(arrivals)
+    run = Run(tmp_path, partitions=random.choice((2, 3, 5)), batch=random.choice((2, 9, 4_000)))
+    run.feed(arrivals)
+    history = run.prove(tmp_path, shards=random.choice((1, 2, 18)))
+    firsts = [json.loads(r.value or b"")["id"].partition("-")[0] for r in history.unique]
+    assert len(firsts) == len(set(firsts))
+
+
+def test_tombstones_are_passed_on_to_both_outputs(tmp_path: Path, texts: Texts) -> None:
+    run = Run(tmp_path)
+    for number, text in enumerate(texts[:60]):
+        run.feed([text])
+        if number % 5 == 0:
+            run.put(Outgoing(run.topology.documents, number % 3, b"key-%d" % number, None))
+    history = run.prove(tmp_path)
+    assert sum(record.value is None for record in history.duplicate) == 12
+
+
+@pytest.mark.parametrize("how", ["restart", "crash"])
+@pytest.mark.parametrize("batch", [3, 4_000])
+def test_a_worker_that_comes_back_goes_on_with_its_state(
+    tmp_path: Path, texts: Texts, expected: Verdicts, how: Literal["restart", "crash"], batch: int
+) -> None:
+    run = Run(tmp_path, partitions=1, batch=batch)
+    for first in range(0, len(texts), 30):
+        run.feed(texts[first : first + 30])
+        run.finish()
+        getattr(run, how)()
+    assert by_id(run.finish()) == expected
+    run.prove(tmp_path)
+
+
+class Died(Exception):  # noqa: N818 -- what happened
+    """The process is gone."""
+
+
+class Nemesis:
+    """Strikes the n-th time that a stage arrives at a step of a transaction."""
+
+    def __init__(self, stage: str, step: Step, error: Exception, strikes_at: int) -> None:
+        self._stage = stage
+        self._step = step
+        self._error = error
+        self._left = strikes_at
+        self.struck = False
+
+    def __call__(self, step: Step, group: str, instance: str) -> None:
+        del instance
+        if step != self._step or not group.endswith(f".{self._stage}"):
+            return
+        self._left -= 1
+        if self._left == 0:
+            self.struck = True
+            raise self._error
+
+
+def strikes() -> Iterator[tuple[str, Step, type[Exception], int]]:
+    """Give every step of every stage with all that can happen there, early and later."""
+    steps: tuple[Step, ...] = ("begin", "produce", "offsets", "commit", "committed")
+    for stage in STAGES:
+        for step in steps:
+            for error in (Aborted, OutcomeUnknown, Died):
+                possible = error is not Aborted or step != "committed"
+                if error is OutcomeUnknown and step not in ("commit", "committed"):
+                    possible = False
+                if possible:
+                    yield from ((stage, step, error, nth) for nth in (1, 3))
+
+
+@pytest.mark.parametrize(("stage", "step", "error", "nth"), list(strikes()))
+def test_a_fault_at_any_step_loses_and_doubles_nothing(
+    tmp_path: Path, stage: str, step: Step, error: type[Exception], nth: int
+) -> None:
+    run = Run(tmp_path, shards=2, batch=5)
+    nemesis = Nemesis(stage, step, error("struck"), nth)
+    run.bus.faults = nemesis
+    run.feed(documents(60, 2))
+    try:
+        run.finish()
+    except Died:
+        run.crash()
+    assert nemesis.struck
+    run.prove(tmp_path, shards=4)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_many_faults_in_a_row_lose_and_double_nothing(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    run = Run(tmp_path, partitions=random.choice((1, 4)), batch=random.choice((1, 6, 50)))
+
+    def faults(step: Step, group: str, instance: str) -> None:
+        del group, instance
+        draw = random.random()
+        if draw < 0.01:
+            raise Died
+        if draw < 0.03 and step != "committed":
+            raise Aborted("struck")
+        if draw < 0.06 and step in ("commit", "committed"):
+            raise OutcomeUnknown("struck")
+
+    run.bus.faults = faults
+    for first in range(0, 120, 30):
+        run.feed(documents(120, seed)[first : first + 30])
+        died = True
+        while died:
+            try:
+                run.finish()
+                died = False
+            except Died:
+                run.crash()
+    run.bus.faults = lambda _step, _group, _instance: None
+    run.prove(tmp_path)
