@@ -59,7 +59,7 @@ def _run(name: str, *, quick: bool) -> list[Target]:
     if quick or not folder or not (Path(folder) / "docs.jsonl.gz").is_file():
         console.print("left out: it wants docs.jsonl.gz in NEARDUP_BENCH_DATA, and minutes")
     else:  # It tells figures by similarity, and has no target of its own.
-        subprocess.run([sys.executable, "-m", "bench.accuracy"], check=True)  # noqa: S603 -- ours
+        subprocess.run([sys.executable, "-m", "bench.accuracy"], check=True)
     return []
 
 

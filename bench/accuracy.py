@@ -5,9 +5,9 @@
 
 The truth is computed here: the exact Jaccard similarity of the shingle sets of the
 normalised texts, for every pair within 0.1 of the threshold or above. It is exact by
-prefix filtering (Chaudhuri et al. 2006, "A primitive operator for similarity joins in data cleaning"; Xiao
-et al. 2008, PPJoin): with shingles ordered from rare to common, two sets with Jaccard >= t
-share one of the first ``n - ceil(t * n) + 1`` shingles of each.
+prefix filtering (Chaudhuri et al. 2006, "A primitive operator for similarity joins in
+data cleaning"; Xiao et al. 2008, PPJoin): with shingles ordered from rare to common, two
+sets with Jaccard >= t share k of the first ``n - ceil(t * n) + k`` shingles of each.
 """
 
 from __future__ import annotations
@@ -20,16 +20,19 @@ import os
 import sys
 import tempfile
 from collections import Counter, defaultdict
+from itertools import chain
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from lsh import normalise
-from worker.cli.dedupe import Job, dedupe
+from worker.cli.dedupe import Job, run_job
 from worker.offline import offline_settings
 from worker.settings import Settings
 
+_SHARED = 16
+"""What two prefixes must have in common (k), but no more than the smaller can."""
 _BELOW = 0.1
 """A duplicate whose best earlier document is this far below the threshold is wrong."""
 
@@ -41,7 +44,7 @@ def main() -> None:
     documents = _documents(arguments.file, settings)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "verdicts.jsonl"
-        dedupe(Job(files=[arguments.file], out=out), settings)
+        run_job(Job(files=[arguments.file], out=out), settings)
         verdicts = [json.loads(line) for line in out.read_text().splitlines()]
     floor = arguments.threshold - _BELOW
     truth = _best_earlier([shingles for _, shingles in documents], floor)
@@ -89,15 +92,19 @@ def _shingles(text: str, size: int) -> set[str]:
 def _best_earlier(sets: list[frozenset[int]], floor: float) -> list[float]:
     """Give each document's highest Jaccard similarity to an earlier one, 0 below the floor."""
     postings: dict[int, list[int]] = defaultdict(list)
+    asked: list[int] = []
     best = []
     for number, shingles in enumerate(sets):
         size = len(shingles)
-        prefix = sorted(shingles)[: size - math.ceil(floor * size) + 1]
-        candidates = {other for shingle in prefix for other in postings[shingle]}
+        least = math.ceil(floor * size)
+        asked.append(min(_SHARED, least))
+        prefix = sorted(shingles)[: size - least + asked[-1]]
+        candidates = Counter(chain.from_iterable(postings[shingle] for shingle in prefix))
         highest = 0.0
-        for other in candidates:
+        for other, count in candidates.items():
             length = len(sets[other])
-            if floor * max(size, length) <= min(size, length):
+            possible = floor * max(size, length) <= min(size, length)
+            if possible and count >= min(asked[-1], asked[other]):
                 shared = len(shingles & sets[other])
                 highest = max(highest, shared / (size + length - shared))
         best.append(highest if highest >= floor else 0.0)

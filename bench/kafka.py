@@ -92,7 +92,6 @@ class Runs:
     def _await_first(self, group: str, first: list[float]) -> None:
         marks = committed_counts(self._kafka, group, lambda: None, DEADLINE_SECONDS)
         first.append(next(marks)[0])
-        marks.close()  # type: ignore[attr-defined] -- a generator
 
     def _marks(
         self, group: str, programs: Sequence[Program], seconds: float

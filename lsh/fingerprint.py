@@ -9,12 +9,13 @@ import numpy as np
 
 from lsh import text as text_module
 from lsh.bands import band_keys, text_keys
+from lsh.folding import Folding
 from lsh.shingles import Shingler
 from lsh.sketch import compact, signatures
 from lsh.text import Normalised, normalise_ascii, normalise_wide
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -48,6 +49,7 @@ class Fingerprinter:
         """Draw all constants from the parameters."""
         self._parameters = parameters
         self._shingler = Shingler(parameters.shingle, parameters.shingle_size, parameters.seed)
+        self._folding = Folding(parameters)
 
     @property
     def parameters(self) -> Parameters:
@@ -73,15 +75,17 @@ class Fingerprinter:
         )
         ascii_rows = [row for row, text in enumerate(texts) if text.isascii()]
         wide_rows = [row for row, text in enumerate(texts) if not text.isascii()]
-        normalisers: list[tuple[list[int], Callable[[list[str], Parameters], Normalised]]] = [
-            (ascii_rows, normalise_ascii),
-            (wide_rows, normalise_wide),
-        ]
-        for rows, normaliser in normalisers:
+        for rows, normaliser in ((ascii_rows, self._normalise_ascii), (wide_rows, self._normalise_wide)):
             for block in _blocks(rows, texts):
-                normalised = normaliser([texts[row] for row in block], self._parameters)
+                normalised = normaliser([texts[row] for row in block])
                 self._write(normalised, np.array(block, dtype=np.int64), result)
         return result
+
+    def _normalise_ascii(self, texts: Sequence[str]) -> Normalised:
+        return normalise_ascii(texts, self._parameters)
+
+    def _normalise_wide(self, texts: Sequence[str]) -> Normalised:
+        return normalise_wide(texts, self._parameters, self._folding)
 
     def _write(self, texts: Normalised, rows: NDArray[np.int64], result: Fingerprints) -> None:
         """Fingerprint one block of normal forms into its rows of `result`."""

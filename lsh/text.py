@@ -15,15 +15,18 @@ letter that an older one leaves alone; letters once assigned never change.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
-from unicodedata import normalize
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
+
+from lsh.folding import Folding, code_points, fold
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from lsh.folding import Switches
 
 Codes: TypeAlias = "NDArray[np.uint8] | NDArray[np.uint32]"
 
@@ -34,26 +37,6 @@ _SPACE = 32
 _UPPER_A = 65
 _CASE_BIT = 32
 _SEPARATOR = " "
-_WIDE_SPACES = np.array(
-    [0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000],
-    dtype="<u4",
-)
-
-
-class Switches(Protocol):
-    """The part of `Parameters` that the normaliser reads."""
-
-    @property
-    def nfkc(self) -> bool:
-        """Whether compatibility forms are made one."""
-
-    @property
-    def casefold(self) -> bool:
-        """Whether case is folded."""
-
-    @property
-    def collapse_whitespace(self) -> bool:
-        """Whether runs of white space become one space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +54,12 @@ class Normalised:
 
     def encoded(self) -> list[bytes]:
         """Return each text in UTF-8, lone surrogates passed through."""
-        width = self.codes.itemsize
-        raw = self.codes.tobytes()
-        begins, ends = (self.begins * width).tolist(), (self.ends * width).tolist()
-        parts = [raw[begin:end] for begin, end in zip(begins, ends, strict=True)]
-        if width == 1:
-            return parts
-        return [
-            part.decode("utf-32-le", "surrogatepass").encode("utf-8", "surrogatepass")
-            for part in parts
-        ]
+        spans = zip(self.begins.tolist(), self.ends.tolist(), strict=True)
+        if self.codes.itemsize == 1:
+            raw = self.codes.tobytes()
+            return [raw[begin:end] for begin, end in spans]
+        text = str(self.codes.data, "utf-32-le", "surrogatepass")
+        return [text[begin:end].encode("utf-8", "surrogatepass") for begin, end in spans]
 
     def texts(self) -> list[str]:
         """Return each text as a string."""
@@ -91,19 +70,6 @@ def normalise(text: str, parameters: Switches) -> str:
     """Return the normal form of one text. The batch gives the same; this is the reference."""
     text = fold(text, parameters)
     return " ".join(text.split()) if parameters.collapse_whitespace else text
-
-
-def fold(text: str, parameters: Switches) -> str:
-    """Return `text` after the steps before white space: compatibility and case."""
-    if text.isascii():
-        return text.lower() if parameters.casefold else text
-    if parameters.nfkc:
-        text = normalize("NFKC", text)
-    if parameters.casefold:
-        text = text.casefold()
-        if parameters.nfkc:
-            text = normalize("NFKC", text)
-    return text
 
 
 def normalise_ascii(texts: Sequence[str], parameters: Switches) -> Normalised:
@@ -123,14 +89,25 @@ def normalise_ascii(texts: Sequence[str], parameters: Switches) -> Normalised:
     return Normalised(codes, begins, ends)
 
 
-def normalise_wide(texts: Sequence[str], parameters: Switches) -> Normalised:
-    """Return the normal forms of texts of any kind."""
-    folded = [fold(text, parameters) for text in texts]
-    codes, begins, ends = _join(folded, "utf-32-le")
+def normalise_wide(
+    texts: Sequence[str], parameters: Switches, folding: Folding | None = None
+) -> Normalised:
+    """Return the normal forms of texts of any kind.
+
+    folding: made with the same switches, and kept from batch to batch, for it
+        learns; None makes a new one.
+    """
+    codes, begins, ends = _join(texts, "utf-32-le")
+    folded = (folding or Folding(parameters)).fold(codes)
+    joining = np.unique(np.searchsorted(ends, folded.joining))
+    codes = folded.codes
+    begins = begins + np.searchsorted(folded.inserted, begins, side="right")
+    ends = ends + np.searchsorted(folded.inserted, ends, side="right")
+    if len(joining):
+        replaced = {row: normalise(texts[row], parameters) for row in joining.tolist()}
+        codes, begins, ends = _replace(codes, begins, ends, replaced)
     if parameters.collapse_whitespace:
-        spaces = _is_space(codes)
-        np.putmask(codes, spaces, _SPACE)
-        return _collapse(codes, spaces, begins, ends)
+        return _collapse(codes, codes == _SPACE, begins, ends)
     return Normalised(codes, begins, ends)
 
 
@@ -146,18 +123,26 @@ def _join(
     return codes, ends - lengths, ends
 
 
+def _replace(
+    codes: Codes, begins: NDArray[np.int64], ends: NDArray[np.int64], texts: dict[int, str]
+) -> tuple[Codes, NDArray[np.int64], NDArray[np.int64]]:
+    """Put each of `texts`, whose keys are rows, ascending, in the place of that row's."""
+    parts: list[NDArray[np.uint32]] = []
+    lengths = ends - begins
+    done = 0
+    for row, text in texts.items():
+        parts += [codes[done : begins[row]], code_points(text)]
+        lengths[row] = len(text)
+        done = ends[row]
+    ends_now: NDArray[np.int64] = np.cumsum(lengths + 1) - 1
+    return np.concatenate([*parts, codes[done:]]), ends_now - lengths, ends_now
+
+
 def _is_ascii_space(codes: Codes) -> NDArray[np.bool_]:
     # Tab to carriage return, and the four separators before the space and itself.
     one = codes.dtype.type
     spaces = (codes - one(9)) < 5  # noqa: PLR2004
     spaces |= (codes - one(28)) < 5  # noqa: PLR2004
-    return spaces
-
-
-def _is_space(codes: Codes) -> NDArray[np.bool_]:
-    spaces = _is_ascii_space(codes)
-    wide = np.flatnonzero((codes >= _WIDE_SPACES[0]) & (codes <= _WIDE_SPACES[-1]))
-    spaces[wide] = np.isin(codes[wide], _WIDE_SPACES)
     return spaces
 
 

@@ -119,7 +119,11 @@ class DocumentReader:
     def _parse(self, value: bytes) -> object:
         try:
             return self._decode(value)
-        except msgspec.ValidationError:
+        except msgspec.ValidationError as error:
+            if value.lstrip(b" \t\r\n").startswith(b"{"):
+                # A number that no number type holds.
+                code = "not-json"
+                raise Unreadable(code, str(error)) from None
             code = "not-an-object"
             raise Unreadable(code, "the JSON value is no object") from None
         except RecursionError:

@@ -62,7 +62,7 @@ class LoopEvents:
 class Loop:
     """Runs one stage in its seat of the group."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- the composition root's business
         self,
         stage: Stage,
         member: Member,

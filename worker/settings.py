@@ -136,7 +136,7 @@ class LimitsSection(_Section):
     text_characters: int = Field(2_000_000, ge=1)
     id_bytes: int = Field(1_024, ge=16, le=1_024)
     record_bytes: int = Field(
-        1_048_576, ge=16_384, description="of an output record; topics must take it"
+        1_000_000, ge=16_384, description="of an output record; topics must take it"
     )
     reject_share: float = Field(0.5, gt=0, le=1)
     reject_window: int = Field(1_000, ge=10)
@@ -211,7 +211,6 @@ class Settings(BaseSettings):
             bootstrap=self.kafka.bootstrap,
             protocol=self.kafka.group_protocol,
             session_timeout_ms=self.kafka.session_timeout_ms,
-            max_record_bytes=self.limits.record_bytes + (128 << 10),
             common=self.kafka.common,
             consumer=self.kafka.consumer,
             producer=self.kafka.producer,

@@ -50,7 +50,7 @@ def test_bad_lines_are_rejected_each_with_its_reason() -> None:
     for number, (code, verdict) in enumerate(zip(BAD, rejected[::2], strict=True)):
         place = f"stdin:{2 * number + 1}"
         assert verdict["id"] == ("x" if code in readable else place)
-    assert "10000023 bytes" in next(v["reason"] for v in rejected if "too-large" in v["reason"])
+    assert "10000024 bytes" in next(v["reason"] for v in rejected if "too-large" in v["reason"])
 
 
 def test_documents_without_id_are_named_after_their_place(tmp_path: Path) -> None:

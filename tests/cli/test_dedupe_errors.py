@@ -4,6 +4,7 @@ import gzip
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -96,7 +97,8 @@ def test_a_signal_cleans_up(number: signal.Signals, status: int, tmp_path: Path)
         process.send_signal(number)
         assert process.wait(30) == status
         assert process.stderr.read().count(b"\n") == 1
-        process.stdin = None
+        with suppress(BrokenPipeError):
+            process.stdin.close()
     assert not out.exists()
     assert {path.name for path in tmp_path.iterdir()} == {"state"}
     assert {path.name for path in (tmp_path / "state").iterdir()} == {"lock"}

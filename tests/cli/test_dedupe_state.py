@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -68,7 +69,8 @@ def test_a_killed_run_leaves_the_state_and_the_next_cleans_up(tmp_path: Path) ->
         busy = neardup("dedupe", "--state", state)
         process.send_signal(signal.SIGKILL)
         process.wait(30)
-        process.stdin = None
+        with suppress(BrokenPipeError):
+            process.stdin.close()
     assert busy.returncode == 2
     assert busy.stderr.decode() == f"neardup: --state: {state} is in use by another run\n"
     assert content(state) == before

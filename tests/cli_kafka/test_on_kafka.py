@@ -5,7 +5,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,9 @@ from worker.bus import TopicPartition
 from worker.settings import Settings, load
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+
+# Recent enough for the topics' retention.
+BEGUN_MS = int(time.time() - 3 * 86_400) * 1_000
 
 
 @pytest.fixture
@@ -106,9 +111,10 @@ def test_documents_that_exist_decide_the_partition_count(
     kafka.create_topic(f"{app_id}.documents", 2, {"max.message.bytes": 1_100_000})
     producer = Producer({"bootstrap.servers": kafka.bootstrap})
     for number in range(3):
-        producer.produce(f"{app_id}.documents", b"{}", partition=1, timestamp=number + 1)
+        producer.produce(f"{app_id}.documents", b"{}", partition=1, timestamp=BEGUN_MS + number)
     producer.flush(30)
-    assert "ok: 2 partitions" in run("topics create --from 1970-01-01T00:00:00.002Z").stdout
+    second = datetime.fromtimestamp((BEGUN_MS + 1) / 1_000, UTC).isoformat()
+    assert "ok: 2 partitions" in run(f"topics create --from {second}").stdout
     _, states = Cluster(settings.kafka_options()).topics([f"{app_id}.rejected"])
     rejected = states[f"{app_id}.rejected"]
     assert rejected is not None
@@ -178,7 +184,7 @@ def test_redrive_sends_each_rejected_record_once(run: Run, kafka: Kafka, app_id:
     producer = Producer({"bootstrap.servers": kafka.bootstrap})
     for number in range(20):
         reason = "no-text" if number % 2 else "not-json"
-        headers = [
+        headers: list[tuple[str, str | bytes | None]] = [
             ("trace", b"t"),
             ("neardup-error-reason", f"{reason}: why".encode()),
             ("neardup-error-topic", f"{app_id}.documents".encode()),
@@ -186,7 +192,7 @@ def test_redrive_sends_each_rejected_record_once(run: Run, kafka: Kafka, app_id:
         ]
         producer.produce(
             f"{app_id}.rejected", str(number), "key", partition=number % 2,
-            headers=headers, timestamp=1_000 + number,
+            headers=headers, timestamp=BEGUN_MS + number,
         )  # fmt: skip
     producer.produce(f"{app_id}.rejected", None, "gone", partition=0)
     producer.flush(30)
@@ -205,7 +211,7 @@ def test_redrive_sends_each_rejected_record_once(run: Run, kafka: Kafka, app_id:
     assert {r.key() for r in records} == {b"key"}
     for record in records:
         assert record.headers() == [("trace", b"t"), ("neardup-redriven", b"1")]
-        assert record.timestamp()[1] == 1_000 + int(record.value() or b"")
+        assert record.timestamp()[1] == BEGUN_MS + int(record.value() or b"")
 
 
 def test_watch_writes_lines_to_a_pipe(run: Run, kafka: Kafka, app_id: str) -> None:
@@ -223,7 +229,7 @@ def test_watch_writes_lines_to_a_pipe(run: Run, kafka: Kafka, app_id: str) -> No
         assert "unique 0 (0/s)" in process.stdout.readline()
         producer = Producer({"bootstrap.servers": kafka.bootstrap})
         producer.produce(f"{app_id}.unique", json.dumps({"id": "a", "text": "b"}))
-        producer.produce(f"{app_id}.documents", b"{}", timestamp=1_000)
+        producer.produce(f"{app_id}.documents", b"{}", timestamp=BEGUN_MS)
         producer.flush(30)
         seen: list[str] = []
 

@@ -19,9 +19,7 @@ TIMEOUT_SECONDS: Final = 30.0
 class Audit:
     """Collects *unique*, *duplicate* and *rejected*; may be asked to go on at any time."""
 
-    def __init__(
-        self, bootstrap: str, topology: Topology, ended: Callable[[], list[str]]
-    ) -> None:
+    def __init__(self, bootstrap: str, topology: Topology, ended: Callable[[], list[str]]) -> None:
         """Read from the start; ``ended`` gives logs of workers that died by themselves."""
         self._topology = topology
         self._ended = ended
@@ -77,7 +75,8 @@ class Audit:
             ended = [] if may_end else self._ended()
             assert not ended, "\n".join(ended)
             if monotonic() > deadline:
-                raise TimeoutError(f"{seconds:.0f} s in vain for {what}: {len(self.records)} so far")
+                so_far = f"{len(self.records)} records so far"
+                raise TimeoutError(f"{seconds:.0f} s in vain for {what}; {so_far}")
 
     def reach(self, count: int, seconds: float = 120.0) -> None:
         """Read until at least so many records are there."""
@@ -144,9 +143,8 @@ def read_all(bootstrap: str, partition: TopicPartition) -> list[Record]:
         deadline = monotonic() + TIMEOUT_SECONDS
         while max(low, reader.position([place])[0].offset) < high:
             assert monotonic() < deadline, f"{partition} can't be read to its end, {high}"
-            for message in reader.consume(1_000, 0.2):
-                if message.error() is None:
-                    records.append(record_of(message))
+            found = reader.consume(1_000, 0.2)
+            records += [record_of(message) for message in found if message.error() is None]
         return records
     finally:
         reader.close()

@@ -145,9 +145,7 @@ class ApplicationUnderTest:
         """Write documents, and wait until the log has them; give them with their offsets."""
         written: dict[int, Record] = {}
 
-        def done(
-            number: int, given: Outgoing, error: KafkaError | None, message: Message
-        ) -> None:
+        def done(number: int, given: Outgoing, error: KafkaError | None, message: Message) -> None:
             assert error is None, error
             partition, offset = message.partition(), message.offset()
             assert partition is not None
@@ -158,19 +156,16 @@ class ApplicationUnderTest:
             )
 
         for number, record in enumerate(records):
-            options: dict[str, int] = {}
-            if record.partition is not None:
-                options["partition"] = record.partition
             while True:
                 with contextlib.suppress(BufferError):
                     self._producer.produce(
                         record.topic,
                         value=record.value,
+                        partition=-1 if record.partition is None else record.partition,
                         key=record.key,
                         headers=list(record.headers),
                         timestamp=record.timestamp or 0,
                         on_delivery=partial(done, number, record),
-                        **options,
                     )
                     break
                 self._producer.poll(0.1)
@@ -180,9 +175,7 @@ class ApplicationUnderTest:
         self.inputs += fed
         return fed
 
-    def documents(
-        self, texts: Sequence[tuple[str, str]], first: int = 0
-    ) -> list[Outgoing]:
+    def documents(self, texts: Sequence[tuple[str, str]], first: int = 0) -> list[Outgoing]:
         """Make records of ids and texts, round the partitions."""
         return [
             Outgoing(

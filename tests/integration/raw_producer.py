@@ -23,8 +23,8 @@ def produce_raw(
     """Write one record with the C library that is inside confluent-kafka's wheel."""
     folder = Path(confluent_kafka.__file__).parent.parent / "confluent_kafka.libs"
     lib = ctypes.CDLL(str(next(folder.glob("librdkafka*.so*"))))
-    for name in ("rd_kafka_conf_new", "rd_kafka_new", "rd_kafka_headers_new"):
-        getattr(lib, name).restype = ctypes.c_void_p
+    for function in ("rd_kafka_conf_new", "rd_kafka_new", "rd_kafka_headers_new"):
+        getattr(lib, function).restype = ctypes.c_void_p
     error = ctypes.create_string_buffer(512)
     conf = ctypes.c_void_p(lib.rd_kafka_conf_new())
     set_to = lib.rd_kafka_conf_set(

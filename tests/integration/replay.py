@@ -126,8 +126,6 @@ def _take(frame: MatchFrame, sequences: dict[Source, int], matches: Matches) -> 
             of_document[sequence] = similarity, ident.decode()
 
 
-def _best(
-    matches: dict[int, tuple[float, str]], limit: int
-) -> tuple[tuple[str, float], ...]:
+def _best(matches: dict[int, tuple[float, str]], limit: int) -> tuple[tuple[str, float], ...]:
     ranked = sorted(matches.items(), key=lambda item: (-item[1][0], item[0]))
     return tuple((ident, round(similarity, 4)) for _, (similarity, ident) in ranked[:limit])

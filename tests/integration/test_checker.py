@@ -32,9 +32,7 @@ def published(given: Record, offset: int, sequence: int, *matches: str) -> Recor
         own.append(("neardup-matches", listed))
         assert value is not None
         value = value[:-1] + b',"duplicate_of":' + listed + b"}"
-    return given._replace(
-        topic=kind, offset=offset, value=value, headers=(*given.headers, *own)
-    )
+    return given._replace(topic=kind, offset=offset, value=value, headers=(*given.headers, *own))
 
 
 def rejected(given: Record) -> Record:

@@ -61,7 +61,8 @@ def test_a_wrong_partition_count(launch: Launch) -> None:
 def test_a_group_without_offsets(launch: Launch) -> None:
     application = launch()
     group = application.topology.group("sequence")
-    application.kafka.admin().delete_consumer_groups([group])[group].result(60)
+    admin = application.kafka.admin()  # Held: its requests die with it.
+    admin.delete_consumer_groups([group])[group].result(60)
     assert group in refused(application)
 
 

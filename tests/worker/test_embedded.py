@@ -121,7 +121,9 @@ class Run:
     def read(self, topic: str) -> list[Record]:
         partitions = self.bus.partitions([topic])[topic] or 0
         return [
-            record for number in range(partitions) for record in self.bus.read(topic, number, 0, 1 << 30)
+            record
+            for number in range(partitions)
+            for record in self.bus.read(topic, number, 0, 1 << 30)
         ]
 
     def prove(self, directory: Path, shards: int = 1) -> History:
@@ -180,7 +182,8 @@ def test_verdicts_do_not_depend_on_partitions(
 def test_in_any_order_of_arrival_one_of_equal_texts_is_unique(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     groups = [text for _, text in documents(12, seed) if len(text) > 60]
-    arrivals = [(f"{g}-{n}", text) for g, text in enumerate(dict.fromkeys(groups)) for n in range(6)]
+    distinct = enumerate(dict.fromkeys(groups))
+    arrivals = [(f"{group}-{copy}", text) for group, text in distinct for copy in range(6)]
     random.shuffle(arrivals)
     run = Run(tmp_path, partitions=random.choice((2, 3, 5)), batch=random.choice((2, 9, 4_000)))
     run.feed(arrivals)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from worker.admin.cluster import Cluster, TopicState
 from worker.admin.plan import (
     DEFAULT_MAX_BYTES,
-    REJECTED_HEADERS_BYTES,
     Rule,
     Severity,
     TopicPlan,
@@ -80,15 +79,15 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
         max_bytes = int(documents.settings.get("max.message.bytes", max_bytes))
     plans = list(plan(settings, topology, max_bytes))
     counts = {name: state.partitions for name, state in topics.items() if state is not None}
-    read = {topology.documents, *topology.internal()}
-    ranges = cluster.ranges({name: count for name, count in counts.items() if name in read})
     wanted = {stage: _inputs(topology, stage, counts) for stage in STAGES}
     # Route trails fingerprint, and both move on: asked first, it still does.
     committed = cluster.committed({topology.group("route"): wanted.pop("route")})
     committed |= cluster.committed({topology.group(one): places for one, places in wanted.items()})
+    # And the logs' ends last: a group at work would seem to be past them.
+    read = {topology.documents, *topology.internal()}
+    ranges = cluster.ranges({name: count for name, count in counts.items() if name in read})
     problems = [problem for one in plans for problem in _topic(one, topics[one.name])]
     if documents is not None:
-        problems += _reach(settings, topology, max_bytes)
         problems += _bounds(topology, topics)
         problems += _groups(topology, counts, committed, ranges)
     problems.sort(key=lambda problem: problem.severity)
@@ -152,20 +151,6 @@ def _replication(topic: str, state: TopicState) -> Iterator[Problem]:
             "warning", topic, setting, str(minimum), f"less than its {state.replicas} replicas",
             "the loss of one broker stops all writing",
             _set(topic, setting, str(state.replicas - 1)),
-        )  # fmt: skip
-
-
-def _reach(settings: Settings, topology: Topology, documents_max: int) -> Iterator[Problem]:
-    reach = settings.kafka_options().max_record_bytes
-    needed = documents_max + REJECTED_HEADERS_BYTES
-    if needed > reach:
-        more = settings.limits.record_bytes + needed - reach
-        yield Problem(
-            "error", topology.documents, "max.message.bytes", str(documents_max),
-            f"at most {reach - REJECTED_HEADERS_BYTES} with limits.record_bytes ="
-            f" {settings.limits.record_bytes}",
-            "a document that is too large could not be written to rejected",
-            f"set limits.record_bytes to {more} or more, or lower max.message.bytes",
         )  # fmt: skip
 
 

@@ -19,6 +19,9 @@ DEFAULT_MAX_BYTES = 1_048_588
 REJECTED_HEADERS_BYTES = 8 << 10
 """What a rejected record has beyond the document: the reason, and where it came from."""
 
+_GENEROUS_BYTES = 32 << 20
+"""What a new *rejected* takes: a document may have come in compressed better than it goes out."""
+
 _BATCH_OVERHEAD_BYTES = 128
 _BATCH_BYTES = 1_000_000
 _MATCHES_RETENTION_MS = 7 * 24 * 3_600_000
@@ -101,7 +104,7 @@ def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> It
         f"{n}, or any other number",
         (
             _not_compacted("compaction refuses documents without a key, and forgets others"),
-            *_output(rejected),
+            *_output(rejected, value=max(rejected, _GENEROUS_BYTES)),
         ),
         fixed_partitions=False,
     )
@@ -138,9 +141,9 @@ def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> It
         )
 
 
-def _output(max_bytes: int) -> Iterator[Rule]:
+def _output(max_bytes: int, *, value: int | None = None) -> Iterator[Rule]:
     why = "a record that neardup may write would be refused, and that stops the worker"
-    yield _sized(max_bytes, why)
+    yield _sized(max_bytes, why, value=value)
     yield _create_time("warning", "records should keep the documents' time")
     for bound in ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms"):
         yield Rule(

@@ -22,7 +22,7 @@ from worker.cli.verdict_lines import UniqueLines, VerdictLines
 from worker.offline import Counts, Generations, OfflineFilter, StateError
 from worker.settings import Settings
 
-__all__ = ["Job", "dedupe"]
+__all__ = ["Job", "run_job"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Job:
     strict: bool = False
 
 
-def dedupe(job: Job, settings: Settings) -> None:
+def run_job(job: Job, settings: Settings) -> None:
     """Judge all lines, and say at the end what came out.
 
     Output and state change at the very end, in this order: a run that is killed between

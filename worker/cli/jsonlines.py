@@ -98,7 +98,8 @@ class Inputs:
             self._now = source if size is not None else None
             base = os.path.basename(name).encode(errors="replace")  # noqa: PTH119 -- "stdin", too
             try:
-                yield from _split(_decoded(name, source), base, max_line)
+                with io.BufferedReader(cast(io.RawIOBase, source), 1 << 20) as buffered:
+                    yield from _split(_decoded(name, buffered), base, max_line)
             except _DamagedError as error:
                 raise CommandError(f"{name}: {error}") from None
             except OSError as error:
@@ -170,9 +171,8 @@ class _Decoder(Protocol):
     def decompress(self, data: bytes, /) -> bytes: ...
 
 
-def _decoded(name: str, source: BinaryIO) -> _Reader:
+def _decoded(name: str, buffered: _Reader) -> _Reader:
     """Read what a file holds, decompressed if it begins as compressed data does."""
-    buffered: _Reader = io.BufferedReader(cast(io.RawIOBase, source), 1 << 20)
     start = buffered.peek(4)[:4]
     kind = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
     expected = _SUFFIX.get(Path(name).suffix)

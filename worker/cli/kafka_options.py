@@ -55,9 +55,8 @@ def _settings(
 ) -> Settings:
     from worker.settings import load  # noqa: PLC0415 -- keeps --help fast
 
-    overrides = {"kafka.bootstrap": bootstrap, "app": app}
-    overrides |= {name.replace("__", "."): value for name, value in more.items()}  # type: ignore[misc]
-    return load(config, overrides)
+    given = {name.replace("__", "."): value for name, value in more.items()}
+    return load(config, {"kafka.bootstrap": bootstrap, "app": app, **given})
 
 
 def register(app: typer.Typer) -> None:
@@ -176,11 +175,10 @@ def topics_create(  # noqa: PLR0913 -- the command's options
 
     May be run again at any time: it changes no topic that exists and no offset that is set.
     """
-    settings = _settings(config, bootstrap, app)
     from worker.cli.topics import create  # noqa: PLC0415 -- keeps --help fast
 
     create(
-        settings,
+        _settings(config, bootstrap, app),
         partitions=partitions,
         replication=replication,
         start=start,
@@ -191,10 +189,9 @@ def topics_create(  # noqa: PLR0913 -- the command's options
 
 def topics_verify(bootstrap: Bootstrap = None, config: Config = None, app: App = None) -> None:
     """Check topics, their settings, and the groups' offsets; exit 2 if a worker can't run."""
-    settings = _settings(config, bootstrap, app)
     from worker.cli.topics import show  # noqa: PLC0415 -- keeps --help fast
 
-    show(settings)
+    show(_settings(config, bootstrap, app))
 
 
 def init(
@@ -209,10 +206,9 @@ def init(
 
     Leaves offsets alone that are set already.
     """
-    settings = _settings(config, bootstrap, app)
     from worker.cli.topics import begin  # noqa: PLC0415 -- keeps --help fast
 
-    begin(settings, start=start, force=force)
+    begin(_settings(config, bootstrap, app), start=start, force=force)
 
 
 def config_show(
@@ -223,10 +219,9 @@ def config_show(
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of TOML.")] = False,
 ) -> None:
     """Print all settings as they apply, secrets as ***."""
-    settings = _settings(config, bootstrap, app)
     from worker.cli.config import show  # noqa: PLC0415 -- keeps --help fast
 
-    show(settings, as_json=as_json)
+    show(_settings(config, bootstrap, app), as_json=as_json)
 
 
 def config_check(bootstrap: Bootstrap = None, config: Config = None, app: App = None) -> None:
@@ -264,10 +259,9 @@ def feed(  # noqa: PLR0913 -- the command's options
     ] = None,
 ) -> None:
     """Publish the lines of files as documents, each as it is."""
-    settings = _settings(config, bootstrap, app)
     from worker.cli.feed import feed as body  # noqa: PLC0415 -- keeps --help fast
 
-    body(settings, files, key_field=key_field, topic=topic, rate=rate)
+    body(_settings(config, bootstrap, app), files, key_field=key_field, topic=topic, rate=rate)
 
 
 def watch(
@@ -276,10 +270,9 @@ def watch(
     app: App = None,
 ) -> None:
     """Watch rates, verdicts, lag and the latest duplicates live; q quits."""
-    settings = _settings(config, bootstrap, app)
     from worker.cli.watch import watch as body  # noqa: PLC0415 -- keeps --help fast
 
-    body(settings)
+    body(_settings(config, bootstrap, app))
 
 
 def redrive(
@@ -300,7 +293,6 @@ def redrive(
     ] = None,
 ) -> None:
     """Send rejected documents through again, exactly once each."""
-    settings = _settings(config, bootstrap, app)
     from worker.cli.redrive import redrive as body  # noqa: PLC0415 -- keeps --help fast
 
-    body(settings, reasons=tuple(reason or ()), limit=limit)
+    body(_settings(config, bootstrap, app), reasons=tuple(reason or ()), limit=limit)

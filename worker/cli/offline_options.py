@@ -96,8 +96,7 @@ def dedupe(  # noqa: PLR0913, PLR0917 -- an argument is an option
 
     A line is a duplicate if an earlier line matches it. Writes a line of JSON for each.
     """
-    from worker.cli.dedupe import Job  # noqa: PLC0415 -- heavy
-    from worker.cli.dedupe import dedupe as run
+    from worker.cli.dedupe import Job, run_job  # noqa: PLC0415 -- heavy
     from worker.offline import offline_settings  # noqa: PLC0415
 
     settings = offline_settings(
@@ -111,7 +110,7 @@ def dedupe(  # noqa: PLR0913, PLR0917 -- an argument is an option
             "documents.time_field": time_field,
         },
     )
-    run(
+    run_job(
         Job(
             files=files or [],
             out=out,

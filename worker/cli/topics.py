@@ -21,7 +21,7 @@ from worker.topology import STAGES, Topology
 
 __all__ = ["begin", "create", "show"]
 
-_PLAIN_WIDTH = 160
+_PLAIN_WIDTH = 10_000  # Nobody folds lines for a pipe.
 _WRONG = Text("wrong", "bold red")
 
 
@@ -126,16 +126,19 @@ def _count(number: int, what: str) -> str:
 def _print_problem(console: Console, problem: Problem, *, fix: str) -> None:
     style = "bold red" if problem.severity == "error" else "yellow"
     line = Text.assemble(
-        (f"{problem.severity:<8} ", style),
         (problem.subject, "bold"),
         f": {problem.what} is ",
         (problem.has, style),
         f", must be {problem.takes}",
         (f" ({problem.why})" if problem.why else "", "dim"),
     )
-    console.print(line)
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(width=8)
+    grid.add_column(overflow="fold")
+    grid.add_row(Text(problem.severity, style), line)
     if fix:
-        console.print(Text.assemble(" " * 9, ("fix: ", "dim"), fix))
+        grid.add_row("", Text.assemble(("fix: ", "dim"), fix))
+    console.print(grid)
 
 
 def _table(found: Inspection) -> Table:

@@ -15,6 +15,7 @@ from worker.embedded import Embedded, create_topics
 from worker.headers import MATCHES, REASON, SOURCE, SOURCE_OFFSET
 from worker.settings import Settings, load
 from worker.stages import StageError
+from worker.store import HeaderMismatch
 from worker.topology import Topology
 
 __all__ = ["Counts", "Line", "OfflineFilter", "Verdict", "offline_settings"]
@@ -130,6 +131,12 @@ class OfflineFilter:
             OSError: RocksDB can't open it.
         """
         self.topology = Topology.of(settings, partitions=1)
+        shards, had = self.topology.shards, len((first_offsets or {}).get(self.topology.bands, ()))
+        if had not in {0, shards}:
+            raise HeaderMismatch(
+                f"{directory} was made with other parameters"
+                f" (shards: it has {had}, the settings say {shards})"
+            )
         self._bus = MemoryBus(trim_consumed=True)
         create_topics(self._bus, self.topology, first_offsets=first_offsets)
         names = (self.topology.unique, self.topology.duplicate, self.topology.rejected)

@@ -66,8 +66,6 @@ class KafkaOptions:
     transaction_timeout_ms: int = 4_000
     commit_timeout_seconds: float = 10.0
     request_timeout_seconds: float = 30.0
-    max_record_bytes: int = 1_100_000
-    """The largest record written; topics must take it."""
     common: Mapping[str, Value] = field(default_factory=dict)
     consumer: Mapping[str, Value] = field(default_factory=dict)
     producer: Mapping[str, Value] = field(default_factory=dict)
@@ -140,7 +138,9 @@ class KafkaOptions:
             "reconnect.backoff.max.ms": 1_000,
             "retry.backoff.ms": 20,
             **self.producer,
-            "message.max.bytes": self.max_record_bytes,
+            # librdkafka measures before compression, topics after it: a document that was sent
+            # compressed may be larger than any of them seems to take, and is rejected as it is.
+            "message.max.bytes": 1_000_000_000,
             "transactional.id": transactional_id,
             "transaction.timeout.ms": self.transaction_timeout_ms,
             "message.timeout.ms": self.transaction_timeout_ms,

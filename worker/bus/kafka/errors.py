@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic
+from time import monotonic, sleep
 from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
@@ -39,6 +39,17 @@ def cause(error: KafkaException) -> KafkaError:
     return found
 
 
+_REFUSED = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.RECORD_LIST_TOO_LARGE,
+        KafkaError.INVALID_TIMESTAMP,
+        KafkaError.INVALID_RECORD,
+        KafkaError.POLICY_VIOLATION,
+    }
+)
+
+
 def consequence(error: KafkaError, doing: str) -> Exception:  # noqa: PLR0911 -- a table
     """Say what an error of a transaction, other than a retriable one, leads to.
 
@@ -52,6 +63,8 @@ def consequence(error: KafkaError, doing: str) -> Exception:  # noqa: PLR0911 --
         return Fenced(f"{text}. Another worker runs under this instance's name; give it its own")
     if code in _DENIED:
         return BusError(f"{text}. See the ACLs that each stage needs")
+    if code in _REFUSED:
+        return BusError(f"{text}. A topic refuses a record: see `neardup topics verify`")
     if code in _PRODUCER_FENCED:
         return OutcomeUnknown(text)
     if error.txn_requires_abort():
@@ -61,6 +74,22 @@ def consequence(error: KafkaError, doing: str) -> Exception:  # noqa: PLR0911 --
     if error.fatal():
         return OutcomeUnknown(f"{text}, fatal for the producer")
     return BusError(text)
+
+
+_MOVING = frozenset(
+    {
+        KafkaError._WAIT_COORD,  # noqa: SLF001 -- see above
+        KafkaError._TRANSPORT,  # noqa: SLF001
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+    }
+)
+"""Passes while a coordinator or a leader moves, though librdkafka doesn't call it retriable."""
+
+_PAUSE_SECONDS = 0.05
 
 
 def retrying(call: Callable[[float], T], seconds: float, doing: str) -> T:
@@ -79,5 +108,8 @@ def retrying(call: Callable[[float], T], seconds: float, doing: str) -> T:
         try:
             return call(left)
         except KafkaException as error:
-            if not cause(error).retriable() or monotonic() >= deadline:
+            found = cause(error)
+            passing = found.retriable() or found.code() in _MOVING
+            if not passing or monotonic() + _PAUSE_SECONDS >= deadline:
                 raise
+            sleep(_PAUSE_SECONDS)

@@ -221,17 +221,19 @@ class KafkaMember:
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """See the port."""
         asked = [KafkaPartition(*partition) for partition in partitions]
-        seconds = self._options.request_timeout_seconds
+
+        def ask(left: float) -> list[KafkaPartition]:
+            found = self._consumer.committed(asked, left)
+            for partition in found:
+                if partition.error is not None:
+                    raise KafkaException(partition.error)
+            return found
+
         try:
-            found = retrying(
-                lambda left: self._consumer.committed(asked, left), seconds, "committed offsets"
-            )
+            found = retrying(ask, self._options.request_timeout_seconds, "committed offsets")
         except KafkaException as error:
             msg = f"group {self._group}: no committed offsets: {cause(error).str()}"
             raise BusError(msg) from error
-        for partition in found:
-            if partition.error is not None:
-                raise consequence(partition.error, f"group {self._group}, committed offsets")
         return {
             TopicPartition(f.topic, f.partition): f.offset if f.offset >= 0 else None for f in found
         }
@@ -291,10 +293,13 @@ class KafkaMember:
 
     def lag(self) -> dict[TopicPartition, int]:
         """See the port."""
+        # librdkafka's own position: unlike that of the last record, it passes the markers
+        # of transactions, of which one stands at the end of every idle partition.
         lags = {}
-        for partition, position in self._position.items():
-            _, high = self._consumer.get_watermark_offsets(KafkaPartition(*partition), cached=True)
-            lags[partition] = max(0, high - position)
+        for found in self._consumer.position([KafkaPartition(*own) for own in self._position]):
+            _, high = self._consumer.get_watermark_offsets(found, cached=True)
+            own = TopicPartition(found.topic, found.partition)
+            lags[own] = max(0, high - max(found.offset, self._position[own]))
         return lags
 
     def close(self, *, leave: bool = False) -> None:

@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from worker.bus.kafka.config import KafkaOptions
+from worker.bus.kafka.deadline import within
 from worker.bus.kafka.errors import cause, consequence, retrying
 from worker.bus.port import Aborted, BusError, OutcomeUnknown, Outgoing, TopicPartition
 
@@ -84,6 +85,21 @@ class TransactionalProducer:
         if error.code() in _DISTURBED:
             self._disturbed = error.str()
 
+    def _undisturbed(self) -> Producer:
+        """Give the producer, or its successor if there was trouble since its last transaction.
+
+        What librdkafka remembers of the coordinators is stale then, and it may hang on it.
+        """
+        if self._producer is not None:
+            self._producer.poll(0)
+            if self._disturbed is not None:
+                self.renew()
+        if self._producer is None:
+            msg = f"producer {self._id} has not begun"
+            raise OutcomeUnknown(msg)
+        self._disturbed = None
+        return self._producer
+
     def commit(
         self,
         records: Iterable[Outgoing],
@@ -91,12 +107,7 @@ class TransactionalProducer:
         consumer: Consumer,
     ) -> None:
         """Write and commit in one transaction; raises as `Member.commit` says."""
-        producer = self._producer
-        if producer is None:
-            msg = f"producer {self._id} has not begun"
-            raise OutcomeUnknown(msg)
-        producer.poll(0)
-        self._disturbed = None
+        producer = self._undisturbed()
         timeout = self._options.commit_timeout_seconds
         try:
             producer.begin_transaction()
@@ -104,11 +115,16 @@ class TransactionalProducer:
             positions = [KafkaPartition(*partition, at) for partition, at in offsets.items()]
             metadata = consumer.consumer_group_metadata()
             retrying(
-                lambda left: producer.send_offsets_to_transaction(positions, metadata, left),
-                timeout,
+                lambda left: within(
+                    lambda: producer.send_offsets_to_transaction(positions, metadata, left),
+                    left,
+                    "offsets",
+                ),
+                # Later the coordinator has aborted the transaction anyway.
+                self._options.transaction_timeout_ms / 1_000,
                 "offsets",
             )
-            producer.commit_transaction(timeout)
+            within(lambda: producer.commit_transaction(timeout), timeout, "commit")
         except KafkaException as error:
             self._end(producer, cause(error))
         producer.poll(0)
@@ -134,22 +150,17 @@ class TransactionalProducer:
                     break
                 except BufferError:
                     producer.poll(0.05)
-                except KafkaException as error:
-                    if cause(error).code() != KafkaError.MSG_SIZE_TOO_LARGE:
-                        raise
-                    producer.abort_transaction(self._options.commit_timeout_seconds)
-                    msg = (
-                        f"{topic}: a record of {len(value or b'')} bytes is larger than"
-                        f" limits.record_bytes allows ({self._options.max_record_bytes})"
-                    )
-                    raise BusError(msg) from error
 
     def _end(self, producer: Producer, error: KafkaError) -> None:
         """Abort if that is what is called for, and raise the consequence."""
         outcome = consequence(error, f"transaction of {self._id}")
         if isinstance(outcome, Aborted):
             try:
-                retrying(producer.abort_transaction, self._options.commit_timeout_seconds, "abort")
+                retrying(
+                    lambda left: within(lambda: producer.abort_transaction(left), left, "abort"),
+                    self._options.commit_timeout_seconds,
+                    "abort",
+                )
             except KafkaException as second:
                 msg = f"{outcome}; and its abort: {cause(second).str()}"
                 raise OutcomeUnknown(msg) from second
