@@ -75,20 +75,17 @@ class Fingerprinter:
         )
         ascii_rows = [row for row, text in enumerate(texts) if text.isascii()]
         wide_rows = [row for row, text in enumerate(texts) if not text.isascii()]
-        for rows, normaliser in ((ascii_rows, self._normalise_ascii), (wide_rows, self._normalise_wide)):
-            for block in _blocks(rows, texts):
-                normalised = normaliser([texts[row] for row in block])
-                self._write(normalised, np.array(block, dtype=np.int64), result)
+        for block in _blocks(ascii_rows, texts):
+            normalised = normalise_ascii([texts[row] for row in block], self._parameters)
+            self._write(normalised, block, result)
+        for block in _blocks(wide_rows, texts):
+            picked = [texts[row] for row in block]
+            self._write(normalise_wide(picked, self._parameters, self._folding), block, result)
         return result
 
-    def _normalise_ascii(self, texts: Sequence[str]) -> Normalised:
-        return normalise_ascii(texts, self._parameters)
-
-    def _normalise_wide(self, texts: Sequence[str]) -> Normalised:
-        return normalise_wide(texts, self._parameters, self._folding)
-
-    def _write(self, texts: Normalised, rows: NDArray[np.int64], result: Fingerprints) -> None:
+    def _write(self, texts: Normalised, block: list[int], result: Fingerprints) -> None:
         """Fingerprint one block of normal forms into its rows of `result`."""
+        rows = np.array(block, dtype=np.int64)
         shingles = self._shingler.shingles(texts)
         counts = np.diff(shingles.starts)
         signed = signatures(shingles.hashes, shingles.starts, self._parameters.slots)

@@ -102,15 +102,17 @@ class Folding:
         for low in range(0, len(codes), _CHUNK):
             part = codes[low : low + _CHUNK]
             entries = self._look_up(part)
-            places = inserted[0]
+            places, tails = inserted[0], ""
             if entries.min() < _SINGLE:
-                joining.append(low + np.flatnonzero(entries & np.uint32(_JOINING)))
-                tailed = np.flatnonzero(entries & np.uint32(_TAILED))
-                tails = [self._tails[point] for point in part[tailed].tolist()]
-                places = np.repeat(tailed + 1, [len(tail) for tail in tails])
+                special = np.flatnonzero(entries < _SINGLE)
+                is_tailed = entries[special] >= _TAILED
+                joining.append(low + special[~is_tailed])
+                tailed = special[is_tailed]
+                each = list(map(self._tails.__getitem__, part[tailed].tolist()))
+                places, tails = np.repeat(tailed + 1, list(map(len, each))), "".join(each)
                 inserted.append(low + places)
             np.bitwise_and(entries, np.uint32(_CODE), out=part)
-            parts.append(np.insert(part, places, code_points("".join(tails))) if len(places) else part)
+            parts.append(np.insert(part, places, code_points(tails)) if tails else part)
         return Folded(
             np.concatenate(parts) if len(inserted) > 1 else codes,
             np.concatenate(inserted),

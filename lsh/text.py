@@ -15,7 +15,7 @@ letter that an older one leaves alone; letters once assigned never change.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -37,6 +37,7 @@ _SPACE = 32
 _UPPER_A = 65
 _CASE_BIT = 32
 _SEPARATOR = " "
+_NFKC_SPACES = (0x85, 0x1680, 0x2028, 0x2029)  # those past ASCII that NFKC keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,9 @@ def normalise_ascii(texts: Sequence[str], parameters: Switches) -> Normalised:
 
     Raises UnicodeEncodeError if one isn't ASCII.
     """
-    codes, begins, ends = _join(texts, "ascii")
+    # Of a bytearray, so that it may be written to.
+    codes = np.frombuffer(bytearray(_join(texts).encode("ascii")), dtype=np.uint8)
+    begins, ends = _spans(_lengths(texts))
     if parameters.casefold:
         upper = (codes - np.uint8(_UPPER_A)) < 26  # noqa: PLR2004 (letters; below A wraps round)
         codes |= upper.view(np.uint8) * np.uint8(_CASE_BIT)
@@ -97,36 +100,46 @@ def normalise_wide(
     folding: made with the same switches, and kept from batch to batch, for it
         learns; None makes a new one.
     """
-    codes, begins, ends = _join(texts, "utf-32-le")
-    folded = (folding or Folding(parameters)).fold(codes)
-    joining = np.unique(np.searchsorted(ends, folded.joining))
+    folded = (folding or Folding(parameters)).fold(code_points(_join(texts)))
+    begins, ends = _spans(_lengths(texts))
+    joining = np.unique(np.searchsorted(ends, folded.joining)).tolist()
     codes = folded.codes
     begins = begins + np.searchsorted(folded.inserted, begins, side="right")
     ends = ends + np.searchsorted(folded.inserted, ends, side="right")
-    if len(joining):
-        replaced = {row: normalise(texts[row], parameters) for row in joining.tolist()}
+    if joining:
+        replaced = {row: fold(texts[row], parameters) for row in joining}
         codes, begins, ends = _replace(codes, begins, ends, replaced)
     if parameters.collapse_whitespace:
-        return _collapse(codes, codes == _SPACE, begins, ends)
+        spaces = codes == _SPACE
+        if joining:
+            spaces = _is_nfkc_space(codes)
+            np.putmask(codes, spaces, _SPACE)
+        return _collapse(codes, spaces, begins, ends)
     return Normalised(codes, begins, ends)
 
 
-def _join(
-    texts: Sequence[str], encoding: Literal["ascii", "utf-32-le"]
-) -> tuple[Codes, NDArray[np.int64], NDArray[np.int64]]:
-    """Return the code points of all texts, a space behind each, and where each begins and ends."""
-    joined = bytearray((_SEPARATOR.join(texts) + _SEPARATOR).encode(encoding, "surrogatepass"))
-    # Of a bytearray, so that it may be written to.
-    codes: Codes = np.frombuffer(joined, dtype="u1" if encoding == "ascii" else "<u4")
-    lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+def _join(texts: Sequence[str]) -> str:
+    """Return all texts, a space behind each."""
+    return _SEPARATOR.join(texts) + _SEPARATOR
+
+
+def _lengths(texts: Sequence[str]) -> NDArray[np.int64]:
+    return np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+
+
+def _spans(lengths: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where each of the joined texts begins and ends."""
     ends: NDArray[np.int64] = np.cumsum(lengths + 1) - 1
-    return codes, ends - lengths, ends
+    return ends - lengths, ends
 
 
 def _replace(
-    codes: Codes, begins: NDArray[np.int64], ends: NDArray[np.int64], texts: dict[int, str]
-) -> tuple[Codes, NDArray[np.int64], NDArray[np.int64]]:
-    """Put each of `texts`, whose keys are rows, ascending, in the place of that row's."""
+    codes: NDArray[np.uint32],
+    begins: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    texts: dict[int, str],
+) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64]]:
+    """Put each of `texts`, by row, ascending, in the place of what that row holds."""
     parts: list[NDArray[np.uint32]] = []
     lengths = ends - begins
     done = 0
@@ -134,8 +147,7 @@ def _replace(
         parts += [codes[done : begins[row]], code_points(text)]
         lengths[row] = len(text)
         done = ends[row]
-    ends_now: NDArray[np.int64] = np.cumsum(lengths + 1) - 1
-    return np.concatenate([*parts, codes[done:]]), ends_now - lengths, ends_now
+    return np.concatenate([*parts, codes[done:]]), *_spans(lengths)
 
 
 def _is_ascii_space(codes: Codes) -> NDArray[np.bool_]:
@@ -143,6 +155,13 @@ def _is_ascii_space(codes: Codes) -> NDArray[np.bool_]:
     one = codes.dtype.type
     spaces = (codes - one(9)) < 5  # noqa: PLR2004
     spaces |= (codes - one(28)) < 5  # noqa: PLR2004
+    return spaces
+
+
+def _is_nfkc_space(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    spaces = _is_ascii_space(codes)
+    for space in _NFKC_SPACES:
+        spaces |= codes == space
     return spaces
 
 

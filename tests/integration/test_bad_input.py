@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 DEEP: Final = 100_000
 TEXT: Final = "a text that says nothing much, but is long enough to be told from others"
 SETTINGS: Final = {
-    "limits": {"reject_share": 1.0},
+    "limits": {"reject_share": 1.0, "record_bytes": 1 << 20},
     "documents": {"time_field": "time", "require_id": True},
 }
 
@@ -121,7 +121,7 @@ def test_what_cannot_be_read_ends_on_rejected(launch: Launch) -> None:
 
 
 def test_what_is_too_large_for_the_outputs_is_rejected_nonetheless(launch: Launch) -> None:
-    application = launch(settings=SETTINGS, documents_max_bytes=1_171_456, partitions=1)
+    application = launch(settings=SETTINGS, documents_max_bytes=(1 << 20) + 122_880, partitions=1)
     application.start("alpha")
     topic = application.topology.documents
 
