@@ -118,7 +118,7 @@ class Application:
         index = self.settings.index
         return BucketRules(
             threshold=self.topology.parameters.threshold,
-            absorb=index.absorb,
+            absorb=self.settings.absorb,
             capacity=index.bucket_capacity,
             max_matches=index.max_matches,
         )

@@ -42,6 +42,9 @@ _SECRET = re.compile(r"password|secret|token|private|\.pem$|\.key$|jaas|sasl\.oa
 _APP_NAME = r"^[A-Za-z0-9._-]{1,100}$"
 
 
+_ABSORB = 0.95
+
+
 class ConfigurationError(Exception):
     """A setting is wrong; the one line says which, what it got, and what it takes."""
 
@@ -121,7 +124,9 @@ class IndexSection(_Section):
 
     shards: int = Field(4, ge=1, le=251)
     bucket_capacity: int = Field(32, ge=1, le=4096)
-    absorb: float = Field(0.95, gt=0, le=1)
+    absorb: float | None = Field(
+        None, gt=0, le=1, description="default: 0.95, or the threshold if that is higher"
+    )
     max_matches: int = Field(64, ge=1, le=1024)
     future_allowance_seconds: float = Field(60, ge=0)
     cache_bytes: int = Field(256 << 20, ge=1 << 20, description="shared by a worker's shards")
@@ -186,6 +191,13 @@ class Settings(BaseSettings):
     limits: LimitsSection = LimitsSection()
     worker: WorkerSection = WorkerSection()
 
+    @property
+    def absorb(self) -> float:
+        """Give the similarity from which on an entry stands for a document."""
+        if self.index.absorb is None:
+            return max(_ABSORB, self.similarity.threshold)
+        return self.index.absorb
+
     def parameters(self) -> Parameters:
         """Give the fingerprint's parameters, with bands and rows chosen where left open."""
         s = self.similarity
@@ -221,7 +233,7 @@ class Settings(BaseSettings):
         """Check what one section can't see alone."""
         if (self.similarity.bands is None) != (self.similarity.rows is None):
             raise ValueError("similarity.bands and similarity.rows: set both or neither")
-        if self.index.absorb < self.similarity.threshold:
+        if self.absorb < self.similarity.threshold:
             raise ValueError(
                 f"index.absorb: got {self.index.absorb}, takes a number from"
                 f" similarity.threshold ({self.similarity.threshold}) to 1"

@@ -53,7 +53,9 @@ def _is_foreseen(error: Exception) -> bool:
     from worker.frames import FrameError  # noqa: PLC0415
     from worker.stages import StageError  # noqa: PLC0415
 
-    return _is_configuration(error) or isinstance(error, BusError | FrameError | StageError)
+    return _is_configuration(error) or isinstance(
+        error, BusError | FrameError | StageError | OSError
+    )
 
 
 def _fail(message: str, status: int) -> None:

@@ -103,12 +103,6 @@ def offline_settings(
         "limits.reject_share": 1,
     }
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
-    threshold = given.get("similarity.threshold")
-    if threshold is not None and 0 < threshold <= 1:
-        # A threshold above the share from which copies are absorbed takes that along.
-        rest = {name: given[name] for name in given if name != "similarity.threshold"}
-        absorb = load(path, {"index.shards": 1, **rest, **forced}).index.absorb
-        forced["index.absorb"] = max(absorb, threshold)
     return load(path, {"index.shards": 1, **given, **forced})
 
 

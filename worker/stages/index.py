@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby, pairwise
+from itertools import chain, pairwise
 from operator import attrgetter
 
 import numpy as np
@@ -150,9 +150,13 @@ class Index:
         outgoing: list[Outgoing] = []
         offsets: dict[TopicPartition, int] = {}
         self._counts = IndexCounts()
-        for partition, group in groupby(
-            records, key=lambda record: TopicPartition(record.topic, record.partition)
-        ):
+        # A poll may bring a partition's records in several runs. They are judged as one batch:
+        # the store shows nothing of a run before the transaction has committed.
+        by_partition: dict[TopicPartition, list[Record]] = {}
+        for record in records:
+            place = TopicPartition(record.topic, record.partition)
+            by_partition.setdefault(place, []).append(record)
+        for partition, group in by_partition.items():
             shard = self._owned[partition]
             frames = [(r.offset, decode(BandFrame, r.value, self._layout)) for r in group]
             replayed = [pair for pair in frames if pair[0] < shard.committed]

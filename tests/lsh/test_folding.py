@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import sys
+from functools import cache
+from unicodedata import combining, decomposition, normalize
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from lsh import Parameters, folding, normalise
+from lsh.folding import Folding, code_points, fold
+from lsh.text import _NFKC_SPACES, normalise_wide
+
+SWITCHES = [
+    Parameters(nfkc=nfkc, casefold=casefold, collapse_whitespace=collapse)
+    for nfkc in (True, False)
+    for casefold in (True, False)
+    for collapse in (True, False)
+]
+KEPT = [(switches, Folding(switches)) for switches in SWITCHES]
+EVERY = range(sys.maxunicode + 1)
+MIXED = st.text(
+    st.one_of(
+        # One for one: quotes, no-break space, accents, Cyrillic, Greek, Chinese, full width.
+        st.sampled_from("\u2019\u201c\u2014\xa0\u3000\u2028\u00c9\u0416\u03a3\u03c2\u4e2d\uff21"),
+        # More than one: ellipsis, sharp s, one half, trade mark, ligature, dotted I, a phrase.
+        st.sampled_from("\u2026\u00df\u1e9e\u00bd\u2122\ufb03\u0130\u01f0\u00a8\ufdfa"),
+        # The neighbours matter: marks, vowel signs, jamo, sound marks, what folds to a mark.
+        st.sampled_from("\u0301\u0323\u0345\u09be\u0f73\u1161\u11a8\u3099\uff9e\u0344\u094d"),
+        # What these join: vowels, jamo, syllables, kana.
+        st.sampled_from("\u03b1\u1fb3\u09c7\u1100\uac00\u304b\uff76\u1e69\u0915"),
+        st.sampled_from("aEiS \n\x1f\x00\ud800\udc00\U0001f600\U00010400"),
+        st.characters(exclude_categories=()),
+    ),
+    max_size=30,
+)
+
+
+def joining(switches: Parameters) -> set[int]:
+    codes = np.arange(len(EVERY), dtype=np.uint32)
+    return set(Folding(switches).fold(codes).joining.tolist())
+
+
+@cache
+def seconds() -> set[str]:
+    pairs = [decomposition(chr(point)).split() for point in EVERY]
+    table = {chr(int(pair[1], 16)) for pair in pairs if len(pair) == 2 and pair[0][0] != "<"}
+    syllables = normalize("NFD", "".join(map(chr, range(0xAC00, 0xD7A4))))
+    return table | {part for part in syllables if part >= "\u1161"}
+
+
+def test_no_second_of_a_composition_is_overlooked() -> None:
+    assert folding._seconds() == seconds()
+
+
+def test_what_is_folded_by_itself_neither_reorders_nor_composes() -> None:
+    apart = set(EVERY) - joining(Parameters())
+    assert len(apart) > 0.99 * len(EVERY)
+    for point in apart:
+        char = chr(point)
+        for form in (char, normalize("NFKC", char).casefold(), fold(char, Parameters())):
+            for part in (form[0], normalize("NFD", form)[0], normalize("NFKD", form)[0]):
+                assert combining(part) == 0
+                assert part not in seconds()
+
+
+@pytest.mark.parametrize("switches", [switch for switch in SWITCHES if not switch.nfkc])
+def test_without_nfkc_no_neighbour_matters(switches: Parameters) -> None:
+    assert not joining(switches)
+
+
+@pytest.mark.parametrize("switches", SWITCHES)
+def test_every_code_point_by_itself_gives_the_reference_form(switches: Parameters) -> None:
+    folded = Folding(switches).fold(np.arange(len(EVERY), dtype=np.uint32))
+    lengths = 1 + np.bincount(folded.inserted - 1, minlength=len(EVERY))
+    ends = np.cumsum(lengths).tolist()
+    text = str(folded.codes.data, "utf-32-le", "surrogatepass")
+    assert len(text) == ends[-1]
+    apart = set(EVERY) - set(folded.joining.tolist())
+    for point, begin, end in zip(EVERY, [0, *ends], ends, strict=False):
+        expected = fold(chr(point), switches) if point in apart else chr(point)
+        if switches.collapse_whitespace:
+            expected = "".join(" " if char.isspace() else char for char in expected)
+        assert text[begin:end] == expected
+
+
+@pytest.mark.parametrize(
+    "lead", ["A", "e\u0323\u0301", "\u09c7", "\u1100", "\uac00", "\u1b05", "\uff76", "\u03b1\u0345"]
+)
+def test_what_is_folded_by_itself_is_the_same_behind_any_lead(lead: str) -> None:
+    switches = Parameters()
+    apart = [chr(point) for point in sorted(set(EVERY) - joining(switches)) if point > 127]
+    together = fold("\n".join(lead + char for char in apart), switches).split("\n")
+    assert together == [fold(lead, switches) + fold(char, switches) for char in apart]
+
+
+@given(st.lists(MIXED, max_size=8), st.sampled_from(KEPT), st.integers(1, 9))
+@example(["a\u2026", "", "\u2026", "e\u0301\u2026", "\u00df"], KEPT[0], 2)
+@example(["\u0301", "a", "\u0301\u2028\x85\u1680 x", "\u2028"], KEPT[0], 1)
+def test_a_batch_gives_the_reference_form_wherever_it_is_cut(
+    texts: list[str], kept: tuple[Parameters, Folding], chunk: int
+) -> None:
+    switches, known = kept
+    expected = [normalise(text, switches) for text in texts]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(folding, "_CHUNK", chunk)
+        batch = normalise_wide(texts, switches, known)
+    assert batch.encoded() == [text.encode("utf-8", "surrogatepass") for text in expected]
+    assert normalise_wide(texts, switches).texts() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\u039f\u0394\u039f\u03a3 \u03c3\u03c2", "\u03bf\u03b4\u03bf\u03c3 \u03c3\u03c3"),
+        (
+            "Wait\u2026 \u00bd\u2122\xa0\u201cStra\u00dfe\u201d",
+            "wait... 1\u20442tm \u201cstrasse\u201d",
+        ),
+        ("\u1100\u1161\u11a8 \uac00\u11a8", "\uac01 \uac01"),
+        ("\uff76\uff9e \u304b\u3099", "\u30ac \u304c"),
+        ("\u09c7\u09be", "\u09cb"),
+        ("\u00c9\u0323", "\u1eb9\u0301"),
+        ("\u1fb3 \u03b1\u0345\u0301", "\u03b1\u03b9 \u03ac\u03b9"),
+    ],
+)
+def test_normal_forms(text: str, expected: str) -> None:
+    assert normalise(text, Parameters()) == expected
+    assert normalise_wide(["x", text, "y"], Parameters()).texts() == ["x", expected, "y"]
+
+
+def test_the_table_is_in_place_where_the_length_stays() -> None:
+    codes = code_points("\u00c9A\u2019")
+    folded = Folding(Parameters()).fold(codes)
+    assert folded.codes is codes
+    assert codes.tolist() == [0xE9, ord("a"), 0x2019]
+
+
+def test_nfkc_leaves_no_other_white_space() -> None:
+    spaces = [chr(point) for point in EVERY if chr(point).isspace() and point > 127]
+    kept = {ord(space) for space in spaces if normalize("NFKC", space) == space}
+    assert kept == set(_NFKC_SPACES)
