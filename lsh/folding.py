@@ -87,7 +87,7 @@ class Folding:
     def __init__(self, parameters: Switches) -> None:
         """Take the switches."""
         self._parameters = parameters
-        # Takes memory for the pages written to only: a few hundred kilobytes for most texts.
+        # Memory is taken for the pages written to only: about 100 kB for news in Chinese.
         self._entries = np.zeros(_CODE_POINTS, dtype=np.uint32)
         self._tails: dict[int, str] = {}
 

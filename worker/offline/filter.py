@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 from worker.bus import Outgoing, Record, TopicPartition
 from worker.bus.memory import MemoryBus
+from worker.closing import Closing
 from worker.embedded import Embedded, create_topics
 from worker.headers import MATCHES, REASON, SOURCE, SOURCE_OFFSET
 from worker.settings import Settings, load
@@ -106,7 +106,7 @@ def offline_settings(
     return load(path, {"index.shards": 1, **given, **forced})
 
 
-class OfflineFilter:
+class OfflineFilter(Closing):
     """The four stages in one thread, on one partition and a directory.
 
     Memory holds one chunk and RocksDB's caches, however long the run.
@@ -182,19 +182,6 @@ class OfflineFilter:
     def close(self) -> None:
         """Flush and close the index."""
         self._embedded.close()
-
-    def __enter__(self) -> Self:
-        """Return the filter."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close."""
-        self.close()
 
 
 _UNIQUE = Verdict("unique")

@@ -21,8 +21,8 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+
+from worker.closing import Closing
 
 __all__ = ["Generations", "StateError", "Work"]
 
@@ -64,7 +64,7 @@ class Work:
         sync_directory(self._home)
 
 
-class Generations:
+class Generations(Closing):
     """The state's directory, locked."""
 
     def __init__(self, home: Path) -> None:
@@ -143,19 +143,6 @@ class Generations:
     def close(self) -> None:
         """Let others have it."""
         os.close(self._lock)
-
-    def __enter__(self) -> Self:
-        """Return the directory."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close."""
-        self.close()
 
 
 def _clone(source: Path, target: Path) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 
-__all__ = ["Burst", "Stage", "StageError"]
+__all__ = ["Burst", "Stage", "StageError", "StatelessStage"]
 
 
 class StageError(Exception):
@@ -76,3 +76,28 @@ class Stage(Protocol):
 
     def close(self) -> None:
         """Let go of state and files."""
+
+
+class StatelessStage:
+    """A stage that keeps nothing, and takes all that comes."""
+
+    def adopt(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        watermarks: Callable[[TopicPartition], tuple[int, int]],  # noqa: ARG002 -- port
+    ) -> dict[TopicPartition, int]:
+        """Go on from the committed offsets."""
+        return dict(offsets)
+
+    def committed(self) -> None:
+        """Nothing is kept."""
+
+    def idle(self) -> None:
+        """Nothing is due."""
+
+    def paused(self) -> frozenset[TopicPartition]:
+        """Take all that comes."""
+        return frozenset()
+
+    def close(self) -> None:
+        """Nothing is held."""

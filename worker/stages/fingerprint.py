@@ -14,7 +14,7 @@ from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.documents import Document, DocumentReader, Unreadable
 from worker.frames import I64, POSITION_BITS, U32, U64, FingerprintFrame, Ids, encode
 from worker.headers import rejection
-from worker.stages.base import Burst, StageError
+from worker.stages.base import Burst, StageError, StatelessStage
 
 __all__ = ["Fingerprint", "RejectLimit", "checksum"]
 
@@ -65,7 +65,7 @@ class _RejectGuard:
             raise StageError(msg)
 
 
-class Fingerprint:
+class Fingerprint(StatelessStage):
     """The stateless, CPU-heavy stage.
 
     Emits, per partition and burst, frames that cover every offset read. A frame begins
@@ -208,13 +208,6 @@ class Fingerprint:
             self._on_rejected(code, count)
         self._reasons = Counter()
 
-    def idle(self) -> None:
-        """Nothing is due."""
-
-    def paused(self) -> frozenset[TopicPartition]:
-        """Take all that comes."""
-        return frozenset()
-
     def out_of_range(self, error: OffsetOutOfRange) -> int:
         """Refuse to skip documents.
 
@@ -226,6 +219,3 @@ class Fingerprint:
             " made anew. Reset the groups' offsets once you know which"
         )
         raise StageError(msg)
-
-    def close(self) -> None:
-        """Nothing is held."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.frames import I64, U64, BandFrame, FingerprintFrame, decode, encode
-from worker.stages.base import Burst, StageError
+from worker.stages.base import Burst, StageError, StatelessStage
 
 __all__ = ["Sequencer", "columns_of"]
 
@@ -18,7 +18,7 @@ def columns_of(shard: int, shards: int, columns: int) -> range:
     return range(shard, columns, shards)
 
 
-class Sequencer:
+class Sequencer(StatelessStage):
     """Cuts each fingerprint frame by columns: shard p gets the keys of its bands.
 
     Touches frames, never documents. A frame's number is its offset in ``fingerprints``,
@@ -44,14 +44,6 @@ class Sequencer:
         self._shards = shards
         self._columns = columns
         self._allowance = future_allowance_ms
-
-    def adopt(
-        self,
-        offsets: Mapping[TopicPartition, int],
-        watermarks: Callable[[TopicPartition], tuple[int, int]],  # noqa: ARG002 -- port
-    ) -> dict[TopicPartition, int]:
-        """Go on from the committed offsets."""
-        return dict(offsets)
 
     def process(self, records: Sequence[Record]) -> Burst | None:
         """Cut frames; see `Stage`."""
@@ -90,16 +82,6 @@ class Sequencer:
             parts.append(Outgoing(self._bands, shard, None, encode(part)))
         return parts
 
-    def committed(self) -> None:
-        """Nothing is kept."""
-
-    def idle(self) -> None:
-        """Nothing is due."""
-
-    def paused(self) -> frozenset[TopicPartition]:
-        """Take all that comes."""
-        return frozenset()
-
     def out_of_range(self, error: OffsetOutOfRange) -> int:
         """Refuse to skip frames.
 
@@ -108,6 +90,3 @@ class Sequencer:
         """
         msg = f"{error}: frames were deleted before they were read; see `neardup topics verify`"
         raise StageError(msg)
-
-    def close(self) -> None:
-        """Nothing is held."""

@@ -6,8 +6,7 @@ import logging
 import threading
 from collections.abc import Iterable, Mapping
 from time import monotonic
-from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -25,6 +24,7 @@ from worker.bus.port import (
     Record,
     TopicPartition,
 )
+from worker.closing import Closing
 
 __all__ = ["KafkaMember"]
 
@@ -52,7 +52,7 @@ _PASSING = frozenset(
 )
 
 
-class KafkaMember:
+class KafkaMember(Closing):
     """See `worker.bus.port.Member`.
 
     The rebalance callbacks only note what happened: they neither raise nor block, and all
@@ -315,19 +315,6 @@ class KafkaMember:
         closing.join(_CLOSE_SECONDS)
         if closing.is_alive():
             _log.warning("group %s: the consumer did not close in time; left behind", self._group)
-
-    def __enter__(self) -> Self:
-        """Return the member."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close."""
-        self.close()
 
 
 def _underlying(error: KafkaError) -> int:

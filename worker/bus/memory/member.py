@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
-from typing import Self
 
 from worker.bus.memory.coordinator import Coordinator, Identity
 from worker.bus.memory.faults import Faults, Step
 from worker.bus.memory.topics import Topics
 from worker.bus.memory.transaction import Transaction
 from worker.bus.port import Aborted, Outgoing, Polled, Record, TopicPartition
+from worker.closing import Closing
 
 __all__ = ["MemoryMember"]
 
 
-class MemoryMember:
+class MemoryMember(Closing):
     """A `worker.bus.port.Member` of the in-process log.
 
     Misuse that would go unnoticed is refused: a partition that isn't owned, or is resumed
@@ -160,19 +159,6 @@ class MemoryMember:
         self._closed = True
         if leave and self._coordinator.owns(self._identity, self):
             self._group.leave(self._identity.instance)
-
-    def __enter__(self) -> Self:
-        """Return the member."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close."""
-        self.close()
 
     def _check(self) -> None:
         self._coordinator.check_thread()
