@@ -24,6 +24,7 @@ class Audit:
         self._topology = topology
         self._ended = ended
         self.records: list[Record] = []
+        self._next: dict[TopicPartition, int] = {}
         self._reader = _consumer(bootstrap, f"{topology.app}.audit")
         self._offsets = _consumer(bootstrap, topology.group("route"))
         self._places = [
@@ -122,7 +123,12 @@ class Audit:
         for message in self._reader.consume(1_000, seconds):
             error = message.error()
             if error is None:
-                self.records.append(record_of(message))
+                record = record_of(message)
+                place = TopicPartition(record.topic, record.partition)
+                # librdkafka may deliver an offset again when a broker comes back.
+                if record.offset >= self._next.get(place, 0):
+                    self._next[place] = record.offset + 1
+                    self.records.append(record)
             elif error.fatal():
                 raise KafkaException(error)
 

@@ -36,7 +36,7 @@ class ApplicationUnderTest:
     ``settings`` are sections of the TOML file; what they leave out is the default.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what tests vary, each with a default
         self,
         kafka: Kafka,
         app: str,
@@ -44,9 +44,12 @@ class ApplicationUnderTest:
         partitions: int = 4,
         settings: Mapping[str, Section] | None = None,
         documents_max_bytes: int = 1_048_588,
+        supervised: bool = False,
     ) -> None:
-        """Create topics, offsets and settings."""
+        """Create topics, offsets and settings; ``supervised`` workers that fail are restarted."""
         self.kafka = kafka
+        self.restarts = 0
+        self._supervised = supervised
         self.directory = Path(tempfile.mkdtemp(prefix="neardup-workers-"))
         self._reaper = subprocess.Popen(
             [sys.executable, "-I", "-S", str(REAPER), str(self.directory)],
@@ -122,12 +125,18 @@ class ApplicationUnderTest:
         return name
 
     def ended(self) -> list[str]:
-        """Give the logs of workers that have ended by themselves: none should."""
-        return [
-            worker.tail()
+        """Give the logs of workers that have failed: none should, but for supervised ones."""
+        failed = [
+            worker
             for worker in self.workers.values()
             if worker.process is not None and (worker.process.poll() or 0) > 0
         ]
+        if not self._supervised:
+            return [worker.tail() for worker in failed]
+        for worker in failed:
+            self.restarts += 1
+            self.start(worker.name)
+        return []
 
     @cached_property
     def _producer(self) -> Producer:

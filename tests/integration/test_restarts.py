@@ -96,7 +96,9 @@ def test_a_broker_that_crashes_and_comes_back_costs_nothing(
     kafka_cluster: ClusterFactory, app_id: str
 ) -> None:
     cluster = kafka_cluster(1)
-    with ApplicationUnderTest(cluster, app_id) as application:
+    # A worker may end and have to be restarted: when the answer to a static member's request
+    # to join is lost with the broker, its next one is refused as another's under its name.
+    with ApplicationUnderTest(cluster, app_id, supervised=True) as application:
         application.start("alpha", "beta")
 
         def bounce() -> None:
