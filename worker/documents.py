@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from worker.bus import Header, Record
+from worker.bus import UNREADABLE_HEADERS, Header, Record
 
 __all__ = ["Document", "DocumentFormat", "DocumentReader", "Unreadable"]
 
@@ -83,6 +83,8 @@ class DocumentReader:
         value = record.value
         assert value is not None  # noqa: S101 -- the caller has set tombstones apart
         self._check_size(record, value)
+        if record.headers == UNREADABLE_HEADERS:
+            raise Unreadable("bad-headers", "the name of a header is not UTF-8")
         try:
             decoded = value.decode()
         except UnicodeDecodeError as error:

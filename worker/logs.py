@@ -25,6 +25,29 @@ class _Json(logging.Formatter):
         return json.dumps(line, ensure_ascii=False)
 
 
+class _Sparing(logging.Filter):
+    """Lets the same kind of line of librdkafka pass every ten seconds only.
+
+    While brokers are away, it tells of every attempt to reach them, many times a second.
+    """
+
+    _SECONDS = 10.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name != "librdkafka":
+            return True
+        kind = record.getMessage().partition(" ")[0]
+        last = self._seen.get(kind)
+        if last is not None and record.created - last < self._SECONDS:
+            return False
+        self._seen[kind] = record.created
+        return True
+
+
 def set_up(level: str, kind: Literal["text", "json"]) -> None:
     """Send everything from ``level`` on to standard error."""
     handler = logging.StreamHandler(sys.stderr)
@@ -33,4 +56,5 @@ def set_up(level: str, kind: Literal["text", "json"]) -> None:
     else:
         text = "%(asctime)s %(levelname)-7s %(threadName)-11s %(message)s"
         handler.setFormatter(logging.Formatter(text))
+    handler.addFilter(_Sparing())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

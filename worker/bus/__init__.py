@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from worker.bus.port import (
+    UNREADABLE_HEADERS,
     Aborted,
     Bus,
     BusError,
@@ -18,6 +19,7 @@ from worker.bus.port import (
 )
 
 __all__ = [
+    "UNREADABLE_HEADERS",
     "Aborted",
     "Bus",
     "BusError",

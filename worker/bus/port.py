@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
 __all__ = [
+    "UNREADABLE_HEADERS",
     "Aborted",
     "Bus",
     "BusError",
@@ -27,6 +28,10 @@ __all__ = [
 ]
 
 Header = tuple[str, bytes | None]
+
+
+UNREADABLE_HEADERS: tuple[Header, ...] = (("neardup-headers-unreadable", None),)
+"""Stands for the headers of a record of which one has a name that is not UTF-8."""
 
 
 class TopicPartition(NamedTuple):

@@ -15,6 +15,7 @@ from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.errors import cause, consequence, retrying
 from worker.bus.kafka.producer import TransactionalProducer
 from worker.bus.port import (
+    UNREADABLE_HEADERS,
     Aborted,
     BusError,
     Fenced,
@@ -67,7 +68,7 @@ class KafkaMember(Closing):
         self._group = group
         self._topics = list(topics)
         self._instance = instance
-        self._producer = TransactionalProducer(options, f"{group}.{instance}")
+        self._producer = TransactionalProducer(options, f"{group}.{instance}", self._topics[0])
         self._owned: set[TopicPartition] = set()
         self._position: dict[TopicPartition, int] = {}
         self._running: set[TopicPartition] = set()
@@ -334,7 +335,11 @@ def _fatal(error: KafkaError, group: str) -> BusError:
 
 
 def _record(message: Any) -> Record:  # noqa: ANN401 -- its stub allows for a message that failed
-    headers = message.headers()
+    try:
+        headers = message.headers()
+    except SystemError:
+        # A name that isn't UTF-8. It must not be asked again: the list it keeps is half made.
+        headers = UNREADABLE_HEADERS
     kind, timestamp = message.timestamp()
     return Record(
         message.topic(),

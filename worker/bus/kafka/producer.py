@@ -38,8 +38,9 @@ class TransactionalProducer:
     away: its successor has a higher epoch, under which nothing late is accepted.
     """
 
-    def __init__(self, options: KafkaOptions, transactional_id: str) -> None:
-        """Prepare; `renew` connects."""
+    def __init__(self, options: KafkaOptions, transactional_id: str, probe: str) -> None:
+        """Prepare; `renew` connects, by asking for the topic ``probe``."""
+        self._probe = probe
         self._options = options
         self._id = transactional_id
         self._producer: Producer | None = None
@@ -62,6 +63,8 @@ class TransactionalProducer:
             config = self._options.producing(self._id)
             producer = Producer({**config, "error_cb": self._on_error})
             try:
+                # Without a connection librdkafka looks for its coordinator every 500 ms only.
+                producer.list_topics(self._probe, timeout=max(0.1, deadline - monotonic()))
                 retrying(
                     producer.init_transactions,
                     deadline - monotonic(),
