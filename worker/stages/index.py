@@ -176,7 +176,10 @@ class Index:
                 outgoing += self._answers(partition.partition, live, decision)
                 offsets[partition] = live[-1][0] + 1
                 self._count(decision, batch)
-        return Burst(outgoing, offsets) if offsets else None
+        if not offsets:
+            self._on_burst(self._counts)
+            return None
+        return Burst(outgoing, offsets)
 
     def _count(self, decision: Decision, batch: ShardBatch) -> None:
         self._counts.documents += len(batch.ids)
