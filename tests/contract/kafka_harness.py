@@ -76,18 +76,30 @@ class _KafkaTransaction:
     """An `OpenTransaction` of a producer of its own."""
 
     def __init__(self, config: dict[str, str | int | float | bool]) -> None:
+        self._config = config
         self._producer = Producer(config)
         self._producer.init_transactions(TIMEOUT_SECONDS)
         self._producer.begin_transaction()
+        self.open = True
 
     def append(self, *records: Outgoing) -> None:
         _written(self._producer, records)
 
     def commit(self) -> None:
         self._producer.commit_transaction(TIMEOUT_SECONDS)
+        self._await_markers()
 
     def abort(self) -> None:
         self._producer.abort_transaction(TIMEOUT_SECONDS)
+        self._await_markers()
+
+    def _await_markers(self) -> None:
+        """The coordinator answers before the partitions have their markers.
+
+        It lets nobody begin under this name until they do.
+        """
+        Producer(self._config).init_transactions(TIMEOUT_SECONDS)
+        self.open = False
 
 
 class KafkaHarness(Harness):
@@ -103,6 +115,7 @@ class KafkaHarness(Harness):
         self._producer = Producer(
             {**self._connection, "enable.idempotence": True, "partitioner": "murmur2_random"}
         )
+        self._transactions: list[_KafkaTransaction] = []
 
     def create_topic(self, name: str, partitions: int, *, log_append_time: bool) -> None:
         config = {"message.timestamp.type": "LogAppendTime"} if log_append_time else {}
@@ -122,6 +135,8 @@ class KafkaHarness(Harness):
 
     def read_committed(self, topic: str) -> list[Record]:
         places = sorted(self.places(topic))
+        if not any(transaction.open for transaction in self._transactions):
+            self._await_stable(places)
         consumer = self._consumer(self.name("reader"))
         try:
             low = {p: consumer.get_watermark_offsets(Place(*p), TIMEOUT_SECONDS)[0] for p in places}
@@ -146,14 +161,37 @@ class KafkaHarness(Harness):
             consumer.close()
         return sorted(read, key=lambda record: (record.partition, record.offset))
 
+    def _await_stable(self, places: Iterable[TopicPartition]) -> None:
+        """Wait for the markers of transactions that have just ended."""
+        ends = [
+            self._consumer(self.name("reader"), isolation)
+            for isolation in ("read_committed", "read_uncommitted")
+        ]
+        try:
+            for place in places:
+
+                def stable(place: TopicPartition = place) -> bool:
+                    committed, written = (
+                        consumer.get_watermark_offsets(Place(*place), TIMEOUT_SECONDS)[1]
+                        for consumer in ends
+                    )
+                    return committed == written
+
+                until(stable, f"the end of {place} is stable")
+        finally:
+            for consumer in ends:
+                consumer.close()
+
     def open_transaction(self) -> OpenTransaction:
-        return _KafkaTransaction(
+        opened = _KafkaTransaction(
             {
                 **self._connection,
                 "transactional.id": self.name("producer"),
                 "partitioner": "murmur2_random",
             }
         )
+        self._transactions.append(opened)
+        return opened
 
     def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         consumer = self._consumer(group)
@@ -185,13 +223,13 @@ class KafkaHarness(Harness):
         for result in deleted.values():
             result.result(TIMEOUT_SECONDS)
 
-    def _consumer(self, group: str) -> Consumer:
+    def _consumer(self, group: str, isolation: str = "read_committed") -> Consumer:
         """Give a reader that is no member of the group whose name it uses."""
         return Consumer(
             {
                 **self._connection,
                 "group.id": group,
-                "isolation.level": "read_committed",
+                "isolation.level": isolation,
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 "auto.offset.reset": "error",
