@@ -6,14 +6,23 @@ from dataclasses import replace
 
 import pytest
 
-from tests.integration.checker import History, Verdict, check, differences, verdicts
+from tests.integration.checker import (
+    FrameRange,
+    History,
+    Sighting,
+    Verdict,
+    check,
+    differences,
+    sightings,
+    verdicts,
+)
 from worker.bus.port import Record
 
 Doctor = Callable[[History], History]
 
 
-def document(offset: int, ident: str) -> Record:
-    value = json.dumps({"id": ident, "text": "t"}).encode()
+def document(offset: int, ident: str, text: str = "t") -> Record:
+    value = json.dumps({"id": ident, "text": text}).encode()
     return Record("documents", 0, offset, 5, ident.encode(), value, (("own", b"\xff"),))
 
 
@@ -45,9 +54,10 @@ GONE = Record("documents", 0, 4, 5, b"a", None)
 
 GOOD = History(
     [A, B, C, D, GONE],
-    [published(A, 0, 10), published(C, 2, 12), GONE],
-    [published(B, 0, 11, "a"), GONE],
-    [rejected(D)],
+    [published(A, 0, 10), published(C, 1, 1 << 16), GONE._replace(offset=2)],
+    [published(B, 0, 11, "a"), GONE._replace(offset=1)],
+    [rejected(D)._replace(offset=0)],
+    frames=[FrameRange(0, 0, 0, 2), FrameRange(1, 0, 2, 5)],
 )
 
 
@@ -71,7 +81,7 @@ def test_a_good_history_has_no_problems() -> None:
         (unique(*GOOD.unique, published(B, 9, 13)), "is on ['unique', 'duplicate']"),
         (unique(*GOOD.unique, rejected(C)), "is on ['unique', 'unique']"),
         (unique(*GOOD.unique, published(document(9, "z"), 9, 13)), "never written"),
-        (unique(published(A, 0, 10), published(C, 2, 12)), "tombstone"),
+        (unique(published(A, 0, 10), published(C, 1, 1 << 16)), "tombstone"),
         (unique(*GOOD.unique, GONE), "2 times, not 1"),
         (unique(published(A._replace(key=b"x"), 0, 10), *GOOD.unique[1:]), "key, headers"),
         (unique(published(A._replace(headers=()), 0, 10), *GOOD.unique[1:]), "key, headers"),
@@ -79,7 +89,7 @@ def test_a_good_history_has_no_problems() -> None:
         (unique(published(A._replace(value=b"{}"), 0, 10), *GOOD.unique[1:]), "the value is not"),
         (unique(GOOD.unique[1], GOOD.unique[0], GONE), "comes after"),
         (unique(published(A, 0, 10)._replace(partition=1), *GOOD.unique[1:]), "holds a document"),
-        (unique(published(A, 0, 12), *GOOD.unique[1:]), "share a sequence number"),
+        (unique(published(A, 0, 1 << 16), *GOOD.unique[1:]), "share a sequence number"),
         (unique(published(A, 0, 10, "c"), *GOOD.unique[1:]), "header says otherwise"),
         (duplicate(published(B, 0, 11), GONE), "has 0 matches"),
         (duplicate(published(B, 0, 11, "z"), GONE), "which is not published"),
@@ -90,6 +100,64 @@ def test_a_good_history_has_no_problems() -> None:
 )
 def test_an_invariant_finds_what_breaks_it(doctor: Doctor, problem: str) -> None:
     assert any(problem in found for found in check(doctor(GOOD))), check(doctor(GOOD))
+
+
+def audited(history: History) -> History:
+    """Give the history with a reader's notes who saw all of it."""
+    seen = {kind: sightings(getattr(history, kind)) for kind in ("unique", "duplicate", "rejected")}
+    return replace(history, seen=seen)
+
+
+def note(*sighted: Sighting) -> Doctor:
+    return lambda history: replace(history, seen={**(history.seen or {}), "unique": list(sighted)})
+
+
+FIRST, SECOND, THIRD = sightings(GOOD.unique)
+
+
+def test_a_reader_who_saw_all_there_is_has_no_problem() -> None:
+    assert check(audited(GOOD)) == []
+
+
+@pytest.mark.parametrize(
+    ("doctor", "problem"),
+    [
+        (note(FIRST, SECOND, THIRD, Sighting(0, 3, b"x")), "offset 3 was seen, and is gone"),
+        (note(FIRST, Sighting(1, 0, b"x"), SECOND, THIRD), "unique[1] offset 0 was seen, and is"),
+        (note(FIRST, SECOND._replace(digest=b"x"), THIRD), "offset 1 was seen, and reads otherw"),
+        (note(FIRST, FIRST, SECOND, THIRD), "offset 0 was seen after offset 0"),
+        (note(SECOND, FIRST, THIRD), "offset 0 was seen after offset 1"),
+        (note(FIRST, SECOND), "offset 2 was never seen"),
+    ],
+)
+def test_what_was_seen_and_is_not_so_is_found(doctor: Doctor, problem: str) -> None:
+    found = check(doctor(audited(GOOD)))
+    assert any(problem in one for one in found), found
+
+
+def frames(*ranges: tuple[int, int, int, int]) -> Doctor:
+    return lambda history: replace(history, frames=[FrameRange(*given) for given in ranges])
+
+
+@pytest.mark.parametrize(
+    ("doctor", "problem"),
+    [
+        (frames((0, 0, 0, 2), (1, 0, 3, 5)), "gap before frame 1: partition 0, 2 to 3"),
+        (frames((0, 0, 0, 2), (1, 0, 1, 5)), "overlap before frame 1: partition 0, 2 to 1"),
+        (frames((0, 0, 0, 2), (1, 0, 0, 5)), "overlap before frame 1"),
+        (frames((0, 0, 0, 2), (1, 0, 2, 5), (2, 0, 2, 5)), "overlap before frame 2"),
+        (frames((0, 0, 0, 2), (1, 0, 2, 5), (2, 0, 5, 5)), "frame 2 covers nothing"),
+        (frames((0, 0, 0, 2), (1, 0, 2, 4)), "documents 0 to 4, and its frames cover [0, 4)"),
+        (frames((0, 0, 1, 2), (1, 0, 2, 5)), "documents 0 to 4, and its frames cover [1, 5)"),
+        (frames((0, 1, 0, 2), (1, 1, 2, 5)), "its frames cover [-1, -1)"),
+        (frames((0, 0, 0, 3), (1, 0, 3, 5)), "(0, 2): its sequence number is of another frame"),
+        (frames((0, 0, 0, 2), (7, 0, 2, 5)), "(0, 2): its sequence number is of another frame"),
+        (frames((1, 0, 0, 2), (0, 0, 2, 5)), "its sequence number is of another frame"),
+    ],
+)
+def test_frames_that_do_not_tile_the_documents_are_found(doctor: Doctor, problem: str) -> None:
+    found = check(doctor(GOOD))
+    assert any(problem in one for one in found), found
 
 
 def test_other_verdicts_than_the_expected_are_found() -> None:

@@ -1,59 +1,22 @@
-"""The invariants, as pure functions of a run's history: each gives the problems it finds.
+"""What is published: everything once, unchanged, in order, each decision sound."""
 
-Modelled on the invariants of Jepsen's Kafka test and of Kafka's own system tests: no
-loss, no doubling, order kept, one decision per document, every match decided earlier and
-itself published.
-"""
+from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from collections.abc import Iterator
 
-from worker.bus.port import Record
+from tests.integration.checker.history import (
+    OWN,
+    History,
+    Source,
+    header,
+    is_tombstone,
+    source,
+    verdict_of,
+)
 
-__all__ = ["History", "Verdict", "check", "verdicts"]
-
-Source = tuple[int, int]
-"""Partition and offset of a document."""
-
-OWN: Final = "neardup-"
-SHOWN: Final = 5
-
-
-class Verdict(NamedTuple):
-    """The decision about a document: its place in the order, and what it matches."""
-
-    sequence: int
-    matches: tuple[tuple[str, float], ...]
-
-
-@dataclass(frozen=True)
-class History:
-    """All inputs, and all that was published, each topic by partition and offset."""
-
-    inputs: list[Record]
-    unique: list[Record] = field(default_factory=list)
-    duplicate: list[Record] = field(default_factory=list)
-    rejected: list[Record] = field(default_factory=list)
-
-    def published(self) -> Iterator[tuple[str, Record]]:
-        """Give every record with the kind of its topic."""
-        for kind in ("unique", "duplicate", "rejected"):
-            for record in getattr(self, kind):
-                yield kind, record
-
-
-def check(history: History) -> list[str]:
-    """Check all invariants; give what is wrong, a few examples of each kind."""
-    problems: list[str] = []
-    for invariant in (exactly_once, payloads, order, decisions, references):
-        found = list(invariant(history))
-        problems += found[:SHOWN]
-        if len(found) > SHOWN:
-            problems.append(f"… and {len(found) - SHOWN} more of {invariant.__name__}")
-    return problems
+__all__ = ["decisions", "exactly_once", "order", "payloads", "references"]
 
 
 def exactly_once(history: History) -> Iterator[str]:
@@ -116,7 +79,7 @@ def decisions(history: History) -> Iterator[str]:
         if kind == "rejected" or is_tombstone(record):
             continue
         verdict = verdict_of(record)
-        if _header(record, "neardup-verdict") != kind.encode():
+        if header(record, "neardup-verdict") != kind.encode():
             yield f"{source(record)} is on {kind}, and its header says otherwise"
         if bool(verdict.matches) != (kind == "duplicate"):
             yield f"{kind} {source(record)} has {len(verdict.matches)} matches"
@@ -139,59 +102,6 @@ def references(history: History) -> Iterator[str]:
                 yield f"{source(record)} matches {ident}, which is not published"
             elif numbers[ident] >= verdict.sequence:
                 yield f"{source(record)} matches {ident}, which is not before it"
-
-
-def verdicts(history: History) -> dict[Source, Verdict]:
-    """Give every decision by document."""
-    return {
-        source(record): verdict_of(record)
-        for record in (*history.unique, *history.duplicate)
-        if not is_tombstone(record)
-    }
-
-
-def differences(
-    published: Mapping[Source, Verdict], expected: Mapping[Source, Verdict]
-) -> list[str]:
-    """Say where two sets of decisions differ."""
-    return [
-        f"{at}: published {published.get(at)}, expected {expected.get(at)}"
-        for at in sorted(published.keys() | expected.keys())
-        if published.get(at) != expected.get(at)
-    ][:SHOWN]
-
-
-def is_tombstone(record: Record) -> bool:
-    """Tell a tombstone from a document that has no payload any more."""
-    return record.value is None and not any(name.startswith(OWN) for name, _ in record.headers)
-
-
-def source(record: Record) -> Source:
-    """Give where a published document came from."""
-    if (found := _header(record, "neardup-source")) is not None:
-        _, partition, offset = found.rsplit(b"-", 2)
-        return int(partition), int(offset)
-    partition = _header(record, "neardup-error-partition") or b"-1"
-    return int(partition), int(_header(record, "neardup-error-offset") or b"-1")
-
-
-def verdict_of(record: Record) -> Verdict:
-    """Give the decision that a record's headers tell."""
-    matches = json.loads(_header(record, "neardup-matches") or b"[]")
-    return Verdict(
-        int(_header(record, "neardup-sequence") or b"-1"),
-        tuple((match["id"], match["similarity"]) for match in matches),
-    )
-
-
-def reason(record: Record) -> str:
-    """Give the code that a rejected record names."""
-    return (_header(record, "neardup-error-reason") or b"").decode().partition(":")[0]
-
-
-def _header(record: Record, name: str) -> bytes | None:
-    """Give the last header of a name, which is ours if there are several."""
-    return next((value for key, value in reversed(record.headers) if key == name), None)
 
 
 def _without_matches(value: bytes | None) -> bytes | None:

@@ -1,0 +1,117 @@
+"""A shard's live index equals one that is rebuilt from its log."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from worker.bus.port import Record
+from worker.frames import I64, POSITION_BITS, U32, U64, BandFrame, decode
+from worker.shard import BucketRules, ShardBatch, decide
+from worker.stages.sequence import columns_of
+from worker.store import BandStore
+from worker.topology import Topology
+
+__all__ = ["Dump", "dump", "index_differences", "rebuilt"]
+
+_ENTRY = struct.Struct("<Qq")
+
+
+class Dump(NamedTuple):
+    """All that decides in a shard's store.
+
+    ``buckets``: by band number and key, as stored; ``records`` of the documents that a
+    bucket names, by sequence number, None where there is none.
+    """
+
+    buckets: Mapping[bytes, bytes]
+    records: Mapping[int, bytes | None]
+    offset: int
+    now: int
+
+
+def dump(store: BandStore) -> Dump:
+    """Read a whole store."""
+    buckets = store.items()
+    named = sorted({sequence for value in buckets.values() for sequence, _ in entries(value)})
+    records = dict(zip(named, store.records(named), strict=True)) if named else {}
+    return Dump(buckets, records, store.offset, store.now)
+
+
+def entries(bucket: bytes) -> list[tuple[int, int]]:
+    """Give a bucket's entries in their order: sequence number, time in ms."""
+    return list(_ENTRY.iter_unpack(bucket))
+
+
+def rebuilt(
+    bands: Sequence[Record],
+    topology: Topology,
+    rules: BucketRules,
+    shard: int,
+    directory: Path,
+) -> Dump:
+    """Judge a shard's whole log anew, frame by frame, into a store in an empty directory."""
+    store = BandStore(directory / f"rebuilt-{shard}", {"shard": shard})
+    try:
+        for record in bands:
+            frame = decode(BandFrame, record.value, topology.layout)
+            decision = decide(store, _batch(frame, topology), rules)
+            store.write(
+                decision.writes,
+                offset=record.offset + 1,
+                now=max(store.now, frame.now),
+                documents=frame.count,
+            )
+        return dump(store)
+    finally:
+        store.close()
+
+
+def index_differences(live: Dump, fresh: Dump) -> Iterator[str]:
+    """Say, bucket by bucket and record by record, where a live index isn't the rebuilt one.
+
+    Both must have come equally far in the log.
+    """
+    for name in ("offset", "now"):
+        if getattr(live, name) != getattr(fresh, name):
+            yield f"{name} is {getattr(live, name)}, and {getattr(fresh, name)} once rebuilt"
+    for key in sorted(live.buckets.keys() | fresh.buckets.keys()):
+        at = f"bucket {key[1:].hex()} of band {key[0]}"
+        if key not in fresh.buckets:
+            yield f"{at} holds {entries(live.buckets[key])}, and isn't there once rebuilt"
+        elif key not in live.buckets:
+            yield f"{at} is missing: rebuilt, it holds {entries(fresh.buckets[key])}"
+        elif (has := entries(live.buckets[key])) != (wanted := entries(fresh.buckets[key])):
+            yield f"{at} holds {has}, and {wanted} once rebuilt"
+    for sequence in sorted(live.records.keys() | fresh.records.keys()):
+        has_record, wanted_record = live.records.get(sequence), fresh.records.get(sequence)
+        if has_record is None:
+            yield f"document {sequence} has no record"
+        elif has_record != wanted_record:
+            yield (
+                f"the record of document {sequence} is {_shown(has_record)}, and "
+                + ("isn't there" if wanted_record is None else _shown(wanted_record))
+                + " once rebuilt"
+            )
+
+
+def _shown(record: bytes) -> str:
+    return f"{record.hex()[:64]} ({len(record)} bytes)"
+
+
+def _batch(frame: BandFrame, topology: Topology) -> ShardBatch:
+    columns = columns_of(frame.shard, topology.shards, topology.columns)
+    count = frame.count
+    return ShardBatch(
+        sequences=np.uint64(frame.number << POSITION_BITS) + np.arange(count, dtype=np.uint64),
+        times=np.frombuffer(frame.times, I64),
+        ids=frame.ids.unpack(),
+        shingles=np.frombuffer(frame.shingles, U32),
+        columns=columns,
+        keys=np.frombuffer(frame.keys, U64).reshape(len(columns), count),
+        sketches=np.frombuffer(frame.sketches, np.uint8).reshape(count, -1 if count else 0),
+    )
