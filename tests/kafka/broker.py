@@ -81,6 +81,8 @@ class _Node:
     id: int
     port: int
     controller_port: int
+    proxied_port: int
+    proxy_port: int
     directory: Path
     process: subprocess.Popen[bytes] | None = None
 
@@ -102,9 +104,19 @@ class KafkaCluster(Kafka):
 
     ``config`` is added to every node's properties and wins over ours
     (``{"message.max.bytes": 100_000}``).
+
+    With ``proxied``, each node has one more listener. It tells clients the address of a
+    proxy, which is nobody's until someone listens there (`proxied`, `proxied_bootstrap`).
     """
 
-    def __init__(self, nodes: int = 1, config: Config | None = None, heap_mb: int = 512) -> None:
+    def __init__(
+        self,
+        nodes: int = 1,
+        config: Config | None = None,
+        heap_mb: int = 512,
+        *,
+        proxied: bool = False,
+    ) -> None:
         """Prepare `nodes` nodes (1 or 3); they start on entering the context.
 
         Raises:
@@ -122,9 +134,17 @@ class KafkaCluster(Kafka):
             stdin=subprocess.PIPE,
             start_new_session=True,
         )
-        ports = _free_ports(2 * nodes)
+        self._proxied = proxied
+        ports = _free_ports(4 * nodes)
         self._nodes = {
-            number: _Node(number, next(ports), next(ports), self._directory / f"node-{number}")
+            number: _Node(
+                number,
+                port=next(ports),
+                controller_port=next(ports),
+                proxied_port=next(ports),
+                proxy_port=next(ports),
+                directory=self._directory / f"node-{number}",
+            )
             for number in range(1, nodes + 1)
         }
         super().__init__(",".join(node.address for node in self._nodes.values()))
@@ -159,6 +179,25 @@ class KafkaCluster(Kafka):
         """Return ``host:port`` of one node."""
         return self._nodes[node].address
 
+    @property
+    def nodes(self) -> list[int]:
+        """Give the nodes' numbers."""
+        return list(self._nodes)
+
+    def running(self, node: int) -> bool:
+        """Tell whether a node has been started, and not killed or stopped since."""
+        return self._nodes[node].process is not None
+
+    @property
+    def proxied(self) -> dict[int, tuple[int, int]]:
+        """Give, by node, the port that a proxy is to listen on, and the one it is to reach."""
+        return {node.id: (node.proxy_port, node.proxied_port) for node in self._nodes.values()}
+
+    @property
+    def proxied_bootstrap(self) -> str:
+        """Name the cluster by its proxies: clients that begin there stay behind them."""
+        return ",".join(f"127.0.0.1:{node.proxy_port}" for node in self._nodes.values())
+
     def start(self, node: int) -> None:
         """Start a node that is down, on its old port and data.
 
@@ -168,6 +207,10 @@ class KafkaCluster(Kafka):
         if self._nodes[node].process is not None:
             raise RuntimeError(f"node {node} runs already")
         self._launch(self._nodes[node])
+        self._await_ready(self._nodes[node], members={node})
+
+    def await_in_sync(self, node: int) -> None:
+        """Return once a node serves, and is in sync on every partition that it holds."""
         self._await_ready(self._nodes[node], members={node})
 
     def kill(self, node: int) -> None:
@@ -219,15 +262,21 @@ class KafkaCluster(Kafka):
         majority = replicas // 2 + 1
         voters = [f"{n.id}@127.0.0.1:{n.controller_port}" for n in self._nodes.values()]
         listeners = f"PLAINTEXT://{node.address},CONTROLLER://127.0.0.1:{node.controller_port}"
+        advertised = f"PLAINTEXT://{node.address}"
+        protocols = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT"
+        if self._proxied:
+            listeners += f",PROXIED://127.0.0.1:{node.proxied_port}"
+            advertised += f",PROXIED://127.0.0.1:{node.proxy_port}"
+            protocols += ",PROXIED:PLAINTEXT"
         return {
             "process.roles": "broker,controller",
             "node.id": node.id,
             "controller.quorum.voters": ",".join(voters),
             "listeners": listeners,
-            "advertised.listeners": f"PLAINTEXT://{node.address}",
+            "advertised.listeners": advertised,
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "listener.security.protocol.map": protocols,
             "log.dirs": str(node.directory / "data"),
             "auto.create.topics.enable": "false",
             "default.replication.factor": replicas,

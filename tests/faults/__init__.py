@@ -1,0 +1,1 @@
+"""Faults on a real cluster: a proxy, a nemesis, cells of a matrix, and a soak."""

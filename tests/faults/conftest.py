@@ -1,0 +1,36 @@
+"""Fixtures: clusters behind proxies."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from tests.conftest import EXTERNAL
+from tests.faults.proxy import Proxies
+from tests.kafka.broker import KafkaCluster
+
+Proxied = tuple[KafkaCluster, Proxies]
+
+
+@contextmanager
+def behind_proxies(nodes: int) -> Iterator[Proxied]:
+    """Start a cluster and its proxies."""
+    if EXTERNAL:
+        pytest.skip("needs a cluster to break, and NEARDUP_TEST_KAFKA names one to leave alone")
+    with ExitStack() as stack:
+        cluster = stack.enter_context(KafkaCluster(nodes, proxied=True))
+        yield cluster, stack.enter_context(Proxies(cluster.proxied))
+
+
+@pytest.fixture(scope="module")
+def one_node() -> Iterator[Proxied]:
+    """Yield one node behind a proxy."""
+    with behind_proxies(1) as proxied:
+        yield proxied
+
+
+@pytest.fixture(scope="module")
+def three_nodes() -> Iterator[Proxied]:
+    """Yield three nodes behind proxies."""
+    with behind_proxies(3) as proxied:
+        yield proxied
