@@ -15,6 +15,7 @@ from worker.loop import Loop, LoopEvents, LoopOptions
 from worker.metrics import Metrics
 from worker.settings import Settings
 from worker.shard import BucketRules
+from worker.snapshots import Kept, Repository, Shipper, tidy
 from worker.stages import Fingerprint, Index, RejectLimit, Route, Sequencer, Stage
 from worker.store import BandStore, Header, StoreOptions, put_aside
 from worker.topology import Topology
@@ -28,7 +29,7 @@ _FRAMES_BYTES = 4 << 20
 class Application:
     """Builds the stages of one worker."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what all stages share
         self,
         settings: Settings,
         topology: Topology,
@@ -36,13 +37,19 @@ class Application:
         state_dir: Path,
         *,
         metrics: Metrics | None = None,
+        background: bool = False,
     ) -> None:
-        """Take what all stages share."""
+        """Take what all stages share.
+
+        With ``background``, shards are opened, fetched and shipped in threads of their own,
+        as a worker that must go on polling needs it; a bus for one thread can't have it.
+        """
         self.settings = settings
         self.topology = topology
         self.metrics = metrics or Metrics()
         self._bus = bus
         self._state_dir = state_dir
+        self._background = background
         self._cache = Cache(settings.index.cache_bytes)
 
     @cached_property
@@ -159,8 +166,37 @@ class Application:
             ),
         )
 
+    def repository(self) -> Repository | None:
+        """Find where snapshots lie, if anywhere.
+
+        Raises:
+            ConfigurationError: the URL's kind is not known, or what it needs not installed.
+        """
+        snapshots = self.settings.index.snapshots
+        if snapshots.url is None:
+            return None
+        return Repository(snapshots.url, self.settings.app, snapshots.options)
+
+    def _shipper(self, repository: Repository) -> Shipper:
+        snapshots, bands = self.settings.index.snapshots, self.topology.bands
+
+        def trim(shard: int, before: int) -> None:
+            self._bus.trim(bands, shard, before)
+
+        return Shipper(
+            repository,
+            self.store_header,
+            every_seconds=snapshots.every_seconds,
+            keep=snapshots.keep,
+            trim=trim if snapshots.trim_log else None,
+            background=self._background,
+            events=self.metrics.snapshot_events(),
+        )
+
     def _index(self) -> Index:
         topology = self.topology
+        repository = self.repository()
+        tidy(self._state_dir)
         return Index(
             bands=topology.bands,
             matches=topology.matches,
@@ -170,6 +206,10 @@ class Application:
             rules=self.rules(),
             open_store=self.open_store,
             put_aside=lambda shard, why: _aside(self.store_path(shard), why),
+            kept=Kept(repository, self.store_path, self.store_header) if repository else None,
+            shipper=self._shipper(repository) if repository else None,
+            background=self._background,
+            on_idle=self.metrics.restoring,
             on_burst=self.metrics.indexed,
         )
 

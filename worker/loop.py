@@ -125,6 +125,7 @@ class Loop:
         self.busy = bool(polled.records)
         self._events.polled(len(polled.records))
         self._idle()
+        self._start()
         burst = self.stage.process(self._accept(polled.records))
         self._apply_flow()
         return burst is not None and self._transact(burst)
@@ -134,6 +135,15 @@ class Loop:
         if now - self._idled_at >= 1.0:
             self._idled_at = now
             self.stage.idle()
+
+    def _start(self) -> None:
+        """Read the partitions that have only now been got ready."""
+        starts = self.stage.started()
+        for partition, offset in starts.items():
+            self._start_at(partition, offset)
+        if starts:
+            self._member.resume(starts)
+            self.busy = True
 
     def _accept(self, records: Sequence[Record]) -> Sequence[Record]:
         """Drop what isn't owned or was delivered before.

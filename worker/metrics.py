@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import time
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from worker import __version__
 from worker.loop import LoopEvents
-from worker.stages import IndexCounts, RouteCounts
+from worker.snapshots import Manifest, ShipperEvents
+from worker.stages import IndexCounts, RestoreState, RouteCounts
 
 __all__ = ["Metrics"]
 
@@ -123,6 +124,44 @@ class Metrics:
             ["shard"],
             registry=registry,
         )
+        self._snapshots = Counter(
+            "neardup_snapshots",
+            "Snapshots of shards by outcome: shipped, failed.",
+            ["outcome"],
+            registry=registry,
+        )
+        for outcome in ("shipped", "failed"):
+            self._snapshots.labels(outcome)
+        self._snapshot_taken = Gauge(
+            "neardup_snapshot_timestamp_seconds",
+            "When the newest snapshot that this worker shipped of a shard was taken.",
+            ["shard"],
+            registry=registry,
+        )
+        self._snapshot_offset = Gauge(
+            "neardup_snapshot_offset",
+            "The offset, in the shard's partition of bands, of that snapshot.",
+            ["shard"],
+            registry=registry,
+        )
+        self._snapshot_bytes = Gauge(
+            "neardup_snapshot_bytes",
+            "Size of that snapshot, with the files it shares with earlier ones.",
+            ["shard"],
+            registry=registry,
+        )
+        self._restore_bytes = Gauge(
+            "neardup_restore_bytes",
+            "Of a snapshot that is being fetched: done, total.",
+            ["shard", "part"],
+            registry=registry,
+        )
+        self._restore_remaining = Gauge(
+            "neardup_restore_remaining_records",
+            "Frames that a shard has to read before it answers.",
+            ["shard"],
+            registry=registry,
+        )
         info = Gauge("neardup_build_info", "1, with the version.", ["version"], registry=registry)
         info.labels(__version__).set(1)
 
@@ -140,6 +179,19 @@ class Metrics:
         self._absorbed.inc(counts.absorbed)
         self._dropped.inc(counts.dropped)
 
+    def restoring(self, states: Mapping[int, RestoreState]) -> None:
+        """Tell of the shards that don't answer yet; all others do."""
+        self._restore_bytes.clear()
+        self._restore_remaining.clear()
+        for shard, state in states.items():
+            self._restore_bytes.labels(str(shard), "done").set(state.bytes_done)
+            self._restore_bytes.labels(str(shard), "total").set(state.bytes_total)
+            self._restore_remaining.labels(str(shard)).set(state.remaining)
+
+    def snapshot_events(self) -> ShipperEvents:
+        """Give what snapshots are reported to."""
+        return _Snapshots(self)
+
     def routed(self, counts: RouteCounts) -> None:
         """Count a burst of *route*."""
         self._documents.labels("unique").inc(counts.unique)
@@ -156,6 +208,23 @@ class Metrics:
     def loop_events(self, stage: str) -> LoopEvents:
         """Give what a stage's loop reports to."""
         return _Events(self, stage)
+
+
+class _Snapshots(ShipperEvents):
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def shipped(self, manifest: Manifest, seconds: float) -> None:
+        del seconds
+        metrics, shard = self._metrics, str(manifest.shard)
+        metrics._snapshots.labels("shipped").inc()  # noqa: SLF001 -- one concept, two classes
+        metrics._snapshot_taken.labels(shard).set(manifest.created)  # noqa: SLF001
+        metrics._snapshot_offset.labels(shard).set(manifest.offset)  # noqa: SLF001
+        metrics._snapshot_bytes.labels(shard).set(manifest.size_bytes)  # noqa: SLF001
+
+    def failed(self, shard: int) -> None:
+        del shard
+        self._metrics._snapshots.labels("failed").inc()  # noqa: SLF001
 
 
 class _Events(LoopEvents):

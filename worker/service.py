@@ -75,7 +75,9 @@ class Service:
         """Build everything; nothing is joined yet."""
         self._settings = settings
         self.metrics = Metrics()
-        self._application = Application(settings, topology, bus, state_dir, metrics=self.metrics)
+        self._application = Application(
+            settings, topology, bus, state_dir, metrics=self.metrics, background=True
+        )
         self._instance = instance
         self._loops: dict[str, Loop] = {}
         self._stopping = threading.Event()

@@ -17,6 +17,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    JsonValue,
     SecretStr,
     ValidationError,
     field_validator,
@@ -119,6 +120,23 @@ class SimilaritySection(_Section):
     seed_file: Path | None = Field(None, description="a file that holds the seed")
 
 
+class SnapshotsSection(_Section):
+    """Copies of the shards, from which a lost one is restored."""
+
+    url: str | None = Field(
+        None,
+        description="a directory that all workers reach, or an object store; default: none",
+    )
+    options: dict[str, JsonValue] = Field(
+        {}, description="of that file system, such as credentials", repr=False
+    )
+    every_seconds: float = Field(900, ge=1, description="between a shard's snapshots")
+    keep: int = Field(3, ge=1, description="snapshots of a shard; older ones are deleted")
+    trim_log: bool = Field(
+        default=False, description="delete from APP.bands what precedes the oldest one kept"
+    )
+
+
 class IndexSection(_Section):
     """The band index."""
 
@@ -133,6 +151,13 @@ class IndexSection(_Section):
     write_buffer_bytes: int = Field(32 << 20, ge=1 << 20, description="a shard's")
     flush_documents: int = Field(200_000, ge=1)
     flush_seconds: float = Field(60, gt=0)
+    snapshots: SnapshotsSection = SnapshotsSection()
+
+    @model_validator(mode="after")
+    def _trims_only_what_is_kept(self) -> IndexSection:
+        if self.snapshots.trim_log and self.snapshots.url is None:
+            raise ValueError("index.snapshots.trim_log: needs index.snapshots.url")
+        return self
 
 
 class LimitsSection(_Section):
@@ -263,8 +288,11 @@ def load(path: Path | None = None, overrides: Mapping[str, Any] | None = None) -
     for name, value in (overrides or {}).items():
         if value is None:
             continue
-        section, _, leaf = name.rpartition(".")
-        (nested.setdefault(section, {}) if section else nested)[leaf] = value
+        *sections, leaf = name.split(".")
+        table = nested
+        for section in sections:
+            table = table.setdefault(section, {})
+        table[leaf] = value
 
     class FromFile(Settings):
         @classmethod
@@ -351,4 +379,7 @@ def redacted(settings: Settings) -> dict[str, Any]:
             key: "***" if _SECRET.search(key) else value
             for key, value in plain["kafka"][table].items()
         }
+    # What a file system takes has no fixed names, and is most often a credential.
+    snapshots = plain["index"]["snapshots"]
+    snapshots["options"] = dict.fromkeys(snapshots["options"], "***")
     return plain

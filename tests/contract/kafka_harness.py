@@ -219,9 +219,7 @@ class KafkaHarness(Harness):
         }
 
     def trim(self, place: TopicPartition, before: int) -> None:
-        deleted = self._admin.delete_records([Place(*place, before)])
-        for result in deleted.values():
-            result.result(TIMEOUT_SECONDS)
+        self.bus.trim(*place, before)
 
     def _consumer(self, group: str, isolation: str = "read_committed") -> Consumer:
         """Give a reader that is no member of the group whose name it uses."""

@@ -44,6 +44,9 @@ class Copier:
         self.adoptions.append(dict(offsets))
         return dict(offsets)
 
+    def started(self) -> Mapping[TopicPartition, int]:
+        return {}
+
     def process(self, records: Sequence[Record]) -> Burst | None:
         if not records:
             return None

@@ -16,7 +16,7 @@ from worker.documents import DocumentFormat, DocumentReader
 from worker.frames import BandFrame, FingerprintFrame, Ids, MatchFrame, decode, encode
 from worker.shard import BucketRules, Match
 from worker.stages import Fingerprint, Index, RejectLimit, Route, Sequencer, StageError
-from worker.stages.index import split_answer
+from worker.stages.answers import split_answer
 from worker.store import BandStore, put_aside
 from worker.verdicts import MatchWriter
 
@@ -257,7 +257,7 @@ class TestIndex:
         stage.process(self.frames(2))
         stage.committed()
         if log[0] > 0:
-            with pytest.raises(StageError, match="that log begins at 3"):
+            with pytest.raises(StageError, match="begins at 3"):
                 stage.adopt({bands: committed}, lambda _: log)
         else:
             assert stage.adopt({bands: committed}, lambda _: log) == {bands: 0}

@@ -205,6 +205,15 @@ class Bus(Protocol):
     def identity(self, topic: str) -> str:
         """Tell this topic from a later one of the same name; state is bound to it."""
 
+    def trim(self, topic: str, partition: int, before_offset: int) -> None:
+        """Delete the records before an offset, which is at most where committed ones end.
+
+        May be called from another thread than the members'; the in-process log has one only.
+
+        Raises:
+            BusError: refused, or not answered in time; nothing, or all of it, is deleted.
+        """
+
     def join(self, group: str, topics: Sequence[str], instance: str) -> Member:
         """Take a seat in a group; equal partition numbers of all topics go to one member.
 

@@ -151,12 +151,19 @@ def to_toml(values: dict[str, Any], effective: Settings) -> str:
         if not isinstance(content, dict):
             lines.append(_line(section, content, meanings[section]))
             continue
-        lines += ["", f"[{section}]"]
-        for name, value in content.items():
-            meaning = meanings[f"{section}.{name}"]
-            if chosen and name in ("bands", "rows"):
-                meaning = "chosen by recall"
-            lines.append(_line(name, value, meaning))
+        tables = {section: content}
+        while tables:
+            title, table = tables.popitem()
+            lines += ["", f"[{title}]"]
+            for name, value in table.items():
+                full = f"{title}.{name}"
+                if full not in meanings:
+                    tables[full] = value
+                    continue
+                meaning = meanings[full]
+                if chosen and name in ("bands", "rows"):
+                    meaning = "chosen by recall"
+                lines.append(_line(name, value, meaning))
     return "\n".join(lines) + "\n"
 
 
@@ -238,8 +245,13 @@ def reference() -> str:
 
 
 def _about(section: str) -> str:
-    kind = Settings.model_fields[section].annotation
-    return (kind.__doc__ or "").strip() if isinstance(kind, type) else ""
+    model: type[BaseModel] = Settings
+    for name in section.split("."):
+        kind = model.model_fields[name].annotation
+        if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+            return ""
+        model = kind
+    return (model.__doc__ or "").strip()
 
 
 if __name__ == "__main__":

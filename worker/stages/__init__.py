@@ -7,6 +7,7 @@ from worker.stages.fingerprint import Fingerprint, RejectLimit
 from worker.stages.index import Index, IndexCounts
 from worker.stages.route import Route, RouteCounts
 from worker.stages.sequence import Sequencer
+from worker.stages.shards import RestoreState
 
 __all__ = [
     "Burst",
@@ -14,6 +15,7 @@ __all__ = [
     "Index",
     "IndexCounts",
     "RejectLimit",
+    "RestoreState",
     "Route",
     "RouteCounts",
     "Sequencer",

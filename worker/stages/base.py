@@ -45,10 +45,21 @@ class Stage(Protocol):
         """Own exactly these partitions, from now on, with nothing in flight.
 
         Takes the committed offsets, and a way to ask for a log's start and end. Gives the
-        offset from which to read each partition; one that is left out stays paused.
+        offset from which to read each partition; one that is left out stays paused, at least
+        until `started` names it.
 
         Raises:
             StageError: the state can't be brought in line with the log.
+        """
+
+    def started(self) -> Mapping[TopicPartition, int]:
+        """Name owned partitions that can be read only now, with the offsets to read from.
+
+        Asked after every poll: what a partition needs may take longer to get ready than a
+        member may stay away from its group.
+
+        Raises:
+            StageError: one can't be got ready.
         """
 
     def process(self, records: Sequence[Record]) -> Burst | None:
@@ -88,6 +99,10 @@ class StatelessStage:
     ) -> dict[TopicPartition, int]:
         """Go on from the committed offsets."""
         return dict(offsets)
+
+    def started(self) -> Mapping[TopicPartition, int]:
+        """All partitions can be read at once."""
+        return {}
 
     def committed(self) -> None:
         """Nothing is kept."""

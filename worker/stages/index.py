@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
-from worker.frames import (
-    F32,
-    I64,
-    POSITION_BITS,
-    U16,
-    U32,
-    U64,
-    BandFrame,
-    Ids,
-    MatchFrame,
-    decode,
-    encode,
-)
-from worker.shard import BucketRules, Decision, Match, ShardBatch, decide
+from worker.frames import I64, POSITION_BITS, U32, U64, BandFrame, decode, encode
+from worker.shard import BucketRules, Decision, ShardBatch, decide
+from worker.snapshots import Kept, Recovery, Shipper
+from worker.stages.answers import split_answer
 from worker.stages.base import Burst, StageError
 from worker.stages.sequence import columns_of
-from worker.store import BandStore
+from worker.stages.shards import RestoreState, Shard, Shards
+from worker.store import BandStore, StoreDamaged
 
 __all__ = ["Index", "IndexCounts"]
 
-_log = logging.getLogger(__name__)
+_Placed = tuple[int, BandFrame]
+"""A frame and its offset in ``bands``."""
 
 
 @dataclass(slots=True)
@@ -47,13 +39,13 @@ class IndexCounts:
     dropped: int = 0
 
 
-@dataclass(slots=True)
-class _Shard:
-    """A store that this worker owns, and where the group stood when it took it on."""
+class _Pending(NamedTuple):
+    """What a shard becomes once the transaction has committed."""
 
-    store: BandStore
-    committed: int
-    pending: tuple[Decision, int, int, int] | None = None
+    decision: Decision
+    offset: int
+    now: int
+    documents: int
 
 
 class Index:
@@ -76,21 +68,31 @@ class Index:
         rules: BucketRules,
         open_store: Callable[[int], BandStore],
         put_aside: Callable[[int, str], None],
+        kept: Kept | None = None,
+        shipper: Shipper | None = None,
+        background: bool = False,
         frame_bytes: int = 900_000,
         on_burst: Callable[[IndexCounts], None] = lambda _counts: None,
+        on_idle: Callable[[Mapping[int, RestoreState]], None] = lambda _states: None,
     ) -> None:
-        """Take topic names, and how to open a shard's store or put it aside."""
+        """Take topic names, and how to open a shard's store or put it aside.
+
+        ``kept`` says where snapshots are, and ``shipper`` takes them. With ``background``,
+        stores are opened and fetched in threads of their own, while the loop polls. ``on_idle``
+        is told, about once a second, of the shards that don't answer yet.
+        """
         self.topics = (bands,)
         self._matches = matches
         self._layout = layout
         self._shards = shards
         self._columns = columns
         self._rules = rules
-        self._open = open_store
-        self._put_aside = put_aside
         self._frame_bytes = frame_bytes
         self._on_burst = on_burst
-        self._owned: dict[TopicPartition, _Shard] = {}
+        self._on_idle = on_idle
+        recovery = Recovery(open_store, put_aside, kept)
+        self._stores = Shards(recovery, put_aside, shipper, background=background)
+        self._pending: dict[TopicPartition, _Pending] = {}
         self._counts = IndexCounts()
 
     def adopt(
@@ -98,52 +100,13 @@ class Index:
         offsets: Mapping[TopicPartition, int],
         watermarks: Callable[[TopicPartition], tuple[int, int]],
     ) -> dict[TopicPartition, int]:
-        """Open the shards that are new, close those that are gone, drop what isn't committed."""
-        for partition in self._owned.keys() - offsets.keys():
-            self._owned.pop(partition).store.close()
-        starts = {}
-        for partition, committed in offsets.items():
-            shard = self._owned.get(partition)
-            if shard is None:
-                shard = _Shard(self._open(partition.partition), committed)
-                self._owned[partition] = shard
-            shard.committed = committed
-            shard.pending = None
-            self._reconcile(partition, shard, watermarks(partition))
-            starts[partition] = shard.store.offset
-            behind = committed - shard.store.offset
-            if behind > 0:
-                _log.info(
-                    "shard %d replays %d frames, from offset %d to %d, before it answers",
-                    partition.partition,
-                    behind,
-                    shard.store.offset,
-                    committed,
-                )
-        return starts
+        """Own these shards; what isn't committed is dropped. See `Stage`."""
+        self._pending.clear()
+        return self._stores.adopt(offsets, watermarks)
 
-    def _reconcile(self, partition: TopicPartition, shard: _Shard, log: tuple[int, int]) -> None:
-        """Put a store aside that can't be continued, and begin anew if the log allows it."""
-        low, high = log
-        own = shard.store.offset
-        why = None
-        if own > high:
-            why = f"its offset {own} is after the end of the log, {high}"
-        elif own > shard.committed:
-            why = f"its offset {own} is past the group's, {shard.committed}"
-        elif own < low and own > 0:
-            why = f"its offset {own} is before the start of the log, {low}"
-        if why is not None:
-            shard.store.close(flush=False)
-            self._put_aside(partition.partition, why)
-            shard.store = self._open(partition.partition)
-        if shard.store.offset < low:
-            msg = (
-                f"shard {partition.partition} must be rebuilt from offset {shard.store.offset} of"
-                f" {partition.topic}, and that log begins at {low}: what came before is deleted."
-                " Move the shard's directory here from the worker that had it"
-            )
-            raise StageError(msg)
+    def started(self) -> dict[TopicPartition, int]:
+        """Take on the shards that are open by now; see `Stage`."""
+        return self._stores.started()
 
     def process(self, records: Sequence[Record]) -> Burst | None:
         """Judge frames; see `Stage`."""
@@ -157,29 +120,39 @@ class Index:
             place = TopicPartition(record.topic, record.partition)
             by_partition.setdefault(place, []).append(record)
         for partition, group in by_partition.items():
-            shard = self._owned[partition]
+            shard = self._stores.owned.get(partition)
+            if shard is None:
+                continue  # its store is being replaced, and it is read anew from there
             frames = [(r.offset, decode(BandFrame, r.value, self._layout)) for r in group]
-            replayed = [pair for pair in frames if pair[0] < shard.committed]
-            live = frames[len(replayed) :]
-            if replayed:
-                decision, _ = self._decide(partition, shard, replayed)
-                self._write(shard, decision, replayed)
-                self._counts.replayed += sum(frame.count for _, frame in replayed)
-            if live:
-                decision, batch = self._decide(partition, shard, live)
-                shard.pending = (
-                    decision,
-                    live[-1][0] + 1,
-                    max(frame.now for _, frame in live),
-                    len(batch.ids),
-                )
-                outgoing += self._answers(partition.partition, live, decision)
-                offsets[partition] = live[-1][0] + 1
-                self._count(decision, batch)
+            with self._stores.guarded(partition):
+                live = self._replay(partition, shard, frames)
+                if live:
+                    outgoing += self._judge(partition, shard, live)
+                    offsets[partition] = live[-1][0] + 1
         if not offsets:
             self._on_burst(self._counts)
             return None
         return Burst(outgoing, offsets)
+
+    def _replay(
+        self, partition: TopicPartition, shard: Shard, frames: list[_Placed]
+    ) -> list[_Placed]:
+        """Apply, in silence, the frames that were answered before; give the others."""
+        replayed = [placed for placed in frames if placed[0] < shard.committed]
+        if replayed:
+            decision, batch = self._decide(partition, shard, replayed)
+            self._write(shard, _pending(decision, replayed, len(batch.ids)))
+            self._counts.replayed += len(batch.ids)
+        return frames[len(replayed) :]
+
+    def _judge(
+        self, partition: TopicPartition, shard: Shard, frames: list[_Placed]
+    ) -> list[Outgoing]:
+        """Answer frames; what they change waits for the commit."""
+        decision, batch = self._decide(partition, shard, frames)
+        self._pending[partition] = _pending(decision, frames, len(batch.ids))
+        self._count(decision, batch)
+        return list(self._answers(partition.partition, frames, decision))
 
     def _count(self, decision: Decision, batch: ShardBatch) -> None:
         self._counts.documents += len(batch.ids)
@@ -189,7 +162,7 @@ class Index:
         self._counts.dropped += decision.dropped
 
     def _decide(
-        self, partition: TopicPartition, shard: _Shard, frames: list[tuple[int, BandFrame]]
+        self, partition: TopicPartition, shard: Shard, frames: list[_Placed]
     ) -> tuple[Decision, ShardBatch]:
         for _, frame in frames:
             if frame.shard != partition.partition:
@@ -198,7 +171,12 @@ class Index:
                 )
                 raise StageError(msg)
         batch = self._batch(partition.partition, [frame for _, frame in frames])
-        return decide(shard.store, batch, self._rules), batch
+        try:
+            return decide(shard.store, batch, self._rules), batch
+        except LookupError as error:
+            if type(error) is not LookupError:  # a defect of the program, not of the store
+                raise
+            raise StoreDamaged(str(error)) from error
 
     def _batch(self, shard: int, frames: list[BandFrame]) -> ShardBatch:
         columns = columns_of(shard, self._shards, self._columns)
@@ -220,19 +198,16 @@ class Index:
             sketches=_sketches(frames),
         )
 
-    def _write(
-        self, shard: _Shard, decision: Decision, frames: list[tuple[int, BandFrame]]
-    ) -> None:
+    @staticmethod
+    def _write(shard: Shard, pending: _Pending) -> None:
         shard.store.write(
-            decision.writes,
-            offset=frames[-1][0] + 1,
-            now=max(shard.store.now, *(frame.now for _, frame in frames)),
-            documents=sum(frame.count for _, frame in frames),
+            pending.decision.writes,
+            offset=pending.offset,
+            now=max(shard.store.now, pending.now),
+            documents=pending.documents,
         )
 
-    def _answers(
-        self, shard: int, frames: list[tuple[int, BandFrame]], decision: Decision
-    ) -> Iterator[Outgoing]:
+    def _answers(self, shard: int, frames: list[_Placed], decision: Decision) -> Iterator[Outgoing]:
         base = 0
         for _, frame in frames:
             matches = {
@@ -245,36 +220,35 @@ class Index:
 
     def committed(self) -> None:
         """Write to the stores what the transaction covered."""
-        for shard in self._owned.values():
-            if shard.pending is None:
-                continue
-            decision, offset, now, documents = shard.pending
-            shard.pending = None
-            shard.store.write(
-                decision.writes,
-                offset=offset,
-                now=max(shard.store.now, now),
-                documents=documents,
-            )
-            shard.committed = offset
+        while self._pending:
+            partition, pending = self._pending.popitem()
+            shard = self._stores.owned[partition]
+            shard.committed = pending.offset
+            with self._stores.guarded(partition):
+                self._write(shard, pending)
         self._on_burst(self._counts)
 
     def idle(self) -> None:
-        """Flush what has waited long enough."""
-        for shard in self._owned.values():
-            shard.store.flush_if_due()
+        """Flush and snapshot what is due."""
+        self._stores.idle()
+        self._on_idle(self._stores.states())
 
     def paused(self) -> frozenset[TopicPartition]:
-        """Take all that comes."""
-        return frozenset()
+        """Hold back shards whose store isn't open."""
+        return self._stores.waiting()
 
-    def restoring(self) -> bool:
-        """Tell whether a shard is still silent."""
-        return any(shard.store.offset < shard.committed for shard in self._owned.values())
+    def restoring(self) -> dict[int, RestoreState]:
+        """Tell which shards are still silent, and how far they are; from any thread."""
+        return self._stores.states()
+
+    def restored(self) -> int:
+        """Give a number that grows as long as a restore moves, and never falls."""
+        return self._stores.moved()
 
     def stores(self) -> dict[int, BandStore]:
         """Give the open stores by shard, for metrics."""
-        return {partition.partition: shard.store for partition, shard in self._owned.items()}
+        owned = list(self._stores.owned.items())
+        return {partition.partition: shard.store for partition, shard in owned}
 
     def out_of_range(self, error: OffsetOutOfRange) -> int:
         """Refuse to skip frames.
@@ -287,8 +261,11 @@ class Index:
 
     def close(self) -> None:
         """Flush and close the stores."""
-        while self._owned:
-            self._owned.popitem()[1].store.close()
+        self._stores.close()
+
+
+def _pending(decision: Decision, frames: Sequence[_Placed], documents: int) -> _Pending:
+    return _Pending(decision, frames[-1][0] + 1, max(f.now for _, f in frames), documents)
 
 
 def _sketches(frames: Sequence[BandFrame]) -> npt.NDArray[np.uint8]:
@@ -296,39 +273,3 @@ def _sketches(frames: Sequence[BandFrame]) -> npt.NDArray[np.uint8]:
     return (
         data.reshape(sum(map(attrgetter("count"), frames)), -1) if len(data) else data.reshape(0, 0)
     )
-
-
-def split_answer(
-    frame: BandFrame, matches: Mapping[int, Sequence[Match]], limit: int
-) -> Iterator[MatchFrame]:
-    """Cut an answer at documents, so that no part is larger than about ``limit`` bytes."""
-    offsets = np.frombuffer(frame.offsets, U32)
-    checksums = np.frombuffer(frame.checksums, U64)
-    cuts = []
-    size = 0
-    for row in sorted(matches):
-        own = 6 + sum(14 + len(match.id) for match in matches[row])
-        if size and size + own > limit:
-            cuts.append(row)
-            size = 0
-        size += own
-    for low, high in pairwise([0, *cuts, frame.count]):
-        skipped = int(offsets[low]) if low else 0
-        rows = sorted(row for row in matches if low <= row < high)
-        found = [match for row in rows for match in matches[row]]
-        yield MatchFrame(
-            layout=frame.layout,
-            partition=frame.partition,
-            start=frame.start + skipped,
-            end=frame.end if high == frame.count else frame.start + int(offsets[high]),
-            shard=frame.shard,
-            number=frame.number,
-            first=low,
-            offsets=(offsets[low:high] - U32.type(skipped)).tobytes() if frame.shard == 0 else b"",
-            checksums=checksums[low:high].tobytes() if frame.shard == 0 else b"",
-            matched=(offsets[rows] - U32.type(skipped)).tobytes(),
-            counts=np.array([len(matches[row]) for row in rows], U16).tobytes(),
-            sequences=np.array([match.sequence for match in found], U64).tobytes(),
-            similarities=np.array([match.similarity for match in found], F32).tobytes(),
-            ids=Ids.pack([match.id for match in found]),
-        )

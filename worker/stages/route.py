@@ -133,6 +133,10 @@ class Route:
             starts.update({answers: offsets[answers] for answers in inputs})
         return starts
 
+    def started(self) -> Mapping[TopicPartition, int]:
+        """Nothing has to be got ready."""
+        return {}
+
     def process(self, records: Sequence[Record]) -> Burst | None:
         """Buffer what came, and publish what is complete; see `Stage`."""
         for record in records:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
 from worker.bus.kafka.config import KafkaOptions
@@ -61,6 +62,22 @@ class KafkaBus:
             return str(asked[topic].result().topic_id)
         except KafkaException as error:
             msg = f"{topic} can't be described: {cause(error).str()}"
+            raise BusError(msg) from error
+
+    def trim(self, topic: str, partition: int, before_offset: int) -> None:
+        """See the port.
+
+        Raises:
+            BusError: see there.
+        """
+        place = KafkaPartition(topic, partition, before_offset)
+        asked = self._admin.delete_records(
+            [place], request_timeout=self._options.request_timeout_seconds
+        )
+        try:
+            asked[place].result()
+        except KafkaException as error:
+            msg = f"{topic}[{partition}] can't be trimmed: {cause(error).str()}"
             raise BusError(msg) from error
 
     def join(self, group: str, topics: Sequence[str], instance: str) -> KafkaMember:

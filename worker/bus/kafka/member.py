@@ -240,7 +240,9 @@ class KafkaMember(Closing):
         }
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """See the port."""
+        """See the port; what has just been taken away is left alone."""
+        if partition not in self._owned:
+            return
         self._position[partition] = offset
         try:
             self._consumer.seek(KafkaPartition(*partition, offset))
@@ -264,17 +266,17 @@ class KafkaMember(Closing):
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """See the port."""
-        asked = list(partitions)
+        asked = self._owned.intersection(partitions)
         if asked:
             self._consumer.pause([KafkaPartition(*partition) for partition in asked])
-            self._running -= set(asked)
+            self._running -= asked
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """See the port."""
-        asked = list(partitions)
+        asked = self._owned.intersection(partitions)
         if asked:
             self._consumer.resume([KafkaPartition(*partition) for partition in asked])
-            self._running |= set(asked)
+            self._running |= asked
 
     def watermarks(self, partition: TopicPartition) -> tuple[int, int]:
         """See the port."""

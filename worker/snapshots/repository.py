@@ -1,0 +1,234 @@
+"""The snapshots of an application, wherever they lie.
+
+Below ``<url>/<app>/shard-000``, ``files/`` holds the stores' files under their digests, and
+``snapshots/`` the manifests, named after their offsets. A manifest is written after all of
+its files, so a snapshot that was cut short is none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from worker.snapshots.manifest import FileEntry, Manifest, ManifestError, decode
+from worker.snapshots.storage import Storage, sync_directory
+from worker.store import Header
+
+__all__ = ["Interrupted", "Repository", "ShardSnapshots", "SnapshotDamaged", "file_digest"]
+
+_log = logging.getLogger(__name__)
+
+_CHUNK = 4 << 20
+_TRANSFERS = 4
+"""Files on their way at the same time: hashing and input/output run outside the GIL."""
+_YOUNG_SECONDS = 3_600.0
+"""While a shard moves, two workers may ship it, and one sees files that no manifest names yet."""
+
+
+class SnapshotDamaged(Exception):  # noqa: N818 -- says what was found
+    """A file of a snapshot is gone, or isn't what was shipped."""
+
+
+class Interrupted(Exception):  # noqa: N818 -- nothing is wrong
+    """The worker ends, or has no use for the shard any more."""
+
+
+class Repository:
+    """All snapshots of an application."""
+
+    def __init__(self, url: str, app: str, options: Mapping[str, Any] | None = None) -> None:
+        """Find the file system; nothing is read yet.
+
+        Raises:
+            ConfigurationError: its kind is not known, or what it needs is not installed.
+        """
+        self.url = url
+        self._storage = Storage.at(url, options or {}).below(app)
+
+    def shard(self, shard: int) -> ShardSnapshots:
+        """Give the snapshots of a shard."""
+        return ShardSnapshots(self._storage.below(f"shard-{shard:03d}"))
+
+
+class ShardSnapshots:
+    """The snapshots of one shard. What the storage raises comes through."""
+
+    def __init__(self, storage: Storage) -> None:
+        """Take the shard's directory."""
+        self._storage = storage
+
+    @property
+    def place(self) -> str:
+        """Name where they lie."""
+        return self._storage.root
+
+    def manifests(self, on_bad: Callable[[str, str], None] | None = None) -> list[Manifest]:
+        """Give all manifests that can be read, the newest (by offset) first.
+
+        ``on_bad`` is told the names of the others, and what is wrong with them.
+        """
+        found = []
+        for name in sorted(self._storage.sizes("snapshots"), reverse=True):
+            if not name.endswith(".json"):
+                continue
+            try:
+                found.append(decode(self._storage.read(f"snapshots/{name}")))
+            except (ManifestError, FileNotFoundError) as error:
+                if on_bad is not None:
+                    on_bad(name, str(error))
+        return found
+
+    def missing(self, manifests: Iterable[Manifest]) -> dict[int, list[str]]:
+        """Give, by offset, the files of these snapshots that are gone or of another size."""
+        sizes = self._storage.sizes("files")
+        gaps = {
+            manifest.offset: [f.name for f in manifest.files if sizes.get(f.sha256) != f.size]
+            for manifest in manifests
+        }
+        return {offset: names for offset, names in gaps.items() if names}
+
+    def publish(
+        self,
+        directory: Path,
+        make: Callable[[list[FileEntry]], Manifest],
+        *,
+        digest: Callable[[Path], str] | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Manifest:
+        """Ship a checkpoint's files, then its manifest; what is there already stays.
+
+        Raises:
+            SnapshotDamaged: another worker has just deleted a file that was there.
+            Interrupted: ``stop`` said so.
+        """
+        digest = digest or file_digest
+        there = self._storage.sizes("files")
+
+        def ship(path: Path) -> FileEntry:
+            if stop():
+                raise Interrupted
+            entry = FileEntry(path.name, path.stat().st_size, digest(path))
+            if there.get(entry.sha256) != entry.size:
+                self._storage.put(path, f"files/{entry.sha256}")
+            return entry
+
+        manifest = make([ship(path) for path in sorted(directory.iterdir())])
+        gone = self.missing([manifest])
+        if gone:
+            raise SnapshotDamaged(f"{self.place}: {', '.join(gone[manifest.offset])} vanished")
+        self._storage.write(f"snapshots/{manifest.name}", manifest.encode())
+        return manifest
+
+    def fetch(
+        self,
+        manifest: Manifest,
+        directory: Path,
+        *,
+        on_bytes: Callable[[int], None] = lambda _size: None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Fetch a snapshot into a new directory, checking every file on the way.
+
+        Raises:
+            SnapshotDamaged: a file is gone, or its size or digest is another.
+            Interrupted: ``stop`` said so.
+        """
+        directory.mkdir(parents=True)
+
+        def one(file: FileEntry) -> None:
+            self._fetch(file, directory / file.name, on_bytes, stop)
+
+        with ThreadPoolExecutor(_TRANSFERS, "fetch") as pool:
+            transfers = [pool.submit(one, file) for file in manifest.files]
+            try:
+                for transfer in transfers:
+                    transfer.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        sync_directory(directory)
+
+    def _fetch(
+        self,
+        file: FileEntry,
+        target: Path,
+        on_bytes: Callable[[int], None],
+        stop: Callable[[], bool],
+    ) -> None:
+        hashed = hashlib.sha256()
+        size = 0
+        try:
+            with self._storage.open(f"files/{file.sha256}") as reading, target.open("xb") as out:
+                while chunk := reading.read(_CHUNK):
+                    if stop():
+                        raise Interrupted
+                    hashed.update(chunk)
+                    out.write(chunk)
+                    size += len(chunk)
+                    on_bytes(len(chunk))
+                out.flush()
+                os.fsync(out.fileno())
+        except FileNotFoundError as error:
+            raise SnapshotDamaged(f"{file.name} ({file.sha256}) is gone") from error
+        if (size, hashed.hexdigest()) != (file.size, file.sha256):
+            self._set_aside(file)
+            raise SnapshotDamaged(f"{file.name} ({file.sha256}) is damaged")
+
+    def _set_aside(self, file: FileEntry) -> None:
+        """Move a damaged file out of the way, so that the next snapshot ships it again."""
+        self._storage.move(f"files/{file.sha256}", f"damaged/{file.sha256}")
+
+    def damaged(self, manifest: Manifest) -> list[FileEntry]:
+        """Read every file of a snapshot; give those that are gone or not what was shipped."""
+
+        def differs(file: FileEntry) -> bool:
+            try:
+                with self._storage.open(f"files/{file.sha256}") as reading:
+                    hashed = hashlib.sha256()
+                    while chunk := reading.read(_CHUNK):
+                        hashed.update(chunk)
+                    return hashed.hexdigest() != file.sha256
+            except FileNotFoundError:
+                return True
+
+        with ThreadPoolExecutor(_TRANSFERS, "check") as pool:
+            wrong = pool.map(differs, manifest.files)
+            return [file for file, bad in zip(manifest.files, wrong, strict=True) if bad]
+
+    def retire(self, header: Header, keep: int) -> Manifest | None:
+        """Delete all but the newest snapshots made with this header, and files of none.
+
+        A snapshot that misses a file doesn't count. Those with another header are another
+        index's, and not ours to delete. While there is a manifest that can't be read, which
+        may be a newer version's, no files are deleted. Gives the oldest that is kept.
+        """
+        unreadable: list[str] = []
+        manifests = self.manifests(lambda name, why: unreadable.append(f"{name}: {why}"))
+        own = [manifest for manifest in manifests if manifest.header == header]
+        gaps = self.missing(own)
+        kept = [manifest for manifest in own if manifest.offset not in gaps][:keep]
+        if not kept:
+            return None
+        offsets = {manifest.offset for manifest in kept}
+        retired = [m for m in own if m.offset not in offsets and m.offset < kept[0].offset]
+        for manifest in retired:
+            self._storage.remove(f"snapshots/{manifest.name}")
+        if unreadable:
+            _log.warning("%s: deletes no files, since of %s", self.place, "; ".join(unreadable))
+            return kept[-1]
+        named = {file.sha256 for m in manifests if m not in retired for file in m.files}
+        for name in self._storage.sizes("files"):
+            if name not in named and self._storage.age_seconds(f"files/{name}") > _YOUNG_SECONDS:
+                self._storage.remove(f"files/{name}")
+        return kept[-1]
+
+
+def file_digest(path: Path) -> str:
+    """Give a file's SHA-256 in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

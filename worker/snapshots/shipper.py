@@ -1,0 +1,219 @@
+"""Takes snapshots of open shards, and ships them without holding up the stage."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import shutil
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic, time
+
+from worker.bus import BusError
+from worker.snapshots.manifest import FileEntry, Manifest
+from worker.snapshots.repository import Interrupted, Repository, file_digest
+from worker.store import BandStore, Header
+
+__all__ = ["Shipper", "ShipperEvents"]
+
+_log = logging.getLogger(__name__)
+
+_FIRST_SECONDS = 60.0
+"""A shard is shipped this soon after it was taken on, in case its last owner could not."""
+_END_SECONDS = 5.0
+
+
+class ShipperEvents:
+    """What metrics want to know of snapshots; each method may be overridden."""
+
+    def shipped(self, manifest: Manifest, seconds: float) -> None:
+        """A snapshot is complete, ``seconds`` after its checkpoint."""
+
+    def failed(self, shard: int) -> None:
+        """A snapshot could not be shipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Checkpoint:
+    """A consistent copy of a store, and what its manifest says of it."""
+
+    shard: int
+    path: Path
+    offset: int
+    now: int
+    documents: int
+    taken: float = field(default_factory=time)
+
+
+_Identity = tuple[int, int, int, int]
+"""Of a file: device, inode, size, time of its last change in ns."""
+
+
+@dataclass(slots=True)
+class _Turn:
+    """When a shard is due again, and what it was shipped at."""
+
+    due: float
+    offset: int = -1
+
+
+class Shipper:
+    """Snapshots of all shards of a worker.
+
+    The stage's thread takes checkpoints; one thread ships them, one at a time, so that a
+    shard has at most one under way. A failure is a warning and a metric: the next turn
+    tries again.
+    """
+
+    def __init__(  # noqa: PLR0913 -- the composition root's business
+        self,
+        repository: Repository,
+        header: Callable[[int], Header],
+        *,
+        every_seconds: float,
+        keep: int,
+        trim: Callable[[int, int], None] | None = None,
+        background: bool = True,
+        events: ShipperEvents | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """Prepare; ``trim`` deletes a shard's log before an offset."""
+        self._repository = repository
+        self._header = header
+        self._every = every_seconds
+        self._keep = keep
+        self._trim = trim
+        self._background = background
+        self._events = events or ShipperEvents()
+        self._clock = clock
+        self._turns: dict[int, _Turn] = {}
+        self._shipping: set[int] = set()
+        self._digests: dict[int, dict[_Identity, str]] = {}
+        self._waiting: queue.SimpleQueue[_Checkpoint | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._ending = threading.Event()
+
+    def ship_if_due(self, store: BandStore, shard: int) -> None:
+        """Take a checkpoint if it is this shard's turn, and its offset has moved.
+
+        Raises:
+            StoreDamaged, OSError: see `BandStore`.
+        """
+        now = self._clock()
+        turn = self._turns.setdefault(shard, _Turn(now + min(_FIRST_SECONDS, self._every)))
+        if now < turn.due or shard in self._shipping:
+            return
+        turn.due = now + self._every
+        if store.offset != turn.offset:
+            turn.offset = store.offset
+            self._begin(store, shard)
+
+    def forget(self, shard: int) -> None:
+        """Forget when a shard that is given up was due."""
+        self._turns.pop(shard, None)
+
+    def _begin(self, store: BandStore, shard: int) -> None:
+        path = store.path.with_name(f"{store.path.name}.checkpoint")
+        shutil.rmtree(path, ignore_errors=True)
+        store.checkpoint(path)
+        taken = _Checkpoint(shard, path, store.offset, store.now, store.documents)
+        self._shipping.add(shard)
+        if not self._background:
+            self._ship(taken)
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="snapshots", daemon=True)
+            self._thread.start()
+        self._waiting.put(taken)
+
+    def _run(self) -> None:
+        while (taken := self._waiting.get()) is not None:
+            self._ship(taken)
+
+    def _ship(self, taken: _Checkpoint) -> None:
+        shard = taken.shard
+        try:
+            self.ship(taken)
+        except Interrupted:
+            _log.info("shard %d: the snapshot at offset %d is left unfinished", shard, taken.offset)
+        except Exception as error:  # noqa: BLE001 -- an object store's library has its own
+            _log.warning(
+                "shard %d: the snapshot at offset %d was not shipped to %s: %s",
+                shard,
+                taken.offset,
+                self._repository.url,
+                error,
+            )
+            self._events.failed(shard)
+            if shard in self._turns:
+                self._turns[shard].offset = -1  # due again, even if nothing has moved
+        finally:
+            shutil.rmtree(taken.path, ignore_errors=True)
+            self._shipping.discard(shard)
+
+    def ship(self, taken: _Checkpoint) -> Manifest:
+        """Ship a checkpoint, retire what is old, trim the log if that is asked for."""
+        began = self._clock()
+        header = self._header(taken.shard)
+        snapshots = self._repository.shard(taken.shard)
+
+        def make(files: list[FileEntry]) -> Manifest:
+            return Manifest(
+                shard=taken.shard,
+                offset=taken.offset,
+                now=taken.now,
+                documents=taken.documents,
+                created=taken.taken,
+                header=header,
+                files=files,
+            )
+
+        manifest = snapshots.publish(
+            taken.path, make, digest=self._digest(taken.shard), stop=self._ending.is_set
+        )
+        seconds = self._clock() - began
+        _log.info(
+            "shard %d: snapshot at offset %d, %d documents, %d MB, in %.1f s",
+            manifest.shard,
+            manifest.offset,
+            manifest.documents,
+            manifest.size_bytes >> 20,
+            seconds,
+        )
+        self._events.shipped(manifest, seconds)
+        oldest = snapshots.retire(header, self._keep)
+        if oldest is not None:
+            self._trim_before(manifest.shard, oldest.offset)
+        return manifest
+
+    def _digest(self, shard: int) -> Callable[[Path], str]:
+        """Hash a table once: it never changes, and a checkpoint's is a link to the store's."""
+        before = self._digests.get(shard, {})
+        current = self._digests[shard] = {}
+
+        def digest(path: Path) -> str:
+            if path.suffix != ".sst":
+                return file_digest(path)
+            found = path.stat()
+            key = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+            current[key] = before.get(key) or file_digest(path)
+            return current[key]
+
+        return digest
+
+    def _trim_before(self, shard: int, offset: int) -> None:
+        if self._trim is None:
+            return
+        try:
+            self._trim(shard, offset)
+        except BusError as error:
+            _log.warning("shard %d: its log was not trimmed to %d: %s", shard, offset, error)
+
+    def close(self) -> None:
+        """Let what is under way end, within seconds; what is unfinished is none."""
+        self._ending.set()
+        if self._thread is not None:
+            self._waiting.put(None)
+            self._thread.join(_END_SECONDS)

@@ -1,0 +1,267 @@
+"""The stores of the shards that a worker owns: taken on, replaced, snapshotted, let go."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from time import monotonic
+from typing import NamedTuple
+
+from worker.bus import TopicPartition
+from worker.snapshots import LogRange, Recovery, Shipper, Unrecoverable
+from worker.stages.base import StageError
+from worker.stages.opening import Opening
+from worker.store import BandStore, StoreDamaged
+
+__all__ = ["RestoreState", "Shard", "Shards"]
+
+_log = logging.getLogger(__name__)
+
+_TELL_SECONDS = 10.0
+_END_SECONDS = 5.0
+
+
+class RestoreState(NamedTuple):
+    """How far a shard is that doesn't answer yet: bytes fetched, records still to be replayed."""
+
+    bytes_done: int = 0
+    bytes_total: int = 0
+    remaining: int = 0
+
+
+@dataclass(slots=True)
+class Shard:
+    """An open store, and how far the group had come when it was taken on."""
+
+    store: BandStore
+    log: LogRange
+    committed: int
+
+    @property
+    def silent(self) -> bool:
+        """Tell whether what it reads was answered before."""
+        return self.store.offset < self.committed
+
+
+@dataclass(slots=True)
+class _Replay:
+    """A shard that reads what was answered before, for the log lines about it."""
+
+    offset: int
+    documents: int
+    began: float
+    told: float
+
+
+class Shards:
+    """What the stage owns. Belongs to the stage's thread, but for `states`."""
+
+    def __init__(
+        self,
+        recovery: Recovery,
+        put_aside: Callable[[int, str], None],
+        shipper: Shipper | None = None,
+        *,
+        background: bool,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """Take how stores come to be open; ``background``: in threads of their own."""
+        self._recovery = recovery
+        self._put_aside = put_aside
+        self._shipper = shipper
+        self._background = background
+        self._clock = clock
+        self._replays: dict[TopicPartition, _Replay] = {}
+        self.owned: dict[TopicPartition, Shard] = {}
+        self.opening: dict[TopicPartition, Opening] = {}
+        self._moved = 0
+
+    def adopt(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        watermarks: Callable[[TopicPartition], tuple[int, int]],
+    ) -> dict[TopicPartition, int]:
+        """Keep the shards that stay, let go of those that are gone, begin to open new ones."""
+        for partition in self.opening.keys() - offsets.keys():
+            self.opening[partition].give_up()
+        self._let_go(self.owned.keys() - offsets.keys())
+        starts = {}
+        for partition, committed in offsets.items():
+            log = LogRange(*watermarks(partition), committed)
+            shard = self.owned.get(partition)
+            if shard is None:
+                self._open(partition, log)
+                continue
+            shard.log = log
+            shard.committed = committed
+            why = log.objection(shard.store.offset)
+            if why is None:
+                starts[partition] = shard.store.offset
+            else:
+                self.replace(partition, why)
+        return {**starts, **self.started()}
+
+    def _open(self, partition: TopicPartition, log: LogRange) -> None:
+        """Begin to open a shard, unless that is under way; then only its goal has moved."""
+        former = self.opening.get(partition)
+        if former is not None and not former.given_up:
+            former.log = log
+            return
+        self.opening[partition] = Opening(
+            partition.partition, log, self._recovery, after=former, background=self._background
+        )
+
+    def started(self) -> dict[TopicPartition, int]:
+        """Take on what is open by now; give the offsets to read from.
+
+        Raises:
+            StageError: a shard can't be opened.
+        """
+        starts = {}
+        for partition, opening in list(self.opening.items()):
+            if not opening.done:
+                continue
+            del self.opening[partition]
+            self._moved += opening.progress.moved
+            if opening.given_up:
+                continue
+            shard = Shard(_opened(opening), opening.log, opening.log.committed)
+            self.owned[partition] = shard
+            why = opening.log.objection(shard.store.offset)
+            if why is not None:  # what was known of the log has changed meanwhile
+                self.replace(partition, why)
+                continue
+            starts[partition] = shard.store.offset
+        self._follow_replays()
+        return starts
+
+    def replace(self, partition: TopicPartition, why: str) -> None:
+        """Put a store aside that can't be used, and begin to get another."""
+        shard = self.owned.pop(partition)
+        shard.store.close(flush=False)
+        self._put_aside(partition.partition, why)
+        high = max(shard.log.high, shard.committed)
+        self._open(partition, shard.log._replace(high=high, committed=shard.committed))
+
+    @contextmanager
+    def guarded(self, partition: TopicPartition) -> Iterator[None]:
+        """Replace the shard's store if it turns out to be damaged.
+
+        Raises:
+            StageError: the disk is full, or refuses.
+        """
+        try:
+            yield
+        except StoreDamaged as error:
+            self.replace(partition, str(error))
+        except OSError as error:
+            raise StageError(_refused(error)) from error
+
+    def idle(self) -> None:
+        """Flush and snapshot what is due."""
+        for partition, shard in list(self.owned.items()):
+            with self.guarded(partition):
+                shard.store.flush_if_due()
+                if self._shipper is not None:
+                    self._shipper.ship_if_due(shard.store, partition.partition)
+        self._follow_replays()
+
+    def waiting(self) -> frozenset[TopicPartition]:
+        """Name the owned partitions whose store isn't open."""
+        return frozenset(p for p, opening in self.opening.items() if not opening.given_up)
+
+    def states(self) -> dict[int, RestoreState]:
+        """Tell of the shards that don't answer yet; may be called from any thread."""
+        states = {}
+        for partition, opening in list(self.opening.items()):
+            if not opening.given_up:
+                progress = opening.progress
+                states[partition.partition] = RestoreState(
+                    progress.bytes_done, progress.bytes_total, opening.log.committed
+                )
+        for partition, shard in list(self.owned.items()):
+            if shard.silent:
+                remaining = shard.committed - shard.store.offset
+                states[partition.partition] = RestoreState(remaining=remaining)
+        return states
+
+    def moved(self) -> int:
+        """Give a number that grows while anything is fetched or replayed, and never falls."""
+        under_way = sum(opening.progress.moved for opening in list(self.opening.values()))
+        return self._moved + under_way
+
+    def _follow_replays(self) -> None:
+        """Say where a replay begins, how it goes on, and that it has ended."""
+        now = self._clock()
+        for partition, shard in self.owned.items():
+            store, replay = shard.store, self._replays.get(partition)
+            number = partition.partition
+            if replay is None and shard.silent:
+                self._replays[partition] = _Replay(store.offset, store.documents, now, now)
+                _log.info(
+                    "shard %d replays its log from offset %d to %d before it answers",
+                    number,
+                    store.offset,
+                    shard.committed,
+                )
+            elif replay is not None and (not shard.silent or now - replay.told >= _TELL_SECONDS):
+                replay.told = now
+                documents = store.documents - replay.documents
+                _log.info(
+                    "shard %d %s: %d documents in %.1f s, at offset %d of %d",
+                    number,
+                    "goes on replaying" if shard.silent else "answers",
+                    documents,
+                    now - replay.began,
+                    store.offset,
+                    shard.committed,
+                )
+        for partition in list(self._replays):
+            if partition not in self.owned or not self.owned[partition].silent:
+                del self._replays[partition]
+
+    def _let_go(self, partitions: frozenset[TopicPartition] | set[TopicPartition]) -> None:
+        """Close stores, each even if another one fails.
+
+        Raises:
+            StageError: what was in memory can't be written; the log has it.
+        """
+        try:
+            with ExitStack() as stack:
+                for partition in partitions:
+                    if self._shipper is not None:
+                        self._shipper.forget(partition.partition)
+                    stack.callback(self.owned.pop(partition).store.close)
+        except StoreDamaged as error:
+            _log.warning("closed, and to be put aside when it is opened again: %s", error)
+        except OSError as error:
+            raise StageError(_refused(error)) from error
+
+    def close(self) -> None:
+        """Let go of everything, within a bounded time."""
+        with ExitStack() as stack:
+            if self._shipper is not None:
+                stack.callback(self._shipper.close)
+            stack.callback(self._let_go, set(self.owned))
+            for opening in self.opening.values():
+                opening.give_up()
+            for opening in self.opening.values():
+                opening.wait(_END_SECONDS)
+
+
+def _opened(opening: Opening) -> BandStore:
+    try:
+        return opening.result()
+    except Unrecoverable as error:
+        raise StageError(str(error)) from error
+    except OSError as error:
+        raise StageError(_refused(error)) from error
+
+
+def _refused(error: OSError) -> str:
+    return (
+        f"the index can't be read or written: {error}. Look at the disk's space, quota and"
+        " permissions, and start the worker again: it goes on from the last flush"
+    )
