@@ -6,14 +6,13 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from tests.conftest import EXTERNAL
+from tests.faults.cell import Ground
 from tests.faults.proxy import Proxies
 from tests.kafka.broker import KafkaCluster
 
-Proxied = tuple[KafkaCluster, Proxies]
-
 
 @contextmanager
-def behind_proxies(nodes: int) -> Iterator[Proxied]:
+def behind_proxies(nodes: int) -> Iterator[Ground]:
     """Start a cluster and its proxies."""
     if EXTERNAL:
         pytest.skip("needs a cluster to break, and NEARDUP_TEST_KAFKA names one to leave alone")
@@ -23,14 +22,14 @@ def behind_proxies(nodes: int) -> Iterator[Proxied]:
 
 
 @pytest.fixture(scope="module")
-def one_node() -> Iterator[Proxied]:
+def one_node() -> Iterator[Ground]:
     """Yield one node behind a proxy."""
-    with behind_proxies(1) as proxied:
-        yield proxied
+    with behind_proxies(1) as ground:
+        yield ground
 
 
 @pytest.fixture(scope="module")
-def three_nodes() -> Iterator[Proxied]:
+def three_nodes() -> Iterator[Ground]:
     """Yield three nodes behind proxies."""
-    with behind_proxies(3) as proxied:
-        yield proxied
+    with behind_proxies(3) as ground:
+        yield ground

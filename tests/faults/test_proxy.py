@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from tests.faults.conftest import Proxied
+from tests.faults.cell import Ground
 from tests.faults.rule import Rule
 from tests.faults.wire import Api
 from tests.kafka.broker import Kafka, wait_until
@@ -56,7 +56,7 @@ def visible(kafka: Kafka, topic: str) -> list[bytes | None]:
         consumer.close()
 
 
-def test_clients_that_begin_behind_the_proxy_stay_there(one_node: Proxied, app_id: str) -> None:
+def test_clients_that_begin_behind_the_proxy_stay_there(one_node: Ground, app_id: str) -> None:
     cluster, _ = one_node
     behind = Kafka(cluster.proxied_bootstrap).admin().list_topics(timeout=30).brokers
     past = cluster.admin().list_topics(timeout=30).brokers
@@ -67,7 +67,7 @@ def test_clients_that_begin_behind_the_proxy_stay_there(one_node: Proxied, app_i
     assert visible(cluster, topic) == [app_id.encode()]
 
 
-def test_of_a_dropped_answer_the_request_was_executed(one_node: Proxied, app_id: str) -> None:
+def test_of_a_dropped_answer_the_request_was_executed(one_node: Ground, app_id: str) -> None:
     cluster, proxies = one_node
     topic = cluster.create_topic(app_id)
     producer = begun(cluster.proxied_bootstrap, app_id, topic)
@@ -78,7 +78,7 @@ def test_of_a_dropped_answer_the_request_was_executed(one_node: Proxied, app_id:
         assert visible(cluster, topic) == [app_id.encode()]
 
 
-def test_a_dropped_request_was_not_executed(one_node: Proxied, app_id: str) -> None:
+def test_a_dropped_request_was_not_executed(one_node: Ground, app_id: str) -> None:
     cluster, proxies = one_node
     topic = cluster.create_topic(app_id)
     producer = begun(cluster.proxied_bootstrap, app_id, topic)
@@ -92,7 +92,7 @@ def test_a_dropped_request_was_not_executed(one_node: Proxied, app_id: str) -> N
 
 
 def test_a_delayed_request_is_executed_though_its_sender_is_gone(
-    one_node: Proxied, app_id: str
+    one_node: Ground, app_id: str
 ) -> None:
     cluster, proxies = one_node
     topic = cluster.create_topic(app_id)
@@ -105,7 +105,7 @@ def test_a_delayed_request_is_executed_though_its_sender_is_gone(
     wait_until(lambda: visible(cluster, topic) == [app_id.encode()], 30, "the late EndTxn")
 
 
-def test_a_cut_connection_is_made_again(one_node: Proxied, app_id: str) -> None:
+def test_a_cut_connection_is_made_again(one_node: Ground, app_id: str) -> None:
     cluster, proxies = one_node
     topic = cluster.create_topic(app_id)
     for of in ("request", "response"):
@@ -117,7 +117,7 @@ def test_a_cut_connection_is_made_again(one_node: Proxied, app_id: str) -> None:
     assert visible(cluster, topic) == [f"{app_id}-request".encode(), f"{app_id}-response".encode()]
 
 
-def test_a_broker_that_is_down_is_down_behind_its_proxy(one_node: Proxied, app_id: str) -> None:
+def test_a_broker_that_is_down_is_down_behind_its_proxy(one_node: Ground, app_id: str) -> None:
     cluster, _ = one_node
     cluster.kill(1)
     with pytest.raises(KafkaException):

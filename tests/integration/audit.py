@@ -1,8 +1,8 @@
 """A reader of all outputs at once, as a committed consumer sees them while things break."""
 
 from collections.abc import Callable
-from time import monotonic
-from typing import Final
+from time import monotonic, time
+from typing import Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Place
@@ -10,10 +10,20 @@ from confluent_kafka import TopicPartition as Place
 from worker.bus.port import Header, Record, TopicPartition
 from worker.topology import Topology
 
-__all__ = ["Audit", "read_all"]
+__all__ = ["Arrival", "Audit", "read_all"]
 
 CHECK_SECONDS: Final = 0.3
 TIMEOUT_SECONDS: Final = 30.0
+
+
+class Arrival(NamedTuple):
+    """One look that brought records: when, how many, and the longest that one had waited."""
+
+    at: float
+    """Seconds, of the monotonic clock."""
+    records: int
+    wait: float
+    """Seconds from a record's timestamp on."""
 
 
 class Audit:
@@ -24,6 +34,7 @@ class Audit:
         self._topology = topology
         self._ended = ended
         self.records: list[Record] = []
+        self.arrivals: list[Arrival] = []
         self._next: dict[TopicPartition, int] = {}
         self._reader = _consumer(bootstrap, f"{topology.app}.audit")
         self._offsets = _consumer(bootstrap, topology.group("route"))
@@ -72,7 +83,7 @@ class Audit:
         """
         deadline = monotonic() + seconds
         while not condition():
-            self._read(0.1)
+            self.read(0.1)
             ended = [] if may_end else self._ended()
             assert not ended, "\n".join(ended)
             if monotonic() > deadline:
@@ -119,7 +130,9 @@ class Audit:
         }
         return all(max(0, at[place]) >= end for place, end in ends.items())
 
-    def _read(self, seconds: float) -> None:
+    def read(self, seconds: float) -> None:
+        """Take what is there, or comes in so many seconds."""
+        before = len(self.records)
         for message in self._reader.consume(1_000, seconds):
             error = message.error()
             if error is None:
@@ -131,6 +144,9 @@ class Audit:
                     self.records.append(record)
             elif error.fatal():
                 raise KafkaException(error)
+        if new := self.records[before:]:
+            oldest = min(record.timestamp for record in new)
+            self.arrivals.append(Arrival(monotonic(), len(new), time() - oldest / 1_000))
 
     def close(self) -> None:
         """Let go of the broker."""
@@ -150,7 +166,9 @@ def read_all(bootstrap: str, partition: TopicPartition) -> list[Record]:
         while max(low, reader.position([place])[0].offset) < high:
             assert monotonic() < deadline, f"{partition} can't be read to its end, {high}"
             found = reader.consume(1_000, 0.2)
-            records += [record_of(message) for message in found if message.error() is None]
+            if found:
+                deadline = monotonic() + TIMEOUT_SECONDS
+                records += [record_of(message) for message in found if message.error() is None]
         return records
     finally:
         reader.close()

@@ -93,29 +93,37 @@ class ApplicationUnderTest:
         lines = [f"app = {json.dumps(self._app)}"]
         for section, values in sections.items():
             lines.append(f"[{section}]")
-            # JSON's scalars and arrays are TOML's, too.
-            lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+            # JSON's scalars, arrays and strings are TOML's, too.
+            lines += [f"{json.dumps(key)} = {json.dumps(value)}" for key, value in values.items()]
         path = self.directory / name
         path.write_text("\n".join(lines) + "\n")
         return path
 
-    def worker(self, name: str, *, instance: str | None = None) -> WorkerProcess:
+    def worker(
+        self, name: str, *, instance: str | None = None, wrapper: Sequence[str] = ()
+    ) -> WorkerProcess:
         """Give the worker of this name, which may not have been started yet."""
         if name not in self.workers:
             self.workers[name] = WorkerProcess(
-                name, self.config, self.directory / name, instance=instance
+                name, self.config, self.directory / name, instance=instance, wrapper=wrapper
             )
         return self.workers[name]
 
     def start(self, *names: str, arguments: Sequence[str] = ()) -> None:
         """Start workers."""
         for name in names:
-            self.track(self.worker(name).start(*arguments))
+            worker = self.worker(name)
+            if worker.process is not None:
+                self._tell_reaper(f"-{worker.process.pid}")  # It may be another's by now.
+            self.track(worker.start(*arguments))
 
     def track(self, pid: int) -> None:
         """Have the reaper kill this process, should the tests die."""
+        self._tell_reaper(f"+{pid}")
+
+    def _tell_reaper(self, line: str) -> None:
         assert self._reaper.stdin is not None
-        self._reaper.stdin.write(f"+{pid}\n".encode())
+        self._reaper.stdin.write(f"{line}\n".encode())
         self._reaper.stdin.flush()
 
     def kill_some(self, seed: random.Random) -> str:

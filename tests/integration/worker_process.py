@@ -4,6 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,13 +24,25 @@ class WorkerProcess:
     """``neardup run``, with a state directory, a name and a log file of its own."""
 
     def __init__(
-        self, name: str, config: Path, directory: Path, *, instance: str | None = None
+        self,
+        name: str,
+        config: Path,
+        directory: Path,
+        *,
+        instance: str | None = None,
+        wrapper: Sequence[str] = (),
     ) -> None:
-        """Prepare; ``directory`` outlives restarts, and ``instance`` is the name by default."""
+        """Prepare; ``directory`` outlives restarts, and ``instance`` is the name by default.
+
+        ``wrapper`` is a program that becomes the worker, such as ``nsenter``.
+        """
         self.name = name
+        self._wrapper = list(wrapper)
+        self._began = 0
         self.instance = instance or name
         self.config = config
         self.state_dir = directory / "state"
+        self.state_from_outside = self.state_dir
         self.log = directory / "worker.log"
         self.process: subprocess.Popen[bytes] | None = None
         directory.mkdir(parents=True, exist_ok=True)
@@ -35,11 +50,13 @@ class WorkerProcess:
     def start(self, *arguments: str) -> int:
         """Start it, and give its process id at once."""
         assert self.process is None or self.process.poll() is not None, f"{self.name} runs"
-        command = [sys.executable, "-m", "worker.cli", "run", "--config", str(self.config)]
+        command = [*self._wrapper, sys.executable, "-m", "worker.cli", "run"]
+        command += ["--config", str(self.config)]
         command += ["--instance", self.instance, "--state-dir", str(self.state_dir), *arguments]
         if "--http" not in arguments:
             command.append("--no-http")
         with self.log.open("ab") as log:
+            self._began = log.tell()
             self.process = subprocess.Popen(
                 command,
                 cwd=ROOT,
@@ -82,6 +99,27 @@ class WorkerProcess:
     def output(self) -> str:
         """Give all that it, and its earlier runs, have written."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def ready(self) -> bool:
+        """Tell whether every stage has its seat and every shard answers (``--http`` is on)."""
+        if not self.running:
+            return False
+        _, found, rest = self.current().partition("metrics and health on ")
+        if not found:
+            return False
+        try:
+            with urllib.request.urlopen(f"{rest.split()[0]}/readyz", timeout=1) as answer:  # noqa: S310 -- ours
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, TimeoutError, ConnectionError):
+            return False
+
+    def current(self) -> str:
+        """Give what it has written since its last start."""
+        if not self.log.exists():
+            return ""
+        with self.log.open("rb") as log:
+            log.seek(self._began)
+            return log.read().decode(errors="replace")
 
     def tail(self) -> str:
         """Give its name, and the end of its log."""

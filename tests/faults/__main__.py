@@ -1,0 +1,70 @@
+"""``python -m tests.faults [matrix|soak]``: break a cluster, and see that nothing breaks."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from tests.faults.matrix import CELLS, PROTOCOLS, RATE, matrix
+from tests.faults.nemesis import parse
+from tests.faults.report import Teller, show, write_json
+from tests.faults.soak import soak
+
+
+def main() -> int:
+    """Run what the command line asks for; 0 if everything holds."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("what", nargs="?", choices=("matrix", "soak"), default="matrix")
+    parser.add_argument(
+        "--cells", default=",".join(CELLS), help=f"some of {', '.join(CELLS)}", metavar="NAME,…"
+    )
+    parser.add_argument("--protocol", choices=PROTOCOLS, help="default: both; of a soak, classic")
+    parser.add_argument(
+        "--documents", type=int, default=100_000, help="a cell; default %(default)s"
+    )
+    parser.add_argument("--rate", type=float, help="documents a second")
+    parser.add_argument("--seed", type=int, default=1, help="default %(default)s")
+    parser.add_argument(
+        "--minutes", type=float, default=60.0, help="of a soak; default %(default)s"
+    )
+    parser.add_argument("--schedule", type=Path, help="replay this one (JSON lines, as printed)")
+    parser.add_argument("--json", type=Path, help="write all figures here")
+    given = parser.parse_args()
+    names = given.cells.split(",")
+    if unknown := [name for name in names if name not in CELLS]:
+        parser.error(f"no cell {unknown[0]!r}")
+    schedule = parse(given.schedule.read_text()) if given.schedule else None
+    say = Teller()
+    if given.what == "soak":
+        outcome = soak(
+            given.minutes,
+            given.seed,
+            say,
+            protocol=given.protocol or "classic",
+            rate=given.rate,
+            schedule=schedule,
+        )
+        show([outcome])
+        outcomes = [outcome]
+    else:
+        outcomes = []
+        protocols = [given.protocol] if given.protocol else PROTOCOLS
+        for outcome in matrix(
+            names,
+            protocols,
+            given.documents,
+            given.seed,
+            say,
+            rate=given.rate or RATE,
+            schedule=schedule,
+        ):
+            outcomes.append(outcome)
+            verdict = "broken: " + outcome.problems[0] if outcome.problems else "holds"
+            say(f"{outcome.cell}, {outcome.protocol}: {verdict}, {outcome.seconds:.0f} s")
+        show(outcomes)
+    if given.json:
+        write_json(outcomes, given.json)
+    return int(any(outcome.problems for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""The cells of the matrix, and a run over them."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Final, get_args
+
+from tests.faults.cell import Cell, Outcome, Protocol, Run, run_cell
+from tests.faults.crew import ALL_STAGES
+from tests.faults.nemesis import Strike, plan, printed
+from tests.faults.proxy import Proxies
+from tests.integration.corpus import corpus
+from tests.kafka.broker import KafkaCluster
+
+__all__ = ["CELLS", "matrix", "run_of"]
+
+TRIO: Final = {"alpha": ALL_STAGES, "beta": ALL_STAGES, "gamma": ALL_STAGES}
+QUARTET: Final = {**TRIO, "delta": ALL_STAGES}
+APART: Final = {"alpha": "fingerprint,sequence,route", "beta": "index", "gamma": "index"}
+
+RATE: Final = 1_500.0
+"""Documents a second at most."""
+
+CELLS: Final[Mapping[str, Cell]] = {
+    cell.name: cell
+    for cell in (
+        Cell("worker-kill", ("worker-kill",), TRIO),
+        Cell("worker-term", ("worker-term",), TRIO),
+        Cell("worker-gone", ("worker-gone",), TRIO, spacing=(28.0, 30.0), gap=15.0),
+        Cell("workers-scale", ("workers-scale",), TRIO),
+        Cell("rolling-restart", ("rolling-restart",), QUARTET, spacing=(30.0, 32.0), wait=10.0),
+        Cell("zombie", ("zombie",), TRIO, spacing=(14.0, 16.0)),
+        Cell(
+            "stuck-transaction",
+            ("stuck-transaction",),
+            {"alpha": "fingerprint", "beta": ALL_STAGES, "gamma": ALL_STAGES},
+            victims=("alpha",),
+            spacing=(16.0, 18.0),
+            gap=6.0,
+        ),
+        Cell("state-lost", ("state-lost",), TRIO),
+        Cell("disk-full", ("disk-full",), TRIO, victims=("alpha",), small_disk=True),
+        Cell("slow-shard", ("slow-shard",), APART, victims=("beta",)),
+        Cell(
+            "index-only",
+            ("worker-kill", "zombie"),
+            APART,
+            victims=("beta",),
+            spacing=(14.0, 16.0),
+            upstream_gap=3.0,
+        ),
+        Cell("broker-kill", ("broker-kill",), TRIO, spacing=(14.0, 18.0), gap=15.0),
+        Cell("broker-term", ("broker-term",), TRIO, spacing=(14.0, 18.0)),
+        Cell("broker-zombie", ("broker-zombie",), TRIO, spacing=(16.0, 20.0)),
+        Cell("endtxn", ("endtxn",), TRIO, spacing=(14.0, 16.0)),
+        Cell("txnoffsetcommit", ("txnoffsetcommit",), TRIO, spacing=(14.0, 16.0)),
+        Cell("produce", ("produce",), TRIO, spacing=(14.0, 16.0)),
+        Cell("fetch", ("fetch",), TRIO, spacing=(14.0, 16.0)),
+        Cell("heartbeat", ("heartbeat",), TRIO, spacing=(14.0, 16.0)),
+        Cell(
+            "everything",
+            (
+                "worker-kill",
+                "broker-kill",
+                "endtxn",
+                "zombie",
+                "produce",
+                "state-lost",
+                "broker-zombie",
+                "workers-scale",
+                "heartbeat",
+            ),
+            TRIO,
+            spacing=(10.0, 14.0),
+        ),
+    )
+}
+
+PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)
+
+
+def run_of(  # noqa: PLR0913 -- each with a default
+    cell: Cell,
+    documents: int,
+    seed: int,
+    *,
+    rate: float = RATE,
+    schedule: Sequence[Strike] | None = None,
+    faults: int = 2,
+) -> Run:
+    """Make a run: as many faults as there is time for at this rate, and at least so many."""
+    usual = sum(cell.spacing) / 2
+    count = max(faults, int(documents / rate / usual))
+    strikes = (
+        list(schedule)
+        if schedule is not None
+        else plan(cell.faults, cell.victims or tuple(cell.workers), seed, count, cell.spacing)
+    )
+    seconds = max(documents / rate, (strikes[-1].at if strikes else 0.0) + usual)
+    return Run(corpus(documents, seed), strikes, documents / seconds)
+
+
+def matrix(  # noqa: PLR0913 -- what the command line offers
+    names: Sequence[str],
+    protocols: Sequence[Protocol],
+    documents: int,
+    seed: int,
+    say: Callable[[str], None],
+    *,
+    rate: float = RATE,
+    schedule: Sequence[Strike] | None = None,
+) -> Iterator[Outcome]:
+    """Run cells on one cluster; where one has gone wrong, the next begins with a new one."""
+    left = [(CELLS[name], protocol) for name in names for protocol in protocols]
+    while left:
+        with ExitStack() as stack:
+            cluster = stack.enter_context(KafkaCluster(3, heap_mb=768, proxied=True))
+            proxies = stack.enter_context(Proxies(cluster.proxied))
+            while left:
+                cell, protocol = left.pop(0)
+                run = run_of(cell, documents, seed, rate=rate, schedule=schedule)
+                say(f"{cell.name}, {protocol}, seed {seed}; the schedule:\n{printed(run.strikes)}")
+                outcome = run_cell(cell, protocol, (cluster, proxies), run, say)
+                yield outcome
+                if outcome.problems:
+                    break

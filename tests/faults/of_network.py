@@ -1,0 +1,89 @@
+"""What happens between workers and brokers: requests or answers late, lost, or cut off."""
+
+from collections.abc import Sequence
+from itertools import product
+from typing import ClassVar, Final, get_args
+
+from tests.faults.fault import Fault, World
+from tests.faults.rule import Act, Of, Rule
+from tests.faults.wire import Api
+
+__all__ = ["EndTxn", "Fetch", "Heartbeat", "Produce", "TxnOffsetCommit"]
+
+LIMITS: Final[dict[Act, int]] = {"drop": 3, "cut": 10, "delay": 4}
+"""How many requests a fault hits at most: what is dropped costs its sender a whole timeout."""
+
+
+class _OfNetwork(Fault):
+    apis: ClassVar[frozenset[Api]]
+    delay_seconds: ClassVar[float] = 3.0
+    holds = (6.0,)
+
+    def __init__(self) -> None:
+        """Prepare."""
+        self._rule: Rule | None = None
+
+    @classmethod
+    def targets(cls, victims: Sequence[str]) -> Sequence[str]:
+        """Each way in which a request can go wrong."""
+        del victims
+        return [f"{act} {of}" for act, of in product(get_args(Act), get_args(Of))]
+
+    def inject(self, world: World, target: str) -> str:
+        """Set the rule."""
+        acts: dict[str, Act] = {act: act for act in get_args(Act)}
+        ofs: dict[str, Of] = {of: of for of in get_args(Of)}
+        act, of = target.split()
+        self._rule = Rule(
+            self.apis,
+            acts[act],
+            ofs[of],
+            seconds=self.delay_seconds,
+            share=0.5,
+            limit=LIMITS[acts[act]],
+            seed=len(target),
+        )
+        world.proxies.add(self._rule)
+        return f"{self.name}: {target}"
+
+    def heal(self, world: World, target: str) -> None:
+        """Take the rule away."""
+        del target
+        if self._rule is not None:
+            world.proxies.remove(self._rule)
+
+
+class EndTxn(_OfNetwork):
+    """Of the request that ends a transaction."""
+
+    name = "endtxn"
+    apis = frozenset({Api.END_TXN})
+
+
+class TxnOffsetCommit(_OfNetwork):
+    """Of the request that puts offsets into a transaction."""
+
+    name = "txnoffsetcommit"
+    apis = frozenset({Api.TXN_OFFSET_COMMIT})
+
+
+class Produce(_OfNetwork):
+    """Of the request that writes records."""
+
+    name = "produce"
+    apis = frozenset({Api.PRODUCE})
+
+
+class Fetch(_OfNetwork):
+    """Of the request that reads records."""
+
+    name = "fetch"
+    apis = frozenset({Api.FETCH})
+    delay_seconds = 1.0
+
+
+class Heartbeat(_OfNetwork):
+    """Of the request that keeps a seat, in either protocol."""
+
+    name = "heartbeat"
+    apis = frozenset({Api.HEARTBEAT, Api.CONSUMER_GROUP_HEARTBEAT})

@@ -1,0 +1,213 @@
+"""What happens to workers: killed, told to stop, frozen, without their disk, more and fewer."""
+
+import shutil
+from collections.abc import Sequence
+from random import Random
+from time import monotonic
+from typing import ClassVar, Final
+
+from tests.faults.fault import Fault, World
+from tests.faults.rule import Rule
+from tests.faults.wire import Api, Header
+from tests.kafka.broker import wait_until
+
+__all__ = [
+    "Added",
+    "Gone",
+    "Kill",
+    "Pause",
+    "Rolling",
+    "Slow",
+    "StateLost",
+    "Stuck",
+    "Terminate",
+]
+
+TAKEN_OVER_SECONDS: Final = 8.0
+"""Longer than a session (6 s): the others have taken over."""
+
+
+class _OfWorkers(Fault):
+    @classmethod
+    def targets(cls, victims: Sequence[str]) -> Sequence[str]:
+        """Any worker that may be hit."""
+        return victims
+
+
+class Kill(_OfWorkers):
+    """SIGKILL; back at once, or after the others took over."""
+
+    name = "worker-kill"
+    holds: ClassVar[tuple[float, ...]] = (0.0, TAKEN_OVER_SECONDS)
+
+    def inject(self, world: World, target: str) -> str:
+        """Kill."""
+        world.crew.kill(target)
+        return f"killed {target}"
+
+    def heal(self, world: World, target: str) -> None:
+        """Start."""
+        world.crew.start(target)
+
+
+class Gone(Kill):
+    """SIGKILL, and nobody of this name comes back while it lasts; then one does, to go on."""
+
+    name = "worker-gone"
+    holds = (25.0,)
+
+
+class Terminate(_OfWorkers):
+    """SIGTERM; back at once, or after the others took over."""
+
+    name = "worker-term"
+    holds = (0.0, TAKEN_OVER_SECONDS)
+
+    def inject(self, world: World, target: str) -> str:
+        """Tell it to stop, which it must do with status 0."""
+        status = world.crew.stop(target)
+        assert status == 0, f"{target}, told to stop, ended with status {status}"
+        return f"stopped {target}"
+
+    def heal(self, world: World, target: str) -> None:
+        """Start."""
+        world.crew.start(target)
+
+
+class Pause(_OfWorkers):
+    """SIGSTOP for longer than a session: a zombie that wakes up."""
+
+    name = "zombie"
+    holds = (TAKEN_OVER_SECONDS + 1,)
+
+    def inject(self, world: World, target: str) -> str:
+        """Freeze."""
+        world.crew.await_ready(target)
+        world.crew.pause(target)
+        return f"froze {target}"
+
+    def heal(self, world: World, target: str) -> None:
+        """Wake."""
+        world.crew.resume(target)
+
+
+class StateLost(Kill):
+    """SIGKILL, and the state directory is deleted."""
+
+    name = "state-lost"
+    holds = (0.0,)
+
+    def inject(self, world: World, target: str) -> str:
+        """Kill and delete."""
+        world.crew.kill(target)
+        shutil.rmtree(world.crew.worker(target).state_dir)
+        return f"killed {target} and deleted its state"
+
+
+class Added(Fault):
+    """One more worker joins, and leaves for good."""
+
+    name = "workers-scale"
+    holds = (TAKEN_OVER_SECONDS,)
+
+    @classmethod
+    def targets(cls, victims: Sequence[str]) -> Sequence[str]:
+        """Names that nobody has; the second worker of a name finds the first one's state."""
+        del victims
+        return ("extra-1", "extra-2")
+
+    def inject(self, world: World, target: str) -> str:
+        """Start, and wait until it has its part."""
+        world.crew.start(target)
+        world.crew.await_ready(target)
+        return f"{target} has joined"
+
+    def heal(self, world: World, target: str) -> None:
+        """Stop it."""
+        status = world.crew.stop(target)
+        assert status == 0, f"{target}, told to stop, ended with status {status}"
+
+
+class Slow(_OfWorkers):
+    """A shard that is slow: its worker is frozen for most of every second."""
+
+    name = "slow-shard"
+    holds = (6.0,)
+
+    def inject(self, world: World, target: str) -> str:
+        """Wait until it is at work."""
+        world.crew.await_ready(target)
+        return f"slowed {target} down"
+
+    def last(self, world: World, target: str, seconds: float) -> None:
+        """Freeze and wake it, at intervals that its name decides."""
+        random = Random(target)
+        until = monotonic() + seconds
+        while monotonic() < until and not world.over.is_set():
+            world.crew.pause(target)
+            world.wait(random.uniform(0.5, 1.5))
+            world.crew.resume(target)
+            world.wait(random.uniform(0.1, 0.4))
+
+    def heal(self, world: World, target: str) -> None:
+        """Wake it."""
+        world.crew.resume(target)
+
+
+class Stuck(_OfWorkers):
+    """Frozen between its records and the end of their transaction, which others wait for."""
+
+    name = "stuck-transaction"
+    holds = (TAKEN_OVER_SECONDS,)
+
+    def __init__(self) -> None:
+        """Prepare."""
+        self._rule: Rule | None = None
+
+    def inject(self, world: World, target: str) -> str:
+        """Freeze it when it asks for the end of a transaction of *fingerprint*."""
+        world.crew.await_ready(target)
+
+        def freeze(header: Header) -> None:
+            del header
+            world.crew.pause(target)
+
+        rule = Rule(
+            frozenset({Api.END_TXN}),
+            "drop",
+            "request",
+            client=f"{world.topology.group('fingerprint')}.{target}",
+            limit=1,
+            on_hit=freeze,
+        )
+        with world.proxies.rule(rule):
+            wait_until(lambda: rule.hits > 0, 30, f"a transaction of {target}")
+        return f"froze {target} in the middle of a transaction"
+
+    def heal(self, world: World, target: str) -> None:
+        """Wake it."""
+        world.crew.resume(target)
+
+
+class Rolling(Fault):
+    """Every worker is restarted in turn, the next once the last is ready."""
+
+    name = "rolling-restart"
+
+    @classmethod
+    def targets(cls, victims: Sequence[str]) -> Sequence[str]:
+        """All of them."""
+        return (",".join(victims),)
+
+    def inject(self, world: World, target: str) -> str:
+        """Restart."""
+        for name in target.split(","):
+            status = world.crew.stop(name)
+            assert status == 0, f"{name}, told to stop, ended with status {status}"
+            world.crew.start(name)
+            world.crew.await_ready(name)
+        return f"restarted {target}"
+
+    def heal(self, world: World, target: str) -> None:
+        """Wait for the last."""
+        world.crew.await_ready(target.rsplit(",", maxsplit=1)[-1])

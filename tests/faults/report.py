@@ -1,0 +1,125 @@
+"""What a run tells: a line as things happen, a table at the end, JSON for whoever computes."""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tests.faults.cell import Outcome
+from tests.faults.matrix import CELLS
+
+__all__ = ["Teller", "show", "write_json"]
+
+PLAIN_WIDTH: Final = 118
+SHOWN_LINES: Final = 12
+EXPLAINED: Final = (
+    "gap: the longest time without a verdict; wait: the longest that a document waited for its"
+    " own; upstream: the longest time in which nothing came out of sequence; each while documents"
+    " were fed, from a fault on. (≤ …): the limit. restarts: workers that ended by themselves."
+)
+
+
+def _console() -> Console:
+    own = Console()
+    return own if own.is_terminal else Console(width=PLAIN_WIDTH)
+
+
+class Teller:
+    """Prints lines with the time since the start."""
+
+    def __init__(self) -> None:
+        """Begin now."""
+        self._began = monotonic()
+
+    def __call__(self, line: str) -> None:
+        """Print a line at once."""
+        minutes, seconds = divmod(int(monotonic() - self._began), 60)
+        sys.stdout.write(f"{minutes:3d}:{seconds:02d}  {line}\n")
+        sys.stdout.flush()
+
+
+def show(outcomes: Sequence[Outcome]) -> None:
+    """Print the table, then what is wrong, if anything."""
+    console = _console()
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("cell", no_wrap=True)
+    table.add_column("protocol")
+    for column in (
+        "documents",
+        "faults",
+        "restarts",
+        "aborted",
+        "unknown",
+        "gap",
+        "wait",
+        "upstream",
+    ):
+        table.add_column(column, justify="right")
+    table.add_column("")
+    for one in outcomes:
+        cell = CELLS.get(one.cell)
+        table.add_row(
+            one.cell,
+            one.protocol,
+            f"{one.documents:,}",
+            str(len(one.hits)),
+            str(len(one.restarts)),
+            str(one.troubles.get("aborted", 0)),
+            str(one.troubles.get("unknown", 0)),
+            _seconds(one.gap, cell.gap if cell else None),
+            _seconds(one.wait, cell.wait if cell else None),
+            _seconds(one.upstream_gap, cell.upstream_gap if cell else None),
+            Text("broken", "bold red") if one.problems else Text("holds", "green"),
+        )
+    console.print(table)
+    console.print(EXPLAINED, style="dim")
+    _show_trends(console, outcomes)
+    for one in outcomes:
+        for restart in one.restarts:
+            line = f"{one.cell} {one.protocol}: {restart.worker} ended with {restart.status}: "
+            console.print(Text(line + restart.why, "dim"))
+    for one in outcomes:
+        for problem in one.problems:
+            lines = problem.splitlines()
+            shown = "\n".join(lines[:SHOWN_LINES] + (["…"] if len(lines) > SHOWN_LINES else []))
+            console.print(Text(f"{one.cell} {one.protocol}: {shown}", "red"))
+
+
+def _show_trends(console: Console, outcomes: Sequence[Outcome]) -> None:
+    trends = [trend for one in outcomes for trend in one.trends]
+    if not trends:
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("worker")
+    table.add_column("")
+    for column in ("minutes", "first", "last", "a minute", "95 % interval", "limit"):
+        table.add_column(column, justify="right")
+    for one in trends:
+        table.add_row(
+            one.worker,
+            one.what,
+            f"{one.minutes:.0f}",
+            f"{one.first:,.1f}",
+            f"{one.last:,.1f}",
+            Text(f"{one.slope.median:+.3f}", "bold red" if one.creeps else ""),
+            f"{one.slope.low:+.3f} to {one.slope.high:+.3f}",
+            f"{one.limit:.1f}",
+        )
+    console.print(table)
+
+
+def _seconds(value: float, limit: float | None) -> str:
+    return f"{value:.1f} s" + ("" if limit is None else f" (≤ {limit:.0f})")
+
+
+def write_json(outcomes: Sequence[Outcome], path: Path) -> None:
+    """Write all that is known of the outcomes."""
+    path.write_text(json.dumps([asdict(one) for one in outcomes], indent=1) + "\n")

@@ -1,0 +1,95 @@
+"""What workers use, sampled: memory, file handles, threads, disk."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Thread
+from time import monotonic
+from types import TracebackType
+from typing import Final, Self
+
+import psutil
+
+from tests.faults.crew import Crew
+from tests.faults.trends import Trend, slope_of
+
+__all__ = ["LIMITS", "Sampler"]
+
+LIMITS: Final = {"memory, MB": 0.5, "file handles": 0.2, "threads": 0.1, "disk, MB": 1.0}
+"""How much each may rise in a minute."""
+
+INTERVAL_SECONDS: Final = 10.0
+WARM_UP: Final = 0.25
+"""The share of a series that is left out at its start."""
+
+LEAST_SAMPLES: Final = 12
+MEGABYTE: Final = 1 << 20
+
+Series = list[tuple[float, dict[str, float]]]
+
+
+class Sampler:
+    """Looks at every worker at intervals; a restart begins a new series. A context manager."""
+
+    def __init__(self, crew: Crew, seconds: float = INTERVAL_SECONDS) -> None:
+        """Take whom to look at, and how often."""
+        self._crew = crew
+        self._seconds = seconds
+        self.series: dict[tuple[str, int], Series] = {}
+        self._over = Event()
+        self._thread = Thread(target=self._run, name="samples", daemon=True)
+
+    def _run(self) -> None:
+        while not self._over.wait(self._seconds):
+            for name in self._crew.names:
+                worker = self._crew.worker(name)
+                process = worker.process
+                if process is None:
+                    continue
+                with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+                    taken = _sample(psutil.Process(process.pid), worker.state_from_outside)
+                    self.series.setdefault((name, process.pid), []).append((monotonic(), taken))
+
+    def trends(self) -> Iterator[Trend]:
+        """Give the trends of all series that are long enough, the warm-up left out."""
+        for (name, _), series in self.series.items():
+            warm = series[int(len(series) * WARM_UP) :]
+            if len(warm) < LEAST_SAMPLES:
+                continue
+            at = [seconds for seconds, _ in warm]
+            for what, limit in LIMITS.items():
+                values = [taken[what] for _, taken in warm]
+                slope = slope_of(at, values)
+                minutes = (at[-1] - at[0]) / 60
+                yield Trend(name, what, minutes, values[0], values[-1], slope, limit)
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End."""
+        self._over.set()
+        self._thread.join()
+
+
+def _sample(process: psutil.Process, state: Path) -> dict[str, float]:
+    with process.oneshot():
+        return {
+            "memory, MB": process.memory_info().rss / MEGABYTE,
+            "file handles": float(process.num_fds()),
+            "threads": float(process.num_threads()),
+            "disk, MB": sum(_sizes(state)) / MEGABYTE,
+        }
+
+
+def _sizes(directory: Path) -> Iterator[int]:
+    for path in directory.rglob("*"):
+        with suppress(FileNotFoundError):  # RocksDB deletes files all the time.
+            yield path.stat().st_size

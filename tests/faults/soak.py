@@ -1,0 +1,116 @@
+"""A soak: a steady stream, a fault every 5 to 20 s from the whole list, and an eye on leaks.
+
+The same texts come round and round under new ids, so that the index stops growing once it
+has seen them all, and what still grows is a leak. Two workers are never ended by a fault:
+theirs are the long series of samples (they meet everything that befalls the others, the
+brokers and the network).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from random import Random
+from time import monotonic
+from typing import Final
+
+from tests.faults.cell import (
+    Cell,
+    Ground,
+    Outcome,
+    Protocol,
+    Run,
+    application_of,
+    attack,
+    judge,
+    keep_logs,
+)
+from tests.faults.matrix import QUARTET
+from tests.faults.nemesis import FAULTS, Strike, plan, printed
+from tests.faults.proxy import Proxies
+from tests.faults.samples import Sampler
+from tests.faults.trends import Trend
+from tests.integration.corpus import corpus
+from tests.kafka.broker import KafkaCluster
+
+__all__ = ["soak"]
+
+RATE: Final = 300.0
+ROUND_SECONDS: Final = 20.0
+"""How long all texts take to come round once."""
+
+SPACING: Final = (5.0, 20.0)
+SHARDS: Final = (1, 4)
+CELL: Final = Cell("soak", tuple(FAULTS), QUARTET, victims=("alpha", "beta"), small_disk=True)
+
+
+def soak(  # noqa: PLR0913 -- what the command line offers
+    minutes: float,
+    seed: int,
+    say: Callable[[str], None],
+    *,
+    protocol: Protocol = "classic",
+    rate: float | None = None,
+    schedule: Sequence[Strike] | None = None,
+) -> Outcome:
+    """Run for so many minutes, and judge."""
+    per_second = rate or RATE
+    strikes = list(schedule or _schedule(minutes, seed))
+    say(f"soak of {minutes:g} minutes, {protocol}, seed {seed}; the schedule:\n{printed(strikes)}")
+    seconds = max(minutes * 60, strikes[-1].at)
+    run = Run(_documents(int(per_second * seconds), per_second, seed), strikes, per_second, SHARDS)
+    with ExitStack() as stack:
+        cluster = stack.enter_context(KafkaCluster(3, heap_mb=768, proxied=True))
+        proxies = stack.enter_context(Proxies(cluster.proxied))
+        return _run(protocol, (cluster, proxies), run, say)
+
+
+def _run(protocol: Protocol, ground: Ground, run: Run, say: Callable[[str], None]) -> Outcome:
+    outcome = Outcome(CELL.name, protocol)
+    began = monotonic()
+    with application_of(CELL, protocol, ground) as (application, world):
+        crew = world.crew
+        try:
+            crew.start(*CELL.workers)
+            with Sampler(crew) as sampler:
+                outcome.hits = attack(application, world, run, say)
+            outcome.documents = len(application.inputs)
+            outcome.trends = list(sampler.trends())
+            say("judging")
+            outcome.problems = [
+                *creeping(outcome.trends),
+                *judge(application, crew, run.shards),
+            ]
+        except (AssertionError, TimeoutError) as error:
+            outcome.problems.append(f"{type(error).__name__}: {error}")
+        outcome.restarts = crew.restarts
+        outcome.troubles = dict(crew.troubles())
+        if outcome.problems:
+            outcome.problems.append(f"logs: {keep_logs(application)}")
+    outcome.seconds = monotonic() - began
+    return outcome
+
+
+def _schedule(minutes: float, seed: int) -> list[Strike]:
+    random = Random(seed)
+    count = max(1, round(minutes * 60 / (sum(SPACING) / 2)))
+    names: list[str] = []
+    while len(names) < count:
+        names += random.sample(CELL.faults, len(CELL.faults))
+    return plan(names[:count], CELL.victims, seed, count, SPACING)
+
+
+def _documents(count: int, rate: float, seed: int) -> list[tuple[str, str]]:
+    texts = [text for _, text in corpus(max(100, int(rate * ROUND_SECONDS)), seed)]
+    return [(f"doc-{number}", texts[number % len(texts)]) for number in range(count)]
+
+
+def creeping(trends: Sequence[Trend]) -> Iterator[str]:
+    """Say what rises; and if nobody ran long enough to tell, that."""
+    if not trends:
+        yield "no worker ran long enough to tell whether it leaks"
+    for one in trends:
+        if one.creeps:
+            yield (
+                f"{one.worker}: {one.what} rose from {one.first:.1f} to {one.last:.1f} in"
+                f" {one.minutes:.0f} minutes, by {one.slope.median:.2f} a minute (at least"
+                f" {one.slope.low:.2f}; the limit is {one.limit})"
+            )
