@@ -14,7 +14,7 @@ LOCK    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
            --no-header --no-emit-index-url $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint format bench lock compose-check clean
+.PHONY: help venv demo test test-faults test-soak lint format bench lock compose-check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}' Makefile
@@ -26,6 +26,12 @@ demo: $(VENV)/.runtime ## Watch neardup filter a sample on this machine (no Kafk
 
 test: $(VENV)/.dev ## Run the tests, with a real Kafka if Java 17 and Maven are here (ARGS="-k name")
 	@$(BIN)/python -m pytest $(ARGS)
+
+test-faults: $(VENV)/.dev ## Break workers, brokers and their network while documents stream (hours; ARGS="--help")
+	@$(BIN)/python -m tests.faults matrix $(ARGS)
+
+test-soak: $(VENV)/.dev ## An hour of faults, with an eye on leaks (ARGS="--minutes 10")
+	@$(BIN)/python -m tests.faults soak $(ARGS)
 
 lint: $(VENV)/.dev ## Check style, format, spelling and types
 	@$(BIN)/ruff check .

@@ -32,6 +32,8 @@ def main() -> int:
     names = given.cells.split(",")
     if unknown := [name for name in names if name not in CELLS]:
         parser.error(f"no cell {unknown[0]!r}")
+    if given.schedule and given.what == "matrix" and not (len(names) == 1 and given.protocol):
+        parser.error("--schedule replays one run: name its cell and its protocol")
     schedule = parse(given.schedule.read_text()) if given.schedule else None
     say = Teller()
     if given.what == "soak":
@@ -58,8 +60,8 @@ def main() -> int:
             schedule=schedule,
         ):
             outcomes.append(outcome)
-            verdict = "broken: " + outcome.problems[0] if outcome.problems else "holds"
-            say(f"{outcome.cell}, {outcome.protocol}: {verdict}, {outcome.seconds:.0f} s")
+            verdict = "broken" if outcome.problems else outcome.left_out or "holds"
+            say(f"{outcome.cell}, {outcome.protocol}: {verdict}, {outcome.seconds:.0f} s\n")
         show(outcomes)
     if given.json:
         write_json(outcomes, given.json)

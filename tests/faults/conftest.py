@@ -6,8 +6,8 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from tests.conftest import EXTERNAL
-from tests.faults.cell import Ground
 from tests.faults.proxy import Proxies
+from tests.faults.running import Ground
 from tests.kafka.broker import KafkaCluster
 
 

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Final, get_args
 
-from tests.faults.cell import Cell, Outcome, Protocol, Run, run_cell
+from tests.faults.cell import Cell, Outcome, Protocol, Run
 from tests.faults.crew import ALL_STAGES
 from tests.faults.nemesis import Strike, plan, printed
 from tests.faults.proxy import Proxies
+from tests.faults.running import run_cell
 from tests.integration.corpus import corpus
 from tests.kafka.broker import KafkaCluster
 

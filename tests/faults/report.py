@@ -77,7 +77,7 @@ def show(outcomes: Sequence[Outcome]) -> None:
             _seconds(one.gap, cell.gap if cell else None),
             _seconds(one.wait, cell.wait if cell else None),
             _seconds(one.upstream_gap, cell.upstream_gap if cell else None),
-            Text("broken", "bold red") if one.problems else Text("holds", "green"),
+            _verdict(one),
         )
     console.print(table)
     console.print(EXPLAINED, style="dim")
@@ -87,10 +87,18 @@ def show(outcomes: Sequence[Outcome]) -> None:
             line = f"{one.cell} {one.protocol}: {restart.worker} ended with {restart.status}: "
             console.print(Text(line + restart.why, "dim"))
     for one in outcomes:
+        if one.left_out:
+            console.print(Text(f"{one.cell} {one.protocol}: LEFT OUT: {one.left_out}", "yellow"))
         for problem in one.problems:
             lines = problem.splitlines()
             shown = "\n".join(lines[:SHOWN_LINES] + (["…"] if len(lines) > SHOWN_LINES else []))
             console.print(Text(f"{one.cell} {one.protocol}: {shown}", "red"))
+
+
+def _verdict(outcome: Outcome) -> Text:
+    if outcome.left_out:
+        return Text("LEFT OUT", "bold yellow")
+    return Text("broken", "bold red") if outcome.problems else Text("holds", "green")
 
 
 def _show_trends(console: Console, outcomes: Sequence[Outcome]) -> None:

@@ -8,24 +8,20 @@ brokers and the network).
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Final
 
-from tests.faults.cell import (
-    Cell,
-    Ground,
-    Outcome,
-    Protocol,
-    Run,
-    application_of,
-    attack,
-    judge,
-    keep_logs,
-)
+from tests.faults.cell import Cell, Outcome, Protocol, Run
+from tests.faults.disk import NoSmallDisk, mounted
 from tests.faults.matrix import QUARTET
 from tests.faults.nemesis import FAULTS, Strike, plan, printed
+from tests.faults.of_disks import DiskFull
 from tests.faults.proxy import Proxies
+from tests.faults.running import Ground, application_of, attack, judge, keep_logs
 from tests.faults.samples import Sampler
 from tests.faults.trends import Trend
 from tests.integration.corpus import corpus
@@ -40,6 +36,9 @@ ROUND_SECONDS: Final = 20.0
 SPACING: Final = (5.0, 20.0)
 SHARDS: Final = (1, 4)
 CELL: Final = Cell("soak", tuple(FAULTS), QUARTET, victims=("alpha", "beta"), small_disk=True)
+NO_DISK: Final = replace(
+    CELL, faults=tuple(name for name in FAULTS if name != DiskFull.name), small_disk=False
+)
 
 
 def soak(  # noqa: PLR0913 -- what the command line offers
@@ -53,23 +52,35 @@ def soak(  # noqa: PLR0913 -- what the command line offers
 ) -> Outcome:
     """Run for so many minutes, and judge."""
     per_second = rate or RATE
-    strikes = list(schedule or _schedule(minutes, seed))
+    cell = _cell(say)
+    strikes = list(schedule or _schedule(cell, minutes, seed))
     say(f"soak of {minutes:g} minutes, {protocol}, seed {seed}; the schedule:\n{printed(strikes)}")
     seconds = max(minutes * 60, strikes[-1].at)
     run = Run(_documents(int(per_second * seconds), per_second, seed), strikes, per_second, SHARDS)
     with ExitStack() as stack:
         cluster = stack.enter_context(KafkaCluster(3, heap_mb=768, proxied=True))
         proxies = stack.enter_context(Proxies(cluster.proxied))
-        return _run(protocol, (cluster, proxies), run, say)
+        return _run(cell, protocol, (cluster, proxies), run, say)
 
 
-def _run(protocol: Protocol, ground: Ground, run: Run, say: Callable[[str], None]) -> Outcome:
-    outcome = Outcome(CELL.name, protocol)
+def _cell(say: Callable[[str], None]) -> Cell:
+    try:
+        with TemporaryDirectory() as directory, mounted(Path(directory), 1):
+            return CELL
+    except NoSmallDisk as why:
+        say(f"LEFT OUT: disk-full, since no disk can be mounted here: {why}")
+        return NO_DISK
+
+
+def _run(
+    cell: Cell, protocol: Protocol, ground: Ground, run: Run, say: Callable[[str], None]
+) -> Outcome:
+    outcome = Outcome(cell.name, protocol)
     began = monotonic()
-    with application_of(CELL, protocol, ground) as (application, world):
+    with application_of(cell, protocol, ground) as (application, world):
         crew = world.crew
         try:
-            crew.start(*CELL.workers)
+            crew.start(*cell.workers)
             with Sampler(crew) as sampler:
                 outcome.hits = attack(application, world, run, say)
             outcome.documents = len(application.inputs)
@@ -89,13 +100,13 @@ def _run(protocol: Protocol, ground: Ground, run: Run, say: Callable[[str], None
     return outcome
 
 
-def _schedule(minutes: float, seed: int) -> list[Strike]:
+def _schedule(cell: Cell, minutes: float, seed: int) -> list[Strike]:
     random = Random(seed)
     count = max(1, round(minutes * 60 / (sum(SPACING) / 2)))
     names: list[str] = []
     while len(names) < count:
-        names += random.sample(CELL.faults, len(CELL.faults))
-    return plan(names[:count], CELL.victims, seed, count, SPACING)
+        names += random.sample(cell.faults, len(cell.faults))
+    return plan(names[:count], cell.victims, seed, count, SPACING)
 
 
 def _documents(count: int, rate: float, seed: int) -> list[tuple[str, str]]:

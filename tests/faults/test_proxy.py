@@ -3,8 +3,8 @@
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from tests.faults.cell import Ground
 from tests.faults.rule import Rule
+from tests.faults.running import Ground
 from tests.faults.wire import Api
 from tests.kafka.broker import Kafka, wait_until
 

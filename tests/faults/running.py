@@ -1,0 +1,232 @@
+"""A cell is run: an application that is fed, read and broken at the same time, then judged."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from threading import Event
+from time import monotonic
+from typing import Final
+from uuid import uuid4
+
+from tests.faults.cell import Cell, Hit, Outcome, Protocol, Run
+from tests.faults.crew import Crew
+from tests.faults.disk import NoSmallDisk, mounted
+from tests.faults.fault import World
+from tests.faults.nemesis import Nemesis, Struck
+from tests.faults.proxy import Proxies
+from tests.faults.timeline import longest_gap, longest_wait
+from tests.faults.watch import TopicWatch
+from tests.integration.audit import Arrival
+from tests.integration.harness import ApplicationUnderTest
+from tests.integration.proof import history_of, index_problems, problems_of
+from tests.integration.worker_process import ROOT
+from tests.kafka.broker import KafkaCluster, wait_until
+
+__all__ = ["Ground", "application_of", "attack", "judge", "keep_logs", "run_cell"]
+
+Say = Callable[[str], None]
+Ground = tuple[KafkaCluster, Proxies]
+"""Three nodes, and the proxies before them."""
+
+START_SECONDS: Final = 90.0
+DRAIN_SECONDS: Final = 300.0
+DISK_MEGABYTES: Final = 48
+SLICE_SECONDS: Final = 0.2
+
+FAST: Final[Mapping[str, object]] = {"flush_seconds": 2, "flush_documents": 5_000}
+"""So that a worker that was killed has little to catch up with."""
+
+
+def run_cell(cell: Cell, protocol: Protocol, ground: Ground, run: Run, say: Say) -> Outcome:
+    """Run a cell to its end, and judge it: what is wrong is in the outcome's ``problems``."""
+    outcome = Outcome(cell.name, protocol)
+    began = monotonic()
+    try:
+        _run(cell, ground, run, outcome, say)
+    except NoSmallDisk as why:
+        outcome.left_out = f"no disk can be mounted here: {why}"
+    outcome.seconds = monotonic() - began
+    return outcome
+
+
+def _run(cell: Cell, ground: Ground, run: Run, outcome: Outcome, say: Say) -> None:
+    with application_of(cell, outcome.protocol, ground) as (application, world):
+        crew = world.crew
+        try:
+            crew.start(*cell.workers)
+            outcome.hits = attack(application, world, run, say)
+            outcome.documents = len(application.inputs)
+            say("judging")
+            outcome.problems = [*judge(application, crew, run.shards), *late(cell, outcome)]
+        except (AssertionError, TimeoutError) as error:
+            outcome.problems.append(f"{type(error).__name__}: {error}")
+        outcome.restarts = crew.restarts
+        outcome.troubles = dict(crew.troubles())
+        if outcome.problems:
+            outcome.problems.append(f"logs: {keep_logs(application)}")
+
+
+@contextmanager
+def application_of(
+    cell: Cell, protocol: Protocol, ground: Ground
+) -> Iterator[tuple[ApplicationUnderTest, World]]:
+    """Set an application up behind the proxies; its topics go with it."""
+    cluster, proxies = ground
+    with ExitStack() as stack:
+        application = ApplicationUnderTest(
+            cluster,
+            f"neardup-{cell.name}-{protocol}-{uuid4().hex[:6]}",
+            settings={
+                "kafka": {
+                    "bootstrap": cluster.proxied_bootstrap,
+                    "group_protocol": protocol,
+                },
+                # By default an answer that is lost is missed after a minute.
+                "kafka.consumer": {"socket.timeout.ms": 6_000},
+                "index": FAST,
+            },
+        )
+        stack.callback(_delete_topics, cluster, application)
+        stack.enter_context(application)
+        disk = None
+        if cell.small_disk:
+            name = (cell.victims or tuple(cell.workers))[0]
+            disk = stack.enter_context(
+                mounted(application.directory / name / "state", DISK_MEGABYTES)
+            )
+            worker = application.worker(name, wrapper=disk.wrapper(ROOT))
+            worker.state_from_outside = disk.inside
+        crew = Crew(application, cell.workers)
+        yield application, World(cluster, proxies, crew, application.topology, Event(), disk)
+
+
+def attack(application: ApplicationUnderTest, world: World, run: Run, say: Say) -> list[Hit]:
+    """Feed, read and break, until all is fed, broken and published."""
+    audit, crew, over = application.audit, world.crew, world.over
+    nemesis = Nemesis(world, run.strikes, say)
+    warm_up = min(len(run.documents) // 10, 200)
+    application.feed(application.documents(run.documents[:warm_up]))
+    audit.reach(warm_up, START_SECONDS)
+    say(f"{', '.join(crew.names)} at work; {run.rate:.0f} documents a second")
+
+    fed_at: list[float] = []
+
+    def feed() -> None:
+        _feed(application, run, warm_up, over)
+        fed_at.append(monotonic())
+
+    watch = TopicWatch(world.cluster.bootstrap, application.topology.bands)
+    with watch, ThreadPoolExecutor(2) as threads:
+        try:
+            doing = [threads.submit(feed), threads.submit(nemesis.run)]
+            while not all(one.done() for one in doing):
+                audit.read(0.1)
+                crew.supervise()
+                _raise_failed(doing)
+            _raise_failed(doing)
+            _drain(application, crew, say)
+        finally:
+            over.set()
+    return list(_hits(nemesis.struck, audit.arrivals, watch.arrivals, fed_at[0]))
+
+
+def _feed(application: ApplicationUnderTest, run: Run, first: int, over: Event) -> None:
+    """Feed at an even rate; late after a fault, it catches up."""
+    began = monotonic()
+    done = first
+    while done < len(run.documents) and not over.is_set():
+        due = first + int((monotonic() - began) * run.rate) + 1
+        if due > done:
+            records = application.documents(run.documents[done : min(due, done + 2_000)], done)
+            done += len(application.feed(records))
+        over.wait(SLICE_SECONDS)
+
+
+def _raise_failed(doing: Sequence[Future[None]]) -> None:
+    for one in doing:
+        if one.done():
+            one.result()
+
+
+def _drain(application: ApplicationUnderTest, crew: Crew, say: Say) -> None:
+    """Read until everything is published, and restart who falls meanwhile."""
+    say(f"{len(application.inputs):,} fed, {len(application.audit.records):,} published")
+    checked = 0.0
+
+    def drained() -> bool:
+        nonlocal checked
+        crew.supervise()
+        if monotonic() - checked < 1.0:
+            return False
+        checked = monotonic()
+        return application.audit.drained()
+
+    audit = application.audit
+    audit.until(drained, DRAIN_SECONDS, "all documents to be published", may_end=True)
+    audit.finish(DRAIN_SECONDS, may_end=True)
+
+
+def _hits(
+    struck: Sequence[Struck], arrivals: Sequence[Arrival], upstream: Sequence[Arrival], end: float
+) -> Iterator[Hit]:
+    for number, one in enumerate(struck):
+        following = struck[number + 1].began if number + 1 < len(struck) else max(end, one.began)
+        until = max(following, one.healed or one.began)
+        yield Hit(
+            one.strike.fault,
+            one.what,
+            (one.healed or until) - one.began,
+            longest_gap(arrivals, one.began, until),
+            longest_wait(arrivals, one.began, until),
+            longest_gap(upstream, one.began, until),
+        )
+
+
+def judge(application: ApplicationUnderTest, crew: Crew, shards: Sequence[int]) -> Iterator[str]:
+    """Stop all workers; say what is wrong with what they have done."""
+    wait_until(lambda: _all_ready(crew), START_SECONDS, "all workers to be ready at the end")
+    for name in crew.names:
+        status = crew.stop(name)
+        if status != 0:
+            yield f"{name}, told to stop at the end, ended with {status}"
+    yield from problems_of(application, history_of(application), shards)
+    yield from index_problems(application)
+
+
+def late(cell: Cell, outcome: Outcome) -> Iterator[str]:
+    """Say which of a cell's limits were passed."""
+    for what, limit, found in (
+        ("no verdict for", cell.gap, outcome.gap),
+        ("a document waited", cell.wait, outcome.wait),
+        ("nothing from sequence for", cell.upstream_gap, outcome.upstream_gap),
+    ):
+        if limit is not None and found > limit:
+            yield f"{what} {found:.1f} s; the limit is {limit:.0f} s"
+
+
+def _all_ready(crew: Crew) -> bool:
+    crew.supervise()
+    return all(crew.worker(name).ready() for name in crew.names)
+
+
+def keep_logs(application: ApplicationUnderTest) -> str:
+    """Copy the workers' logs to where they stay; say where."""
+    kept = application.directory.with_name(f"{application.directory.name}-logs")
+    kept.mkdir(exist_ok=True)
+    for name, worker in application.workers.items():
+        if worker.log.exists():
+            (kept / f"{name}.log").write_bytes(worker.log.read_bytes())
+    return os.fspath(kept)
+
+
+def _delete_topics(cluster: KafkaCluster, application: ApplicationUnderTest) -> None:
+    admin = cluster.admin()
+    ours = [
+        name
+        for name in admin.list_topics(timeout=30).topics
+        if name.startswith(f"{application.topology.app}.")
+    ]
+    wait_until(lambda: bool(admin.list_topics(timeout=30).brokers), 30, "the brokers")
+    for deleted in admin.delete_topics(ours).values():
+        deleted.result(timeout=60)

@@ -1,0 +1,37 @@
+"""The short matrix that runs with all tests: one fault of a kind, on three nodes."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.faults.cell import Protocol
+from tests.faults.matrix import CELLS, run_of
+from tests.faults.nemesis import Strike
+from tests.faults.report import Teller
+from tests.faults.running import Ground, run_cell
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
+
+DOCUMENTS = 2_500
+RATE = 250.0
+
+
+@pytest.mark.parametrize(
+    ("protocol", "strike"),
+    [
+        ("classic", Strike(2.0, "worker-kill", "beta", 8.0)),
+        ("consumer", Strike(2.0, "zombie", "beta", 9.0)),
+        ("classic", Strike(2.0, "broker-kill", "transactions", 0.0)),
+        ("classic", Strike(2.0, "endtxn", "drop response", 4.0)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.fault,
+)
+def test_nothing_is_lost_doubled_or_judged_otherwise(
+    three_nodes: Ground, protocol: Protocol, strike: Strike
+) -> None:
+    # How fast it recovers is a matter of the full matrix, on a machine that does nothing else.
+    cell = replace(CELLS[strike.fault], gap=None, wait=None, upstream_gap=None)
+    run = replace(run_of(cell, DOCUMENTS, 1, rate=RATE, schedule=[strike]), shards=(1, 4))
+    outcome = run_cell(cell, protocol, three_nodes, run, Teller())
+    assert not outcome.problems, "\n".join(outcome.problems)
+    assert [hit.fault for hit in outcome.hits] == [strike.fault]
