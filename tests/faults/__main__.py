@@ -2,11 +2,13 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+from tests.faults.cell import Outcome
 from tests.faults.matrix import CELLS, PROTOCOLS, RATE, matrix
 from tests.faults.nemesis import parse
-from tests.faults.report import Teller, show, write_json
+from tests.faults.report import Teller, markdown, show, write_json
 from tests.faults.soak import soak
 
 
@@ -28,6 +30,7 @@ def main() -> int:
     )
     parser.add_argument("--schedule", type=Path, help="replay this one (JSON lines, as printed)")
     parser.add_argument("--json", type=Path, help="write all figures here")
+    parser.add_argument("--markdown", type=Path, help="write the table here, as docs/ has it")
     given = parser.parse_args()
     names = given.cells.split(",")
     if unknown := [name for name in names if name not in CELLS]:
@@ -60,12 +63,19 @@ def main() -> int:
             schedule=schedule,
         ):
             outcomes.append(outcome)
+            _write(given, outcomes)
             verdict = "broken" if outcome.problems else outcome.left_out or "holds"
             say(f"{outcome.cell}, {outcome.protocol}: {verdict}, {outcome.seconds:.0f} s\n")
         show(outcomes)
+    _write(given, outcomes)
+    return int(any(outcome.problems for outcome in outcomes))
+
+
+def _write(given: argparse.Namespace, outcomes: Sequence[Outcome]) -> None:
     if given.json:
         write_json(outcomes, given.json)
-    return int(any(outcome.problems for outcome in outcomes))
+    if given.markdown:
+        given.markdown.write_text(markdown(outcomes))
 
 
 if __name__ == "__main__":

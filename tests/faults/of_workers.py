@@ -65,8 +65,7 @@ class Terminate(_OfWorkers):
 
     def inject(self, world: World, target: str) -> str:
         """Tell it to stop, which it must do with status 0."""
-        status = world.crew.stop(target)
-        assert status == 0, f"{target}, told to stop, ended with status {status}"
+        _stop(world, target)
         return f"stopped {target}"
 
     def heal(self, world: World, target: str) -> None:
@@ -124,8 +123,7 @@ class Added(Fault):
 
     def heal(self, world: World, target: str) -> None:
         """Stop it."""
-        status = world.crew.stop(target)
-        assert status == 0, f"{target}, told to stop, ended with status {status}"
+        _stop(world, target)
 
 
 class Slow(_OfWorkers):
@@ -202,8 +200,7 @@ class Rolling(Fault):
     def inject(self, world: World, target: str) -> str:
         """Restart."""
         for name in target.split(","):
-            status = world.crew.stop(name)
-            assert status == 0, f"{name}, told to stop, ended with status {status}"
+            _stop(world, name)
             world.crew.start(name)
             world.crew.await_ready(name)
         return f"restarted {target}"
@@ -211,3 +208,9 @@ class Rolling(Fault):
     def heal(self, world: World, target: str) -> None:
         """Wait for the last."""
         world.crew.await_ready(target.rsplit(",", maxsplit=1)[-1])
+
+
+def _stop(world: World, name: str) -> None:
+    world.crew.await_ready(name)
+    status = world.crew.stop(name)
+    assert status == 0, f"{name}, told to stop, ended with status {status}"

@@ -16,10 +16,20 @@ from rich.text import Text
 from tests.faults.cell import Outcome
 from tests.faults.matrix import CELLS
 
-__all__ = ["Teller", "show", "write_json"]
+__all__ = ["Teller", "markdown", "show", "write_json"]
 
 PLAIN_WIDTH: Final = 118
 SHOWN_LINES: Final = 12
+COUNTED: Final = (
+    "documents",
+    "faults",
+    "restarts",
+    "aborted",
+    "unknown",
+    "gap",
+    "wait",
+    "upstream",
+)
 EXPLAINED: Final = (
     "gap: the longest time without a verdict; wait: the longest that a document waited for its"
     " own; upstream: the longest time in which nothing came out of sequence; each while documents"
@@ -52,16 +62,7 @@ def show(outcomes: Sequence[Outcome]) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("cell", no_wrap=True)
     table.add_column("protocol")
-    for column in (
-        "documents",
-        "faults",
-        "restarts",
-        "aborted",
-        "unknown",
-        "gap",
-        "wait",
-        "upstream",
-    ):
+    for column in COUNTED:
         table.add_column(column, justify="right")
     table.add_column("")
     for one in outcomes:
@@ -126,6 +127,25 @@ def _show_trends(console: Console, outcomes: Sequence[Outcome]) -> None:
 
 def _seconds(value: float, limit: float | None) -> str:
     return f"{value:.1f} s" + ("" if limit is None else f" (≤ {limit:.0f})")
+
+
+def markdown(outcomes: Sequence[Outcome]) -> str:
+    """Give the table as the documentation has it."""
+    aligned = ["---", "---", *("--:" for _ in COUNTED), "---"]
+    lines = [f"| {' | '.join(('cell', 'protocol', *COUNTED, ''))} |", f"|{'|'.join(aligned)}|"]
+    for one in outcomes:
+        cells = [
+            f"`{one.cell}`",
+            one.protocol,
+            f"{one.documents:,}",
+            str(len(one.hits)),
+            str(len(one.restarts)),
+            *(str(one.troubles.get(kind, 0)) for kind in ("aborted", "unknown")),
+            *(f"{seconds:.1f} s" for seconds in (one.gap, one.wait, one.upstream_gap)),
+            _verdict(one).plain,
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
 
 
 def write_json(outcomes: Sequence[Outcome], path: Path) -> None:
