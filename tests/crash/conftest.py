@@ -1,0 +1,58 @@
+"""Fixtures: worlds, and what knows how they should have ended."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.crash.proof import Oracle
+from tests.crash.world import World
+from worker.store import StoreOptions
+
+MakeWorld = Callable[..., World]
+
+
+def _fast_directory() -> Path:
+    """Make a directory in memory where there is one: hundreds of RocksDBs come and go."""
+    memory = Path("/dev/shm")  # noqa: S108 -- the directory below has a name of its own
+    return Path(tempfile.mkdtemp(prefix="neardup-", dir=memory if memory.is_dir() else None))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def small_filters() -> Iterator[None]:
+    """Give the stores small filters: to touch 16 MB anew would cost most of a short run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("worker.app.StoreOptions", partial(StoreOptions, filter_bytes=1 << 16))
+        yield
+
+
+@pytest.fixture(scope="session")
+def directory() -> Iterator[Path]:
+    """Yield a directory for all disks."""
+    path = _fast_directory()
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def world(directory: Path) -> Iterator[MakeWorld]:
+    """Yield a factory of worlds; takes what the class takes."""
+    with ExitStack() as stack:
+
+        def make(kind: type[World] = World, **options: int) -> World:
+            place = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=directory)))
+            return stack.enter_context(closing(kind(place, **options)))
+
+        yield make
+
+
+@pytest.fixture(scope="session")
+def oracle(directory: Path) -> Oracle:
+    """Give what judges runs; shared, for many runs have the same logs."""
+    return Oracle(directory)

@@ -1,0 +1,74 @@
+"""Where a worker can be struck, and with what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Final, Literal, NamedTuple
+
+__all__ = ["DONE", "Fault", "Hook", "Point", "Strike", "watch"]
+
+DONE: Final = " done"
+"""Ends the name of the point after a call; the point before it has the call's own name."""
+
+Fault = Literal[
+    "aborted",
+    "unknown",
+    "dies",
+    "dies, disk lost",
+    "dies, away",
+    "replaced",
+    "evicted",
+]
+"""
+====================  ===============================================================
+``aborted``           the transaction is rolled back
+``unknown``           nobody knows how the transaction ended; see the bus's faults
+``dies``              the process is killed, and a new one starts at once
+``dies, disk lost``   the same, with an empty state directory
+``dies, away``        killed; its session times out, others go on, then it comes back
+``replaced``          it stalls; one of its name starts elsewhere, with a copy of its
+                      disk, and all others go on; then it wakes up: a zombie
+``evicted``           it stalls until its session has timed out, and all others go on;
+                      then it wakes up
+====================  ===============================================================
+"""
+
+
+class Point(NamedTuple):
+    """A place in the life of a worker's stage, by name: ``commit``, or ``write done``."""
+
+    worker: str
+    stage: str
+    name: str
+
+
+class Strike(NamedTuple):
+    """A fault the ``nth`` time, from now on, that somebody arrives at a point.
+
+    ``then`` is armed once this one has been dealt.
+    """
+
+    point: Point
+    nth: int
+    fault: Fault
+    then: Strike | None = None
+
+
+Hook = Callable[[str], None]
+"""Is told the name of a point; may raise."""
+
+
+def watch(target: object, method: str, hook: Hook, name: str | None = None) -> None:
+    """Call the hook before and after each call of this object's method."""
+    inner = getattr(target, method)
+    name = name or method
+
+    @wraps(inner)
+    def watched(*args: object, **options: object) -> object:
+        hook(name)
+        result = inner(*args, **options)
+        hook(name + DONE)
+        return result
+
+    setattr(target, method, watched)

@@ -1,0 +1,76 @@
+"""What the tests take for a kill is what a kill leaves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from tests.crash.disk import left_by_kill, settle
+from worker.store import BandStore, StoreOptions
+
+FLUSHED, WRITTEN = 6, 11
+
+
+def write(path: Path) -> BandStore:
+    """Write eleven documents, of which the first six are flushed."""
+    store = BandStore(path, {"shard": 0}, options=StoreOptions(flush_documents=FLUSHED))
+    for number in range(1, WRITTEN + 1):
+        batch = store.batch()
+        batch.put_records(np.array([number], np.uint64), [b"record %d" % number])
+        store.write(batch, offset=number, now=number, documents=1)
+        settle([store])
+    return store
+
+
+def content(store: BandStore) -> tuple[int, int, list[int]]:
+    numbers = range(1, WRITTEN + 1)
+    records = zip(numbers, store.records(numbers), strict=True)
+    return store.offset, store.now, [number for number, record in records if record is not None]
+
+
+def content_of(path: Path) -> tuple[int, int, list[int]]:
+    store = BandStore(path, {"shard": 0})
+    try:
+        return content(store)
+    finally:
+        store.close()
+
+
+KEPT = (FLUSHED, FLUSHED, list(range(1, FLUSHED + 1)))
+ALL = (WRITTEN, WRITTEN, list(range(1, WRITTEN + 1)))
+
+
+def test_what_was_not_flushed_is_gone(tmp_path: Path) -> None:
+    store = write(tmp_path / "state" / "shard")
+    assert content(store) == ALL
+    left_by_kill(tmp_path / "state", tmp_path / "left")
+    assert content_of(tmp_path / "left" / "shard") == KEPT
+    assert content(store) == ALL
+    store.close()
+
+
+def test_a_killed_process_leaves_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "shard"
+    source = (
+        "import sys; from pathlib import Path; from tests.crash.test_disk import write;"
+        "store = write(Path(sys.argv[1])); print('written', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", source, str(path)],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"written\n"
+        process.kill()
+    assert process.returncode < 0
+    assert content_of(path) == KEPT
+
+
+def test_a_disk_that_was_never_written_is_left_empty(tmp_path: Path) -> None:
+    left_by_kill(tmp_path / "none", tmp_path / "left")
+    assert list((tmp_path / "left").iterdir()) == []

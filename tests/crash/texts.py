@@ -1,0 +1,42 @@
+"""A small corpus in which about half of the documents nearly repeat an earlier one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from random import Random
+
+__all__ = ["near_copies", "slices"]
+
+_SYLLABLES = [a + b for a in "bdfgklmnprst" for b in "aeiou"]
+
+
+@cache
+def near_copies(amount: int, seed: int) -> Sequence[tuple[str, str]]:
+    """Give ids and texts: new ones of 1 to 40 words, exact copies, copies with a word changed."""
+    random = Random(seed)
+
+    def word() -> str:
+        return "".join(random.choices(_SYLLABLES, k=random.randint(1, 4)))
+
+    texts: list[str] = []
+    for _ in range(amount):
+        draw = random.random()
+        if not texts or draw < 0.45:
+            texts.append(" ".join(word() for _ in range(random.choice((1, 25, 50, 50)))))
+        elif draw < 0.65:
+            texts.append(random.choice(texts))
+        else:
+            words = random.choice(texts).split(" ")
+            words[random.randrange(len(words))] = word()
+            texts.append(" ".join(words))
+    return tuple((f"d{number}", text) for number, text in enumerate(texts))
+
+
+def slices(texts: Sequence[tuple[str, str]], *sizes: int) -> Iterator[list[tuple[str, str]]]:
+    """Cut a corpus; what is left over comes last."""
+    first = 0
+    for size in sizes:
+        yield list(texts[first : first + size])
+        first += size
+    yield list(texts[first:])
