@@ -130,7 +130,7 @@ class SnapshotsSection(_Section):
     options: dict[str, JsonValue] = Field(
         {}, description="of that file system, such as credentials", repr=False
     )
-    every_seconds: float = Field(900, ge=1, description="between a shard's snapshots")
+    every_seconds: float = Field(900, gt=0, description="between a shard's snapshots")
     keep: int = Field(3, ge=1, description="snapshots of a shard; older ones are deleted")
     trim_log: bool = Field(
         default=False, description="delete from APP.bands what precedes the oldest one kept"

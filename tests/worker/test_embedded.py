@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -53,11 +53,22 @@ class Run:
     """An application on a bus of its own, which can crash and come back."""
 
     def __init__(
-        self, directory: Path, *, partitions: int = 3, shards: int = 4, batch: int = 4_000
+        self,
+        directory: Path,
+        *,
+        partitions: int = 3,
+        shards: int = 4,
+        batch: int = 4_000,
+        snapshots: Mapping[str, object] | None = None,
     ) -> None:
         self.settings = Settings.model_validate(
             {
-                "index": {"shards": shards, "cache_bytes": 1 << 20, "bucket_capacity": 3},
+                "index": {
+                    "shards": shards,
+                    "cache_bytes": 1 << 20,
+                    "bucket_capacity": 3,
+                    "snapshots": snapshots or {},
+                },
                 "worker": {"batch_records": batch},
             }
         )

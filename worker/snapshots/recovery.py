@@ -142,10 +142,12 @@ class Recovery:
                         error,
                     )
         except (Interrupted, HeaderMismatch):
+            _release(store)
             raise
         except Exception as error:
             # An object store's library has errors of its own.
             if store is None or store.offset == 0:
+                _release(store)
                 raise OSError(f"{kept.repository.url}: no snapshot can be read: {error}") from error
             _log.warning("shard %d: no snapshot can be read, replaying: %s", shard, error)
         return store
@@ -225,6 +227,11 @@ class Recovery:
         restored.close(flush=False)
         shutil.rmtree(path)
         raise StoreDamaged(f"{path}: at offset {restored.offset}, not {manifest.offset}")
+
+
+def _release(store: BandStore | None) -> None:
+    if store is not None:
+        store.close(flush=False)
 
 
 def _fetching(path: Path) -> Path:

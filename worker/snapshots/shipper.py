@@ -57,6 +57,7 @@ class _Turn:
 
     due: float
     offset: int = -1
+    flushed: bool = False
 
 
 class Shipper:
@@ -105,9 +106,15 @@ class Shipper:
         turn = self._turns.setdefault(shard, _Turn(now + min(_FIRST_SECONDS, self._every)))
         if now < turn.due or shard in self._shipping:
             return
-        turn.due = now + self._every
-        if store.offset != turn.offset:
-            turn.offset = store.offset
+        if store.offset == turn.offset:
+            turn.due = now + self._every
+        elif self._background and not turn.flushed:
+            # A checkpoint flushes, and holds up every thread while it does. What is flushed
+            # by the next time we are asked, a second later, it needs not wait for.
+            store.flush(wait=False)
+            turn.flushed = True
+        else:
+            turn.due, turn.offset, turn.flushed = now + self._every, store.offset, False
             self._begin(store, shard)
 
     def forget(self, shard: int) -> None:

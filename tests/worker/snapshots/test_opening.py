@@ -1,0 +1,269 @@
+"""Shards that are opened and fetched in the background, while the loop goes on polling."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from worker.bus import TopicPartition
+from worker.shard import BucketRules
+from worker.snapshots import Kept, Manifest, Repository, ShardSnapshots, Shipper
+from worker.snapshots.storage import Storage
+from worker.stages import Index, StageError
+from worker.store import BandStore, Header, put_aside
+
+PLACE = TopicPartition("bands", 0)
+HEADER: Header = {"a": 1}
+SECONDS = 10.0
+
+
+class Disk:
+    """A shard's directory, which opens only as the test lets it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.may_open = threading.Event()
+        self.opening = threading.Event()
+        self.error: Exception | None = None
+
+    def open(self, shard: int) -> BandStore:
+        assert shard == 0
+        self.opening.set()
+        assert self.may_open.wait(SECONDS)
+        if self.error is not None:
+            raise self.error
+        return BandStore(self.path, HEADER)
+
+    def aside(self, shard: int, why: str) -> None:
+        assert shard == 0
+        put_aside(self.path, why)
+
+
+def index(disk: Disk, kept: Kept | None = None) -> Index:
+    return Index(
+        bands="bands",
+        matches=lambda shard: f"matches-{shard}",
+        layout="x",
+        shards=1,
+        columns=19,
+        rules=BucketRules(threshold=0.8),
+        open_store=disk.open,
+        put_aside=disk.aside,
+        kept=kept,
+        background=True,
+    )
+
+
+def log(_place: TopicPartition) -> tuple[int, int]:
+    return 0, 1_000
+
+
+def until(stage: Index) -> Mapping[TopicPartition, int]:
+    """Ask as the loop does until something has started."""
+    deadline = monotonic() + SECONDS
+    while monotonic() < deadline:
+        if starts := stage.started():
+            return starts
+    raise AssertionError("nothing has started in time")
+
+
+def holding(path: Path, offset: int) -> None:
+    """Make a store that has come so far."""
+    store = BandStore(path, HEADER)
+    store.write(store.batch(), offset=offset, now=0, documents=0)
+    store.close()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Disk:
+    return Disk(tmp_path / "state" / "shard-000")
+
+
+def test_a_shard_starts_when_its_store_is_open(disk: Disk) -> None:
+    holding(disk.path, 7)
+    stage = index(disk)
+    assert stage.adopt({PLACE: 9}, log) == {}
+    assert stage.started() == {}
+    assert stage.paused() == {PLACE}
+    assert set(stage.restoring()) == {0}
+    disk.may_open.set()
+    assert until(stage) == {PLACE: 7}
+    assert stage.paused() == frozenset()
+    assert stage.restoring()[0].remaining == 2
+    assert stage.adopt({PLACE: 9}, log) == {PLACE: 7}
+    stage.close()
+
+
+def test_a_shard_that_is_taken_away_meanwhile_is_closed_and_can_come_back(disk: Disk) -> None:
+    stage = index(disk)
+    stage.adopt({PLACE: 0}, log)
+    assert disk.opening.wait(SECONDS)
+    assert stage.adopt({}, log) == {}
+    assert stage.paused() == frozenset()
+    assert not stage.restoring()
+    assert stage.adopt({PLACE: 0}, log) == {}
+    disk.may_open.set()
+    assert until(stage) == {PLACE: 0}
+    stage.close()
+    BandStore(disk.path, HEADER).close()
+
+
+def test_a_roll_back_meanwhile_moves_the_goal_only(disk: Disk) -> None:
+    stage = index(disk)
+    stage.adopt({PLACE: 3}, log)
+    assert disk.opening.wait(SECONDS)
+    disk.opening.clear()
+    assert stage.adopt({PLACE: 5}, log) == {}
+    disk.may_open.set()
+    assert until(stage) == {PLACE: 0}
+    assert stage.restoring()[0].remaining == 5
+    assert not disk.opening.is_set()
+    stage.close()
+
+
+def test_a_store_that_a_roll_back_has_left_ahead_is_replaced(disk: Disk) -> None:
+    holding(disk.path, 4)
+    stage = index(disk)
+    stage.adopt({PLACE: 5}, log)
+    assert disk.opening.wait(SECONDS)
+    stage.adopt({PLACE: 2}, log)
+    disk.may_open.set()
+    assert until(stage) == {PLACE: 0}
+    assert disk.path.with_name("shard-000.aside").exists()
+    stage.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "match"),
+    [
+        (OSError("no space left"), "no space left. Look at the disk's space"),
+        (PermissionError("denied"), "denied. Look at the disk's space"),
+    ],
+)
+def test_what_goes_wrong_meanwhile_ends_the_stage(disk: Disk, error: Exception, match: str) -> None:
+    disk.error = error
+    disk.may_open.set()
+    stage = index(disk)
+    with pytest.raises(StageError, match=match):  # noqa: PT012 -- in whichever it is noticed
+        stage.adopt({PLACE: 0}, log)
+        until(stage)
+    stage.close()
+
+
+class Slow(Repository):
+    """Snapshots of which only a first chunk arrives until the fetch is given up."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, "app")
+        self.fetching = threading.Event()
+        self.places: list[Path] = []
+
+    def shard(self, shard: int) -> ShardSnapshots:
+        return SlowSnapshots(self, super().shard(shard).place)
+
+
+class SlowSnapshots(ShardSnapshots):
+    def __init__(self, repository: Slow, place: str) -> None:
+        super().__init__(Storage.at(place, {}))
+        self._repository = repository
+
+    def fetch(
+        self,
+        manifest: Manifest,
+        directory: Path,
+        *,
+        on_bytes: Callable[[int], None] = lambda _size: None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._repository.places.append(directory)
+
+        def first(size: int) -> None:
+            on_bytes(size)
+            self._repository.fetching.set()
+            deadline = monotonic() + SECONDS
+            while not stop():
+                assert monotonic() < deadline
+
+        super().fetch(manifest, directory, on_bytes=first, stop=stop)
+
+
+def shipped(disk: Disk, url: str, offset: int) -> None:
+    """Ship a store, and lose it."""
+    disk.may_open.set()
+    shipper = Shipper(
+        Repository(url, "app"),
+        lambda _shard: HEADER,
+        every_seconds=1e-6,
+        keep=3,
+        background=False,
+    )
+    lost = BandStore(disk.path.with_name("lost"), HEADER)
+    lost.write(lost.batch(), offset=offset, now=0, documents=0)
+    shipper.ship_if_due(lost, 0)
+    shipper.ship_if_due(lost, 0)
+    lost.close()
+
+
+@pytest.mark.parametrize("end", ["taken away", "closed"])
+def test_a_fetch_that_nobody_waits_for_leaves_nothing(disk: Disk, end: str, tmp_path: Path) -> None:
+    url = str(tmp_path / "kept")
+    shipped(disk, url, 6)
+    slow = Slow(url)
+    stage = index(disk, Kept(slow, lambda _: disk.path, lambda _: HEADER))
+    stage.adopt({PLACE: 9}, log)
+    assert slow.fetching.wait(SECONDS)
+    assert stage.restoring()[0].bytes_done > 0
+    assert stage.restored() > 0
+    if end == "taken away":
+        stage.adopt({}, log)
+    stage.close()
+    (place,) = slow.places
+    assert not place.exists()
+    after = BandStore(disk.path, HEADER)
+    assert after.offset == 0
+    after.close()
+
+
+def test_a_fetched_shard_starts_at_its_snapshot(disk: Disk, tmp_path: Path) -> None:
+    url = str(tmp_path / "kept")
+    shipped(disk, url, 6)
+    stage = index(disk, Kept(Repository(url, "app"), lambda _: disk.path, lambda _: HEADER))
+    assert stage.adopt({PLACE: 9}, log) == {}
+    assert until(stage) == {PLACE: 6}
+    moved = stage.restored()
+    assert moved > 0
+    stage.close()
+    assert stage.restored() == moved
+
+
+def test_a_snapshot_that_is_ahead_of_the_group_is_not_taken(disk: Disk, tmp_path: Path) -> None:
+    url = str(tmp_path / "kept")
+    shipped(disk, url, 6)
+    stage = index(disk, Kept(Repository(url, "app"), lambda _: disk.path, lambda _: HEADER))
+    stage.adopt({PLACE: 5}, log)
+    assert until(stage) == {PLACE: 0}
+    stage.close()
+
+
+def test_a_worker_ships_without_holding_up_its_stage(disk: Disk, tmp_path: Path) -> None:
+    shipper = Shipper(
+        Repository(str(tmp_path / "kept"), "app"),
+        lambda _shard: HEADER,
+        every_seconds=1e-6,
+        keep=3,
+    )
+    snapshots = Repository(str(tmp_path / "kept"), "app").shard(0)
+    store = BandStore(disk.path, HEADER)
+    for offset in (3, 5):
+        store.write(store.batch(), offset=offset, now=0, documents=0)
+        deadline = monotonic() + SECONDS
+        while [m.offset for m in snapshots.manifests()][:1] != [offset]:
+            shipper.ship_if_due(store, 0)
+            assert monotonic() < deadline
+    shipper.close()
+    store.close()
+    assert not disk.path.with_name("shard-000.checkpoint").exists()
