@@ -42,6 +42,8 @@ class Run:
     """Documents a second."""
     shards: tuple[int, ...] = (1, 2, 4, 18)
     """With how many shards the run's order is replayed."""
+    seconds: float | None = None
+    """When no fault begins any more, however many are left."""
 
 
 @dataclass(frozen=True)

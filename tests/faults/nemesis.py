@@ -53,13 +53,15 @@ FAULTS: Final[dict[str, type[Fault]]] = {
     )
 }
 
+REST_SECONDS: Final = 5.0
+
 
 @dataclass(frozen=True)
 class Strike:
     """One line of a schedule."""
 
     at: float
-    """Seconds since the first verdict; later, if the fault before is not over yet."""
+    """Seconds since the start; later, if the fault before has not been over for `REST_SECONDS`."""
     fault: str
     target: str
     hold: float
@@ -125,8 +127,15 @@ def parse(lines: str) -> list[Strike]:
 class Nemesis:
     """Carries a schedule out, in the thread that calls `run`."""
 
-    def __init__(self, world: World, strikes: Sequence[Strike], say: Callable[[str], None]) -> None:
-        """Take what to do, and whom to tell."""
+    def __init__(
+        self,
+        world: World,
+        strikes: Sequence[Strike],
+        say: Callable[[str], None],
+        seconds: float | None = None,
+    ) -> None:
+        """Take what to do, and whom to tell; after so many ``seconds`` nothing begins."""
+        self._seconds = seconds
         self._world = world
         self._strikes = strikes
         self._say = say
@@ -135,9 +144,11 @@ class Nemesis:
     def run(self) -> None:
         """Strike by strike; what was done is put right also if the run is given up."""
         began = monotonic()
+        rested = began
         for strike in self._strikes:
-            self._world.wait(began + strike.at - monotonic())
-            if self._world.over.is_set():
+            self._world.wait(max(rested, began + strike.at) - monotonic())
+            late = self._seconds is not None and monotonic() - began > self._seconds
+            if late or self._world.over.is_set():
                 return
             fault = FAULTS[strike.fault]()
             one = Struck(strike, monotonic())
@@ -149,5 +160,6 @@ class Nemesis:
             finally:
                 fault.heal(self._world, strike.target)
             one.healed = monotonic()
+            rested = one.healed + REST_SECONDS
             lasted = one.healed - one.began
             self._say(f"{one.healed - began:6.1f} s  {strike.fault} over, after {lasted:.1f} s")

@@ -33,6 +33,8 @@ START_SECONDS: Final = 90.0
 DRAIN_SECONDS: Final = 300.0
 DISK_MEGABYTES: Final = 48
 SLICE_SECONDS: Final = 0.2
+LARGEST_SLICE: Final = 2_000
+TRICKLE: Final = 0.1
 
 FAST: Final[Mapping[str, object]] = {"flush_seconds": 2, "flush_documents": 5_000}
 """So that a worker that was killed has little to catch up with."""
@@ -104,22 +106,29 @@ def application_of(
 def attack(application: ApplicationUnderTest, world: World, run: Run, say: Say) -> list[Hit]:
     """Feed, read and break, until all is fed, broken and published."""
     audit, crew, over = application.audit, world.crew, world.over
-    nemesis = Nemesis(world, run.strikes, say)
+    nemesis = Nemesis(world, run.strikes, say, run.seconds)
     warm_up = min(len(run.documents) // 10, 200)
     application.feed(application.documents(run.documents[:warm_up]))
     audit.reach(warm_up, START_SECONDS)
     say(f"{', '.join(crew.names)} at work; {run.rate:.0f} documents a second")
 
     fed_at: list[float] = []
+    struck = Event()
 
     def feed() -> None:
-        _feed(application, run, warm_up, over)
+        _feed(application, run, warm_up, over, struck)
         fed_at.append(monotonic())
+
+    def strike() -> None:
+        try:
+            nemesis.run()
+        finally:
+            struck.set()
 
     watch = TopicWatch(world.cluster.bootstrap, application.topology.bands)
     with watch, ThreadPoolExecutor(2) as threads:
         try:
-            doing = [threads.submit(feed), threads.submit(nemesis.run)]
+            doing = [threads.submit(feed), threads.submit(strike)]
             while not all(one.done() for one in doing):
                 audit.read(0.1)
                 crew.supervise()
@@ -128,19 +137,36 @@ def attack(application: ApplicationUnderTest, world: World, run: Run, say: Say) 
             _drain(application, crew, say)
         finally:
             over.set()
-    return list(_hits(nemesis.struck, audit.arrivals, watch.arrivals, fed_at[0]))
+    hits = list(_hits(nemesis.struck, audit.arrivals, watch.arrivals, fed_at[0]))
+    for hit in hits:
+        say(f"{hit.what}: {hit.gap:.1f} s without a verdict, the longest wait {hit.wait:.1f} s")
+    return hits
 
 
-def _feed(application: ApplicationUnderTest, run: Run, first: int, over: Event) -> None:
-    """Feed at an even rate; late after a fault, it catches up."""
-    began = monotonic()
-    done = first
-    while done < len(run.documents) and not over.is_set():
-        due = first + int((monotonic() - began) * run.rate) + 1
-        if due > done:
-            records = application.documents(run.documents[done : min(due, done + 2_000)], done)
+def _feed(
+    application: ApplicationUnderTest, run: Run, first: int, over: Event, struck: Event
+) -> None:
+    """Feed at an even rate; late after a fault, it catches up.
+
+    A tenth is kept for when the faults take longer than planned: it trickles until all have
+    struck, so that none strikes a stream that has run dry.
+    """
+    kept = len(run.documents) * 0.9
+    due, done, looked = float(first), first, monotonic()
+    while done < len(run.documents) and not over.wait(SLICE_SECONDS):
+        now = monotonic()
+        more = (now - looked) * run.rate
+        looked = now
+        if struck.is_set():
+            due += more
+        elif due < kept:
+            due = min(kept, due + more)
+        else:
+            due += more * TRICKLE
+        size = min(int(due) - done, LARGEST_SLICE)
+        if size > 0:
+            records = application.documents(run.documents[done : done + size], done)
             done += len(application.feed(records))
-        over.wait(SLICE_SECONDS)
 
 
 def _raise_failed(doing: Sequence[Future[None]]) -> None:

@@ -56,7 +56,8 @@ def soak(  # noqa: PLR0913 -- what the command line offers
     strikes = list(schedule or _schedule(cell, minutes, seed))
     say(f"soak of {minutes:g} minutes, {protocol}, seed {seed}; the schedule:\n{printed(strikes)}")
     seconds = max(minutes * 60, strikes[-1].at)
-    run = Run(_documents(int(per_second * seconds), per_second, seed), strikes, per_second, SHARDS)
+    documents = _documents(int(per_second * seconds), per_second, seed)
+    run = Run(documents, strikes, per_second, SHARDS, minutes * 60)
     with ExitStack() as stack:
         cluster = stack.enter_context(KafkaCluster(3, heap_mb=768, proxied=True))
         proxies = stack.enter_context(Proxies(cluster.proxied))
