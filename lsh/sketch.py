@@ -23,6 +23,7 @@ short documents.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -190,7 +191,13 @@ def pairwise_similarity(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[n
 def _corrected(agree: NDArray[np.bool_]) -> NDArray[np.float64]:
     # einsum adds up bytes several times faster than sum(axis=1) does.
     matches = np.einsum("ij->i", agree.view(np.uint8), dtype=np.uint16, casting="unsafe")
+    estimates: NDArray[np.float64] = _estimates(agree.shape[1])[matches]
+    return estimates
+
+
+@cache
+def _estimates(slots: int) -> NDArray[np.float64]:
+    """Return float64[slots + 1], the similarity that each number of equal slots stands for."""
     chance = 2.0**-SKETCH_BITS
-    share = matches / np.float64(agree.shape[1])
-    estimate: NDArray[np.float64] = np.clip((share - chance) / (1.0 - chance), 0.0, 1.0)
-    return estimate
+    share = np.arange(slots + 1) / np.float64(slots)
+    return np.clip((share - chance) / (1.0 - chance), 0.0, 1.0)

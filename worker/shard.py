@@ -99,10 +99,10 @@ def decide(store: BandStore, batch: ShardBatch, rules: BucketRules) -> Decision:
         return decision
     keys, order, run_of = _runs(batch)
     starts = np.flatnonzero(np.diff(run_of, prepend=-1))
-    run_keys = [keys[cell] for cell in order[starts].tolist()]
-    found = store.get(run_keys)
+    run_keys = keys[order[starts]]
+    found = store.buckets(run_keys)
     sizes = np.diff(starts, append=len(run_of))
-    is_new = np.fromiter((value is None for value in found), bool, len(found))
+    is_new = np.array([value is None for value in found])
     plain = is_new & (sizes == 1)
 
     entries = np.empty(count, dtype=[("sequence", "<u8"), ("time", "<i8")])
@@ -110,13 +110,10 @@ def decide(store: BandStore, batch: ShardBatch, rules: BucketRules) -> Decision:
     entries["time"] = batch.times
     packed: list[bytes] = entries.view("V16").tolist()
 
-    cells = order[starts[plain]]
-    rows = cells % count
+    rows = order[starts[plain]] % count
     inserted = np.zeros(count, bool)
     inserted[rows] = True
-    decision.writes.put_buckets(
-        [keys[cell] for cell in cells.tolist()], [packed[row] for row in rows.tolist()]
-    )
+    decision.writes.put_buckets(run_keys[plain], [packed[row] for row in rows.tolist()])
     contested = np.flatnonzero(~plain)
     if len(contested):
         of_row = _contested_by_row(contested, starts, sizes, order, count)
@@ -127,9 +124,10 @@ def decide(store: BandStore, batch: ShardBatch, rules: BucketRules) -> Decision:
             grown = _judge(row, {run: buckets[run] for run in runs}, batch, rules, known, decision)
             changed.update(grown)
             inserted[row] |= bool(grown)
+        grown_runs = sorted(changed)
         decision.writes.put_buckets(
-            [run_keys[run] for run in sorted(changed)],
-            [b"".join(_entry.pack(*e) for e in buckets[run]) for run in sorted(changed)],
+            run_keys[grown_runs],
+            [b"".join(_entry.pack(*entry) for entry in buckets[run]) for run in grown_runs],
         )
     _write_records(batch, inserted, decision.writes)
     return decision
@@ -137,18 +135,18 @@ def decide(store: BandStore, batch: ShardBatch, rules: BucketRules) -> Decision:
 
 def _runs(
     batch: ShardBatch,
-) -> tuple[list[bytes], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Sort the cells by column and key.
 
     Returns:
-        The store's key of each cell (column by column), the cells' sorted order, in which
+        The store's key of each cell (V9, column by column), the cells' sorted order, in which
         equal keys stand in sequence order, and for each place in it the run it is in.
     """
     columns, count = batch.keys.shape
     raw = np.empty((columns, count, 9), np.uint8)
     raw[:, :, 0] = np.asarray(batch.columns, np.uint8)[:, None]
     raw[:, :, 1:] = batch.keys.astype(">u8").view(np.uint8).reshape(columns, count, 8)
-    keys: list[bytes] = raw.view("V9").reshape(-1).tolist()
+    keys = raw.view("V9").reshape(-1)
     order = np.argsort(batch.keys, axis=1, kind="stable")
     ordered = np.take_along_axis(batch.keys, order, axis=1)
     changes = np.ones((columns, count), bool)

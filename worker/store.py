@@ -12,17 +12,31 @@ import json
 import logging
 import shutil
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from rocksdict import BlockBasedOptions, Cache, Options, Rdict, WriteBatch, WriteOptions
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    Checkpoint,
+    MemtableFactory,
+    Options,
+    Rdict,
+    ReadOptions,
+    SliceTransform,
+    WriteBatch,
+    WriteOptions,
+)
 
-__all__ = ["BandStore", "HeaderMismatch", "StoreOptions", "put_aside"]
+from worker.absence import BucketFilter
+
+__all__ = ["BandStore", "Header", "HeaderMismatch", "StoreDamaged", "StoreOptions", "put_aside"]
 
 _log = logging.getLogger(__name__)
 
@@ -33,14 +47,23 @@ BUCKETS_BELOW = 0xFE
 _RECORDS = b"\xfe"
 _HEADER = b"\xffheader"
 _PROGRESS = b"\xffprogress"
-_progress = struct.Struct("<qq")
+_progress = struct.Struct("<qqq")
+"""Offset, now, documents; the documents were not counted from the beginning."""
 _sequence = struct.Struct(">Q")
+_KEY_BYTES = 9
+_MEMTABLE_BUCKETS = 200_000
+_FILTER_SLICE = 20_000
+"""Keys that each write takes into the filter of a store that was there before."""
 
 Header = dict[str, str | int | float | bool]
 
 
 class HeaderMismatch(Exception):  # noqa: N818 -- says what was found
     """The store was made for other parameters, another topic, or by another version."""
+
+
+class StoreDamaged(Exception):  # noqa: N818 -- says what was found
+    """What RocksDB reads isn't what was written; the store has to be rebuilt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +74,19 @@ class StoreOptions:
     flush_documents: int = 200_000
     flush_seconds: float = 60.0
     max_open_files: int = 256
+    filter_bytes: int = 16 << 20
 
 
 class BandStore:
     """One shard's buckets and document records.
 
     Not thread-safe. ``offset`` is the offset in the shard's partition of ``bands`` from
-    which to read on; ``now`` is the running maximum of the log's time, in ms.
+    which to read on; ``now`` is the running maximum of the log's time, in ms; ``documents``
+    were judged up to there.
+
+    Every method that reads or writes raises `StoreDamaged` if RocksDB finds other bytes
+    than it wrote, and OSError if the disk is full or refuses. After either, RocksDB takes no
+    more writes; ``offset`` has moved only if the write it belongs to was applied.
     """
 
     def __init__(
@@ -73,18 +102,20 @@ class BandStore:
 
         Raises:
             HeaderMismatch: it was made with other parameters; the message names them.
+            StoreDamaged: files are missing, or not what was written.
             OSError: RocksDB can't open it (the message is RocksDB's own).
         """
         self.path = path
         self._options = options or StoreOptions()
         self._clock = clock
         path.parent.mkdir(parents=True, exist_ok=True)
+        if not (path / "CURRENT").exists() and any(path.glob("*.sst")):
+            # RocksDB would take it for a new store, and delete the rest.
+            raise StoreDamaged(f"{path}: the file CURRENT is gone")
         try:
             self._db = Rdict(str(path), _tuned(self._options, cache))
         except Exception as error:
-            # rocksdict raises bare exceptions; the caller has to tell this one apart.
-            msg = f"{path}: {error}"
-            raise OSError(msg) from error
+            raise self._meaning(error) from error
         self._write_options = WriteOptions()
         # A property, which rocksdict's stub takes for a method.
         setattr(self._write_options, "disable_wal", True)  # noqa: B010
@@ -96,20 +127,36 @@ class BandStore:
         except BaseException:
             self._db.close()
             raise
-        progress = self._db.get(_PROGRESS)
-        self.offset, self.now = _progress.unpack(progress) if progress else (0, 0)
+        progress = self._get([_PROGRESS])[0]
+        self.offset: int
+        self.now: int
+        self.documents: int
+        self.offset, self.now, self.documents = _progress.unpack(
+            (progress or b"").ljust(_progress.size, b"\0")
+        )
+        self._filter = BucketFilter(self._options.filter_bytes)
+        self._unfiltered: Iterator[object] | None = None
+        if progress:
+            self._unfiltered = iter(self._db.keys(read_opt=_total_order()))
+
+    def _meaning(self, error: Exception) -> Exception:
+        """Tell apart what rocksdict raises, which is bare exceptions with RocksDB's text."""
+        text = f"{self.path}: {error}"
+        return StoreDamaged(text) if "Corruption" in text else OSError(text)
 
     def _check(self, header: Header) -> None:
         wanted = {"format": FORMAT_VERSION, **header}
-        stored = self._db.get(_HEADER)
+        stored = self._get([_HEADER])[0]
         if stored is None:
-            if self._db.get(_PROGRESS) is not None:
-                msg = f"{self.path}: no header, but data: not an index of neardup, or damaged"
-                raise HeaderMismatch(msg)
+            if self._get([_PROGRESS])[0] is not None:
+                raise StoreDamaged(f"{self.path}: data, but no header")
             self._db.put(_HEADER, json.dumps(wanted, sort_keys=True).encode())
             self._db.flush()
             return
-        found = json.loads(stored)
+        try:
+            found = json.loads(stored)
+        except ValueError as error:
+            raise StoreDamaged(f"{self.path}: its header can't be read: {error}") from error
         if found == wanted:
             return
         differences = [
@@ -120,14 +167,44 @@ class BandStore:
         msg = f"{self.path} was made with other parameters ({'; '.join(differences)})"
         raise HeaderMismatch(msg)
 
-    def get(self, keys: list[bytes]) -> list[bytes | None]:
-        """Look up buckets; sorted keys are found fastest."""
-        return cast("list[bytes | None]", self._db.get(cast("Any", keys)))
+    def buckets(self, keys: npt.NDArray[np.void]) -> list[bytes | None]:
+        """Look up buckets by their keys, V9[n]; sorted ones are found fastest."""
+        if self._unfiltered is not None:
+            return self._get(keys.tolist())
+        asked = np.flatnonzero(self._filter.may_hold(keys))
+        found: list[bytes | None] = [None] * len(keys)
+        for place, value in zip(asked.tolist(), self._get(keys[asked].tolist()), strict=True):
+            found[place] = value
+        return found
+
+    @property
+    def filtering(self) -> bool:
+        """Tell whether look-ups of absent buckets are answered from memory by now."""
+        return self._unfiltered is None
 
     def records(self, sequences: Sequence[int]) -> list[bytes | None]:
         """Look up document records by sequence number."""
         pack = _sequence.pack
-        return self.get([_RECORDS + pack(s) for s in sequences])
+        return self._get([_RECORDS + pack(s) for s in sequences])
+
+    def _get(self, keys: list[bytes]) -> list[bytes | None]:
+        try:
+            return cast("list[bytes | None]", self._db.get(cast("Any", keys)))
+        except Exception as error:
+            raise self._meaning(error) from error
+
+    def _filter_more(self) -> None:
+        """Take a slice of a store that was there before into the filter.
+
+        What is written meanwhile goes there, too; the filter is asked once it has all.
+        """
+        if self._unfiltered is None:
+            return
+        keys = cast("list[bytes]", list(islice(self._unfiltered, _FILTER_SLICE)))
+        buckets = [key for key in keys if key[0] < BUCKETS_BELOW]
+        self._filter.add(np.frombuffer(b"".join(buckets), "V9"))
+        if len(buckets) < _FILTER_SLICE:
+            self._unfiltered = None
 
     def batch(self) -> StoreBatch:
         """Begin a write."""
@@ -135,10 +212,18 @@ class BandStore:
 
     def write(self, batch: StoreBatch, *, offset: int, now: int, documents: int) -> None:
         """Apply a batch and the offset that it reaches, together or not at all."""
-        batch.writes.put(_PROGRESS, _progress.pack(offset, now))
-        self._db.write(batch.writes, write_opt=self._write_options)
+        total = self.documents + documents
+        batch.writes.put(_PROGRESS, _progress.pack(offset, now, total))
+        try:
+            self._db.write(batch.writes, write_opt=self._write_options)
+        except Exception as error:
+            raise self._meaning(error) from error
+        for keys in batch.buckets:
+            self._filter.add(keys)
+        self._filter_more()
         self.offset = offset
         self.now = now
+        self.documents = total
         self.unflushed += documents
         self.flush_if_due()
 
@@ -149,9 +234,28 @@ class BandStore:
             return
         waited = self._clock() - self._flushed_at
         if self.unflushed >= self._options.flush_documents or waited >= self._options.flush_seconds:
-            self._db.flush(wait=False)
-            self.unflushed = 0
-            self._flushed_at = self._clock()
+            self.flush(wait=False)
+
+    def flush(self, *, wait: bool = True) -> None:
+        """Write out what memory holds. Without waiting, a failure shows in the next write."""
+        try:
+            self._db.flush(wait)
+        except Exception as error:
+            raise self._meaning(error) from error
+        self.unflushed = 0
+        self._flushed_at = self._clock()
+
+    def checkpoint(self, path: Path) -> None:
+        """Make a store of its own, of this very offset, at a path that doesn't exist yet.
+
+        Flushes; the tables, which never change, are hard links if it is the same file system.
+        """
+        try:
+            Checkpoint(self._db).create_checkpoint(str(path))
+        except Exception as error:
+            raise self._meaning(error) from error
+        self.unflushed = 0
+        self._flushed_at = self._clock()
 
     def size_bytes(self) -> int:
         """Estimate the size on disk."""
@@ -160,7 +264,8 @@ class BandStore:
     def memory_bytes(self) -> int:
         """Give what the write buffers and pinned tables take; the block cache is shared."""
         names = ("rocksdb.cur-size-all-mem-tables", "rocksdb.estimate-table-readers-mem")
-        return sum(int(self._db.property_int_value(name) or 0) for name in names)
+        tables = sum(int(self._db.property_int_value(name) or 0) for name in names)
+        return tables + self._filter.size_bytes
 
     def keys_estimate(self) -> int:
         """Estimate how many keys there are."""
@@ -170,15 +275,23 @@ class BandStore:
         """Give every bucket, for tests and checks: all of it, in memory."""
         return {
             key: value
-            for key, value in self._db.items()
+            for key, value in self._db.items(read_opt=_total_order())
             if isinstance(key, bytes) and key[0] < BUCKETS_BELOW
         }
 
     def close(self, *, flush: bool = True) -> None:
-        """Close; without ``flush``, what is in the write buffers is left to the log."""
-        if flush:
-            self._db.flush()
-        self._db.close()
+        """Close.
+
+        Without ``flush`` the store is given up: what RocksDB can't write any more is logged,
+        and left to the log that the store is made from.
+        """
+        self._unfiltered = None  # An iterator would hold the database open.
+        try:
+            self._db.close()  # flushes by itself
+        except Exception as error:
+            if flush:
+                raise self._meaning(error) from error
+            _log.info("closed %s: %s", self.path, error)
 
 
 class StoreBatch:
@@ -187,9 +300,14 @@ class StoreBatch:
     def __init__(self) -> None:
         """Begin empty."""
         self.writes = WriteBatch(raw_mode=True)
+        self.buckets: list[npt.NDArray[np.void]] = []
 
-    def put_buckets(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
-        """Set buckets."""
+    def put_buckets(self, keys: npt.NDArray[np.void], values: Sequence[bytes]) -> None:
+        """Set buckets, by their keys, V9[n]."""
+        self.buckets.append(keys)
+        self._put(keys.tolist(), values)
+
+    def _put(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         put = self.writes.put
         for key, value in zip(keys, values, strict=True):
             put(key, value)
@@ -199,7 +317,7 @@ class StoreBatch:
         keys = np.empty((len(sequences), 9), np.uint8)
         keys[:, 0] = _RECORDS[0]
         keys[:, 1:] = sequences.astype(">u8").view(np.uint8).reshape(-1, 8)
-        self.put_buckets(keys.view("V9").reshape(-1).tolist(), records)
+        self._put(keys.view("V9").reshape(-1).tolist(), records)
 
 
 def put_aside(path: Path, why: str) -> Path:
@@ -207,8 +325,14 @@ def put_aside(path: Path, why: str) -> Path:
     aside = path.with_name(path.name + ".aside")
     shutil.rmtree(aside, ignore_errors=True)
     path.rename(aside)
-    _log.warning("put the index %s aside as %s: %s; it is rebuilt from the log", path, aside, why)
+    _log.warning("put the index %s aside as %s: %s; it is rebuilt", path, aside, why)
     return aside
+
+
+def _total_order() -> ReadOptions:
+    options = ReadOptions()
+    options.set_total_order_seek(True)
+    return options
 
 
 def _tuned(options: StoreOptions, cache: Cache | None) -> Any:  # noqa: ANN401 -- untyped library
@@ -218,8 +342,12 @@ def _tuned(options: StoreOptions, cache: Cache | None) -> Any:  # noqa: ANN401 -
     tuned.set_atomic_flush(True)
     tuned.set_write_buffer_size(options.write_buffer_bytes)
     tuned.set_max_write_buffer_number(3)
-    tuned.set_memtable_whole_key_filtering(True)
-    tuned.set_memtable_prefix_bloom_ratio(0.1)
+    # Keys are hashes, looked up one by one: to hash them again costs half of what keeping them
+    # sorted does, and one thread writes at a time. Iterators have to ask for a total order.
+    factory = cast("Any", MemtableFactory)  # Its stub knows no bucket count.
+    tuned.set_memtable_factory(factory.hash_link_list(_MEMTABLE_BUCKETS))
+    tuned.set_prefix_extractor(SliceTransform.create_max_len_prefix(_KEY_BYTES))
+    tuned.set_allow_concurrent_memtable_write(False)
     tuned.set_max_open_files(options.max_open_files)
     tuned.set_keep_log_file_num(3)
     tuned.set_max_log_file_size(4 << 20)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from worker.store import BandStore, HeaderMismatch, StoreOptions, put_aside
@@ -16,16 +17,21 @@ from worker.store import BandStore, HeaderMismatch, StoreOptions, put_aside
 HEADER: dict[str, str | int | float | bool] = {"bands": 18, "rows": 7}
 
 
+def bucket_keys(*numbers: int) -> npt.NDArray[np.void]:
+    """Give V9[n], keys of one band."""
+    return np.array([b"\1" + number.to_bytes(8, "big") for number in numbers], "V9")
+
+
 def test_a_store_keeps_what_was_written_and_how_far_it_reaches(tmp_path: Path) -> None:
     store = BandStore(tmp_path / "s", HEADER)
     writes = store.batch()
-    writes.put_buckets([b"\x00" * 9, b"\x01" * 9], [b"a" * 16, b"b" * 16])
+    writes.put_buckets(bucket_keys(0, 1), [b"a" * 16, b"b" * 16])
     writes.put_records(np.array([7], np.uint64), [b"record"])
     store.write(writes, offset=42, now=1_000, documents=1)
     store.close()
     again = BandStore(tmp_path / "s", HEADER)
     assert (again.offset, again.now) == (42, 1_000)
-    assert again.get([b"\x00" * 9, b"\x02" * 9, b"\x01" * 9]) == [b"a" * 16, None, b"b" * 16]
+    assert again.buckets(bucket_keys(0, 2, 1)) == [b"a" * 16, None, b"b" * 16]
     assert again.records([7, 8]) == [b"record", None]
     again.close()
 
@@ -51,14 +57,35 @@ def test_a_store_put_aside_is_out_of_the_way_and_replaces_the_one_before(tmp_pat
     kept.close()
 
 
+def test_a_store_that_was_there_before_is_taken_into_the_filter_bit_by_bit(tmp_path: Path) -> None:
+    """It finds everything before, while and after that, and what is written meanwhile."""
+    numbers = list(range(50_000))
+    store = BandStore(tmp_path / "s", HEADER)
+    writes = store.batch()
+    writes.put_buckets(bucket_keys(*numbers), [b"%016d" % number for number in numbers])
+    store.write(writes, offset=1, now=0, documents=1)
+    store.close()
+    again = BandStore(tmp_path / "s", HEADER)
+    for step in range(5):
+        writes = again.batch()
+        writes.put_buckets(bucket_keys(1 << 40 | step), [b"new"])
+        again.write(writes, offset=2 + step, now=0, documents=1)
+        asked = bucket_keys(*numbers[::997], 1 << 40 | step, 1 << 50)
+        expected = [b"%016d" % number for number in numbers[::997]]
+        assert again.buckets(asked) == [*expected, b"new", None]
+        assert again.filtering == (step >= 2)
+    again.close()
+
+
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
+import numpy as np
 from worker.store import BandStore, StoreOptions
 store = BandStore(Path(sys.argv[1]), {"a": 1}, options=StoreOptions(flush_documents=500))
 for number in range(1, 2001):
     writes = store.batch()
-    writes.put_buckets([number.to_bytes(9, "big")], [b"x" * 16])
+    writes.put_buckets(np.array([number.to_bytes(9, "big")], "V9"), [b"x" * 16])
     store.write(writes, offset=number, now=number, documents=1)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -88,7 +115,7 @@ def test_flushes_are_due_by_documents_and_by_time(tmp_path: Path) -> None:
         clock=lambda: now,
     )
     writes = store.batch()
-    writes.put_buckets([b"\x00" * 9], [b"a" * 16])
+    writes.put_buckets(bucket_keys(0), [b"a" * 16])
     store.write(writes, offset=1, now=1, documents=1)
     assert store.unflushed == 1
     now = 29.0

@@ -19,6 +19,7 @@ from worker.cli.jsonlines import Inputs, is_same_file
 from worker.cli.output import Output
 from worker.cli.progress import byte_progress
 from worker.cli.verdict_lines import UniqueLines, VerdictLines
+from worker.collector import relax
 from worker.offline import Counts, Generations, OfflineFilter, StateError
 from worker.settings import Settings
 
@@ -80,6 +81,7 @@ def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
         lines = (
             UniqueLines() if job.unique_only else VerdictLines(documents.format, documents.id_field)
         )
+        relax()
         with OfflineFilter(settings, directory, work.offsets if work else None) as judge:
             with byte_progress(inputs.total, shown=_may_show(output)) as advance:
                 for chunk in inputs.chunks(settings.limits.record_bytes):

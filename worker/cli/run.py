@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 from worker.admin import verify
 from worker.bus.kafka import KafkaBus
+from worker.collector import relax
 from worker.health import serving
 from worker.logs import set_up
 from worker.service import Service, instance_name, locked, stopping_on_signals
@@ -40,6 +41,7 @@ def run(settings: Settings) -> None:
         topology = Topology.of(settings, partitions)
         bus = KafkaBus(settings.kafka_options())
         service = Service(settings, topology, bus, state_dir, instance)
+        relax()
         stack.enter_context(stopping_on_signals(service.stop))
         if worker.http:
             port = stack.enter_context(
