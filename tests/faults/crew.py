@@ -94,7 +94,10 @@ class Crew:
 
     def await_ready(self, name: str) -> None:
         """Wait until a worker's stages have their seats, and its shards answer."""
-        wait_until(lambda: self.worker(name).ready(), READY_SECONDS, f"{name} to be ready")
+        try:
+            wait_until(lambda: self.worker(name).ready(), READY_SECONDS, f"{name} to be ready")
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}: {self.worker(name).readiness()}") from None
 
     def supervise(self) -> None:
         """Start again, a second later, whoever has ended by itself."""

@@ -108,6 +108,10 @@ class Link:
             self._there.push(frame)
         elif rule.act == "delay":
             self._there.push(frame, rule.seconds)
+        elif rule.act == "late":
+            self._there.push(frame, rule.seconds)
+            if self._back.sink is not None:
+                self._back.sink.abort()
         elif rule.act == "cut":
             self.cut()
 

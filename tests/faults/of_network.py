@@ -7,11 +7,17 @@ from typing import ClassVar, Final, get_args
 from tests.faults.fault import Fault, World
 from tests.faults.rule import Act, Of, Rule
 from tests.faults.wire import Api
+from tests.kafka.broker import wait_until
 
 __all__ = ["EndTxn", "Fetch", "Heartbeat", "Produce", "TxnOffsetCommit"]
 
-LIMITS: Final[dict[Act, int]] = {"drop": 3, "cut": 10, "delay": 4}
+LIMITS: Final[dict[Act, int]] = {"drop": 3, "cut": 10, "late": 10, "delay": 4}
 """How many requests a fault hits at most: what is dropped costs its sender a whole timeout."""
+
+
+HIT_SECONDS: Final = 30.0
+LATE_SECONDS: Final = 0.5
+"""Enough for a few more transactions of the same producer."""
 
 
 class _OfNetwork(Fault):
@@ -27,7 +33,8 @@ class _OfNetwork(Fault):
     def targets(cls, victims: Sequence[str]) -> Sequence[str]:
         """Each way in which a request can go wrong."""
         del victims
-        return [f"{act} {of}" for act, of in product(get_args(Act), get_args(Of))]
+        ways = [f"{act} {of}" for act, of in product(get_args(Act), get_args(Of))]
+        return [way for way in ways if way != "late response"]
 
     def inject(self, world: World, target: str) -> str:
         """Set the rule."""
@@ -38,7 +45,7 @@ class _OfNetwork(Fault):
             self.apis,
             acts[act],
             ofs[of],
-            seconds=self.delay_seconds,
+            seconds=LATE_SECONDS if act == "late" else self.delay_seconds,
             share=0.5,
             limit=LIMITS[acts[act]],
             seed=len(target),
@@ -47,16 +54,19 @@ class _OfNetwork(Fault):
         return f"{self.name}: {target}"
 
     def heal(self, world: World, target: str) -> None:
-        """Take the rule away."""
-        del target
-        if self._rule is not None:
-            world.proxies.remove(self._rule)
+        """Take the rule away once it has met something."""
+        rule = self._rule
+        assert rule is not None
+        wait_until(lambda: rule.hits > 0, HIT_SECONDS, f"a request of {self.name} to {target}")
+        world.proxies.remove(rule)
 
 
 class EndTxn(_OfNetwork):
     """Of the request that ends a transaction."""
 
     name = "endtxn"
+    # Longer than its sender waits (4 s), which by then is at its next transaction.
+    delay_seconds = 6.0
     apis = frozenset({Api.END_TXN})
 
 

@@ -9,7 +9,7 @@ from tests.faults.wire import Api, Header
 
 __all__ = ["Act", "Of", "Rule"]
 
-Act = Literal["delay", "drop", "cut"]
+Act = Literal["delay", "drop", "cut", "late"]
 Of = Literal["request", "response"]
 
 
@@ -19,14 +19,15 @@ class Rule:
 
     Of a ``response`` that is dropped or cut, the request has been executed; of a
     ``request`` it has not. ``cut`` ends the connection, ``drop`` is silent, and ``delay``
-    holds up everything behind it, as TCP would.
+    holds up everything behind it, as TCP would. ``late`` (of a request) ends the client's
+    connection at once, and delivers the request later: it was still under way.
     """
 
     apis: frozenset[Api]
     act: Act
     of: Of
     seconds: float = 0.0
-    """How long a delay is."""
+    """How long a delay is, or how late is late."""
     client: str = ""
     """Part of the client ids that are meant."""
     share: float = 1.0
@@ -40,7 +41,13 @@ class Rule:
     _random: Random = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Seed."""
+        """Seed.
+
+        Raises:
+            ValueError: an answer can't be late for who has hung up.
+        """
+        if (self.act, self.of) == ("late", "response"):
+            raise ValueError("only a request can be late")
         self._random = Random(self.seed)
 
     def meets(self, header: Header) -> bool:

@@ -211,7 +211,11 @@ def _hits(
 
 def judge(application: ApplicationUnderTest, crew: Crew, shards: Sequence[int]) -> Iterator[str]:
     """Stop all workers; say what is wrong with what they have done."""
-    wait_until(lambda: _all_ready(crew), START_SECONDS, "all workers to be ready at the end")
+    try:
+        wait_until(lambda: _all_ready(crew), START_SECONDS, "all workers to be ready at the end")
+    except TimeoutError as error:
+        yield str(error)
+        yield from (f"{name}: {crew.worker(name).readiness()}" for name in crew.names)
     for name in crew.names:
         status = crew.stop(name)
         if status != 0:

@@ -105,6 +105,28 @@ def test_a_delayed_request_is_executed_though_its_sender_is_gone(
     wait_until(lambda: visible(cluster, topic) == [app_id.encode()], 30, "the late EndTxn")
 
 
+def test_a_late_request_is_executed_after_its_senders_connection_was_lost(
+    one_node: Ground, app_id: str
+) -> None:
+    """What follows from it: librdkafka asks again, and goes on to its next transaction.
+
+    The late request then ends that one: here an aborted record becomes visible. So a
+    producer must not go on after such a loss; that it does not notice by itself is why
+    workers throw theirs away.
+    """
+    cluster, proxies = one_node
+    topic = cluster.create_topic(app_id)
+    producer = begun(cluster.proxied_bootstrap, app_id, topic)
+    with proxies.rule(Rule(END_TXN, "late", "request", seconds=2, client=app_id, limit=1)) as rule:
+        producer.commit_transaction(30)
+        assert rule.hits == 1
+    producer.begin_transaction()
+    producer.produce(topic, b"aborted")
+    assert producer.flush(30) == 0
+    assert visible(cluster, topic) == [app_id.encode()]
+    wait_until(lambda: b"aborted" in visible(cluster, topic), 30, "the late EndTxn to do harm")
+
+
 def test_a_cut_connection_is_made_again(one_node: Ground, app_id: str) -> None:
     cluster, proxies = one_node
     topic = cluster.create_topic(app_id)

@@ -102,16 +102,22 @@ class WorkerProcess:
 
     def ready(self) -> bool:
         """Tell whether every stage has its seat and every shard answers (``--http`` is on)."""
+        return self.readiness().startswith("200")
+
+    def readiness(self) -> str:
+        """Give the status and the text of ``/readyz``, or why there is none."""
         if not self.running:
-            return False
+            return "it is not running"
         _, found, rest = self.current().partition("metrics and health on ")
         if not found:
-            return False
+            return "it does not listen yet"
         try:
             with urllib.request.urlopen(f"{rest.split()[0]}/readyz", timeout=1) as answer:  # noqa: S310 -- ours
-                return bool(answer.status == 200)
-        except (urllib.error.URLError, TimeoutError, ConnectionError):
-            return False
+                return f"{answer.status} {answer.read().decode()}"
+        except urllib.error.HTTPError as error:
+            return f"{error.code} {error.read().decode()}"
+        except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+            return str(error)
 
     def current(self) -> str:
         """Give what it has written since its last start."""
