@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from worker.cli import kafka_options, offline_options
+from worker.cli import index_options, kafka_options, offline_options
 from worker.cli.errors import reported
 
 __all__ = ["app", "main"]
@@ -26,6 +26,7 @@ app = typer.Typer(
 
 offline_options.register(app)
 kafka_options.register(app)
+index_options.register(app)
 
 
 def main() -> None:

@@ -121,11 +121,16 @@ class Shipper:
         """Forget when a shard that is given up was due."""
         self._turns.pop(shard, None)
 
+    def ship_now(self, store: BandStore, shard: int) -> Manifest:
+        """Ship a snapshot at once; what fails is raised."""
+        taken = _take(store, shard)
+        try:
+            return self._publish(taken)
+        finally:
+            shutil.rmtree(taken.path, ignore_errors=True)
+
     def _begin(self, store: BandStore, shard: int) -> None:
-        path = store.path.with_name(f"{store.path.name}.checkpoint")
-        shutil.rmtree(path, ignore_errors=True)
-        store.checkpoint(path)
-        taken = _Checkpoint(shard, path, store.offset, store.now, store.documents)
+        taken = _take(store, shard)
         self._shipping.add(shard)
         if not self._background:
             self._ship(taken)
@@ -142,7 +147,7 @@ class Shipper:
     def _ship(self, taken: _Checkpoint) -> None:
         shard = taken.shard
         try:
-            self.ship(taken)
+            self._publish(taken)
         except Interrupted:
             _log.info("shard %d: the snapshot at offset %d is left unfinished", shard, taken.offset)
         except Exception as error:  # noqa: BLE001 -- an object store's library has its own
@@ -160,7 +165,7 @@ class Shipper:
             shutil.rmtree(taken.path, ignore_errors=True)
             self._shipping.discard(shard)
 
-    def ship(self, taken: _Checkpoint) -> Manifest:
+    def _publish(self, taken: _Checkpoint) -> Manifest:
         """Ship a checkpoint, retire what is old, trim the log if that is asked for."""
         began = self._clock()
         header = self._header(taken.shard)
@@ -224,3 +229,10 @@ class Shipper:
         if self._thread is not None:
             self._waiting.put(None)
             self._thread.join(_END_SECONDS)
+
+
+def _take(store: BandStore, shard: int) -> _Checkpoint:
+    path = store.path.with_name(f"{store.path.name}.checkpoint")
+    shutil.rmtree(path, ignore_errors=True)
+    store.checkpoint(path)
+    return _Checkpoint(shard, path, store.offset, store.now, store.documents)

@@ -1,0 +1,209 @@
+"""``neardup index snapshots``, ``snapshot`` and ``restore``."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.index import console, size, stores, time_of
+from worker.service import locked
+from worker.settings import ConfigurationError, Settings
+from worker.snapshots import (
+    Kept,
+    LogRange,
+    Manifest,
+    Recovery,
+    Repository,
+    RestoreProgress,
+    Shipper,
+)
+from worker.snapshots.inspection import inspect
+from worker.store import BandStore, Header, put_aside
+from worker.topology import Topology
+
+__all__ = ["restore", "show", "snapshot", "verify"]
+
+_FAR = 1 << 62
+"""Past the end of any log: what the group has committed isn't known here, only to a worker."""
+
+
+def _repository(settings: Settings) -> Repository:
+    kept = settings.index.snapshots
+    if kept.url is None:
+        raise CommandError("index.snapshots.url: not set; name it there, or with --url")
+    return Repository(kept.url, settings.app, kept.options)
+
+
+@contextmanager
+def _stopped(state_dir: Path, otherwise: str) -> Iterator[None]:
+    """Hold the state directory, which only a worker that is stopped lets us."""
+    if not state_dir.is_dir():
+        state_dir.mkdir(parents=True)
+    try:
+        with locked(state_dir):
+            yield
+    except ConfigurationError as error:
+        if "in use" not in str(error):
+            raise
+        raise CommandError(f"{state_dir}: a worker runs here; {otherwise}") from None
+
+
+def verify(settings: Settings, only: list[int] | None) -> None:
+    """Read every file of every snapshot; fail if one is gone or damaged."""
+    screen, repository = console(), _repository(settings)
+    wrong = 0
+    for shard in _shards(settings, only):
+        kept = repository.shard(shard)
+        bad: list[str] = []
+        for manifest in kept.manifests(lambda name, why: bad.append(f"{name}: {why}")):  # noqa: B023
+            damaged = kept.damaged(manifest)
+            wrong += bool(damaged)
+            what = ", ".join(file.name for file in damaged)
+            mark = f"[bold red]damaged[/]  {what} of" if damaged else "[green]ok[/]      "
+            screen.print(f"{mark} shard {shard} at offset {manifest.offset}")
+        for text in bad:
+            wrong += 1
+            screen.print(f"[bold red]damaged[/]  shard {shard}: {text}")
+    if wrong:
+        raise CommandError(f"{wrong} snapshots are no good", EXIT_FAILED)
+
+
+def _shards(settings: Settings, only: list[int] | None) -> Iterable[int]:
+    return only if only is not None else range(settings.index.shards)
+
+
+def show(settings: Settings, *, as_json: bool) -> None:
+    """List the snapshots there are, and which lack files."""
+    repository = _repository(settings)
+    rows: list[dict[str, Any]] = []
+    for shard in _shards(settings, None):
+        kept = repository.shard(shard)
+        found = kept.manifests()
+        gaps = kept.missing(found)
+        rows += [_row(manifest, gaps.get(manifest.offset, [])) for manifest in found]
+    if as_json:
+        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+        return
+    table = Table("shard", "offset", "documents", "size", "taken", "", box=None)
+    for row in rows:
+        table.add_row(
+            str(row["shard"]),
+            str(row["offset"]),
+            f"{row['documents']:,}",
+            size(row["bytes"]),
+            row["created"],
+            f"[bold red]{len(row['missing'])} files gone[/]" if row["missing"] else "[green]ok[/]",
+        )
+    console().print(table if rows else f"no snapshots in {repository.url}")
+
+
+def _row(manifest: Manifest, missing: list[str]) -> dict[str, Any]:
+    return {
+        "shard": manifest.shard,
+        "offset": manifest.offset,
+        "documents": manifest.documents,
+        "bytes": manifest.size_bytes,
+        "created": time_of(manifest.created),
+        "missing": missing,
+    }
+
+
+def snapshot(settings: Settings, only: list[int] | None) -> None:
+    """Ship a snapshot of each store of a stopped worker."""
+    screen, repository = console(), _repository(settings)
+    with _stopped(settings.worker.state_dir, "it takes its snapshots itself"):
+        for shard, path in stores(settings, only).items():
+            header = inspect(path).header
+            shipper = Shipper(
+                repository,
+                lambda _shard, header=header: header,  # type: ignore[misc]
+                every_seconds=1,
+                keep=settings.index.snapshots.keep,
+                background=False,
+            )
+            store = BandStore(path, header)
+            try:
+                manifest = shipper.ship_now(store, shard)
+            finally:
+                store.close()
+            screen.print(
+                f"[green]shipped[/]  shard {shard} at offset {manifest.offset},"
+                f" {manifest.documents:,} documents, {size(manifest.size_bytes)}"
+            )
+
+
+def restore(settings: Settings, only: list[int] | None, offset: int | None) -> None:
+    """Restore the shards that aren't there from their newest good snapshots."""
+    screen, repository = console(), _repository(settings)
+    state_dir = settings.worker.state_dir
+    missing: list[int] = []
+    with _stopped(state_dir, "it restores its shards itself"):
+        for shard in _shards(settings, only):
+            path = state_dir / f"shard-{shard:03d}"
+            if path.exists():
+                raise CommandError(f"{path} exists; move it away first")
+            header = _header(settings, repository, shard)
+            if header is None:
+                screen.print(f"[yellow]none[/]     of shard {shard} in {repository.url}")
+                missing.append(shard)
+                continue
+            store = _recovery(repository, path, header).open(
+                shard,
+                LogRange(0, _FAR, _FAR if offset is None else offset),
+                RestoreProgress(shard),
+                lambda: False,
+            )
+            reached, documents = store.offset, store.documents
+            store.close()
+            if not reached:
+                shutil.rmtree(path)
+                screen.print(f"[bold red]no good[/]  one of shard {shard}")
+                missing.append(shard)
+                continue
+            screen.print(
+                f"[green]restored[/] shard {shard} at offset {reached}, {documents:,} documents"
+            )
+
+    if missing:
+        raise CommandError(f"{len(missing)} shards have no good snapshot", EXIT_FAILED)
+
+
+def _header(settings: Settings, repository: Repository, shard: int) -> Header | None:
+    """Give the header of the newest snapshot, which must have been made with these settings."""
+    found = repository.shard(shard).manifests()
+    if not found:
+        return None
+    header = found[0].header
+    topology = Topology.of(settings, 1)
+    wanted = {
+        "shards": topology.shards,
+        "absorb": settings.absorb,
+        "bucket_capacity": settings.index.bucket_capacity,
+        **topology.parameters.describe(),
+    }
+    for name, value in wanted.items():
+        if header.get(name) != value:
+            raise CommandError(
+                f"the newest snapshot of shard {shard} was made with {name} {header.get(name)},"
+                f" and the settings say {value}"
+            )
+    return header
+
+
+def _recovery(repository: Repository, path: Path, header: Header) -> Recovery:
+    def open_store(_shard: int) -> BandStore:
+        return BandStore(path, header)
+
+    def aside(_shard: int, why: str) -> None:
+        put_aside(path, why)
+
+    kept = Kept(repository, lambda _shard: path, lambda _shard: header)
+    return Recovery(open_store, aside, kept)

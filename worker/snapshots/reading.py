@@ -1,0 +1,132 @@
+"""Reads a shard's store as it lies on disk, also while a worker writes to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from rocksdict import AccessType, Options, Rdict
+
+from worker.store import (
+    _HEADER,
+    _PROGRESS,
+    _RECORDS,
+    Header,
+    StoreDamaged,
+    _progress,
+)
+
+__all__ = ["Facts", "Reading"]
+
+
+class Facts(NamedTuple):
+    """What a store says of itself.
+
+    ``offset``, ``now`` (ms) and ``documents`` are as of the last flush; ``keys`` is
+    RocksDB's estimate, of buckets and records together; ``size_bytes`` is that on disk.
+    """
+
+    header: Header
+    offset: int
+    now: int
+    documents: int
+    keys: int
+    size_bytes: int
+
+
+class Reading:
+    """A store, opened for reading only."""
+
+    def __init__(self, path: Path) -> None:
+        """Open.
+
+        Raises:
+            StoreDamaged: RocksDB can't, whatever the reason.
+        """
+        self._path = path
+        try:
+            self._db = Rdict(
+                str(path),
+                Options(raw_mode=True),
+                access_type=AccessType.read_only(False),  # noqa: FBT003 -- rocksdict's signature
+            )
+        except Exception as error:
+            raise StoreDamaged(f"{path}: {error}") from error
+
+    def facts(self) -> Facts:
+        """Give what the store says of itself.
+
+        Raises:
+            StoreDamaged: it says nothing.
+        """
+        header = self._one(_HEADER)
+        if header is None:
+            raise StoreDamaged(f"{self._path}: no header")
+        try:
+            known = dict(json.loads(header))
+        except ValueError as error:
+            raise StoreDamaged(f"{self._path}: its header can't be read: {error}") from error
+        known.pop("format", None)
+        progress = (self._one(_PROGRESS) or b"").ljust(_progress.size, b"\0")
+        offset, now, documents = _progress.unpack(progress)
+        return Facts(
+            known,
+            offset,
+            now,
+            documents,
+            int(self._db.property_int_value("rocksdb.estimate-num-keys") or 0),
+            int(self._db.property_int_value("rocksdb.total-sst-files-size") or 0),
+        )
+
+    def _one(self, key: bytes) -> bytes | None:
+        try:
+            value: bytes | None = self._db.get(key)
+        except Exception as error:
+            raise StoreDamaged(f"{self._path}: {error}") from error
+        return value
+
+    def buckets(self) -> Iterator[tuple[bytes, bytes]]:
+        """Give all buckets in order of band and key.
+
+        Raises:
+            StoreDamaged: a block is damaged.
+        """
+        return self._span(b"", _RECORDS)
+
+    def records(self) -> Iterator[tuple[int, bytes]]:
+        """Give all document records in order of their sequence numbers.
+
+        Raises:
+            StoreDamaged: a block is damaged.
+        """
+        for key, value in self._span(_RECORDS, _HEADER):
+            yield int.from_bytes(key[1:], "big"), value
+
+    def _span(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Give what lies in a half-open range of keys.
+
+        rocksdict's iterator just ends at a block that it can't read. It has read all of the
+        range only if it comes to a key past it, and every store has some: its header.
+        """
+        pairs: Any = self._db.items(from_key=low) if low else self._db.items()
+        for key, value in pairs:
+            if key >= high:
+                return
+            yield key, value
+        raise StoreDamaged(f"{self._path}: a block past {low.hex() or 'the start'} can't be read")
+
+    def __enter__(self) -> Self:
+        """Return it."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self._db.close()
