@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash.measures import Measures
 from tests.crash.proof import Oracle
 from tests.crash.world import World
 from worker.store import StoreOptions
@@ -45,9 +46,9 @@ def world(directory: Path) -> Iterator[MakeWorld]:
     """Yield a factory of worlds; takes what the class takes."""
     with ExitStack() as stack:
 
-        def make(kind: type[World] = World, **options: int) -> World:
+        def make(measures: Measures | None = None) -> World:
             place = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=directory)))
-            return stack.enter_context(closing(kind(place, **options)))
+            return stack.enter_context(closing(World(place, measures)))
 
         yield make
 

@@ -33,9 +33,11 @@ class Life:
 
     Attributes:
         asleep: it stalls, and takes no steps.
+        stalled: it has done so.
         superseded: another has taken its name; every step must end in Fenced.
         over: it has ended, in whatever way.
         death: how, until it is buried.
+        opened: the stores whose files it has open.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 -- a process gets all of it
@@ -46,12 +48,14 @@ class Life:
         bus: MemoryBus,
         disk: Path,
         hook: Callable[[Life, str, str], None],
+        clock: Callable[[], float],
     ) -> None:
         """Take a seat in each group; ``hook`` is told of every point, by stage and name."""
         self.name = name
         self.disk = disk
-        self.asleep = self.superseded = self.over = False
+        self.asleep = self.stalled = self.superseded = self.over = False
         self.death: Death | None = None
+        self.opened: list[BandStore] = []
         self._hook = hook
         application = Application(settings, topology, bus, disk, metrics=_METRICS)
         self._open_store = application.open_store
@@ -59,8 +63,11 @@ class Life:
         self.loops: dict[str, Loop] = {}
         for stage in STAGES:
             loop = application.loop(stage, name)
+            loop._clock = clock
+            loop._idled_at = clock()
             self._watch_loop(loop, stage)
             self.loops[stage] = loop
+        self._watch_snapshots()
 
     @property
     def index(self) -> Index:
@@ -88,9 +95,23 @@ class Life:
             watch(loop._member, method, hook, "look up" if method == "committed" else None)
         watch(loop.stage, "adopt", hook)
 
+    def _watch_snapshots(self) -> None:
+        def hook(name: str) -> None:
+            self.tell("index", name)
+
+        shards = self.index._stores
+        watch(shards, "_put_aside", hook, "put aside")
+        watch(shards._recovery, "_put_aside", hook, "put aside")
+        if shards._shipper is not None:
+            watch(shards._shipper, "ship", hook)
+            watch(shards._shipper, "_trim_before", hook, "trim")
+            watch(shards._recovery, "_fetch", hook, "fetch")
+            watch(shards._recovery, "_exchange", hook, "exchange")
+
     def _opened(self, shard: int) -> BandStore:
         self.tell("index", "open")
         store = self._open_store(shard)
+        self.opened.append(store)
         self._watch_store(store)
         self.tell("index", "open" + DONE)
         return store
@@ -111,4 +132,12 @@ class Life:
 
         setattr(store, "flush_if_due", flush_if_due)  # noqa: B010 -- in place of a method
         watch(store, "write", hook)
+        close = store.close
+
+        def close_and_forget(*, flush: bool = True) -> None:
+            close(flush=flush)
+            self.opened.remove(store)
+
+        setattr(store, "close", close_and_forget)  # noqa: B010 -- in place of a method
         watch(store, "close", hook)
+        watch(store, "checkpoint", hook)

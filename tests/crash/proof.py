@@ -41,7 +41,7 @@ class Oracle:
         """Check all invariants, the verdicts against a replay, each shard against its log."""
         history = world.history()
         found = check(history)
-        frames = world.read(world.topology.fingerprints)
+        frames = world.auditor.all_of(world.topology.fingerprints)
         found += differences(verdicts(history), self._replayed(world, frames))
         stores = {
             s: store for life in world.lives.values() for s, store in life.index.stores().items()
@@ -62,7 +62,7 @@ class Oracle:
         return self._verdicts[key]
 
     def _rebuilt(self, world: World, shard: int) -> Dump:
-        bands = world.read(world.topology.bands, shard, shard)
+        bands = world.auditor.bands[shard]
         key = _key(world, bands)
         if key not in self._dumps:
             with tempfile.TemporaryDirectory(dir=self._directory) as place:
@@ -74,7 +74,7 @@ class Oracle:
 
 
 def _key(world: World, records: list[Record]) -> bytes:
-    digest = blake2b(repr(world.settings).encode())
+    digest = blake2b(f"{world.topology} {world.settings.index.bucket_capacity}".encode())
     for record in records:
         digest.update(repr((record.partition, record.offset, record.timestamp)).encode())
         digest.update(record.value or b"")

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
+from tests.crash.measures import Measures
 from tests.crash.texts import near_copies, slices
 from tests.crash.world import World
 
-__all__ = ["SCENARIOS", "Scenario", "alone", "together"]
+__all__ = ["SCENARIOS", "Scenario"]
 
-Scenario = Callable[[World], None]
+
+class Scenario(NamedTuple):
+    """What happens in a world of these measures, if nobody is struck."""
+
+    measures: Measures
+    play: Callable[[World], None]
+
+    def run(self, world: World) -> None:
+        """Run to the end."""
+        self.play(world)
+        world.finish()
 
 
 def alone(world: World) -> None:
@@ -41,4 +52,28 @@ def together(world: World) -> None:
     world.rounds(2)
 
 
-SCENARIOS: Final[dict[str, Scenario]] = {"alone": alone, "together": together}
+def kept(world: World) -> None:
+    """Two workers with snapshots: one is left behind by the log, one loses its disk."""
+    first, second, third, fourth, last = slices(near_copies(48, 4), 10, 10, 12, 10)
+    world.start("a")
+    world.feed(first)
+    world.rounds(4)
+    world.start("b")
+    world.feed(second)
+    world.rounds(4)
+    world.leave("b")
+    world.feed(third)
+    world.rounds(6)
+    world.start("b")
+    world.feed(fourth)
+    world.rounds(4)
+    world.suffer("a", "dies, disk lost")
+    world.feed(last)
+    world.rounds(3)
+
+
+SCENARIOS: Final = {
+    "alone": Scenario(Measures(), alone),
+    "together": Scenario(Measures(partitions=3, shards=3), together),
+    "kept": Scenario(Measures(snapshots=True), kept),
+}

@@ -132,14 +132,14 @@ def outcome(world: World, mistake: Mistake | None, strike: Strike, oracle: Oracl
     """Give what is found, by the invariants or by the stages themselves."""
     if mistake is not None:
         world.mistake = mistake
-    world.arm(strike)
+    world.nemesis.arm(strike)
     stopped = []
     try:
         two_workers(world)
         world.finish(idle_seconds=0.2)
     except (StageError, TimeoutError) as error:
         stopped.append(str(error))
-    assert world.struck == [strike]
+    assert world.nemesis.struck == [strike]
     return [*oracle.problems(world), *stopped]
 
 

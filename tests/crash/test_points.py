@@ -7,6 +7,7 @@ and a few arrivals there, early and late (with ``NEARDUP_TEST_SCALE=full`` all o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Final
 from zlib import crc32
 
@@ -15,7 +16,7 @@ import pytest
 from tests.crash.conftest import MakeWorld
 from tests.crash.points import DONE, Fault, Point, Strike
 from tests.crash.proof import Oracle
-from tests.crash.scenarios import SCENARIOS, Scenario, alone
+from tests.crash.scenarios import SCENARIOS
 from tests.crash.world import World
 from tests.integration.corpus import FULL
 from worker.topology import STAGES
@@ -23,7 +24,12 @@ from worker.topology import STAGES
 TRANSACTION: Final = ("begin", "produce", "offsets", "commit", "commit" + DONE)
 TAKING_OVER: Final = ("look up", "adopt", "adopt" + DONE, "seek", "resume")
 """And so after each look-up (`adopt`), after the last seek (`resume`), after all (`poll`)."""
-STORE: Final = tuple(call + end for call in ("open", "write", "flush") for end in ("", DONE))
+OPENING: Final = ("open", "open" + DONE, "write", "write" + DONE)
+STORE: Final = (*OPENING, "flush", "flush" + DONE)
+SHIPPING: Final = tuple(call + end for call in ("checkpoint", "ship", "trim") for end in ("", DONE))
+RESTORING: Final = tuple(
+    call + end for call in ("put aside", "fetch", "exchange") for end in ("", DONE)
+)
 CLOSING: Final = ("close", "close" + DONE)
 UNWATCHED: Final = {call + DONE for call in ("poll", "look up", "seek", "resume")}
 """The next point of the same stage comes before anything can have changed."""
@@ -42,9 +48,13 @@ ARRIVALS: Final[dict[Fault, int]] = {
 """How many arrivals of a lone worker are struck; of several workers', it is one."""
 
 
-def names(stage: str) -> tuple[str, ...]:
+def names(scenario: str, stage: str) -> tuple[str, ...]:
     """Name the points of a stage."""
-    own = (*STORE, *CLOSING) if stage == "index" else ()
+    if scenario == "kept":
+        return (*OPENING, *CLOSING, *SHIPPING, *RESTORING) if stage == "index" else ()
+    own: tuple[str, ...] = ()
+    if stage == "index":
+        own = STORE if scenario == "alone" else (*STORE, *CLOSING)
     return ("poll", *TAKING_OVER, *TRANSACTION, *own)
 
 
@@ -56,28 +66,21 @@ def faults(scenario: str, stage: str, name: str) -> Iterator[Fault]:
         yield "unknown"
     yield "replaced"
     yield "evicted"
-    if scenario == "alone":
+    if scenario == "together":
+        yield "dies, away"
+    else:
         yield "dies"
         if stage == "index":
             yield "dies, disk lost"
-    else:
-        yield "dies, away"
 
 
 def cases() -> Iterator[tuple[str, str, str, Fault]]:
-    """Give every scenario, stage, point and fault; a lone worker's stores aren't closed."""
+    """Give every scenario, stage, point and fault."""
     for scenario in SCENARIOS:
         for stage in STAGES:
-            for name in names(stage):
-                if scenario == "alone" and name in CLOSING:
-                    continue
+            for name in names(scenario, stage):
                 for fault in faults(scenario, stage, name):
                     yield scenario, stage, name, fault
-
-
-def sizes(scenario: str) -> dict[str, int]:
-    """Give a world's measures."""
-    return {"partitions": 3, "shards": 3} if scenario == "together" else {}
 
 
 @pytest.fixture(scope="module")
@@ -85,17 +88,10 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Point]]:
     """Give all points of undisturbed runs, in order."""
     found = {}
     for name, scenario in SCENARIOS.items():
-        world = World(tmp_path_factory.mktemp(name), **sizes(name))
-        run(world, scenario)
-        world.close()
-        found[name] = world.trace
+        with closing(World(tmp_path_factory.mktemp(name), scenario.measures)) as world:
+            scenario.run(world)
+            found[name] = world.nemesis.trace
     return found
-
-
-def run(world: World, scenario: Scenario) -> None:
-    """Run to the end."""
-    scenario(world)
-    world.finish()
 
 
 def arrivals(trace: list[Point], stage: str, name: str) -> list[tuple[Point, int]]:
@@ -116,10 +112,16 @@ def some(of: list[tuple[Point, int]], number: int, seed: str) -> list[tuple[Poin
     return [of[place * (len(of) - 1) // (number - 1)] for place in range(number)]
 
 
-def test_no_point_is_forgotten(traces: dict[str, list[Point]]) -> None:
-    came_to = {(point.stage, point.name) for trace in traces.values() for point in trace}
-    known = {(stage, name) for stage in STAGES for name in names(stage)}
+@pytest.mark.parametrize("scenario", ["alone", "together"])
+def test_no_point_is_forgotten(traces: dict[str, list[Point]], scenario: str) -> None:
+    came_to = {(point.stage, point.name) for point in traces[scenario]}
+    known = {(stage, name) for stage in STAGES for name in names(scenario, stage)}
     assert {(stage, name) for stage, name in came_to if name not in UNWATCHED} == known
+
+
+def test_all_that_has_to_do_with_snapshots_comes_about(traces: dict[str, list[Point]]) -> None:
+    came_to = {point.name for point in traces["kept"] if point.stage == "index"}
+    assert came_to >= set(names("kept", "index"))
 
 
 @pytest.mark.parametrize(("scenario", "stage", "name", "fault"), list(cases()))
@@ -136,10 +138,11 @@ def test_a_fault_at_any_point(  # noqa: PLR0913, PLR0917 -- what tells the cases
     number = ARRIVALS[fault] if scenario == "alone" else 1
     for point, nth in some(found, number, f"{stage} {name} {fault}"):
         strike = Strike(point, nth, fault)
-        struck = world(**sizes(scenario))
-        struck.arm(strike)
-        run(struck, SCENARIOS[scenario])
-        assert struck.struck == [strike]
+        struck = world(SCENARIOS[scenario].measures)
+        struck.nemesis.arm(strike)
+        SCENARIOS[scenario].run(struck)
+        assert struck.nemesis.struck == [strike]
+        assert scenario == "kept" or not struck.given_up
         assert oracle.problems(struck) == [], strike
 
 
@@ -154,7 +157,7 @@ def test_a_second_fault_while_a_transaction_is_in_doubt(  # noqa: PLR0913, PLR09
     nth = 1 + crc32(f"{stage} {doubt} {name} {fault}".encode()) % 4
     first = Strike(Point("a", stage, doubt), nth, "unknown", second)
     struck = world()
-    struck.arm(first)
-    run(struck, alone)
-    assert struck.struck == [first, second]
+    struck.nemesis.arm(first)
+    SCENARIOS["alone"].run(struck)
+    assert struck.nemesis.struck == [first, second]
     assert oracle.problems(struck) == []

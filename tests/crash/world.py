@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import cache
 from itertools import count
 from pathlib import Path
 from time import monotonic
 from typing import Final
 
+from tests.crash.auditor import Auditor
 from tests.crash.disk import left_by_kill, settle
 from tests.crash.life import Death, Life
-from tests.crash.points import Fault, Point, Strike
-from tests.integration.checker import History, Sighting, frame_ranges, sightings
+from tests.crash.measures import Measures
+from tests.crash.nemesis import Nemesis
+from tests.crash.points import DONE, Fault
+from tests.integration.checker import History
 from worker.bus.memory import MemoryBus, Step
 from worker.bus.port import Aborted, Fenced, OutcomeUnknown, Outgoing, Record, TopicPartition
 from worker.embedded import create_topics
-from worker.settings import Settings
+from worker.stages import StageError
 from worker.topology import STAGES, Topology
 
 __all__ = ["Died", "World"]
@@ -28,6 +28,8 @@ __all__ = ["Died", "World"]
 NOW: Final = 1_700_000_000_000
 AWAKE_ROUNDS: Final = 4
 """What the others get done while one is asleep or away."""
+STEP_SECONDS: Final = 0.3
+"""What a step takes by the workers' clocks, so that what is due every second has its turns."""
 FINISH_SECONDS: Final = 60.0
 IDLE_SECONDS: Final = 5.0
 """With nothing to do for so long, and documents unpublished, a run is stuck."""
@@ -41,61 +43,34 @@ def _none(life: Life, bus: MemoryBus) -> None:
     """Make no mistake."""
 
 
-@cache
-def _settings(shards: int, batch: int) -> Settings:
-    return Settings.model_validate(
-        {
-            "index": {
-                "shards": shards,
-                "cache_bytes": 1 << 20,
-                "bucket_capacity": 3,
-                "flush_documents": 3 * batch,
-            },
-            "worker": {"batch_records": batch},
-        }
-    )
-
-
-@dataclass(slots=True)
-class _Armed:
-    """A strike, and how many arrivals it still lets pass; at 0 it is due."""
-
-    strike: Strike
-    left: int
-
-    def comes_to(self, point: Point) -> bool:
-        """Count an arrival; tell whether the strike is due."""
-        self.left -= point == self.strike.point
-        return self.left <= 0
-
-
 class World:
     """An application, its workers by name, and an auditor who reads after every step.
 
     Attributes:
-        trace: every point that anybody came to, in order.
-        struck: the strikes that have been dealt.
+        lives: the workers that run, by name.
+        ghosts: those that were superseded, and don't know it yet.
+        given_up: what stages said that ended their workers, after a stall had left them
+            with an old view of the log; a supervisor then starts the worker again.
         mistake: is made in every worker, when it starts; none unless a test sets one.
     """
 
-    def __init__(
-        self, directory: Path, *, partitions: int = 2, shards: int = 2, batch: int = 4
-    ) -> None:
+    def __init__(self, directory: Path, measures: Measures | None = None) -> None:
         """Make topics and offsets; nobody runs yet."""
-        self.settings = _settings(shards, batch)
-        self.topology = Topology.of(self.settings, partitions)
+        measures = measures or Measures()
+        self.settings = measures.settings(directory)
+        self.topology = Topology.of(self.settings, measures.partitions)
         self.bus = MemoryBus(clock=lambda: NOW, faults=self._on_transaction)
         create_topics(self.bus, self.topology)
         self.lives: dict[str, Life] = {}
         self.ghosts: list[Life] = []
+        self.given_up: list[str] = []
         self.inputs: list[Record] = []
-        self.seen: dict[str, list[Sighting]] = {"unique": [], "duplicate": [], "rejected": []}
-        self.trace: list[Point] = []
-        self.struck: list[Strike] = []
+        self.auditor = Auditor(self.bus, self.topology)
+        self.nemesis = Nemesis(self._befall)
         self.mistake: Callable[[Life, MemoryBus], None] = _none
-        self._armed: list[_Armed] = []
         self._acting: list[Life] = []
-        self._positions: dict[TopicPartition, int] = defaultdict(int)
+        self._left: dict[str, Path] = {}
+        self._now = 0.0
         self._directory = directory
         self._disks = count()
 
@@ -111,20 +86,22 @@ class World:
             self.inputs.append(Record(topic, partition, offset, NOW, None, value))
 
     def start(self, name: str, disk: Path | None = None) -> None:
-        """Start a worker that doesn't run, on a disk that is left, or an empty one."""
+        """Start a worker that doesn't run: on this disk, one that it left, or an empty one."""
         if name not in self.lives:
+            disk = disk or self._left.pop(name, None) or self._new_disk()
             self.lives[name] = life = Life(
                 name,
                 self.settings,
                 self.topology,
                 self.bus,
-                disk or self._new_disk(),
-                self._arrive,
+                disk,
+                self.nemesis.arrive,
+                lambda: self._now,
             )
             self.mistake(life, self.bus)
 
     def leave(self, name: str) -> None:
-        """Let a worker end well, and for good; its disk is forgotten."""
+        """Let a worker end well, and for good; should it come back, it has its disk."""
         if name not in self.lives:
             return
         life = self.lives[name]
@@ -132,6 +109,7 @@ class World:
             for loop in life.loops.values():
                 loop.close(leave=True)
             life.over = True
+            self._left[name] = life.disk
             self._bury(life)
 
     def restart(self, name: str) -> None:
@@ -153,10 +131,6 @@ class World:
             with self._fate_of(life):
                 self._befall(life, fault)
 
-    def arm(self, strike: Strike) -> None:
-        """Have a fault dealt."""
-        self._armed.append(_Armed(strike, strike.nth))
-
     # Time goes on.
 
     def rounds(self, number: int) -> bool:
@@ -174,6 +148,7 @@ class World:
         if loop is None or life.asleep or life.over:
             return False
         fenced = life.superseded
+        self._now += STEP_SECONDS
         with self._fate_of(life):
             try:
                 loop.step(0.0)
@@ -181,7 +156,11 @@ class World:
             except Fenced:
                 assert life.superseded, f"{stage} of {life.name} was fenced by nobody"
                 self._lay(life, stage)
-        self._audit()
+            except StageError as error:
+                if not life.stalled:
+                    raise
+                self._give_up(life, str(error))
+        self.auditor.look()
         return loop.busy
 
     def finish(self, idle_seconds: float = IDLE_SECONDS) -> None:
@@ -223,36 +202,9 @@ class World:
         for life in [*self.lives.values(), *self.ghosts]:
             life.end()
 
-    # What came of it.
-
     def history(self) -> History:
         """Give what went in, what came out, and what was seen meanwhile."""
-        topology = self.topology
-        return History(
-            self.inputs,
-            self.read(topology.unique),
-            self.read(topology.duplicate),
-            self.read(topology.rejected),
-            seen=self.seen,
-            frames=frame_ranges(self.read(topology.fingerprints), topology.layout),
-            parameters=topology.parameters,
-        )
-
-    def read(self, topic: str, first: int = 0, last: int | None = None) -> list[Record]:
-        """Give the committed records of a topic's partitions."""
-        after = (self.bus.partitions([topic])[topic] or 0) if last is None else last + 1
-        return [r for n in range(first, after) for r in self.bus.read(topic, n, 0, 1 << 30)]
-
-    def _audit(self) -> None:
-        topology = self.topology
-        for kind in self.seen:
-            topic = getattr(topology, kind)
-            for number in range(topology.partitions):
-                place = TopicPartition(topic, number)
-                records = self.bus.read(topic, number, self._positions[place], 1 << 30)
-                if records:
-                    self._positions[place] = records[-1].offset + 1
-                    self.seen[kind] += sightings(records)
+        return self.auditor.history(self.inputs)
 
     # Strikes.
 
@@ -260,19 +212,8 @@ class World:
         stage = group.rpartition(".")[2]
         life = self._acting[-1]
         assert life.name == instance
-        name = step if step != "committed" else "commit done"
+        name = step if step != "committed" else "commit" + DONE
         life.tell(stage, name)
-
-    def _arrive(self, life: Life, stage: str, name: str) -> None:
-        point = Point(life.name, stage, name)
-        self.trace.append(point)
-        due = [armed for armed in self._armed if armed.comes_to(point)]
-        for armed in due[:1]:
-            self._armed.remove(armed)
-            self.struck.append(armed.strike)
-            if armed.strike.then is not None:
-                self.arm(armed.strike.then)
-            self._befall(life, armed.strike.fault)
 
     def _befall(self, life: Life, fault: Fault) -> None:
         if fault == "aborted":
@@ -281,7 +222,9 @@ class World:
             raise OutcomeUnknown("struck")
         if fault in {"dies", "dies, disk lost", "dies, away"}:
             self._die(life, fault)
-        life.asleep = True
+        if life.superseded:
+            return
+        life.asleep = life.stalled = True
         if fault == "replaced":
             life.superseded = True
             disk = self._copy(life)
@@ -328,6 +271,12 @@ class World:
         if not ghost.loops:
             self._bury(ghost)
 
+    def _give_up(self, life: Life, why: str) -> None:
+        self.given_up.append(why)
+        self._bury(life)
+        if not life.superseded:
+            self.start(life.name, life.disk)
+
     def _bury(self, life: Life) -> None:
         life.end()
         if self.lives.get(life.name) is life:
@@ -336,8 +285,7 @@ class World:
             self.ghosts.remove(life)
 
     def _copy(self, life: Life) -> Path:
-        if "index" in life.loops:
-            settle(life.index.stores().values())
+        settle(life.opened)
         disk = self._new_disk()
         left_by_kill(life.disk, disk)
         return disk

@@ -1,0 +1,63 @@
+"""Who reads along, as a committed reader, while things break."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from tests.integration.checker import History, Sighting, frame_ranges, sightings
+from worker.bus.memory import MemoryBus
+from worker.bus.port import Record, TopicPartition
+from worker.topology import Topology
+
+__all__ = ["Auditor"]
+
+
+class Auditor:
+    """Notes what is on the outputs after every step, and keeps the shards' logs.
+
+    Attributes:
+        seen: by kind of output, in order of arrival.
+        bands: by shard, all of its log, also what was deleted from it since.
+    """
+
+    def __init__(self, bus: MemoryBus, topology: Topology) -> None:
+        """Begin at the start of all topics."""
+        self._bus = bus
+        self._topology = topology
+        self._positions: dict[TopicPartition, int] = defaultdict(int)
+        self.seen: dict[str, list[Sighting]] = {"unique": [], "duplicate": [], "rejected": []}
+        self.bands: dict[int, list[Record]] = {shard: [] for shard in range(topology.shards)}
+
+    def look(self) -> None:
+        """Read what is new."""
+        for kind, seen in self.seen.items():
+            topic = getattr(self._topology, kind)
+            for number in range(self._topology.partitions):
+                seen.extend(sightings(self._new(TopicPartition(topic, number))))
+        for shard, records in self.bands.items():
+            records.extend(self._new(TopicPartition(self._topology.bands, shard)))
+
+    def history(self, inputs: Sequence[Record]) -> History:
+        """Give what went in, what came out as it reads now, and what was seen meanwhile."""
+        topology = self._topology
+        return History(
+            inputs,
+            self.all_of(topology.unique),
+            self.all_of(topology.duplicate),
+            self.all_of(topology.rejected),
+            seen=self.seen,
+            frames=frame_ranges(self.all_of(topology.fingerprints), topology.layout),
+            parameters=topology.parameters,
+        )
+
+    def all_of(self, topic: str) -> list[Record]:
+        """Read a topic from start to end, partition by partition."""
+        partitions = self._bus.partitions([topic])[topic] or 0
+        return [r for n in range(partitions) for r in self._bus.read(topic, n, 0, 1 << 30)]
+
+    def _new(self, place: TopicPartition) -> list[Record]:
+        records = self._bus.read(*place, self._positions[place], 1 << 30)
+        if records:
+            self._positions[place] = records[-1].offset + 1
+        return records

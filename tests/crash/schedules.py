@@ -1,0 +1,188 @@
+"""Schedules: what happens in a run, as plain data that can be drawn, shrunk and read."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, Protocol, get_args
+
+from hypothesis import strategies as st
+
+from tests.crash.measures import Measures
+from tests.crash.points import DONE, Fault, Point, Strike
+from tests.crash.texts import near_copies
+from tests.crash.world import World
+from worker.topology import STAGES
+
+__all__ = ["Act", "acts", "measures", "play"]
+
+NAMES: Final = ("a", "b", "c")
+"""The first always runs at the beginning, and is drawn most often."""
+TEXTS: Final = near_copies(120, 7)
+
+
+class Act(Protocol):
+    """Something that happens."""
+
+    def do(self, world: World) -> None:
+        """Let it happen; to a worker that doesn't run, nothing does."""
+
+
+class Feed(NamedTuple):
+    """So many documents are written."""
+
+    documents: int
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        done = len(world.inputs)
+        world.feed(TEXTS[done : done + self.documents])
+
+
+class Go(NamedTuple):
+    """Everybody goes on for so many rounds."""
+
+    rounds: int
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        world.rounds(self.rounds)
+
+
+class Hurry(NamedTuple):
+    """One stage of one worker is ahead of all others."""
+
+    worker: str
+    stage: str
+    steps: int
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        for _ in range(self.steps):
+            if self.worker in world.lives:
+                world.step(world.lives[self.worker], self.stage)
+
+
+class Start(NamedTuple):
+    """A worker is started."""
+
+    worker: str
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        world.start(self.worker)
+
+
+class Leave(NamedTuple):
+    """A worker leaves for good."""
+
+    worker: str
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        world.leave(self.worker)
+
+
+class Restart(NamedTuple):
+    """A worker ends well, and comes back."""
+
+    worker: str
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        world.restart(self.worker)
+
+
+class Flush(NamedTuple):
+    """All of a worker's stores are flushed."""
+
+    worker: str
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        if self.worker in world.lives:
+            for store in world.lives[self.worker].index.stores().values():
+                store.flush()
+
+
+class Suffer(NamedTuple):
+    """A fault befalls a worker between two steps."""
+
+    worker: str
+    fault: Fault
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        world.suffer(self.worker, self.fault)
+
+
+class Arm(NamedTuple):
+    """A fault will befall a worker in the midst of a step."""
+
+    strike: Strike
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        world.nemesis.arm(self.strike)
+
+
+def play(world: World, schedule: list[Act]) -> None:
+    """Let everything happen in turn, then run to the end; somebody is always there."""
+    world.start("a")
+    for act in schedule:
+        act.do(world)
+    if not world.lives:
+        world.start("a")
+    world.finish()
+
+
+def measures() -> st.SearchStrategy[Measures]:
+    """Draw a run's measures."""
+    return st.builds(
+        Measures,
+        partitions=st.integers(1, 3),
+        shards=st.integers(1, 3),
+        batch=st.integers(1, 6),
+        snapshots=st.booleans(),
+    )
+
+
+@st.composite
+def _strikes(draw: st.DrawFn) -> Strike:
+    """Draw a fault, and a point where it can occur."""
+    fault: Fault = draw(st.sampled_from(get_args(Fault)))
+    if fault == "unknown":
+        names = ["commit", "commit" + DONE]
+    elif fault == "aborted":
+        names = ["begin", "produce", "offsets", "commit"]
+    else:
+        names = ["look up", "adopt", "adopt" + DONE, "begin", "offsets", "commit", "commit" + DONE]
+        names += ["renew", "write", "write" + DONE, "flush" + DONE, "open" + DONE, "close"]
+        names += ["ship", "trim" + DONE, "fetch" + DONE, "exchange", "put aside"]
+    name = draw(st.sampled_from(names))
+    stages = ["index"] if name.split()[0] in _OF_STORES else STAGES
+    point = Point(draw(st.sampled_from("aabc")), draw(st.sampled_from(stages)), name)
+    return Strike(point, draw(st.integers(1, 3)), fault)
+
+
+_OF_STORES: Final = {"write", "flush", "open", "close", "ship", "trim", "fetch", "exchange", "put"}
+
+
+def acts() -> st.SearchStrategy[list[Act]]:
+    """Draw a schedule: heaps of documents, and what happens before each is worked off."""
+    workers = st.sampled_from(NAMES)
+    lasting: list[Fault] = ["dies", "dies, disk lost", "dies, away", "replaced", "evicted"]
+    armed: st.SearchStrategy[Act] = st.builds(Arm, _strikes())
+    act: st.SearchStrategy[Act] = st.one_of(
+        st.builds(Start, workers),
+        st.builds(Hurry, workers, st.sampled_from(STAGES), st.integers(1, 4)),
+        st.builds(Suffer, workers, st.sampled_from(lasting)),
+        st.builds(Restart, workers),
+        st.builds(Leave, workers),
+        st.builds(Flush, workers),
+    )
+    heap = st.tuples(
+        st.builds(Feed, st.integers(4, 14)),
+        st.lists(st.one_of(armed, armed, act), min_size=1, max_size=6),
+        st.builds(Go, st.integers(1, 5)),
+    )
+    heaps = st.lists(heap, min_size=2, max_size=8)
+    return heaps.map(lambda drawn: [a for fed, between, go in drawn for a in (fed, *between, go)])

@@ -1,0 +1,41 @@
+"""Whatever happens in whatever order, nothing is lost, doubled or changed.
+
+Hypothesis draws what happens, and finds the shortest schedule that breaks an invariant.
+CI draws the same few every time; ``NEARDUP_TEST_SCALE=full`` draws many new ones.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.crash.measures import Measures
+from tests.crash.proof import Oracle
+from tests.crash.schedules import Act, acts, measures, play
+from tests.crash.world import World
+from tests.integration.corpus import FULL
+
+
+@pytest.mark.timeout(0 if FULL else 300)
+@settings(
+    max_examples=2_000 if FULL else 50,
+    derandomize=not FULL,
+    database=None,
+    deadline=None,
+    print_blob=FULL,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(measures=measures(), schedule=acts())
+def test_any_schedule(
+    directory: Path, oracle: Oracle, measures: Measures, schedule: list[Act]
+) -> None:
+    with (
+        tempfile.TemporaryDirectory(dir=directory) as place,
+        closing(World(Path(place), measures)) as world,
+    ):
+        play(world, schedule)
+        assert oracle.problems(world) == []
