@@ -35,6 +35,9 @@ ROUND_SECONDS: Final = 20.0
 
 SPACING: Final = (5.0, 20.0)
 SHARDS: Final = (1, 4)
+TELLING_MINUTES: Final = 10.0
+"""Shorter soaks show their slopes, and judge everything else."""
+
 CELL: Final = Cell("soak", tuple(FAULTS), QUARTET, victims=("alpha", "beta"), small_disk=True)
 NO_DISK: Final = replace(
     CELL, faults=tuple(name for name in FAULTS if name != DiskFull.name), small_disk=False
@@ -61,7 +64,7 @@ def soak(  # noqa: PLR0913 -- what the command line offers
     with ExitStack() as stack:
         cluster = stack.enter_context(KafkaCluster(3, heap_mb=768, proxied=True))
         proxies = stack.enter_context(Proxies(cluster.proxied))
-        return _run(cell, protocol, (cluster, proxies), run, say)
+        return _run(cell, protocol, (cluster, proxies), run, minutes, say)
 
 
 def _cell(say: Callable[[str], None]) -> Cell:
@@ -73,8 +76,13 @@ def _cell(say: Callable[[str], None]) -> Cell:
         return NO_DISK
 
 
-def _run(
-    cell: Cell, protocol: Protocol, ground: Ground, run: Run, say: Callable[[str], None]
+def _run(  # noqa: PLR0913, PLR0917 -- one caller
+    cell: Cell,
+    protocol: Protocol,
+    ground: Ground,
+    run: Run,
+    minutes: float,
+    say: Callable[[str], None],
 ) -> Outcome:
     outcome = Outcome(cell.name, protocol)
     began = monotonic()
@@ -82,13 +90,13 @@ def _run(
         crew = world.crew
         try:
             crew.start(*cell.workers)
-            with Sampler(crew) as sampler:
+            with Sampler(crew, min(10.0, minutes)) as sampler:
                 outcome.hits = attack(application, world, run, say)
             outcome.documents = len(application.inputs)
             outcome.trends = list(sampler.trends())
             say("judging")
             outcome.problems = [
-                *creeping(outcome.trends),
+                *creeping(outcome.trends, minutes),
                 *judge(application, crew, run.shards),
             ]
         except (AssertionError, TimeoutError) as error:
@@ -115,9 +123,9 @@ def _documents(count: int, rate: float, seed: int) -> list[tuple[str, str]]:
     return [(f"doc-{number}", texts[number % len(texts)]) for number in range(count)]
 
 
-def creeping(trends: Sequence[Trend]) -> Iterator[str]:
-    """Say what rises; and if nobody ran long enough to tell, that."""
-    if not trends:
+def creeping(trends: Sequence[Trend], minutes: float) -> Iterator[str]:
+    """Say what rises; and if nobody ran long enough to tell, though there was time, that."""
+    if minutes >= TELLING_MINUTES and not any(one.tells for one in trends):
         yield "no worker ran long enough to tell whether it leaks"
     for one in trends:
         if one.creeps:

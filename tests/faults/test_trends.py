@@ -30,6 +30,10 @@ def test_noise_and_steps_up_and_down_are_no_rise() -> None:
     assert not trend([100 + 20 * (number // 6 % 2) for number in range(60)], 0.5).creeps
 
 
+def test_a_process_that_is_new_may_rise() -> None:
+    assert not trend([100 + 2.0 * number for number in range(20)], 0.5).creeps
+
+
 def test_few_samples_have_no_trend() -> None:
     with pytest.raises(ValueError, match="2 samples"):
         slope_of([0, 1], [1, 2])

@@ -10,6 +10,7 @@ import numpy as np
 __all__ = ["Slope", "Trend", "slope_of"]
 
 Z_95: Final = 1.96
+LEAST_MINUTES: Final = 5.0
 
 
 class Slope(NamedTuple):
@@ -53,6 +54,11 @@ class Trend:
     """Units a minute."""
 
     @property
+    def tells(self) -> bool:
+        """Tell whether it is long enough: a new process takes minutes to fill its caches."""
+        return self.minutes >= LEAST_MINUTES
+
+    @property
     def creeps(self) -> bool:
         """Tell whether it rises faster than the limit, beyond doubt."""
-        return self.slope.low > self.limit
+        return self.tells and self.slope.low > self.limit
