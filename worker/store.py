@@ -203,6 +203,10 @@ class BandStore:
         keys = cast("list[bytes]", list(islice(self._unfiltered, _FILTER_SLICE)))
         buckets = [key for key in keys if key[0] < BUCKETS_BELOW]
         self._filter.add(np.frombuffer(b"".join(buckets), "V9"))
+        if len(buckets) == len(keys) < _FILTER_SLICE:
+            # rocksdict's iterator just ends at a block that it can't read; what comes after
+            # the buckets, in every store, is the header.
+            raise StoreDamaged(f"{self.path}: not all buckets can be read")
         if len(buckets) < _FILTER_SLICE:
             self._unfiltered = None
 
