@@ -103,7 +103,7 @@ class Life:
         watch(shards, "_put_aside", hook, "put aside")
         watch(shards._recovery, "_put_aside", hook, "put aside")
         if shards._shipper is not None:
-            watch(shards._shipper, "ship", hook)
+            watch(shards._shipper, "_ship", hook, "ship")
             watch(shards._shipper, "_trim_before", hook, "trim")
             watch(shards._recovery, "_fetch", hook, "fetch")
             watch(shards._recovery, "_exchange", hook, "exchange")
