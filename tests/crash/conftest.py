@@ -26,10 +26,11 @@ def _fast_directory() -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def small_filters() -> Iterator[None]:
-    """Give the stores small filters: to touch 16 MB anew would cost most of a short run."""
+def small_stores() -> Iterator[None]:
+    """Give the stores small tables in memory: to set up large ones would cost most of a run."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("worker.app.StoreOptions", partial(StoreOptions, filter_bytes=1 << 16))
+        patch.setattr("worker.store._MEMTABLE_BUCKETS", 1_000)
         yield
 
 

@@ -22,7 +22,7 @@ from tests.integration.corpus import FULL
 
 @pytest.mark.timeout(0 if FULL else 300)
 @settings(
-    max_examples=2_000 if FULL else 50,
+    max_examples=2_000 if FULL else 30,
     derandomize=not FULL,
     database=None,
     deadline=None,
