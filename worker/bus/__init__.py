@@ -14,6 +14,7 @@ from worker.bus.port import (
     OutcomeUnknown,
     Outgoing,
     Polled,
+    Reader,
     Record,
     TopicPartition,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "OutcomeUnknown",
     "Outgoing",
     "Polled",
+    "Reader",
     "Record",
     "TopicPartition",
 ]

@@ -23,6 +23,7 @@ __all__ = [
     "OutcomeUnknown",
     "Outgoing",
     "Polled",
+    "Reader",
     "Record",
     "TopicPartition",
 ]
@@ -196,6 +197,49 @@ class Member(Protocol):
         """Close."""
 
 
+class Reader(Protocol):
+    """Reads committed records beside a group, with no seat in it. Belongs to one thread."""
+
+    def start(self, partition: TopicPartition, offset: int) -> None:
+        """Deliver a partition from ``offset`` on; what was fetched of it before is dropped.
+
+        Raises:
+            BusError: see there.
+        """
+
+    def stop(self, partition: TopicPartition) -> None:
+        """Deliver nothing of a partition any more.
+
+        Raises:
+            BusError: see there.
+        """
+
+    def read(self, limit: int, timeout: float) -> Sequence[Record]:
+        """Wait up to ``timeout`` seconds for a first record; take at most ``limit``.
+
+        Raises:
+            OffsetOutOfRange: a position can't be read; start elsewhere, or stop.
+            BusError: the bus can't be read from.
+        """
+
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+        """Give the group's committed offsets, None where there is none.
+
+        Raises:
+            BusError: no answer in time.
+        """
+
+    def watermarks(self, partition: TopicPartition) -> tuple[int, int]:
+        """Give the log's start, and the end that readers of committed records see.
+
+        Raises:
+            BusError: no answer in time.
+        """
+
+    def close(self) -> None:
+        """Let go of the connection, within a bounded time."""
+
+
 class Bus(Protocol):
     """A log: where topics are, and members join."""
 
@@ -213,6 +257,9 @@ class Bus(Protocol):
         Raises:
             BusError: refused, or not answered in time; nothing, or all of it, is deleted.
         """
+
+    def reader(self, group: str) -> Reader:
+        """Read beside a group, which takes no notice."""
 
     def join(self, group: str, topics: Sequence[str], instance: str) -> Member:
         """Take a seat in a group; equal partition numbers of all topics go to one member.

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from operator import attrgetter
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
-from worker.frames import I64, POSITION_BITS, U32, U64, BandFrame, decode, encode
+from worker.bus import OffsetOutOfRange, Outgoing, Reader, Record, TopicPartition
+from worker.frames import BandFrame, decode, encode
 from worker.shard import BucketRules, Decision, ShardBatch, decide
 from worker.snapshots import Kept, Recovery, Shipper
 from worker.stages.answers import split_answer
 from worker.stages.base import Burst, StageError
+from worker.stages.batches import joined
+from worker.stages.replays import Shard
 from worker.stages.sequence import columns_of
-from worker.stages.shards import RestoreState, Shard, Shards
+from worker.stages.shards import RestoreState, Shards
+from worker.stages.standby import Standby
 from worker.store import BandStore, StoreDamaged
 
 __all__ = ["Index", "IndexCounts"]
@@ -70,16 +68,21 @@ class Index:
         put_aside: Callable[[int, str], None],
         kept: Kept | None = None,
         shipper: Shipper | None = None,
+        standby: Collection[int] = (),
+        reader: Callable[[], Reader] | None = None,
         background: bool = False,
         frame_bytes: int = 900_000,
         on_burst: Callable[[IndexCounts], None] = lambda _counts: None,
         on_idle: Callable[[Mapping[int, RestoreState]], None] = lambda _states: None,
+        on_standby: Callable[[Mapping[int, int]], None] = lambda _lag: None,
     ) -> None:
         """Take topic names, and how to open a shard's store or put it aside.
 
-        ``kept`` says where snapshots are, and ``shipper`` takes them. With ``background``,
+        ``kept`` says where snapshots are, and ``shipper`` takes them. The shards of ``standby``
+        are kept warm, by a ``reader`` beside the group, while others own them. With ``background``,
         stores are opened and fetched in threads of their own, while the loop polls. ``on_idle``
-        is told, about once a second, of the shards that don't answer yet.
+        is told, about once a second, of the shards that don't answer yet, and ``on_standby`` how
+        many records those kept warm are behind.
         """
         self.topics = (bands,)
         self._matches = matches
@@ -90,8 +93,15 @@ class Index:
         self._frame_bytes = frame_bytes
         self._on_burst = on_burst
         self._on_idle = on_idle
+        self._on_standby = on_standby
         recovery = Recovery(open_store, put_aside, kept)
-        self._stores = Shards(recovery, put_aside, shipper, background=background)
+        warm = None
+        if standby and reader is not None:
+            places = [TopicPartition(bands, shard) for shard in standby]
+            warm = Standby(
+                places, reader, recovery, put_aside, self._keep_warm, background=background
+            )
+        self._stores = Shards(recovery, put_aside, shipper, warm, background=background)
         self._pending: dict[TopicPartition, _Pending] = {}
         self._counts = IndexCounts()
 
@@ -140,16 +150,27 @@ class Index:
         """Apply, in silence, the frames that were answered before; give the others."""
         replayed = [placed for placed in frames if placed[0] < shard.committed]
         if replayed:
-            decision, batch = self._decide(partition, shard, replayed)
-            self._write(shard, _pending(decision, replayed, len(batch.ids)))
-            self._counts.replayed += len(batch.ids)
+            self._counts.replayed += self._apply(partition, shard.store, replayed)
         return frames[len(replayed) :]
+
+    def _apply(self, partition: TopicPartition, store: BandStore, frames: list[_Placed]) -> int:
+        """Write what frames change, and answer nothing; count their documents."""
+        decision, batch = self._decide(partition, store, frames)
+        _write(store, _pending(decision, frames, len(batch.ids)))
+        return len(batch.ids)
+
+    def _keep_warm(
+        self, partition: TopicPartition, store: BandStore, records: list[Record]
+    ) -> None:
+        """Apply what another worker has answered; runs in the standby's thread."""
+        frames = [(r.offset, decode(BandFrame, r.value, self._layout)) for r in records]
+        self._apply(partition, store, frames)
 
     def _judge(
         self, partition: TopicPartition, shard: Shard, frames: list[_Placed]
     ) -> list[Outgoing]:
         """Answer frames; what they change waits for the commit."""
-        decision, batch = self._decide(partition, shard, frames)
+        decision, batch = self._decide(partition, shard.store, frames)
         self._pending[partition] = _pending(decision, frames, len(batch.ids))
         self._count(decision, batch)
         return list(self._answers(partition.partition, frames, decision))
@@ -162,7 +183,7 @@ class Index:
         self._counts.dropped += decision.dropped
 
     def _decide(
-        self, partition: TopicPartition, shard: Shard, frames: list[_Placed]
+        self, partition: TopicPartition, store: BandStore, frames: list[_Placed]
     ) -> tuple[Decision, ShardBatch]:
         for _, frame in frames:
             if frame.shard != partition.partition:
@@ -170,42 +191,16 @@ class Index:
                     f"{partition.topic}[{partition.partition}] holds a frame of shard {frame.shard}"
                 )
                 raise StageError(msg)
-        batch = self._batch(partition.partition, [frame for _, frame in frames])
+        batch = joined(
+            [frame for _, frame in frames],
+            columns_of(partition.partition, self._shards, self._columns),
+        )
         try:
-            return decide(shard.store, batch, self._rules), batch
+            return decide(store, batch, self._rules), batch
         except LookupError as error:
             if type(error) is not LookupError:  # a defect of the program, not of the store
                 raise
             raise StoreDamaged(str(error)) from error
-
-    def _batch(self, shard: int, frames: list[BandFrame]) -> ShardBatch:
-        columns = columns_of(shard, self._shards, self._columns)
-        return ShardBatch(
-            sequences=np.concatenate(
-                [
-                    np.uint64(frame.number << POSITION_BITS)
-                    + np.arange(frame.count, dtype=np.uint64)
-                    for frame in frames
-                ]
-            ),
-            times=np.frombuffer(b"".join(frame.times for frame in frames), I64),
-            ids=list(chain.from_iterable(frame.ids.unpack() for frame in frames)),
-            shingles=np.frombuffer(b"".join(frame.shingles for frame in frames), U32),
-            columns=columns,
-            keys=np.concatenate(
-                [np.frombuffer(f.keys, U64).reshape(len(columns), f.count) for f in frames], axis=1
-            ),
-            sketches=_sketches(frames),
-        )
-
-    @staticmethod
-    def _write(shard: Shard, pending: _Pending) -> None:
-        shard.store.write(
-            pending.decision.writes,
-            offset=pending.offset,
-            now=max(shard.store.now, pending.now),
-            documents=pending.documents,
-        )
 
     def _answers(self, shard: int, frames: list[_Placed], decision: Decision) -> Iterator[Outgoing]:
         base = 0
@@ -225,13 +220,14 @@ class Index:
             shard = self._stores.owned[partition]
             shard.committed = pending.offset
             with self._stores.guarded(partition):
-                self._write(shard, pending)
+                _write(shard.store, pending)
         self._on_burst(self._counts)
 
     def idle(self) -> None:
         """Flush and snapshot what is due."""
         self._stores.idle()
         self._on_idle(self._stores.states())
+        self._on_standby(self.warm())
 
     def paused(self) -> frozenset[TopicPartition]:
         """Hold back shards whose store isn't open."""
@@ -244,6 +240,10 @@ class Index:
     def restored(self) -> int:
         """Give a number that grows as long as a restore moves, and never falls."""
         return self._stores.moved()
+
+    def warm(self) -> Mapping[int, int]:
+        """Give how many records behind their groups the shards kept warm are."""
+        return self._stores.standby_lag()
 
     def stores(self) -> dict[int, BandStore]:
         """Give the open stores by shard, for metrics."""
@@ -268,8 +268,10 @@ def _pending(decision: Decision, frames: Sequence[_Placed], documents: int) -> _
     return _Pending(decision, frames[-1][0] + 1, max(f.now for _, f in frames), documents)
 
 
-def _sketches(frames: Sequence[BandFrame]) -> npt.NDArray[np.uint8]:
-    data = np.frombuffer(b"".join(frame.sketches for frame in frames), np.uint8)
-    return (
-        data.reshape(sum(map(attrgetter("count"), frames)), -1) if len(data) else data.reshape(0, 0)
+def _write(store: BandStore, pending: _Pending) -> None:
+    store.write(
+        pending.decision.writes,
+        offset=pending.offset,
+        now=max(store.now, pending.now),
+        documents=pending.documents,
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from time import monotonic
 from typing import NamedTuple
 
@@ -13,13 +12,14 @@ from worker.bus import TopicPartition
 from worker.snapshots import LogRange, Recovery, Shipper, Unrecoverable
 from worker.stages.base import StageError
 from worker.stages.opening import Opening
+from worker.stages.replays import Replays, Shard
+from worker.stages.standby import Standby, Warm
 from worker.store import BandStore, StoreDamaged
 
-__all__ = ["RestoreState", "Shard", "Shards"]
+__all__ = ["RestoreState", "Shards"]
 
 _log = logging.getLogger(__name__)
 
-_TELL_SECONDS = 10.0
 _END_SECONDS = 5.0
 
 
@@ -31,38 +31,15 @@ class RestoreState(NamedTuple):
     remaining: int = 0
 
 
-@dataclass(slots=True)
-class Shard:
-    """An open store, and how far the group had come when it was taken on."""
-
-    store: BandStore
-    log: LogRange
-    committed: int
-
-    @property
-    def silent(self) -> bool:
-        """Tell whether what it reads was answered before."""
-        return self.store.offset < self.committed
-
-
-@dataclass(slots=True)
-class _Replay:
-    """A shard that reads what was answered before, for the log lines about it."""
-
-    offset: int
-    documents: int
-    began: float
-    told: float
-
-
 class Shards:
     """What the stage owns. Belongs to the stage's thread, but for `states`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- all that the stage gives
         self,
         recovery: Recovery,
         put_aside: Callable[[int, str], None],
         shipper: Shipper | None = None,
+        standby: Standby | None = None,
         *,
         background: bool,
         clock: Callable[[], float] = monotonic,
@@ -71,9 +48,9 @@ class Shards:
         self._recovery = recovery
         self._put_aside = put_aside
         self._shipper = shipper
+        self._standby = standby
         self._background = background
-        self._clock = clock
-        self._replays: dict[TopicPartition, _Replay] = {}
+        self._replays = Replays(clock)
         self.owned: dict[TopicPartition, Shard] = {}
         self.opening: dict[TopicPartition, Opening] = {}
         self._moved = 0
@@ -85,12 +62,15 @@ class Shards:
     ) -> dict[TopicPartition, int]:
         """Keep the shards that stay, let go of those that are gone, begin to open new ones."""
         for partition in self.opening.keys() - offsets.keys():
-            self.opening[partition].give_up()
+            self._stop_opening(partition)
         self._let_go(self.owned.keys() - offsets.keys())
+        warm = self._standby.hand_over(offsets) if self._standby is not None else {}
         starts = {}
         for partition, committed in offsets.items():
             log = LogRange(*watermarks(partition), committed)
             shard = self.owned.get(partition)
+            if shard is None:
+                shard = self._warmed(partition, warm.get(partition), log)
             if shard is None:
                 self._open(partition, log)
                 continue
@@ -102,6 +82,24 @@ class Shards:
             else:
                 self.replace(partition, why)
         return {**starts, **self.started()}
+
+    def _warmed(self, partition: TopicPartition, warm: Warm | None, log: LogRange) -> Shard | None:
+        """Own what was kept warm: a store at once, what is on its way when it is there."""
+        if isinstance(warm, BandStore):
+            _log.info("shard %d was kept warm, at offset %d", partition.partition, warm.offset)
+            self.owned[partition] = Shard(warm, log, log.committed)
+        elif warm is not None:
+            self.opening[partition] = warm
+        return self.owned.get(partition)
+
+    def _stop_opening(self, partition: TopicPartition) -> None:
+        opening = self.opening[partition]
+        if opening.given_up:
+            return
+        if self._standby is not None and self._standby.take(partition, opening):
+            del self.opening[partition]
+        else:
+            opening.give_up()
 
     def _open(self, partition: TopicPartition, log: LogRange) -> None:
         """Begin to open a shard, unless that is under way; then only its goal has moved."""
@@ -134,7 +132,7 @@ class Shards:
                 self.replace(partition, why)
                 continue
             starts[partition] = shard.store.offset
-        self._follow_replays()
+        self._replays.follow(self.owned)
         return starts
 
     def replace(self, partition: TopicPartition, why: str) -> None:
@@ -166,7 +164,9 @@ class Shards:
                 shard.store.flush_if_due()
                 if self._shipper is not None:
                     self._shipper.ship_if_due(shard.store, partition.partition)
-        self._follow_replays()
+        if self._standby is not None and not self._background:
+            self._standby.step(0.0)
+        self._replays.follow(self.owned)
 
     def waiting(self) -> frozenset[TopicPartition]:
         """Name the owned partitions whose store isn't open."""
@@ -187,40 +187,14 @@ class Shards:
                 states[partition.partition] = RestoreState(remaining=remaining)
         return states
 
+    def standby_lag(self) -> Mapping[int, int]:
+        """Give how many records behind their groups the shards kept warm are."""
+        return self._standby.lag() if self._standby is not None else {}
+
     def moved(self) -> int:
         """Give a number that grows while anything is fetched or replayed, and never falls."""
         under_way = sum(opening.progress.moved for opening in list(self.opening.values()))
         return self._moved + under_way
-
-    def _follow_replays(self) -> None:
-        """Say where a replay begins, how it goes on, and that it has ended."""
-        now = self._clock()
-        for partition, shard in self.owned.items():
-            store, replay = shard.store, self._replays.get(partition)
-            number = partition.partition
-            if replay is None and shard.silent:
-                self._replays[partition] = _Replay(store.offset, store.documents, now, now)
-                _log.info(
-                    "shard %d replays its log from offset %d to %d before it answers",
-                    number,
-                    store.offset,
-                    shard.committed,
-                )
-            elif replay is not None and (not shard.silent or now - replay.told >= _TELL_SECONDS):
-                replay.told = now
-                documents = store.documents - replay.documents
-                _log.info(
-                    "shard %d %s: %d documents in %.1f s, at offset %d of %d",
-                    number,
-                    "goes on replaying" if shard.silent else "answers",
-                    documents,
-                    now - replay.began,
-                    store.offset,
-                    shard.committed,
-                )
-        for partition in list(self._replays):
-            if partition not in self.owned or not self.owned[partition].silent:
-                del self._replays[partition]
 
     def _let_go(self, partitions: frozenset[TopicPartition] | set[TopicPartition]) -> None:
         """Close stores, each even if another one fails.
@@ -233,7 +207,9 @@ class Shards:
                 for partition in partitions:
                     if self._shipper is not None:
                         self._shipper.forget(partition.partition)
-                    stack.callback(self.owned.pop(partition).store.close)
+                    store = self.owned.pop(partition).store
+                    if self._standby is None or not self._standby.take(partition, store):
+                        stack.callback(store.close)
         except StoreDamaged as error:
             _log.warning("closed, and to be put aside when it is opened again: %s", error)
         except OSError as error:
@@ -245,6 +221,8 @@ class Shards:
             if self._shipper is not None:
                 stack.callback(self._shipper.close)
             stack.callback(self._let_go, set(self.owned))
+            if self._standby is not None:
+                self._standby.close()
             for opening in self.opening.values():
                 opening.give_up()
             for opening in self.opening.values():

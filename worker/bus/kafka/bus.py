@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.errors import cause
 from worker.bus.kafka.member import KafkaMember
+from worker.bus.kafka.reader import KafkaReader
 from worker.bus.port import BusError
 
 __all__ = ["KafkaBus"]
@@ -79,6 +80,10 @@ class KafkaBus:
         except KafkaException as error:
             msg = f"{topic}[{partition}] can't be trimmed: {cause(error).str()}"
             raise BusError(msg) from error
+
+    def reader(self, group: str) -> KafkaReader:
+        """See the port."""
+        return KafkaReader(self._options, group)
 
     def join(self, group: str, topics: Sequence[str], instance: str) -> KafkaMember:
         """See the port."""

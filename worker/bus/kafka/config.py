@@ -124,6 +124,23 @@ class KafkaOptions:
             config["group.remote.assignor"] = "range"
         return config
 
+    def reading(self, group: str) -> dict[str, Any]:
+        """Configure a consumer that asks for a group's offsets, and is no member of it."""
+        return {
+            **self.client(f"{group}-standby"),
+            "queued.min.messages": 2_000,
+            "queued.max.messages.kbytes": 16 << 10,
+            "reconnect.backoff.ms": 50,
+            "reconnect.backoff.max.ms": 1_000,
+            **self.consumer,
+            "group.id": group,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            "isolation.level": "read_committed",
+            "allow.auto.create.topics": False,
+        }
+
     def producing(self, transactional_id: str) -> dict[str, Any]:
         """Configure a stage's producer: transactional, with a short timeout."""
         return {

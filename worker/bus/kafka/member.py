@@ -27,14 +27,14 @@ from worker.bus.port import (
 )
 from worker.closing import Closing
 
-__all__ = ["KafkaMember"]
+__all__ = ["PASSING", "KafkaMember", "record_of"]
 
 _log = logging.getLogger(__name__)
 
 _CHUNK = 500
 _CLOSE_SECONDS = 5.0
 _SEAT_TAKEN = (KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID)
-_PASSING = frozenset(
+PASSING = frozenset(
     {
         KafkaError._TRANSPORT,  # noqa: SLF001 -- librdkafka's own codes begin with an underscore
         KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
@@ -149,7 +149,7 @@ class KafkaMember(Closing):
                     # Judged by the next poll: to raise now would lose the records before it.
                     self._errors.append(message)
                     continue
-                record = _record(message)
+                record = record_of(message)
                 size += len(record.value or b"") + len(record.key or b"")
                 records.append(record)
         if self._revoked:
@@ -187,7 +187,7 @@ class KafkaMember(Closing):
             self._await_release(error)
         elif code == KafkaError.FENCED_INSTANCE_ID or error.fatal():
             raise _fatal(error, self._group)
-        elif code in _PASSING or error.retriable():
+        elif code in PASSING or error.retriable():
             _log.info("group %s: %s", self._group, error.str())
         else:
             raise consequence(error, f"group {self._group}")
@@ -336,7 +336,8 @@ def _fatal(error: KafkaError, group: str) -> BusError:
     return BusError(text)
 
 
-def _record(message: Any) -> Record:  # noqa: ANN401 -- its stub allows for a message that failed
+def record_of(message: Any) -> Record:  # noqa: ANN401 -- its stub allows for a message that failed
+    """Give a message that is no error as a record."""
     try:
         headers = message.headers()
     except SystemError:

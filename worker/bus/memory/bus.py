@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from worker.bus.memory.coordinator import Coordinator, Identity
 from worker.bus.memory.faults import Faults, no_faults
 from worker.bus.memory.member import MemoryMember
+from worker.bus.memory.reader import MemoryReader
 from worker.bus.memory.topics import Topics
 from worker.bus.memory.transaction import Transaction
 from worker.bus.port import BusError, Outgoing, Record, TopicPartition
@@ -103,6 +104,11 @@ class MemoryBus:
         if topic not in self._identities:
             raise BusError(f"topic {topic} does not exist; create it first")
         return self._identities[topic]
+
+    def reader(self, group: str) -> MemoryReader:
+        """See the port."""
+        self._coordinator.check_thread()
+        return MemoryReader(group, self._topics, self._coordinator)
 
     def join(self, group: str, topics: Sequence[str], instance: str) -> MemoryMember:
         """See the port.

@@ -1,0 +1,115 @@
+"""Reading beside a group: committed records from where one says, and how far the group is."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.contract.harness import Harness
+from tests.contract.seats import until
+from worker.bus.port import OffsetOutOfRange, Outgoing, Reader, Record, TopicPartition
+
+
+@pytest.fixture
+def closing() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def beside(harness: Harness, group: str, closing: ExitStack) -> Reader:
+    reader = harness.bus.reader(group)
+    closing.callback(reader.close)
+    return reader
+
+
+def collect(reader: Reader, count: int) -> list[Record]:
+    records: list[Record] = []
+
+    def enough() -> bool:
+        records.extend(reader.read(100, 0.1))
+        return len(records) >= count
+
+    until(enough, f"{count} records")
+    return records
+
+
+def numbered(topic: str, count: int, partition: int = 0) -> list[Outgoing]:
+    return [Outgoing(topic, partition, None, b"%d" % number) for number in range(count)]
+
+
+def test_each_partition_is_read_from_where_it_was_started(
+    harness: Harness, closing: ExitStack
+) -> None:
+    topic = harness.topic(3)
+    for partition in range(3):
+        harness.append(*numbered(topic, 5, partition))
+    reader = beside(harness, harness.name("group"), closing)
+    reader.start(TopicPartition(topic, 0), 3)
+    reader.start(TopicPartition(topic, 2), 4)
+    read = collect(reader, 3)
+    assert sorted((r.partition, r.offset, r.value) for r in read) == [
+        (0, 3, b"3"),
+        (0, 4, b"4"),
+        (2, 4, b"4"),
+    ]
+    reader.start(TopicPartition(topic, 0), 1)
+    assert [r.offset for r in collect(reader, 4)] == [1, 2, 3, 4]
+
+
+def test_what_is_stopped_delivers_nothing(harness: Harness, closing: ExitStack) -> None:
+    topic = harness.topic(2)
+    reader = beside(harness, harness.name("group"), closing)
+    for partition in range(2):
+        reader.start(TopicPartition(topic, partition), 0)
+    reader.stop(TopicPartition(topic, 0))
+    harness.append(*numbered(topic, 2, 0))
+    harness.append(*numbered(topic, 2, 1))
+    assert {r.partition for r in collect(reader, 2)} == {1}
+    assert not reader.read(100, 0.5)
+
+
+def test_only_what_is_committed_is_read(harness: Harness, closing: ExitStack) -> None:
+    topic = harness.topic()
+    aborted, kept = harness.open_transaction(), harness.open_transaction()
+    aborted.append(Outgoing(topic, 0, None, b"aborted"))
+    kept.append(Outgoing(topic, 0, None, b"kept"))
+    reader = beside(harness, harness.name("group"), closing)
+    reader.start(TopicPartition(topic, 0), 0)
+    assert not reader.read(100, 0.5)
+    aborted.abort()
+    kept.commit()
+    assert [r.value for r in collect(reader, 1)] == [b"kept"]
+
+
+def test_it_sees_how_far_the_group_is_and_disturbs_nobody(
+    harness: Harness, closing: ExitStack
+) -> None:
+    topic = harness.topic(2)
+    harness.append(*numbered(topic, 4))
+    group = harness.name("group")
+    first, second = sorted(harness.places(topic))
+    reader = beside(harness, group, closing)
+    assert reader.committed([first, second]) == {first: None, second: None}
+    seat = harness.alone(topic, group=group)
+    seat.start()
+    seat.collect(4)
+    reader.start(first, 0)
+    collect(reader, 4)
+    seat.member.commit([], {first: 3})
+    until(lambda: reader.committed([first, second]) == {first: 3, second: None}, "offset 3")
+    assert reader.watermarks(first)[0] == 0
+    assert seat.poll().assignment is None
+
+
+def test_a_position_that_is_gone_is_said_to_be(harness: Harness, closing: ExitStack) -> None:
+    topic = harness.topic()
+    harness.append(*numbered(topic, 5))
+    place = TopicPartition(topic, 0)
+    harness.trim(place, 3)
+    reader = beside(harness, harness.name("group"), closing)
+    reader.start(place, 1)
+    with pytest.raises(OffsetOutOfRange) as raised:
+        until(lambda: reader.read(10, 0.1) and False, "OffsetOutOfRange")
+    assert (raised.value.partition, raised.value.low) == (place, 3)
+    reader.start(place, 3)
+    assert [r.offset for r in collect(reader, 2)] == [3, 4]
