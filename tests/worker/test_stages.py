@@ -228,6 +228,7 @@ class TestIndex:
         assert burst.offsets == {bands: 3}
         assert len(burst.records) == 1
         assert not stage.restoring()
+        assert stage.restored() == 2
         stage.close()
 
     def test_state_is_written_only_after_the_commit(self, tmp_path: Path) -> None:

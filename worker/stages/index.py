@@ -150,7 +150,9 @@ class Index:
         """Apply, in silence, the frames that were answered before; give the others."""
         replayed = [placed for placed in frames if placed[0] < shard.committed]
         if replayed:
-            self._counts.replayed += self._apply(partition, shard.store, replayed)
+            documents = self._apply(partition, shard.store, replayed)
+            self._counts.replayed += documents
+            self._stores.replayed += documents
         return frames[len(replayed) :]
 
     def _apply(self, partition: TopicPartition, store: BandStore, frames: list[_Placed]) -> int:
@@ -238,7 +240,7 @@ class Index:
         return self._stores.states()
 
     def restored(self) -> int:
-        """Give a number that grows as long as a restore moves, and never falls."""
+        """Give a number that grows as long as a restore gets on, by fetching or by replaying."""
         return self._stores.moved()
 
     def warm(self) -> Mapping[int, int]:

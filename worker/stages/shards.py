@@ -53,7 +53,9 @@ class Shards:
         self._replays = Replays(clock)
         self.owned: dict[TopicPartition, Shard] = {}
         self.opening: dict[TopicPartition, Opening] = {}
-        self._moved = 0
+        self._fetched = 0
+        self.replayed = 0
+        """Documents, of all shards; whoever replays them counts here."""
 
     def adopt(
         self,
@@ -122,7 +124,7 @@ class Shards:
             if not opening.done:
                 continue
             del self.opening[partition]
-            self._moved += opening.progress.moved
+            self._fetched += opening.progress.moved
             if opening.given_up:
                 continue
             shard = Shard(_opened(opening), opening.log, opening.log.committed)
@@ -192,9 +194,9 @@ class Shards:
         return self._standby.lag() if self._standby is not None else {}
 
     def moved(self) -> int:
-        """Give a number that grows while anything is fetched or replayed, and never falls."""
+        """Give a number that grows as long as anything is fetched or replayed."""
         under_way = sum(opening.progress.moved for opening in list(self.opening.values()))
-        return self._moved + under_way
+        return self._fetched + under_way + self.replayed
 
     def _let_go(self, partitions: frozenset[TopicPartition] | set[TopicPartition]) -> None:
         """Close stores, each even if another one fails.
