@@ -15,7 +15,7 @@ from worker.topology import STAGES
 __all__ = ["Act", "acts", "measures", "play"]
 
 NAMES: Final = ("a", "b", "c")
-"""The first always runs at the beginning, and is drawn most often."""
+"""The first runs from the beginning."""
 TEXTS: Final = near_copies(120, 7)
 
 
@@ -147,23 +147,27 @@ def measures() -> st.SearchStrategy[Measures]:
 
 @st.composite
 def _strikes(draw: st.DrawFn) -> Strike:
-    """Draw a fault, and a point where it can occur."""
+    """Draw a fault, and a point where it can occur: mostly one that all come to often."""
     fault: Fault = draw(st.sampled_from(get_args(Fault)))
+    stage = draw(st.sampled_from(STAGES))
+    names: tuple[str, ...]
     if fault == "unknown":
-        names = ["commit", "commit" + DONE]
+        names = _TRANSACTION[-2:]
     elif fault == "aborted":
-        names = ["begin", "produce", "offsets", "commit"]
+        names = _TRANSACTION[:-1]
     else:
-        names = ["look up", "adopt", "adopt" + DONE, "begin", "offsets", "commit", "commit" + DONE]
-        names += ["renew", "write", "write" + DONE, "flush" + DONE, "open" + DONE, "close"]
-        names += ["ship", "trim" + DONE, "fetch" + DONE, "exchange", "put aside"]
-    name = draw(st.sampled_from(names))
-    stages = ["index"] if name.split()[0] in _OF_STORES else STAGES
-    point = Point(draw(st.sampled_from("aabc")), draw(st.sampled_from(stages)), name)
+        rare = _STORES if stage == "index" else ()
+        names = (*_TRANSACTION, *_TAKING_OVER, *rare)
+    point = Point(draw(st.sampled_from("aab")), stage, draw(st.sampled_from(names)))
     return Strike(point, draw(st.integers(1, 3)), fault)
 
 
-_OF_STORES: Final = {"write", "flush", "open", "close", "ship", "trim", "fetch", "exchange", "put"}
+_TRANSACTION: Final = ("begin", "produce", "offsets", "commit", "commit" + DONE)
+_TAKING_OVER: Final = ("look up", "adopt", "adopt" + DONE, "renew")
+_STORES: Final = (
+    *("write", "write" + DONE, "flush" + DONE, "open" + DONE, "close"),
+    *("ship", "trim" + DONE, "fetch" + DONE, "exchange", "put aside"),
+)
 
 
 def acts() -> st.SearchStrategy[list[Act]]:
@@ -185,4 +189,7 @@ def acts() -> st.SearchStrategy[list[Act]]:
         st.builds(Go, st.integers(1, 5)),
     )
     heaps = st.lists(heap, min_size=2, max_size=8)
-    return heaps.map(lambda drawn: [a for fed, between, go in drawn for a in (fed, *between, go)])
+    others: st.SearchStrategy[list[Act]] = st.lists(st.builds(Start, workers), max_size=2)
+    return st.tuples(others, heaps).map(
+        lambda drawn: [*drawn[0], *(a for fed, acts, go in drawn[1] for a in (fed, *acts, go))]
+    )
