@@ -1,0 +1,66 @@
+"""Shards that come back from snapshots, and shards that were kept warm, on a real Kafka."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.conftest import Launch
+from tests.integration.corpus import corpus, scaled
+from tests.integration.harness import ApplicationUnderTest
+from tests.integration.proof import prove
+from tests.integration.stream import stream
+from tests.kafka.broker import wait_until
+from worker.admin import Cluster
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1_800)]
+
+SECONDS = 60.0
+
+
+def log_starts(application: ApplicationUnderTest) -> list[int]:
+    """Give where each shard's log begins."""
+    topology = application.topology
+    ranges = Cluster(application.settings.kafka_options(), 30).ranges(
+        {topology.bands: topology.shards}
+    )
+    return [low for low, _ in ranges.values()]
+
+
+def test_a_worker_that_lost_its_disk_restores_what_the_log_has_no_more(
+    launch: Launch, tmp_path: Path
+) -> None:
+    snapshots = {"url": str(tmp_path / "kept"), "every_seconds": 1, "trim_log": True}
+    application = launch(settings={"index.snapshots": snapshots})
+    application.start("alpha", "beta")
+
+    def lose() -> None:
+        wait_until(lambda: all(log_starts(application)), SECONDS, "trimmed logs")
+        worker = application.worker("beta")
+        worker.kill()
+        worker.state_dir.rename(worker.state_dir.with_name("lost"))
+        application.start("beta")
+
+    stream(application, corpus(scaled(3_000, 20_000), 11), [lose], 11, seconds=300)
+    prove(application, seconds=600)
+    assert "fetching the snapshot at offset" in application.worker("beta").output()
+
+
+def test_a_warm_shard_answers_elsewhere_without_replay(launch: Launch) -> None:
+    application = launch(settings={"index": {"standby": "all"}})
+    application.start("alpha", "beta")
+    alpha = application.worker("alpha")
+
+    def leave() -> None:
+        application.audit.reach(len(application.inputs))
+        application.worker("beta").kill()
+        wait_until(lambda: "was kept warm" in alpha.output(), SECONDS, "a warm shard")
+
+    documents = corpus(scaled(3_000, 20_000), 12)
+    stream(application, documents, [leave], 12, seconds=300)
+    application.audit.reach(len(application.inputs), 300)
+    after = alpha.output().partition("was kept warm")[2]
+    assert "replays its log" not in after
+    application.start("beta")
+    prove(application, seconds=600)

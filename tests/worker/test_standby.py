@@ -1,0 +1,335 @@
+"""A shard kept warm on a second worker is taken over without replay, with the same verdicts."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from tests.integration.checker import verdict_of
+from tests.worker.test_embedded import NOW, Verdicts, documents
+from worker.app import Application
+from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
+from worker.bus.memory import MemoryBus
+from worker.embedded import create_topics
+from worker.loop import Loop
+from worker.settings import Settings
+from worker.snapshots import Recovery
+from worker.stages import Index
+from worker.stages.standby import Standby
+from worker.store import BandStore, Header, put_aside
+from worker.topology import STAGES, Topology
+
+SHARDS = 2
+TEXTS = documents(120, 7)
+
+
+class Worker:
+    """One of several workers on a bus; all stages, in the test's thread."""
+
+    def __init__(self, bus: MemoryBus, directory: Path, name: str, **index: object) -> None:
+        settings = Settings.model_validate(
+            {"index": {"shards": SHARDS, "cache_bytes": 1 << 20, **index}}
+        )
+        self.name = name
+        self.bus = bus
+        self.topology = Topology.of(settings, 2)
+        self.application = Application(settings, self.topology, bus, directory / name)
+        self.loops: list[Loop] = [self.application.loop(stage, name) for stage in STAGES]
+
+    @property
+    def index(self) -> Index:
+        (stage,) = (loop.stage for loop in self.loops if isinstance(loop.stage, Index))
+        return stage
+
+    def step(self) -> bool:
+        busy = False
+        for loop in self.loops:
+            loop.step(0.0)
+            busy |= loop.busy
+        return busy
+
+    def warm(self) -> dict[int, int]:
+        """Let the standby come on; give how far behind each of its shards is."""
+        for _ in range(60):
+            self.index.idle()
+        return dict(self.index.warm())
+
+    def replayed(self) -> float:
+        registry = self.application.metrics.registry
+        value = registry.get_sample_value("neardup_index_documents_total", {"kind": "replayed"})
+        return value or 0.0
+
+    def leave(self) -> None:
+        """Be away for longer than a session lasts."""
+        for stage in STAGES:
+            self.bus.evict(self.topology.group(stage), self.name)
+        for loop in self.loops:
+            loop.close(leave=True)
+
+
+class Site:
+    """A bus, and workers that come and go."""
+
+    def __init__(self, directory: Path, **index: object) -> None:
+        self.directory = directory
+        self.options = index
+        self.bus = MemoryBus(clock=lambda: NOW)
+        settings = Settings.model_validate({"index": {"shards": SHARDS}})
+        self.topology = Topology.of(settings, 2)
+        create_topics(self.bus, self.topology)
+        self.workers: list[Worker] = []
+        self.fed = 0
+
+    def start(self, name: str, **more: object) -> Worker:
+        worker = Worker(self.bus, self.directory, name, **{**self.options, **more})
+        self.workers.append(worker)
+        return worker
+
+    def stop(self, worker: Worker) -> None:
+        self.workers.remove(worker)
+        worker.leave()
+
+    def run(self) -> None:
+        busy = True
+        while busy:
+            busy = sum(worker.step() for worker in self.workers) > 0
+
+    def feed(self, last: int) -> None:
+        """Feed up to this document, one at a time, so that there is one order."""
+        for ident, text in TEXTS[self.fed : last]:
+            value = json.dumps({"id": ident, "text": text}).encode()
+            self.bus.append(Outgoing(self.topology.documents, self.fed % 2, None, value))
+            self.fed += 1
+            self.run()
+
+    def verdicts(self) -> Verdicts:
+        found: Verdicts = {}
+        for topic in (self.topology.unique, self.topology.duplicate):
+            for partition in range(2):
+                for record in self.bus.read(topic, partition, 0, 1 << 20):
+                    found[json.loads(record.value or b"")["id"]] = verdict_of(record).matches
+        return found
+
+    def close(self) -> None:
+        for worker in self.workers:
+            for loop in worker.loops:
+                loop.close()
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
+    site = Site(tmp_path_factory.mktemp("expected"))
+    site.start("a")
+    site.feed(120)
+    site.close()
+    found = site.verdicts()
+    assert len(found) == 120
+    assert sum(map(bool, found.values())) > 20
+    return found
+
+
+def test_a_warm_shard_is_taken_over_without_replay(tmp_path: Path, expected: Verdicts) -> None:
+    site = Site(tmp_path, standby="all")
+    first, second = site.start("a"), site.start("b")
+    site.feed(50)
+    assert [set(worker.index.stores()) for worker in (first, second)] == [{0}, {1}]
+    assert first.warm() == {1: 0}
+    site.stop(second)
+    site.run()
+    assert set(first.index.stores()) == {0, 1}
+    site.feed(80)
+    assert first.replayed() == 0
+    second = site.start("b")
+    site.feed(100)
+    assert first.warm() == {1: 0}
+    assert set(first.index.stores()) == {0}
+    site.stop(second)
+    site.feed(120)
+    assert first.replayed() == 0
+    assert site.verdicts() == expected
+    site.close()
+
+
+def test_without_a_standby_it_is_replayed(tmp_path: Path, expected: Verdicts) -> None:
+    site = Site(tmp_path)
+    first, second = site.start("a"), site.start("b")
+    site.feed(50)
+    site.stop(second)
+    site.feed(120)
+    assert first.replayed() == 50
+    assert site.verdicts() == expected
+    site.close()
+
+
+def test_a_standby_that_the_log_has_passed_is_restored_from_a_snapshot(
+    tmp_path: Path, expected: Verdicts
+) -> None:
+    snapshots = {"url": str(tmp_path / "kept"), "every_seconds": 1e-6, "trim_log": True, "keep": 1}
+    site = Site(tmp_path, snapshots=snapshots)
+    first, second = site.start("a", standby="1"), site.start("b")
+    site.feed(20)
+    assert first.warm() == {1: 0}
+    site.feed(90)
+    second.index.idle()
+    second.index.idle()
+    assert site.bus.start_offset(site.topology.bands, 1) > 40
+    assert first.warm() == {1: 0}
+    assert (tmp_path / "a" / "shard-001.aside").exists()
+    site.stop(second)
+    site.feed(120)
+    assert first.replayed() == 0
+    assert site.verdicts() == expected
+    site.close()
+
+
+PLACE = TopicPartition("bands", 3)
+HEADER: Header = {"a": 1}
+SECONDS = 10.0
+
+
+class Tape:
+    """A log that a thread may read while the test says how far the group has come."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        self.group = 0
+        self.low = 0
+        self.position: int | None = None
+        self.closed = threading.Event()
+
+    def start(self, partition: TopicPartition, offset: int) -> None:
+        assert partition == PLACE
+        self.position = offset
+
+    def stop(self, partition: TopicPartition) -> None:
+        assert partition == PLACE
+        self.position = None
+
+    def read(self, limit: int, timeout: float) -> list[Record]:
+        del timeout
+        if self.position is None:
+            return []
+        if self.position < self.low:
+            raise OffsetOutOfRange(PLACE, self.position, self.low, self.length)
+        first, self.position = self.position, min(self.length, self.position + limit)
+        return [Record(*PLACE, offset, 0, None, b"x") for offset in range(first, self.position)]
+
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+        return dict.fromkeys(partitions, self.group)
+
+    def watermarks(self, partition: TopicPartition) -> tuple[int, int]:
+        assert partition == PLACE
+        return self.low, self.length
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+class Bench:
+    """A standby in its thread, on a tape."""
+
+    def __init__(self, directory: Path, *, length: int = 1_000) -> None:
+        self.path = directory / "shard-003"
+        self.tape = Tape(length)
+        self.applied: list[int] = []
+        recovery = Recovery(lambda _: BandStore(self.path, HEADER), self.aside)
+        self.standby = Standby(
+            [PLACE],
+            lambda: self.tape,
+            recovery,
+            self.aside,
+            self.apply,
+            background=True,
+        )
+
+    def aside(self, shard: int, why: str) -> None:
+        assert shard == PLACE.partition
+        put_aside(self.path, why)
+
+    def apply(self, place: TopicPartition, store: BandStore, records: list[Record]) -> None:
+        assert place == PLACE
+        assert [record.offset for record in records] == list(
+            range(store.offset, store.offset + len(records))
+        )
+        self.applied += [record.offset for record in records]
+        store.write(store.batch(), offset=records[-1].offset + 1, now=0, documents=len(records))
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        deadline = monotonic() + SECONDS
+        while not condition():
+            assert monotonic() < deadline
+
+
+def test_it_follows_the_group_and_never_passes_it(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.tape.group = 30
+    assert bench.standby.hand_over([]) == {}
+    bench.until(lambda: len(bench.applied) == 30)
+    bench.tape.group = 500
+    bench.until(lambda: len(bench.applied) == 500)
+    warm = bench.standby.hand_over([PLACE])[PLACE]
+    assert isinstance(warm, BandStore)
+    assert warm.offset == 500
+    assert bench.standby.hand_over([PLACE]) == {}
+    # The stage goes on with it, and gives it back.
+    warm.write(warm.batch(), offset=510, now=0, documents=10)
+    bench.tape.group = 600
+    assert bench.standby.take(PLACE, warm)
+    bench.until(lambda: bench.applied[-1] == 599)
+    assert bench.applied == [*range(500), *range(510, 600)]
+    bench.standby.close()
+    assert bench.tape.closed.is_set()
+    after = BandStore(bench.path, HEADER)
+    assert after.offset == 600
+    after.close()
+
+
+def test_what_cannot_be_kept_warm_is_a_warning_and_no_more(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = Bench(tmp_path)
+    bench.tape.group = 10
+    bench.standby.hand_over([])
+    bench.until(lambda: len(bench.applied) == 10)
+    bench.tape.low, bench.tape.group = 500, 600  # trimmed, and there is no snapshot
+
+    def warned() -> bool:
+        return any("there is no good snapshot" in r.getMessage() for r in caplog.records)
+
+    bench.until(warned)
+    assert bench.path.with_name("shard-003.aside").exists()
+    assert bench.standby.hand_over([PLACE]) == {}
+    bench.standby.close()
+
+
+def test_a_defect_is_carried_to_the_stage(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+
+    def defect(_place: TopicPartition, _store: BandStore, _records: list[Record]) -> None:
+        raise ZeroDivisionError
+
+    bench.standby = Standby(
+        [PLACE],
+        lambda: bench.tape,
+        Recovery(lambda _: BandStore(bench.path, HEADER), bench.aside),
+        bench.aside,
+        defect,
+        background=True,
+    )
+    bench.tape.group = 3
+    bench.standby.hand_over([])
+
+    def raised() -> bool:
+        try:
+            bench.standby.hand_over([])
+        except ZeroDivisionError:
+            return True
+        return False
+
+    bench.until(raised)
+    bench.standby.close()
