@@ -91,6 +91,9 @@ class Loop:
         self.adopted = False
         self.busy = False
         self.beat = clock()
+        self.moved = clock()
+        self.transacting: float | None = None
+        self.behind = 0
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
@@ -98,8 +101,13 @@ class Loop:
         return self._owned
 
     def lag(self) -> dict[TopicPartition, int]:
-        """Give how many records each input is behind, as far as is known here."""
-        return self._member.lag()
+        """Give how many records each input is behind, as far as is known here.
+
+        ``behind`` is then their sum, without inputs that the stage holds back.
+        """
+        lags = self._member.lag()
+        self.behind = sum(lag for at, lag in lags.items() if at not in self._held)
+        return lags
 
     def step(self, wait: float | None = None) -> bool:
         """Poll once, and see through what came; tell whether anything was committed.
@@ -128,7 +136,15 @@ class Loop:
         self._start()
         burst = self.stage.process(self._accept(polled.records))
         self._apply_flow()
-        return burst is not None and self._transact(burst)
+        if burst is None:
+            if polled.records:
+                self.moved = self._clock()
+            return False
+        try:
+            self.transacting = self._clock()
+            return self._transact(burst)
+        finally:
+            self.transacting = None
 
     def _idle(self) -> None:
         now = self._clock()
@@ -224,6 +240,7 @@ class Loop:
         self._events.transaction(outcome, self._clock() - began, len(burst.records))
         if outcome == "committed":
             self._failing_since = None
+            self.moved = self._clock()
             self.stage.committed()
             return True
         self._give_up_after(began)

@@ -162,6 +162,25 @@ class Metrics:
             ["shard"],
             registry=registry,
         )
+        self.watchdog = Gauge(
+            "neardup_watchdog_seconds",
+            "For how long a watch has seen nothing good of a stage: poll, transaction, progress,"
+            " restore. At the limit the worker ends itself.",
+            ["stage", "watch"],
+            registry=registry,
+        )
+        self.watchdog_limit = Gauge(
+            "neardup_watchdog_limit_seconds",
+            "The limit of each watch.",
+            ["watch"],
+            registry=registry,
+        )
+        self._standby_lag = Gauge(
+            "neardup_standby_lag_records",
+            "Frames that a shard kept warm is behind the worker that owns it.",
+            ["shard"],
+            registry=registry,
+        )
         info = Gauge("neardup_build_info", "1, with the version.", ["version"], registry=registry)
         info.labels(__version__).set(1)
 
@@ -187,6 +206,12 @@ class Metrics:
             self._restore_bytes.labels(str(shard), "done").set(state.bytes_done)
             self._restore_bytes.labels(str(shard), "total").set(state.bytes_total)
             self._restore_remaining.labels(str(shard)).set(state.remaining)
+
+    def standby(self, lag: Mapping[int, int]) -> None:
+        """Tell of the shards that are kept warm."""
+        self._standby_lag.clear()
+        for shard, behind in lag.items():
+            self._standby_lag.labels(str(shard)).set(behind)
 
     def snapshot_events(self) -> ShipperEvents:
         """Give what snapshots are reported to."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import faulthandler
 import fcntl
 import logging
 import os
 import signal
 import socket
+import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
@@ -21,14 +23,19 @@ from worker.health import Health
 from worker.loop import Loop
 from worker.metrics import Metrics
 from worker.settings import ConfigurationError, Settings
-from worker.stages import Index
+from worker.stages import Index, StageError
 from worker.topology import Topology
+from worker.watchdog import Alarm, Pulse, Watchdog, where
 
-__all__ = ["Service", "instance_name", "locked"]
+__all__ = ["EXIT_HUNG", "Service", "instance_name", "locked"]
 
 _log = logging.getLogger(__name__)
 
-_STALLED_SECONDS = 60.0
+EXIT_HUNG = 3
+"""The exit status of a worker whose stage hangs in a call, and can't be stopped in order."""
+
+_LOOK_SECONDS = 1.0
+_LOCKED_UP = 1.5
 
 
 @contextmanager
@@ -80,6 +87,8 @@ class Service:
         )
         self._instance = instance
         self._loops: dict[str, Loop] = {}
+        self._watchdog = Watchdog(settings.watchdog.limits())
+        self._alarms: list[Alarm] = []
         self._stopping = threading.Event()
         self._failure: BaseException | None = None
         self._lock = threading.Lock()
@@ -98,10 +107,17 @@ class Service:
             threading.Thread(target=self._stage, args=(name,), name=name, daemon=True)
             for name in self._settings.worker.stages
         ]
+        for watch, limit in self._settings.watchdog.limits().items():
+            self.metrics.watchdog_limit.labels(watch).set(limit)
+        self._arm()
         for thread in threads:
             thread.start()
+        looked = monotonic()
         while any(thread.is_alive() for thread in threads) and not self._stopping.wait(0.2):
-            pass
+            if monotonic() - looked >= _LOOK_SECONDS:
+                looked = monotonic()
+                self._watch({thread.name: thread.ident or 0 for thread in threads})
+        faulthandler.cancel_dump_traceback_later()
         deadline = monotonic() + self._settings.worker.shutdown_seconds
         for thread in threads:
             thread.join(max(0.0, deadline - monotonic()))
@@ -110,6 +126,34 @@ class Service:
             _log.error("gave up waiting for %s to finish", ", ".join(late))
         if self._failure is not None:
             raise self._failure
+
+    def _arm(self) -> None:
+        """Have the process ended if a call hangs that holds the interpreter's lock."""
+        seconds = _LOCKED_UP * self._settings.watchdog.poll_seconds
+        faulthandler.dump_traceback_later(seconds, exit=True)
+
+    def _watch(self, threads: Mapping[str, int]) -> None:
+        """Look at the stages; end the worker if one is past a limit."""
+        self._arm()
+        pulses = {name: _pulse(loop) for name, loop in list(self._loops.items())}
+        for stage, pulse in pulses.items():
+            for watch, age in self._watchdog.ages(stage, pulse).items():
+                self.metrics.watchdog.labels(stage, watch).set(age)
+        self._alarms = self._watchdog.look(pulses)
+        for alarm in self._alarms:
+            if not alarm.over:
+                continue
+            if alarm.hangs:
+                self._end(alarm, threads[alarm.stage])
+            self._fail(alarm.stage, StageError(alarm.text))
+
+    def _end(self, alarm: Alarm, thread: int) -> None:
+        """End the process at once: a call that doesn't return can't be asked to."""
+        lines = "".join(f"\n    {line}" for line in where(thread))
+        _log.critical("%s. The worker ends. It is at:%s", alarm.text, lines)
+        logging.shutdown()
+        sys.stderr.flush()
+        os._exit(EXIT_HUNG)
 
     def _stage(self, name: str) -> None:
         loop: Loop | None = None
@@ -153,7 +197,6 @@ class Service:
 
     def health(self) -> Health:
         """Tell how the stages are doing."""
-        now = monotonic()
         loops = dict(self._loops)
         stages = self._settings.worker.stages
         waiting = [name for name in stages if name not in loops or not loops[name].adopted]
@@ -162,14 +205,26 @@ class Service:
             for name, loop in loops.items()
             if isinstance(loop.stage, Index) and loop.stage.restoring()
         ]
-        stalled = [name for name, loop in loops.items() if now - loop.beat > _STALLED_SECONDS]
         return Health(
             failed=str(self._failure) if self._failure is not None else None,
             stopping=self._stopping.is_set(),
             waiting=waiting,
             restoring=restoring,
-            stalled=stalled,
+            stalled=sorted({alarm.stage for alarm in self._alarms if alarm.watch == "poll"}),
         )
+
+
+def _pulse(loop: Loop) -> Pulse:
+    """Read how a stage gets on; it runs in another thread, and is not disturbed."""
+    stage = loop.stage
+    restoring = isinstance(stage, Index) and bool(stage.restoring())
+    return Pulse(
+        beat=loop.beat,
+        transacting=loop.transacting,
+        moved=loop.moved,
+        behind=loop.behind,
+        restored=stage.restored() if restoring and isinstance(stage, Index) else None,
+    )
 
 
 @contextmanager

@@ -34,6 +34,7 @@ from pydantic_settings import (
 
 from lsh import Parameters, choose
 from worker.bus.kafka import KafkaOptions
+from worker.watchdog import Watch
 
 __all__ = ["ConfigurationError", "Settings", "load", "redacted"]
 
@@ -151,7 +152,30 @@ class IndexSection(_Section):
     write_buffer_bytes: int = Field(32 << 20, ge=1 << 20, description="a shard's")
     flush_documents: int = Field(200_000, ge=1)
     flush_seconds: float = Field(60, gt=0)
+    standby: str = Field(
+        "none",
+        description="shards of other workers to keep warm: none, all, or numbers with commas",
+    )
     snapshots: SnapshotsSection = SnapshotsSection()
+
+    @property
+    def standby_shards(self) -> tuple[int, ...]:
+        """Give the shards to keep warm while others own them."""
+        if self.standby == "none":
+            return ()
+        if self.standby == "all":
+            return tuple(range(self.shards))
+        return tuple(map(int, self.standby.split(",")))
+
+    @model_validator(mode="after")
+    def _keeps_warm_what_there_is(self) -> IndexSection:
+        numbers = set(map(str, range(self.shards)))
+        if self.standby not in {"none", "all"} and not numbers.issuperset(self.standby.split(",")):
+            raise ValueError(
+                f"index.standby: got {self.standby!r}, takes none, all, or shard numbers below"
+                f" {self.shards} with commas"
+            )
+        return self
 
     @model_validator(mode="after")
     def _trims_only_what_is_kept(self) -> IndexSection:
@@ -200,6 +224,26 @@ class WorkerSection(_Section):
         return stages
 
 
+class WatchdogSection(_Section):
+    """After how long without any good sign a worker ends itself, in seconds."""
+
+    poll_seconds: float = Field(120, ge=10, description="a stage does not come round")
+    transaction_seconds: float = Field(120, ge=10, description="one transaction does not end")
+    progress_seconds: float = Field(
+        600, ge=10, description="records wait, and a stage deals with none"
+    )
+    restore_seconds: float = Field(240, ge=10, description="a shard's restore comes no further")
+
+    def limits(self) -> dict[Watch, float]:
+        """Give the limits by watch."""
+        return {
+            "poll": self.poll_seconds,
+            "transaction": self.transaction_seconds,
+            "progress": self.progress_seconds,
+            "restore": self.restore_seconds,
+        }
+
+
 class Settings(BaseSettings):
     """All settings."""
 
@@ -215,6 +259,7 @@ class Settings(BaseSettings):
     index: IndexSection = IndexSection()
     limits: LimitsSection = LimitsSection()
     worker: WorkerSection = WorkerSection()
+    watchdog: WatchdogSection = WatchdogSection()
 
     @property
     def absorb(self) -> float:
