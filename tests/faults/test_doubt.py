@@ -1,0 +1,91 @@
+"""Whoever commits is told if the end of the transaction was in doubt on its way.
+
+librdkafka asks again by itself, and then says that all is well. But the first request may
+still be under way, and would end the next transaction (see `test_proxy`).
+"""
+
+from collections.abc import Iterator
+from time import monotonic
+
+import pytest
+from confluent_kafka import Consumer
+
+from tests.faults.rule import Act, Of, Rule
+from tests.faults.running import Ground
+from tests.faults.wire import Api
+from tests.kafka.broker import wait_until
+from worker.bus.kafka import KafkaOptions
+from worker.bus.kafka.producer import TransactionalProducer
+from worker.bus.port import OutcomeUnknown, Outgoing, TopicPartition
+
+pytestmark = pytest.mark.kafka
+
+LONGER_THAN_A_REQUEST = 6.0
+
+
+@pytest.fixture
+def seat(one_node: Ground, app_id: str) -> Iterator[tuple[KafkaOptions, Consumer, str, str]]:
+    """Yield options behind the proxy, a member of a group, its topic, and another one."""
+    cluster, _ = one_node
+    source, sink = cluster.create_topic(f"{app_id}.in"), cluster.create_topic(f"{app_id}.out")
+    options = KafkaOptions(cluster.proxied_bootstrap)
+    consumer = Consumer({**options.consuming(app_id, "alpha"), "log_level": 0})
+
+    def assigned() -> bool:
+        consumer.poll(0.1)
+        return bool(consumer.assignment())
+
+    try:
+        consumer.subscribe([source])
+        wait_until(assigned, 30, "an assignment")
+        yield options, consumer, source, sink
+    finally:
+        consumer.close()
+
+
+UNNOTICED = pytest.mark.xfail(
+    strict=True,
+    reason="librdkafka sends EndTxn again without a word to its error callback",
+)
+
+
+@pytest.mark.parametrize(
+    ("api", "act", "of"),
+    [
+        pytest.param(Api.END_TXN, "late", "request", marks=UNNOTICED),
+        pytest.param(Api.END_TXN, "cut", "request", marks=UNNOTICED),
+        pytest.param(Api.END_TXN, "cut", "response", marks=UNNOTICED),
+        pytest.param(Api.END_TXN, "drop", "response", marks=UNNOTICED),
+        (Api.END_TXN, "delay", "request"),
+        (Api.TXN_OFFSET_COMMIT, "late", "request"),
+        (Api.TXN_OFFSET_COMMIT, "drop", "response"),
+    ],
+    ids=lambda value: value.name if isinstance(value, Api) else value,
+)
+def test_a_request_that_was_sent_again_leaves_a_doubt(
+    one_node: Ground,
+    seat: tuple[KafkaOptions, Consumer, str, str],
+    api: Api,
+    act: Act,
+    of: Of,
+) -> None:
+    _, proxies = one_node
+    options, consumer, source, sink = seat
+    producer = TransactionalProducer(options, f"{sink}.alpha", source)
+    producer.renew()
+
+    def commit(offset: int) -> None:
+        records = [Outgoing(sink, 0, None, str(offset).encode())]
+        producer.commit(records, {TopicPartition(source, 0): offset}, consumer)
+
+    commit(1)
+    rule = Rule(frozenset({api}), act, of, seconds=LONGER_THAN_A_REQUEST, limit=1)
+    with proxies.rule(rule):
+        began = monotonic()
+        with pytest.raises(OutcomeUnknown):
+            commit(2)
+        assert rule.hits == 1
+        assert monotonic() - began < 30
+    producer.renew()
+    commit(3)
+    producer.close()
