@@ -3,11 +3,13 @@
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from threading import Event
 from time import monotonic
 from typing import Final
 from uuid import uuid4
+
+from confluent_kafka import KafkaException
 
 from tests.faults.cell import Cell, Hit, Outcome, Protocol, Run
 from tests.faults.crew import Crew
@@ -22,12 +24,16 @@ from tests.integration.harness import ApplicationUnderTest
 from tests.integration.proof import history_of, index_problems, problems_of
 from tests.integration.worker_process import ROOT
 from tests.kafka.broker import KafkaCluster, wait_until
+from worker.bus import BusError
 
-__all__ = ["Ground", "application_of", "attack", "judge", "keep_logs", "run_cell"]
+__all__ = ["FAILURES", "Ground", "application_of", "attack", "judge", "keep_logs", "run_cell"]
 
 Say = Callable[[str], None]
 Ground = tuple[KafkaCluster, Proxies]
 """Three nodes, and the proxies before them."""
+
+FAILURES: Final = (AssertionError, TimeoutError, KafkaException, BusError)
+"""What ends a run as broken; anything else is a mistake in these tests."""
 
 START_SECONDS: Final = 90.0
 DRAIN_SECONDS: Final = 300.0
@@ -60,8 +66,9 @@ def _run(cell: Cell, ground: Ground, run: Run, outcome: Outcome, say: Say) -> No
             outcome.hits = attack(application, world, run, say)
             outcome.documents = len(application.inputs)
             say("judging")
-            outcome.problems = [*judge(application, crew, run.shards), *late(cell, outcome)]
-        except (AssertionError, TimeoutError) as error:
+            outcome.problems.extend(late(cell, outcome))
+            outcome.problems.extend(judge(application, crew, run.shards))
+        except FAILURES as error:
             outcome.problems.append(f"{type(error).__name__}: {error}")
         outcome.restarts = crew.restarts
         outcome.troubles = dict(crew.troubles())
@@ -252,11 +259,8 @@ def keep_logs(application: ApplicationUnderTest) -> str:
 
 def _delete_topics(cluster: KafkaCluster, application: ApplicationUnderTest) -> None:
     admin = cluster.admin()
-    ours = [
-        name
-        for name in admin.list_topics(timeout=30).topics
-        if name.startswith(f"{application.topology.app}.")
-    ]
-    wait_until(lambda: bool(admin.list_topics(timeout=30).brokers), 30, "the brokers")
-    for deleted in admin.delete_topics(ours).values():
-        deleted.result(timeout=60)
+    prefix = f"{application.topology.app}."
+    with suppress(KafkaException):  # Of a run that broke the cluster, which is given up.
+        ours = [name for name in admin.list_topics(timeout=30).topics if name.startswith(prefix)]
+        for deleted in admin.delete_topics(ours).values():
+            deleted.result(timeout=60)

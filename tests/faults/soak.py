@@ -21,7 +21,7 @@ from tests.faults.matrix import QUARTET
 from tests.faults.nemesis import FAULTS, Strike, plan, printed
 from tests.faults.of_disks import DiskFull
 from tests.faults.proxy import Proxies
-from tests.faults.running import Ground, application_of, attack, judge, keep_logs
+from tests.faults.running import FAILURES, Ground, application_of, attack, judge, keep_logs
 from tests.faults.samples import Sampler
 from tests.faults.trends import Trend
 from tests.integration.corpus import corpus
@@ -95,11 +95,9 @@ def _run(  # noqa: PLR0913, PLR0917 -- one caller
             outcome.documents = len(application.inputs)
             outcome.trends = list(sampler.trends())
             say("judging")
-            outcome.problems = [
-                *creeping(outcome.trends, minutes),
-                *judge(application, crew, run.shards),
-            ]
-        except (AssertionError, TimeoutError) as error:
+            outcome.problems.extend(creeping(outcome.trends, minutes))
+            outcome.problems.extend(judge(application, crew, run.shards))
+        except FAILURES as error:
             outcome.problems.append(f"{type(error).__name__}: {error}")
         outcome.restarts = crew.restarts
         outcome.troubles = dict(crew.troubles())
