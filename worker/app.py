@@ -208,7 +208,10 @@ class Application:
             put_aside=lambda shard, why: _aside(self.store_path(shard), why),
             kept=Kept(repository, self.store_path, self.store_header) if repository else None,
             shipper=self._shipper(repository) if repository else None,
+            standby=self.settings.index.standby_shards,
+            reader=lambda: self._bus.reader(topology.group("index")),
             background=self._background,
+            on_standby=self.metrics.standby,
             on_idle=self.metrics.restoring,
             on_burst=self.metrics.indexed,
         )

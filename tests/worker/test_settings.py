@@ -44,6 +44,14 @@ def test_command_line_over_environment_over_file_over_default(
         ("[similarity]\nbands = 40\nrows = 40", r"bands \* rows: got 40 \* 40, takes at most"),
         ("[index]\nshards = 30", "index.shards: got 30, takes at most the number of bands, 18"),
         ("[index]\nabsorb = 0.5", "index.absorb: got 0.5, takes a number from"),
+        ("[index]\nstandby = 'some'", "index.standby: got 'some', takes none, all, or shard"),
+        ("[index]\nstandby = '1,4'", "index.standby: got '1,4', takes .* below 4 with commas"),
+        ("[index]\nsnapshots.keep = 0", "index.snapshots.keep: got 0, takes"),
+        (
+            "[index.snapshots]\ntrim_log = true",
+            "index.snapshots.trim_log: needs index.snapshots.url",
+        ),
+        ("[index.snapshots]\nurls = 'x'", "no such setting; did you mean index.snapshots.url"),
         (
             '[kafka.consumer]\n"isolation.level" = "x"',
             "kafka.consumer: isolation.level can't be overridden",
@@ -80,7 +88,8 @@ def test_secrets_are_not_shown(tmp_path: Path) -> None:
     path = toml(
         tmp_path,
         '[similarity]\nseed = "geheim"\n'
-        '[kafka.common]\n"sasl.password" = "geheim"\n"sasl.username" = "me"\n',
+        '[kafka.common]\n"sasl.password" = "geheim"\n"sasl.username" = "me"\n'
+        '[index.snapshots]\nurl = "s3://b"\noptions = {key = "geheim", more = {x = "geheim"}}\n',
     )
     settings = load(path)
     shown = redacted(settings)
@@ -88,6 +97,20 @@ def test_secrets_are_not_shown(tmp_path: Path) -> None:
     assert "geheim" not in repr(settings)
     assert shown["kafka"]["common"]["sasl.username"] == "me"
     assert settings.parameters().seed == b"geheim"
+
+
+@pytest.mark.parametrize(
+    ("standby", "shards"), [("none", ()), ("all", (0, 1, 2, 3)), ("2", (2,)), ("0,3", (0, 3))]
+)
+def test_the_shards_to_keep_warm(standby: str, shards: tuple[int, ...]) -> None:
+    settings = load(overrides={"index.standby": standby})
+    assert settings.index.standby_shards == shards
+
+
+def test_a_name_may_have_more_than_one_section() -> None:
+    settings = load(overrides={"index.snapshots.url": "/x", "index.snapshots.keep": 5})
+    assert (settings.index.snapshots.url, settings.index.snapshots.keep) == ("/x", 5)
+    assert settings.index.shards == 4
 
 
 def test_the_seed_may_come_from_a_file(tmp_path: Path) -> None:

@@ -53,10 +53,10 @@ _Identity = tuple[int, int, int, int]
 
 @dataclass(slots=True)
 class _Turn:
-    """When a shard is due again, and what it was shipped at."""
+    """When a shard is due again, and what it was shipped at; an empty one never is."""
 
     due: float
-    offset: int = -1
+    offset: int = 0
     flushed: bool = False
 
 
@@ -160,7 +160,7 @@ class Shipper:
             )
             self._events.failed(shard)
             if shard in self._turns:
-                self._turns[shard].offset = -1  # due again, even if nothing has moved
+                self._turns[shard].offset = 0  # due again, even if nothing has moved
         finally:
             shutil.rmtree(taken.path, ignore_errors=True)
             self._shipping.discard(shard)

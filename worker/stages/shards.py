@@ -50,6 +50,7 @@ class Shards:
         self._shipper = shipper
         self._standby = standby
         self._background = background
+        self._clock = clock
         self._replays = Replays(clock)
         self.owned: dict[TopicPartition, Shard] = {}
         self.opening: dict[TopicPartition, Opening] = {}
@@ -227,8 +228,9 @@ class Shards:
                 self._standby.close()
             for opening in self.opening.values():
                 opening.give_up()
+            deadline = self._clock() + _END_SECONDS
             for opening in self.opening.values():
-                opening.wait(_END_SECONDS)
+                opening.wait(max(0.0, deadline - self._clock()))
 
 
 def _opened(opening: Opening) -> BandStore:

@@ -20,6 +20,7 @@ _log = logging.getLogger(__name__)
 
 _ASK_SECONDS = 1.0
 _RETRY_SECONDS = 30.0
+_END_SECONDS = 5.0
 _RECORDS = 8
 """Frames at a time: the stage waits for no more when it takes a shard over."""
 _HELD = 64
@@ -256,7 +257,7 @@ class Standby:
         """End the thread, and close what is warm, within a bounded time."""
         self._ending.set()
         if self._thread is not None:
-            self._thread.join(10.0)
+            self._thread.join(_END_SECONDS)
         with ExitStack() as stack:
             stack.callback(self._disconnect)
             with self._lock:

@@ -245,6 +245,9 @@ def test_shipping_that_fails_is_a_warning_and_is_tried_again(
 
 def test_an_offset_that_has_not_moved_is_not_shipped_again(tmp_path: Path) -> None:
     run = SnapshotRun(tmp_path)
+    run.finish()
+    run.snapshot()
+    assert not run.kept.exists()
     run.feed_some(0, 20)
     run.snapshot()
     run.snapshot()
