@@ -18,7 +18,7 @@ from tests.faults.matrix import CELLS
 
 __all__ = ["Teller", "markdown", "show", "write_json"]
 
-PLAIN_WIDTH: Final = 118
+PLAIN_WIDTH: Final = 132
 SHOWN_LINES: Final = 12
 COUNTED: Final = (
     "documents",
@@ -63,8 +63,8 @@ def show(outcomes: Sequence[Outcome]) -> None:
     table.add_column("cell", no_wrap=True)
     table.add_column("protocol")
     for column in COUNTED:
-        table.add_column(column, justify="right")
-    table.add_column("")
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
     for one in outcomes:
         cell = CELLS.get(one.cell)
         table.add_row(
