@@ -56,7 +56,6 @@ UNNOTICED = pytest.mark.xfail(
         pytest.param(Api.END_TXN, "cut", "request", marks=UNNOTICED),
         pytest.param(Api.END_TXN, "cut", "response", marks=UNNOTICED),
         pytest.param(Api.END_TXN, "drop", "response", marks=UNNOTICED),
-        (Api.END_TXN, "delay", "request"),
         (Api.TXN_OFFSET_COMMIT, "late", "request"),
         (Api.TXN_OFFSET_COMMIT, "drop", "response"),
     ],
