@@ -99,7 +99,12 @@ class StateLost(Kill):
     def inject(self, world: World, target: str) -> str:
         """Kill and delete."""
         world.crew.kill(target)
-        shutil.rmtree(world.crew.worker(target).state_dir)
+        # Not the directory itself: it may be where a disk is mounted.
+        for path in world.crew.worker(target).state_from_outside.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
         return f"killed {target} and deleted its state"
 
 
