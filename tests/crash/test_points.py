@@ -35,15 +35,15 @@ SNAPSHOTS: Final = (
 UNWATCHED: Final = {call + DONE for call in ("poll", "look up", "seek", "resume")}
 """The next point of the same stage comes before anything can have changed."""
 
-AGAIN: Final = ("renew", *TAKING_OVER, "begin", "commit" + DONE)
+AGAIN: Final = ("renew", "adopt", "adopt" + DONE, "seek", "begin", "commit" + DONE)
 """What follows on a transaction in doubt."""
 
 ARRIVALS: Final[dict[Fault, int]] = {
     "dies": 3,
-    "unknown": 3,
-    "aborted": 2,
+    "unknown": 2,
+    "aborted": 1,
     "replaced": 2,
-    "dies, disk lost": 2,
+    "dies, disk lost": 1,
     "evicted": 1,
 }
 """How many arrivals of a lone worker are struck; of several workers', it is one."""

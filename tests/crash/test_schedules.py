@@ -20,9 +20,9 @@ from tests.crash.world import World
 from tests.integration.corpus import FULL
 
 
-@pytest.mark.timeout(0 if FULL else 300)
+@pytest.mark.timeout(0 if FULL else 240)
 @settings(
-    max_examples=2_000 if FULL else 30,
+    max_examples=2_000 if FULL else 24,
     derandomize=not FULL,
     database=None,
     deadline=None,
