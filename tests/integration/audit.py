@@ -14,6 +14,18 @@ __all__ = ["Arrival", "Audit", "read_all"]
 
 CHECK_SECONDS: Final = 0.3
 TIMEOUT_SECONDS: Final = 30.0
+MOVING: Final = frozenset(
+    {
+        KafkaError._WAIT_COORD,
+        KafkaError._TRANSPORT,
+        KafkaError._TIMED_OUT,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+    }
+)
+"""What is answered, or isn't, while a leader or a coordinator moves."""
 
 
 class Arrival(NamedTuple):
@@ -114,11 +126,16 @@ class Audit:
 
     def drained(self) -> bool:
         """Tell whether *route* has committed the end of every documents partition."""
-        committed = self._offsets.committed(self._documents, TIMEOUT_SECONDS)
-        return all(
-            place.offset == self._offsets.get_watermark_offsets(place, TIMEOUT_SECONDS)[1]
-            for place in committed
-        )
+        try:
+            committed = self._offsets.committed(self._documents, TIMEOUT_SECONDS)
+            return all(
+                place.offset == self._offsets.get_watermark_offsets(place, TIMEOUT_SECONDS)[1]
+                for place in committed
+            )
+        except KafkaException as error:
+            if error.args[0].code() not in MOVING:
+                raise
+            return False
 
     def _at_end(self) -> bool:
         at = {(p.topic, p.partition): p.offset for p in self._reader.position(self._places)}
