@@ -249,17 +249,22 @@ class BandStore:
         self.unflushed = 0
         self._flushed_at = self._clock()
 
+    @property
+    def flushing(self) -> bool:
+        """Tell whether a flush that nobody waits for is under way."""
+        return bool(self._db.property_int_value("rocksdb.num-immutable-mem-table"))
+
     def checkpoint(self, path: Path) -> None:
         """Make a store of its own, of this very offset, at a path that doesn't exist yet.
 
         Flushes; the tables, which never change, are hard links if it is the same file system.
         """
+        # A checkpoint would flush, too, but rocksdict lets no other thread run meanwhile.
+        self.flush()
         try:
             Checkpoint(self._db).create_checkpoint(str(path))
         except Exception as error:
             raise self._meaning(error) from error
-        self.unflushed = 0
-        self._flushed_at = self._clock()
 
     def size_bytes(self) -> int:
         """Estimate the size on disk."""

@@ -109,11 +109,10 @@ class Shipper:
         if store.offset == turn.offset:
             turn.due = now + self._every
         elif self._background and not turn.flushed:
-            # A checkpoint flushes, and holds up every thread while it does. What is flushed
-            # by the next time we are asked, a second later, it needs not wait for.
+            # So that little is left to be flushed with the checkpoint, for which the stage waits.
             store.flush(wait=False)
             turn.flushed = True
-        else:
+        elif not store.flushing:
             turn.due, turn.offset, turn.flushed = now + self._every, store.offset, False
             self._begin(store, shard)
 

@@ -9,7 +9,10 @@ from time import monotonic
 
 import pytest
 
-from worker.bus import TopicPartition
+from worker.bus import Outgoing, TopicPartition
+from worker.bus.memory import MemoryBus
+from worker.frames import FrameError
+from worker.loop import Loop
 from worker.shard import BucketRules
 from worker.snapshots import Kept, Manifest, Repository, ShardSnapshots, Shipper
 from worker.snapshots.storage import Storage
@@ -267,3 +270,21 @@ def test_a_worker_ships_without_holding_up_its_stage(disk: Disk, tmp_path: Path)
     shipper.close()
     store.close()
     assert not disk.path.with_name("shard-000.checkpoint").exists()
+
+
+def test_the_loop_goes_on_polling_and_reads_once_the_store_is_open(disk: Disk) -> None:
+    bus = MemoryBus()
+    bus.create_topic("bands", 1)
+    bus.commit_offsets("g", {PLACE: 0})
+    bus.append(Outgoing("bands", 0, None, b"no frame"))
+    loop = Loop(index(disk), bus.join("g", ["bands"], "one"))
+    for _ in range(20):
+        loop.step(0)
+    assert disk.opening.is_set()
+    assert loop.lag() == {}  # nothing has a position yet
+    disk.may_open.set()
+    deadline = monotonic() + SECONDS
+    with pytest.raises(FrameError):  # noqa: PT012 -- by and by
+        while monotonic() < deadline:
+            loop.step(0)
+    loop.close()
