@@ -213,6 +213,18 @@ def test_out_of_range_before_the_start(harness: Harness) -> None:
     assert [r.offset for r in seat.collect(2)] == [3, 4]
 
 
+def test_what_was_not_started_yet_is_out_of_no_range(harness: Harness) -> None:
+    """A partition may wait for its state while its log has been trimmed."""
+    topic = harness.topic()
+    harness.append(*numbered(topic, 5))
+    harness.trim(TopicPartition(topic, 0), 3)
+    seat = harness.alone(topic)
+    for _ in range(20):
+        assert not seat.poll().records
+    seat.start(3)
+    assert [r.offset for r in seat.collect(2)] == [3, 4]
+
+
 def test_the_end_is_in_range(harness: Harness) -> None:
     """Of an empty log, too: a reader waits there."""
     topic = harness.topic()

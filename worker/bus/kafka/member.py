@@ -20,6 +20,7 @@ from worker.bus.port import (
     BusError,
     Fenced,
     OffsetOutOfRange,
+    OutcomeUnknown,
     Outgoing,
     Polled,
     Record,
@@ -33,6 +34,8 @@ _log = logging.getLogger(__name__)
 
 _CHUNK = 500
 _CLOSE_SECONDS = 5.0
+_RECENT_SECONDS = 60.0
+_UNASSIGNED_SECONDS = 10.0
 _SEAT_TAKEN = (KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID)
 PASSING = frozenset(
     {
@@ -77,10 +80,14 @@ class KafkaMember(Closing):
         self._member_id = ""
         self._errors: list[Message] = []
         self._unreleased_since: float | None = None
+        self._troubled_at: float | None = None
+        self._told = False
         self._consumer = self._subscribe()
 
     def _subscribe(self) -> Consumer:
-        consumer = Consumer(self._options.consuming(self._group, self._instance))
+        config = self._options.consuming(self._group, self._instance)
+        self._subscribed_at = monotonic()
+        consumer = Consumer({**config, "error_cb": self._on_error})
         consumer.subscribe(
             self._topics,
             on_assign=self._on_assign,
@@ -88,6 +95,10 @@ class KafkaMember(Closing):
             on_lost=self._on_lost,
         )
         return consumer
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.code() in PASSING:
+            self._troubled_at = monotonic()
 
     @property
     def _eager(self) -> bool:
@@ -153,14 +164,23 @@ class KafkaMember(Closing):
                 size += len(record.value or b"") + len(record.key or b"")
                 records.append(record)
         if self._revoked:
-            return Polled(())
+            return self._unassigned()
         for record in records:
             self._position[TopicPartition(record.topic, record.partition)] = record.offset + 1
         return Polled(records)
 
+    def _unassigned(self) -> Polled:
+        """Say once that there is nothing to do: under KIP-848 nobody calls a member to say so."""
+        waited = monotonic() - self._subscribed_at
+        if self._eager or self._told or self._troubled_at or waited < _UNASSIGNED_SECONDS:
+            return Polled(())
+        self._told = True
+        return Polled((), frozenset())
+
     def _report(self) -> Polled:
         """Hand out the new assignment, with a producer that has ended its ghost's transaction."""
         self._assigned = False
+        self._told = True
         self._unreleased_since = None
         self._position = {}
         self._errors = []
@@ -181,10 +201,16 @@ class KafkaMember(Closing):
         code = _underlying(error)
         if code == KafkaError._AUTO_OFFSET_RESET and message is not None:  # noqa: SLF001 -- see above
             partition = TopicPartition(message.topic() or "", message.partition() or 0)
-            position = self._position.get(partition, message.offset() or 0)
+            position = self._position.get(partition)
+            if position is None:
+                # librdkafka has asked for the offset of `_on_assign` before it was paused, and
+                # the log was trimmed past that. Nobody reads this partition yet.
+                return
             raise OffsetOutOfRange(partition, position, *self.watermarks(partition))
         if code == KafkaError.UNRELEASED_INSTANCE_ID:
             self._await_release(error)
+        elif code == KafkaError.FENCED_INSTANCE_ID and self._by_itself():
+            self._rejoin()
         elif code == KafkaError.FENCED_INSTANCE_ID or error.fatal():
             raise _fatal(error, self._group)
         elif code in PASSING or error.retriable():
@@ -200,9 +226,33 @@ class KafkaMember(Closing):
             _log.info("group %s: the seat of %s is taken; waiting", self._group, self._instance)
         elif now - self._unreleased_since > 2 * self._options.request_timeout_seconds:
             raise _fatal(error, self._group)
-        self._close_consumer()
         threading.Event().wait(1.0)
+        self._rejoin()
+
+    def _by_itself(self) -> bool:
+        """Tell whether this member may have been fenced by its own earlier request to join.
+
+        When a broker dies, the answer to such a request may be lost with it: the group knows
+        the member under a name that it was never told, and takes it for another's. So each
+        trouble with brokers is good for one more attempt. Of two workers under one name, both
+        may make one; then the older ends.
+        """
+        troubled, self._troubled_at = self._troubled_at, None
+        recent = troubled is not None and monotonic() - troubled < _RECENT_SECONDS
+        if recent:
+            _log.warning(
+                "group %s: fenced after trouble with brokers, most likely by this member's own"
+                " request; joining again",
+                self._group,
+            )
+        return recent
+
+    def _rejoin(self) -> None:
+        self._close_consumer()
         self._owned = set()
+        self._running = set()
+        self._errors = []
+        self._assigned = False
         self._revoked = True
         self._consumer = self._subscribe()
 
@@ -213,7 +263,13 @@ class KafkaMember(Closing):
         if self._revoked or self._consumer.memberid() != self._member_id:
             msg = "the group has taken this member's partitions away"
             raise Aborted(msg)
-        self._producer.commit(records, offsets, self._consumer)
+        try:
+            self._producer.commit(records, offsets, self._consumer)
+        except Fenced as error:
+            if not self._by_itself():
+                raise
+            self._rejoin()
+            raise OutcomeUnknown(str(error)) from error
 
     def renew(self) -> None:
         """See the port."""
