@@ -43,19 +43,13 @@ def seat(one_node: Ground, app_id: str) -> Iterator[tuple[KafkaOptions, Consumer
         consumer.close()
 
 
-UNNOTICED = pytest.mark.xfail(
-    strict=True,
-    reason="librdkafka sends EndTxn again without a word to its error callback",
-)
-
-
 @pytest.mark.parametrize(
     ("api", "act", "of"),
     [
-        pytest.param(Api.END_TXN, "late", "request", marks=UNNOTICED),
-        pytest.param(Api.END_TXN, "cut", "request", marks=UNNOTICED),
-        pytest.param(Api.END_TXN, "cut", "response", marks=UNNOTICED),
-        pytest.param(Api.END_TXN, "drop", "response", marks=UNNOTICED),
+        (Api.END_TXN, "late", "request"),
+        (Api.END_TXN, "cut", "request"),
+        (Api.END_TXN, "cut", "response"),
+        (Api.END_TXN, "drop", "response"),
         (Api.TXN_OFFSET_COMMIT, "late", "request"),
         (Api.TXN_OFFSET_COMMIT, "drop", "response"),
     ],

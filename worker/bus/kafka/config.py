@@ -32,6 +32,8 @@ PROTECTED = frozenset(
         "group.protocol",
         "group.remote.assignor",
         "isolation.level",
+        "log.connection.close",
+        "log_level",
         "max.in.flight",
         "max.poll.interval.ms",
         "max.in.flight.requests.per.connection",
@@ -105,6 +107,8 @@ class KafkaOptions:
             "reconnect.backoff.ms": 50,
             "reconnect.backoff.max.ms": 1_000,
             "topic.metadata.refresh.interval.ms": 60_000,
+            # A fetch is answered after 100 ms at most; one whose answer is lost waits for so long.
+            "socket.timeout.ms": 10_000,
             **self.consumer,
             "max.poll.interval.ms": self.max_poll_interval_ms,
             "group.id": group,
@@ -143,7 +147,7 @@ class KafkaOptions:
 
     def producing(self, transactional_id: str) -> dict[str, Any]:
         """Configure a stage's producer: transactional, with a short timeout."""
-        return {
+        config = {
             **self.client(transactional_id),
             "linger.ms": 2,
             "compression.type": "lz4",
@@ -163,4 +167,13 @@ class KafkaOptions:
             "message.timeout.ms": self.transaction_timeout_ms,
             "enable.idempotence": True,
             "partitioner": "murmur2_random",
+            # Its log is where librdkafka tells of a request that it has sent again.
+            "log.connection.close": True,
+            "log_level": 6,
         }
+        if "socket.timeout.ms" in config:
+            # librdkafka refuses a longer one than the transaction's.
+            config["socket.timeout.ms"] = min(
+                int(config["socket.timeout.ms"]), self.transaction_timeout_ms
+            )
+        return config

@@ -80,6 +80,7 @@ _MOVING = frozenset(
     {
         KafkaError._WAIT_COORD,  # noqa: SLF001 -- see above
         KafkaError._TRANSPORT,  # noqa: SLF001
+        KafkaError._DESTROY_BROKER,  # noqa: SLF001
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError.COORDINATOR_NOT_AVAILABLE,
         KafkaError.NOT_COORDINATOR,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from time import monotonic
 
@@ -27,6 +27,8 @@ _DISTURBED = frozenset(
         KafkaError.REQUEST_TIMED_OUT,
     }
 )
+_SENT_AGAIN = frozenset({"FAIL", "REQTMOUT"})
+"""Facilities of librdkafka's log: a connection is lost; a request was not answered in time."""
 
 
 class TransactionalProducer:
@@ -61,7 +63,8 @@ class TransactionalProducer:
         deadline = monotonic() + self._options.request_timeout_seconds
         while True:
             config = self._options.producing(self._id)
-            producer = Producer({**config, "error_cb": self._on_error})
+            listener = _Listener(self._on_log, config["logger"])
+            producer = Producer({**config, "error_cb": self._on_error, "logger": listener})
             try:
                 # Without a connection librdkafka looks for its coordinator every 500 ms only.
                 producer.list_topics(self._probe, timeout=max(0.1, deadline - monotonic()))
@@ -81,12 +84,16 @@ class TransactionalProducer:
                 )
                 raise BusError(msg) from error
             self._producer = producer
+            producer.poll(0)  # What was logged on the way here is no doubt about what follows.
             self._disturbed = None
             return
 
     def _on_error(self, error: KafkaError) -> None:
         if error.code() in _DISTURBED:
             self._disturbed = error.str()
+
+    def _on_log(self, what: str) -> None:
+        self._disturbed = what
 
     def _undisturbed(self) -> Producer:
         """Give the producer, or its successor if its last transaction was aborted.
@@ -184,6 +191,25 @@ class TransactionalProducer:
                 self._producer.purge()
                 self._producer.poll(0)
             self._producer = None
+
+
+class _Listener:
+    """Stands in for the log of a producer, and hears of lost connections and answers.
+
+    After these librdkafka sends a request again, EndTxn included, and its error callback is
+    not told. Such lines come up in `Producer.poll`.
+    """
+
+    def __init__(self, disturbed: Callable[[str], None], log: logging.Logger) -> None:
+        self._disturbed = disturbed
+        self._log = log
+
+    def log(self, level: int, message: str, *values: object) -> None:
+        """Take a line; ``values`` are its facility, the client, and the text."""
+        if values and values[0] in _SENT_AGAIN:
+            self._disturbed(str(values[-1]))
+            level = min(level, logging.DEBUG) if level <= logging.INFO else level
+        self._log.log(level, message, *values)
 
 
 def _may_pass(error: Exception) -> bool:
