@@ -150,6 +150,9 @@ class IndexSection(_Section):
     future_allowance_seconds: float = Field(60, ge=0)
     cache_bytes: int = Field(256 << 20, ge=1 << 20, description="shared by a worker's shards")
     write_buffer_bytes: int = Field(32 << 20, ge=1 << 20, description="a shard's")
+    filter_bytes: int = Field(
+        16 << 20, ge=1 << 10, description="a shard's, to tell absent buckets without a look-up"
+    )
     flush_documents: int = Field(200_000, ge=1)
     flush_seconds: float = Field(60, gt=0)
     standby: str = Field(

@@ -25,11 +25,8 @@ from rocksdict import (
     BlockBasedOptions,
     Cache,
     Checkpoint,
-    MemtableFactory,
     Options,
     Rdict,
-    ReadOptions,
-    SliceTransform,
     WriteBatch,
     WriteOptions,
 )
@@ -50,8 +47,6 @@ _PROGRESS = b"\xffprogress"
 _progress = struct.Struct("<qqq")
 """Offset, now, documents; the documents were not counted from the beginning."""
 _sequence = struct.Struct(">Q")
-_KEY_BYTES = 9
-_MEMTABLE_BUCKETS = 200_000
 _FILTER_SLICE = 20_000
 """Keys that each write takes into the filter of a store that was there before."""
 
@@ -137,7 +132,7 @@ class BandStore:
         self._filter = BucketFilter(self._options.filter_bytes)
         self._unfiltered: Iterator[object] | None = None
         if progress:
-            self._unfiltered = iter(self._db.keys(read_opt=_total_order()))
+            self._unfiltered = iter(self._db.keys())
 
     def _meaning(self, error: Exception) -> Exception:
         """Tell apart what rocksdict raises, which is bare exceptions with RocksDB's text."""
@@ -284,7 +279,7 @@ class BandStore:
         """Give every bucket, for tests and checks: all of it, in memory."""
         return {
             key: value
-            for key, value in self._db.items(read_opt=_total_order())
+            for key, value in self._db.items()
             if isinstance(key, bytes) and key[0] < BUCKETS_BELOW
         }
 
@@ -338,12 +333,6 @@ def put_aside(path: Path, why: str) -> Path:
     return aside
 
 
-def _total_order() -> ReadOptions:
-    options = ReadOptions()
-    options.set_total_order_seek(True)
-    return options
-
-
 def _tuned(options: StoreOptions, cache: Cache | None) -> Any:  # noqa: ANN401 -- untyped library
     """Tune for point lookups of mostly absent keys, with memory bounded by the cache."""
     tuned = Options(raw_mode=True)
@@ -351,11 +340,10 @@ def _tuned(options: StoreOptions, cache: Cache | None) -> Any:  # noqa: ANN401 -
     tuned.set_atomic_flush(True)
     tuned.set_write_buffer_size(options.write_buffer_bytes)
     tuned.set_max_write_buffer_number(3)
-    # Keys are hashes, looked up one by one: to hash them again costs half of what keeping them
-    # sorted does, and one thread writes at a time. Iterators have to ask for a total order.
-    factory = cast("Any", MemtableFactory)  # Its stub knows no bucket count.
-    tuned.set_memtable_factory(factory.hash_link_list(_MEMTABLE_BUCKETS))
-    tuned.set_prefix_extractor(SliceTransform.create_max_len_prefix(_KEY_BYTES))
+    # A memtable of hash buckets halves the cost of a write, and the flush, which has to sort
+    # it, costs twice what that saves.
+    tuned.set_memtable_whole_key_filtering(True)
+    tuned.set_memtable_prefix_bloom_ratio(0.1)
     tuned.set_allow_concurrent_memtable_write(False)
     tuned.set_max_open_files(options.max_open_files)
     tuned.set_keep_log_file_num(3)

@@ -6,7 +6,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ import pytest
 from tests.crash.measures import Measures
 from tests.crash.proof import Oracle
 from tests.crash.world import World
-from worker.store import StoreOptions
 
 MakeWorld = Callable[..., World]
 
@@ -23,15 +21,6 @@ def _fast_directory() -> Path:
     """Make a directory in memory where there is one: hundreds of RocksDBs come and go."""
     memory = Path("/dev/shm")  # noqa: S108 -- the directory below has a name of its own
     return Path(tempfile.mkdtemp(prefix="neardup-", dir=memory if memory.is_dir() else None))
-
-
-@pytest.fixture(scope="session", autouse=True)
-def small_stores() -> Iterator[None]:
-    """Give the stores small tables in memory: to set up large ones would cost most of a run."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("worker.app.StoreOptions", partial(StoreOptions, filter_bytes=1 << 16))
-        patch.setattr("worker.store._MEMTABLE_BUCKETS", 1_000)
-        yield
 
 
 @pytest.fixture(scope="session")
