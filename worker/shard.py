@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lsh import similarity
-from worker.store import BandStore, StoreBatch
+from worker.store import BandStore, StoreBatch, StoreDamaged
 
 __all__ = ["BucketRules", "Decision", "Match", "ShardBatch", "decide"]
 
@@ -187,7 +187,7 @@ def _fetch(store: BandStore, buckets: dict[int, list[tuple[int, int]]]) -> _Know
     for sequence, record in zip(named, store.records(named), strict=True):
         if record is None:
             msg = f"{store.path}: a bucket names document {sequence}, which has no record"
-            raise LookupError(msg)
+            raise StoreDamaged(msg)
         after = _SKETCH_AT + (record[0] | record[1] << 8)
         known.sketches[sequence] = record[_SKETCH_AT:after]
         known.ids[sequence] = record[after + _AFTER_SKETCH :]

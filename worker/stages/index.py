@@ -17,7 +17,7 @@ from worker.stages.replays import Shard
 from worker.stages.sequence import columns_of
 from worker.stages.shards import RestoreState, Shards
 from worker.stages.standby import Standby
-from worker.store import BandStore, StoreDamaged
+from worker.store import BandStore
 
 __all__ = ["Index", "IndexCounts"]
 
@@ -197,12 +197,7 @@ class Index:
             [frame for _, frame in frames],
             columns_of(partition.partition, self._shards, self._columns),
         )
-        try:
-            return decide(store, batch, self._rules), batch
-        except LookupError as error:
-            if type(error) is not LookupError:  # a defect of the program, not of the store
-                raise
-            raise StoreDamaged(str(error)) from error
+        return decide(store, batch, self._rules), batch
 
     def _answers(self, shard: int, frames: list[_Placed], decision: Decision) -> Iterator[Outgoing]:
         base = 0
