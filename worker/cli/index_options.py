@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from worker.cli.kafka_options import App, Config
+
 if TYPE_CHECKING:
     from worker.settings import Settings
 
@@ -14,17 +16,6 @@ __all__ = ["register"]
 
 _PANEL = "Kafka: topics and settings"
 
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE.toml",
-        help="Settings; or name the file in NEARDUP_CONFIG.",
-        show_default=False,
-    ),
-]
-App = Annotated[
-    str | None, typer.Option(help="The prefix of topics and groups.", show_default=False)
-]
 StateDir = Annotated[
     Path | None,
     typer.Option(help="The worker's state directory (worker.state_dir).", show_default=False),

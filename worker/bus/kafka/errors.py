@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from worker.bus.port import Aborted, BusError, Fenced, OutcomeUnknown
 
-__all__ = ["cause", "consequence", "retrying"]
+__all__ = ["PASSING", "cause", "consequence", "fatal", "retrying", "underlying"]
 
 T = TypeVar("T")
 
@@ -114,3 +114,40 @@ def retrying(call: Callable[[float], T], seconds: float, doing: str) -> T:
             if not passing or monotonic() + _PAUSE_SECONDS >= deadline:
                 raise
             sleep(_PAUSE_SECONDS)
+
+
+PASSING = frozenset(
+    {
+        KafkaError._TRANSPORT,  # noqa: SLF001 -- librdkafka's own codes begin with an underscore
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+        KafkaError._TIMED_OUT,  # noqa: SLF001
+        KafkaError._MAX_POLL_EXCEEDED,  # noqa: SLF001
+        KafkaError._RESOLVE,  # noqa: SLF001
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.UNKNOWN_MEMBER_ID,
+        KafkaError.ILLEGAL_GENERATION,
+    }
+)
+"""What a member's polls may report while brokers come and go."""
+
+
+def underlying(error: KafkaError) -> int:
+    """Give the code of an error; of a fatal one, the code that only its text names."""
+    if error.code() == KafkaError._FATAL:  # noqa: SLF001 -- see above
+        for code in _EVICTED:
+            if KafkaError(code).str() in error.str():
+                return code
+    return error.code()
+
+
+def fatal(error: KafkaError, group: str) -> BusError:
+    """Say what an error means that ends a member's seat."""
+    text = f"group {group}: {error.str()}"
+    if underlying(error) in _EVICTED:
+        return Fenced(f"{text}. Another worker runs under this instance's name; give it its own")
+    return BusError(text)

@@ -6,16 +6,16 @@ import logging
 import threading
 from collections.abc import Iterable, Mapping
 from time import monotonic
-from typing import Any, cast
+from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.errors import cause, consequence, retrying
+from worker.bus.kafka.errors import PASSING, cause, consequence, fatal, retrying, underlying
 from worker.bus.kafka.producer import TransactionalProducer
+from worker.bus.kafka.records import record_of
 from worker.bus.port import (
-    UNREADABLE_HEADERS,
     Aborted,
     BusError,
     Fenced,
@@ -28,7 +28,7 @@ from worker.bus.port import (
 )
 from worker.closing import Closing
 
-__all__ = ["PASSING", "KafkaMember", "record_of"]
+__all__ = ["KafkaMember"]
 
 _log = logging.getLogger(__name__)
 
@@ -36,24 +36,6 @@ _CHUNK = 500
 _CLOSE_SECONDS = 5.0
 _RECENT_SECONDS = 60.0
 _UNASSIGNED_SECONDS = 10.0
-_SEAT_TAKEN = (KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID)
-PASSING = frozenset(
-    {
-        KafkaError._TRANSPORT,  # noqa: SLF001 -- librdkafka's own codes begin with an underscore
-        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
-        KafkaError._TIMED_OUT,  # noqa: SLF001
-        KafkaError._MAX_POLL_EXCEEDED,  # noqa: SLF001
-        KafkaError._RESOLVE,  # noqa: SLF001
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.UNKNOWN_MEMBER_ID,
-        KafkaError.ILLEGAL_GENERATION,
-    }
-)
 
 
 class KafkaMember(Closing):
@@ -198,7 +180,7 @@ class KafkaMember(Closing):
 
     def _judge(self, error: KafkaError, message: Message | None) -> None:
         """Let pass what will pass; raise the rest."""
-        code = _underlying(error)
+        code = underlying(error)
         if code == KafkaError._AUTO_OFFSET_RESET and message is not None:  # noqa: SLF001 -- see above
             partition = TopicPartition(message.topic() or "", message.partition() or 0)
             position = self._position.get(partition)
@@ -212,7 +194,7 @@ class KafkaMember(Closing):
         elif code == KafkaError.FENCED_INSTANCE_ID and self._by_itself():
             self._rejoin()
         elif code == KafkaError.FENCED_INSTANCE_ID or error.fatal():
-            raise _fatal(error, self._group)
+            raise fatal(error, self._group)
         elif code in PASSING or error.retriable():
             _log.info("group %s: %s", self._group, error.str())
         else:
@@ -225,7 +207,7 @@ class KafkaMember(Closing):
             self._unreleased_since = now
             _log.info("group %s: the seat of %s is taken; waiting", self._group, self._instance)
         elif now - self._unreleased_since > 2 * self._options.request_timeout_seconds:
-            raise _fatal(error, self._group)
+            raise fatal(error, self._group)
         threading.Event().wait(1.0)
         self._rejoin()
 
@@ -374,38 +356,3 @@ class KafkaMember(Closing):
         closing.join(_CLOSE_SECONDS)
         if closing.is_alive():
             _log.warning("group %s: the consumer did not close in time; left behind", self._group)
-
-
-def _underlying(error: KafkaError) -> int:
-    """Give the code of an error; of a fatal one, the code that only its text names."""
-    if error.code() == KafkaError._FATAL:  # noqa: SLF001 -- see above
-        for code in _SEAT_TAKEN:
-            if KafkaError(code).str() in error.str():
-                return code
-    return error.code()
-
-
-def _fatal(error: KafkaError, group: str) -> BusError:
-    text = f"group {group}: {error.str()}"
-    if _underlying(error) in _SEAT_TAKEN:
-        return Fenced(f"{text}. Another worker runs under this instance's name; give it its own")
-    return BusError(text)
-
-
-def record_of(message: Any) -> Record:  # noqa: ANN401 -- its stub allows for a message that failed
-    """Give a message that is no error as a record."""
-    try:
-        headers = message.headers()
-    except SystemError:
-        # A name that isn't UTF-8. It must not be asked again: the list it keeps is half made.
-        headers = UNREADABLE_HEADERS
-    kind, timestamp = message.timestamp()
-    return Record(
-        message.topic(),
-        message.partition(),
-        message.offset(),
-        timestamp if kind else -1,
-        message.key(),
-        message.value(),
-        tuple(headers) if headers else (),
-    )

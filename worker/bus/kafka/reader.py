@@ -10,8 +10,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.errors import cause, retrying
-from worker.bus.kafka.member import PASSING, record_of
+from worker.bus.kafka.errors import PASSING, cause, retrying
+from worker.bus.kafka.records import record_of
 from worker.bus.port import BusError, OffsetOutOfRange, OutcomeUnknown, Record, TopicPartition
 
 __all__ = ["KafkaReader"]
