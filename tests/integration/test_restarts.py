@@ -1,14 +1,12 @@
-"""Workers that stop, die and come back, and a broker that does: nothing is lost or doubled."""
+"""Workers that stop, die and come back: nothing is lost or doubled."""
 
 from collections.abc import Callable
 from random import Random
 
 import pytest
 
-from tests.conftest import ClusterFactory
 from tests.integration.conftest import Launch
 from tests.integration.corpus import corpus, scaled
-from tests.integration.harness import ApplicationUnderTest
 from tests.integration.proof import prove
 from tests.integration.stream import stream
 
@@ -90,24 +88,3 @@ def test_of_two_workers_under_one_name_the_older_ends(launch: Launch) -> None:
     application.feed(application.documents(documents[500:], 500))
     prove(application, may_end=True)
     assert application.worker("impostor").running
-
-
-def test_brokers_that_crash_one_by_one_cost_nothing(
-    kafka_cluster: ClusterFactory, app_id: str
-) -> None:
-    cluster = kafka_cluster(3)
-    # A worker may end and have to be restarted: when the answer to a static member's request
-    # to join is lost with the broker, its next one is refused as another's under its name.
-    with ApplicationUnderTest(cluster, app_id, supervised=True) as application:
-        application.start("alpha", "beta")
-        nodes = iter((1, 2, 3))
-
-        def bounce() -> None:
-            node = next(nodes)
-            cluster.kill(node)
-            application.audit.reach(len(application.audit.records) + 100)
-            cluster.start(node)
-
-        documents = corpus(scaled(2_000, 20_000), 8)
-        stream(application, documents, scaled(1, 3) * [bounce], 8)
-        prove(application)

@@ -1,10 +1,10 @@
-"""All four stages on the in-process log: what verdicts don't depend on, and crashes anywhere."""
+"""All four stages on the in-process log: what verdicts don't depend on."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -15,11 +15,10 @@ import pytest
 from tests.integration.checker import History, check, differences, verdict_of, verdicts
 from tests.integration.replay import replay
 from worker.bus.memory import MemoryBus
-from worker.bus.memory.faults import Step
-from worker.bus.port import Aborted, OutcomeUnknown, Outgoing, Record
+from worker.bus.port import Outgoing, Record
 from worker.embedded import Embedded, create_topics
 from worker.settings import Settings
-from worker.topology import STAGES, Topology
+from worker.topology import Topology
 
 Texts = Sequence[tuple[str, str]]
 Verdicts = dict[str, tuple[tuple[str, float], ...]]
@@ -224,86 +223,4 @@ def test_a_worker_that_comes_back_goes_on_with_its_state(
         run.finish()
         getattr(run, how)()
     assert by_id(run.finish()) == expected
-    run.prove(tmp_path)
-
-
-class Died(Exception):  # noqa: N818 -- what happened
-    """The process is gone."""
-
-
-class Nemesis:
-    """Strikes the n-th time that a stage arrives at a step of a transaction."""
-
-    def __init__(self, stage: str, step: Step, error: Exception, strikes_at: int) -> None:
-        self._stage = stage
-        self._step = step
-        self._error = error
-        self._left = strikes_at
-        self.struck = False
-
-    def __call__(self, step: Step, group: str, instance: str) -> None:
-        del instance
-        if step != self._step or not group.endswith(f".{self._stage}"):
-            return
-        self._left -= 1
-        if self._left == 0:
-            self.struck = True
-            raise self._error
-
-
-def strikes() -> Iterator[tuple[str, Step, type[Exception], int]]:
-    """Give every step of every stage with all that can happen there, early and later."""
-    steps: tuple[Step, ...] = ("begin", "produce", "offsets", "commit", "committed")
-    for stage in STAGES:
-        for step in steps:
-            for error in (Aborted, OutcomeUnknown, Died):
-                possible = error is not Aborted or step != "committed"
-                if error is OutcomeUnknown and step not in ("commit", "committed"):
-                    possible = False
-                if possible:
-                    yield from ((stage, step, error, nth) for nth in (1, 3))
-
-
-@pytest.mark.parametrize(("stage", "step", "error", "nth"), list(strikes()))
-def test_a_fault_at_any_step_loses_and_doubles_nothing(
-    tmp_path: Path, stage: str, step: Step, error: type[Exception], nth: int
-) -> None:
-    run = Run(tmp_path, shards=2, batch=5)
-    nemesis = Nemesis(stage, step, error("struck"), nth)
-    run.bus.faults = nemesis
-    run.feed(documents(60, 2))
-    try:
-        run.finish()
-    except Died:
-        run.crash()
-    assert nemesis.struck
-    run.prove(tmp_path, shards=4)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_many_faults_in_a_row_lose_and_double_nothing(tmp_path: Path, seed: int) -> None:
-    random = Random(seed)
-    run = Run(tmp_path, partitions=random.choice((1, 4)), batch=random.choice((1, 6, 50)))
-
-    def faults(step: Step, group: str, instance: str) -> None:
-        del group, instance
-        draw = random.random()
-        if draw < 0.01:
-            raise Died
-        if draw < 0.03 and step != "committed":
-            raise Aborted("struck")
-        if draw < 0.06 and step in ("commit", "committed"):
-            raise OutcomeUnknown("struck")
-
-    run.bus.faults = faults
-    for first in range(0, 120, 30):
-        run.feed(documents(120, seed)[first : first + 30])
-        died = True
-        while died:
-            try:
-                run.finish()
-                died = False
-            except Died:
-                run.crash()
-    run.bus.faults = lambda _step, _group, _instance: None
     run.prove(tmp_path)
