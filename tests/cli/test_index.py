@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from tests.cli.runs import neardup
-from tests.worker.test_embedded import Run, documents
+from tests.crash.texts import near_copies
+from tests.worker.test_embedded import Run
 from worker.service import locked
 from worker.snapshots.inspection import verify
 from worker.store import BandStore
@@ -25,7 +26,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a folder with a state directory, as a worker leaves it, and the settings."""
     folder = tmp_path_factory.mktemp("left")
     run = Run(folder, partitions=1, shards=SHARDS)
-    run.feed(documents(DOCUMENTS, 5))
+    run.feed(near_copies(DOCUMENTS, 5))
     run.finish()
     run.embedded.close()
     return folder

@@ -12,6 +12,7 @@ from typing import Literal
 
 import pytest
 
+from tests.crash.texts import near_copies
 from tests.integration.checker import History, check, differences, verdict_of, verdicts
 from tests.integration.replay import replay
 from worker.bus.memory import MemoryBus
@@ -23,29 +24,7 @@ from worker.topology import Topology
 Texts = Sequence[tuple[str, str]]
 Verdicts = dict[str, tuple[tuple[str, float], ...]]
 
-SYLLABLES = [a + b for a in "bdfgklmnprst" for b in "aeiou"]
 NOW = 1_700_000_000_000
-
-
-def documents(amount: int, seed: int) -> list[tuple[str, str]]:
-    """Give documents of which about half are copies, exact or edited."""
-    random = Random(seed)
-
-    def word() -> str:
-        return "".join(random.choices(SYLLABLES, k=random.randint(1, 4)))
-
-    texts: list[str] = []
-    for _ in range(amount):
-        draw = random.random()
-        if not texts or draw < 0.5:
-            texts.append(" ".join(word() for _ in range(random.choice((1, 12, 40)))))
-        elif draw < 0.65:
-            texts.append(random.choice(texts))
-        else:
-            words = random.choice(texts).split(" ")
-            words[random.randrange(len(words))] = word()
-            texts.append(" ".join(words))
-    return [(f"d{number}", text) for number, text in enumerate(texts)]
 
 
 class Run:
@@ -155,8 +134,8 @@ def by_id(history: History) -> Verdicts:
 
 
 @pytest.fixture(scope="module")
-def texts() -> list[tuple[str, str]]:
-    return documents(150, 1)
+def texts() -> Texts:
+    return near_copies(150, 1)
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +170,7 @@ def test_verdicts_do_not_depend_on_partitions(
 @pytest.mark.parametrize("seed", range(5))
 def test_in_any_order_of_arrival_one_of_equal_texts_is_unique(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
-    groups = [text for _, text in documents(12, seed) if len(text) > 60]
+    groups = [text for _, text in near_copies(12, seed) if len(text) > 60]
     distinct = enumerate(dict.fromkeys(groups))
     arrivals = [(f"{group}-{copy}", text) for group, text in distinct for copy in range(6)]
     random.shuffle(arrivals)

@@ -10,8 +10,9 @@ from time import monotonic
 
 import pytest
 
+from tests.crash.texts import near_copies
 from tests.integration.checker import verdict_of
-from tests.worker.test_embedded import NOW, Verdicts, documents
+from tests.worker.test_embedded import NOW, Verdicts
 from worker.app import Application
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.bus.memory import MemoryBus
@@ -25,7 +26,7 @@ from worker.store import BandStore, Header, put_aside
 from worker.topology import STAGES, Topology
 
 SHARDS = 2
-TEXTS = documents(120, 7)
+TEXTS = near_copies(120, 7)
 
 
 class Worker:

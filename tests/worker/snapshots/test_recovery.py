@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.worker.test_embedded import Run, by_id, documents
+from tests.crash.texts import near_copies
+from tests.worker.test_embedded import Run, by_id
 from worker.stages import Index, StageError
 
-TEXTS = documents(120, 3)
+TEXTS = near_copies(120, 3)
 SHARDS = 2
 
 

@@ -208,7 +208,8 @@ class _Listener:
         """Take a line; ``values`` are its facility, the client, and the text."""
         if values and values[0] in _SENT_AGAIN:
             self._disturbed(str(values[-1]))
-            level = min(level, logging.DEBUG) if level <= logging.INFO else level
+            if level <= logging.INFO:  # An operator has no use for it: what follows is logged.
+                level = logging.DEBUG
         self._log.log(level, message, *values)
 
 
