@@ -24,6 +24,8 @@ from worker.verdicts import MATCH_RESERVE_BYTES, MatchWriter
 __all__ = ["Application"]
 
 _FRAMES_BYTES = 4 << 20
+_FRAMES_ONLY = frozenset({"sequence", "index"})
+"""Stages that read and write frames, and no documents."""
 
 
 class Application:
@@ -59,10 +61,17 @@ class Application:
     def loop(self, stage: str, instance: str) -> Loop:
         """Build a stage and seat it in its group."""
         built = self.stage(stage)
-        member = self._bus.join(self.topology.group(stage), list(built.topics), instance)
+        frames = stage in _FRAMES_ONLY
+        member = self._bus.join(
+            self.topology.group(stage),
+            list(built.topics),
+            instance,
+            # Frames are hashes, of which lz4 saves 4 to 7 %; of newswire it saves a third.
+            compress=not frames,
+        )
         worker = self.settings.worker
         # A frame stands for many documents: a few MB of them are a burst.
-        size = _FRAMES_BYTES if stage in {"sequence", "index"} else worker.batch_bytes
+        size = _FRAMES_BYTES if frames else worker.batch_bytes
         return Loop(
             built,
             member,

@@ -24,6 +24,7 @@ class Health:
     stopping: bool = False
     waiting: list[str] = field(default_factory=list)
     restoring: list[str] = field(default_factory=list)
+    catching_up: list[str] = field(default_factory=list)
     stalled: list[str] = field(default_factory=list)
 
     @property
@@ -33,8 +34,9 @@ class Health:
 
     @property
     def ready(self) -> bool:
-        """Tell whether every stage has its seat, and every shard answers."""
-        return self.alive and not (self.stopping or self.waiting or self.restoring)
+        """Tell whether every stage has its seat and no backlog, and every shard answers."""
+        behind = self.waiting or self.restoring or self.catching_up
+        return self.alive and not (self.stopping or behind)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ committed          the stage makes its state final
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
@@ -44,6 +44,8 @@ class LoopOptions:
     wait_seconds: float = 0.1
     retry_seconds: float = 60.0
     """How long the same burst may be rolled back before the loop gives up."""
+    catch_up_seconds: float = 30.0
+    """How long after an assignment a backlog counts as one."""
 
 
 class LoopEvents:
@@ -57,6 +59,31 @@ class LoopEvents:
 
     def assigned(self, partitions: int) -> None:
         """The assignment changed."""
+
+
+class _Backlog:
+    """What was there already when partitions were assigned."""
+
+    def __init__(self, partitions: Iterable[TopicPartition] = ()) -> None:
+        self._ends: dict[TopicPartition, int | None] = dict.fromkeys(partitions)
+
+    def __bool__(self) -> bool:
+        """Tell whether any of it is left."""
+        return bool(self._ends)
+
+    def look(
+        self, following: Mapping[TopicPartition, int], lags: Mapping[TopicPartition, int]
+    ) -> None:
+        """Cross off partitions that are read to where they ended when first looked at."""
+        for partition, lag in lags.items():
+            if partition not in self._ends:
+                continue
+            at = following.get(partition, 0)
+            end = self._ends[partition]
+            if end is None:
+                end = self._ends[partition] = at + lag
+            if lag == 0 or at >= end:
+                del self._ends[partition]
 
 
 class Loop:
@@ -88,6 +115,8 @@ class Loop:
         self._held: frozenset[TopicPartition] = frozenset()
         self._failing_since: float | None = None
         self._idled_at = clock()
+        self._adopted_at = clock()
+        self._backlog = _Backlog()
         self.adopted = False
         self.busy = False
         self.beat = clock()
@@ -107,7 +136,17 @@ class Loop:
         """
         lags = self._member.lag()
         self.behind = sum(lag for at, lag in lags.items() if at not in self._held)
+        self._backlog.look(self._next, lags)
         return lags
+
+    @property
+    def catching_up(self) -> bool:
+        """Tell whether what had come before the last assignment is still being read.
+
+        At most for ``catch_up_seconds``: whoever has hours to catch up on works, and is ready.
+        """
+        spent = self._clock() - self._adopted_at
+        return bool(self._backlog) and spent < self._options.catch_up_seconds
 
     def step(self, wait: float | None = None) -> bool:
         """Poll once, and see through what came; tell whether anything was committed.
@@ -196,6 +235,8 @@ class Loop:
         starts = self.stage.adopt(offsets, self._member.watermarks)
         self._next = {}
         self._held = frozenset()
+        self._adopted_at = self._clock()
+        self._backlog = _Backlog(assignment)
         for partition, offset in starts.items():
             self._start_at(partition, offset)
         self._member.resume(starts)

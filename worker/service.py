@@ -35,6 +35,8 @@ EXIT_HUNG = 3
 """The exit status of a worker whose stage hangs in a call, and can't be stopped in order."""
 
 _LOOK_SECONDS = 1.0
+_HURRY_SECONDS = 0.2
+"""Between looks at a stage that catches up: whoever restarts workers in turn waits for it."""
 _LOCKED_UP = 1.5
 
 
@@ -163,7 +165,7 @@ class Service:
             seen = monotonic()
             while not self._stopping.is_set():
                 loop.step()
-                if monotonic() - seen >= 1.0:
+                if monotonic() - seen >= (_HURRY_SECONDS if loop.catching_up else _LOOK_SECONDS):
                     seen = monotonic()
                     self._observe(loop)
         except BaseException as error:  # noqa: BLE001 -- carried to the main thread, which raises it
@@ -210,6 +212,7 @@ class Service:
             stopping=self._stopping.is_set(),
             waiting=waiting,
             restoring=restoring,
+            catching_up=[name for name, loop in loops.items() if loop.catching_up],
             stalled=sorted({alarm.stage for alarm in self._alarms if alarm.watch == "poll"}),
         )
 

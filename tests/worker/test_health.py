@@ -61,6 +61,7 @@ def test_an_address_in_use_is_a_wrong_setting() -> None:
     [
         (Health(), True, True),
         (Health(waiting=["route"]), True, False),
+        (Health(catching_up=["route"]), True, False),
         (Health(stopping=True), True, False),
         (Health(stalled=["route"]), False, False),
         (Health(failed="x"), False, False),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
 
 import pytest
 
@@ -80,11 +81,13 @@ def bus(*, offsets: bool = True) -> MemoryBus:
     return made
 
 
-def looped(made: MemoryBus, **options: float) -> tuple[Loop, Copier]:
+def looped(
+    made: MemoryBus, clock: Callable[[], float] = monotonic, **options: float
+) -> tuple[Loop, Copier]:
     stage = Copier()
     member = made.join("g", ["in"], "one")
-    loop = Loop(stage, member, options=LoopOptions(max_records=4, **options))  # type: ignore[arg-type]
-    return loop, stage
+    limits = LoopOptions(max_records=4, **options)  # type: ignore[arg-type]
+    return Loop(stage, member, options=limits, clock=clock), stage
 
 
 def run(loop: Loop, times: int = 20) -> None:
@@ -194,6 +197,34 @@ def test_what_is_held_back_is_not_delivered() -> None:
     stage.held = frozenset()
     run(loop)
     assert copied(made) == ALL
+
+
+def test_what_had_come_before_the_assignment_is_caught_up_on() -> None:
+    made = bus()
+    loop, _ = looped(made)
+    loop.step(0)
+    loop.lag()
+    assert loop.catching_up
+    loop.step(0)
+    for _ in range(10):
+        made.append(Outgoing("in", 0, None, b"later"))
+    loop.step(0)
+    loop.lag()
+    assert loop.catching_up
+    loop.step(0)
+    assert loop.lag()[SOURCE] > 0
+    assert not loop.catching_up
+
+
+def test_a_backlog_that_takes_long_counts_no_more() -> None:
+    now = 0.0
+    loop, _ = looped(bus(), lambda: now, catch_up_seconds=5)
+    loop.step(0)
+    loop.lag()
+    now = 4.9
+    assert loop.catching_up
+    now = 5.0
+    assert not loop.catching_up
 
 
 def test_a_lost_position_goes_on_where_the_stage_says() -> None:

@@ -152,7 +152,7 @@ def hang(*_):
     threading.Event().wait()
 
 class Bus:
-    def join(self, group, topics, instance):
+    def join(self, group, topics, instance, *, compress):
         bus = MemoryBus()  # Belongs to the stage's thread.
         create_topics(bus, topology)
         member = bus.join(group, topics, instance)

@@ -180,7 +180,10 @@ class Member(Protocol):
         """Give the log's start, and the end that readers of committed records see."""
 
     def lag(self) -> dict[TopicPartition, int]:
-        """Give how many records each partition is behind, as far as the last fetch told."""
+        """Give how many records each partition is behind, as far as the last fetch told.
+
+        Of one that was not fetched from since it was assigned nothing is known.
+        """
 
     def close(self, *, leave: bool = False) -> None:
         """Give up the seat within a bounded time; ``leave``: for good, not for a restart."""
@@ -261,11 +264,14 @@ class Bus(Protocol):
     def reader(self, group: str) -> Reader:
         """Read beside a group, which takes no notice."""
 
-    def join(self, group: str, topics: Sequence[str], instance: str) -> Member:
+    def join(
+        self, group: str, topics: Sequence[str], instance: str, *, compress: bool = True
+    ) -> Member:
         """Take a seat in a group; equal partition numbers of all topics go to one member.
 
         ``instance`` is the member's stable name: whoever joins the group under it later
         takes over the seat and fences the one before. It names the transactions too.
+        ``compress``: whether what it will write is worth it.
 
         Raises:
             BusError: the bus can't be reached within the bus's own deadline.

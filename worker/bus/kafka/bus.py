@@ -85,6 +85,8 @@ class KafkaBus:
         """See the port."""
         return KafkaReader(self._options, group)
 
-    def join(self, group: str, topics: Sequence[str], instance: str) -> KafkaMember:
+    def join(
+        self, group: str, topics: Sequence[str], instance: str, *, compress: bool = True
+    ) -> KafkaMember:
         """See the port."""
-        return KafkaMember(self._options, group, topics, instance)
+        return KafkaMember(self._options, group, topics, instance, compress=compress)

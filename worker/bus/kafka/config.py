@@ -51,6 +51,10 @@ PROTECTED = frozenset(
 """Keys on which exactly-once or the order of verdicts depends; they can't be overridden."""
 
 
+_HEARD = {"log.connection.close": True, "log_level": 6}
+"""The log is where librdkafka tells of a request that it has sent again: see `LogListener`."""
+
+
 class ProtectedKeyError(ValueError):
     """A setting would break the promise."""
 
@@ -119,6 +123,7 @@ class KafkaOptions:
             "auto.offset.reset": "error",
             "isolation.level": "read_committed",
             "allow.auto.create.topics": False,
+            **_HEARD,
         }
         if self.protocol == "classic":
             config["partition.assignment.strategy"] = "range"
@@ -145,12 +150,12 @@ class KafkaOptions:
             "allow.auto.create.topics": False,
         }
 
-    def producing(self, transactional_id: str) -> dict[str, Any]:
+    def producing(self, transactional_id: str, *, compress: bool = True) -> dict[str, Any]:
         """Configure a stage's producer: transactional, with a short timeout."""
         config = {
             **self.client(transactional_id),
             "linger.ms": 2,
-            "compression.type": "lz4",
+            "compression.type": "lz4" if compress else "none",
             "batch.num.messages": 20_000,
             "batch.size": 1_000_000,
             "queue.buffering.max.messages": 200_000,
@@ -167,9 +172,7 @@ class KafkaOptions:
             "message.timeout.ms": self.transaction_timeout_ms,
             "enable.idempotence": True,
             "partitioner": "murmur2_random",
-            # Its log is where librdkafka tells of a request that it has sent again.
-            "log.connection.close": True,
-            "log_level": 6,
+            **_HEARD,
         }
         if "socket.timeout.ms" in config:
             # librdkafka refuses a longer one than the transaction's.

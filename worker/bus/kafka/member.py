@@ -13,6 +13,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.errors import PASSING, cause, consequence, fatal, retrying, underlying
+from worker.bus.kafka.listener import LogListener
 from worker.bus.kafka.producer import TransactionalProducer
 from worker.bus.kafka.records import record_of
 from worker.bus.port import (
@@ -36,6 +37,8 @@ _CHUNK = 500
 _CLOSE_SECONDS = 5.0
 _RECENT_SECONDS = 60.0
 _UNASSIGNED_SECONDS = 10.0
+_HARMLESS = ("nodename change", "_DESTROY", "Local: Broker handle destroyed")
+"""Why librdkafka itself ends a connection: its coordinator is elsewhere; the client is closed."""
 
 
 class KafkaMember(Closing):
@@ -46,14 +49,22 @@ class KafkaMember(Closing):
     """
 
     def __init__(
-        self, options: KafkaOptions, group: str, topics: Iterable[str], instance: str
+        self,
+        options: KafkaOptions,
+        group: str,
+        topics: Iterable[str],
+        instance: str,
+        *,
+        compress: bool = True,
     ) -> None:
         """Subscribe; the group is joined by the first polls."""
         self._options = options
         self._group = group
         self._topics = list(topics)
         self._instance = instance
-        self._producer = TransactionalProducer(options, f"{group}.{instance}", self._topics[0])
+        self._producer = TransactionalProducer(
+            options, f"{group}.{instance}", self._topics[0], compress=compress
+        )
         self._owned: set[TopicPartition] = set()
         self._position: dict[TopicPartition, int] = {}
         self._running: set[TopicPartition] = set()
@@ -69,7 +80,8 @@ class KafkaMember(Closing):
     def _subscribe(self) -> Consumer:
         config = self._options.consuming(self._group, self._instance)
         self._subscribed_at = monotonic()
-        consumer = Consumer({**config, "error_cb": self._on_error})
+        listener = LogListener(self._on_log, config["logger"])
+        consumer = Consumer({**config, "error_cb": self._on_error, "logger": listener})
         consumer.subscribe(
             self._topics,
             on_assign=self._on_assign,
@@ -80,6 +92,10 @@ class KafkaMember(Closing):
 
     def _on_error(self, error: KafkaError) -> None:
         if error.code() in PASSING:
+            self._troubled_at = monotonic()
+
+    def _on_log(self, what: str) -> None:
+        if not any(harmless in what for harmless in _HARMLESS):
             self._troubled_at = monotonic()
 
     @property
@@ -153,8 +169,8 @@ class KafkaMember(Closing):
 
     def _unassigned(self) -> Polled:
         """Say once that there is nothing to do: under KIP-848 nobody calls a member to say so."""
-        waited = monotonic() - self._subscribed_at
-        if self._eager or self._told or self._troubled_at or waited < _UNASSIGNED_SECONDS:
+        waited = monotonic() - max(self._subscribed_at, self._troubled_at or 0)
+        if self._eager or self._told or waited < _UNASSIGNED_SECONDS:
             return Polled(())
         self._told = True
         return Polled((), frozenset())
@@ -339,6 +355,8 @@ class KafkaMember(Closing):
         lags = {}
         for found in self._consumer.position([KafkaPartition(*own) for own in self._position]):
             _, high = self._consumer.get_watermark_offsets(found, cached=True)
+            if high < 0:  # Nothing was fetched yet.
+                continue
             own = TopicPartition(found.topic, found.partition)
             lags[own] = max(0, high - max(found.offset, self._position[own]))
         return lags

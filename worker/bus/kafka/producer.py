@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from time import monotonic
 
@@ -13,6 +13,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.deadline import within
 from worker.bus.kafka.errors import cause, consequence, retrying
+from worker.bus.kafka.listener import LogListener
 from worker.bus.port import Aborted, BusError, OutcomeUnknown, Outgoing, TopicPartition
 
 __all__ = ["TransactionalProducer"]
@@ -27,8 +28,6 @@ _DISTURBED = frozenset(
         KafkaError.REQUEST_TIMED_OUT,
     }
 )
-_SENT_AGAIN = frozenset({"FAIL", "REQTMOUT"})
-"""Facilities of librdkafka's log: a connection is lost; a request was not answered in time."""
 
 
 class TransactionalProducer:
@@ -40,8 +39,11 @@ class TransactionalProducer:
     away: its successor has a higher epoch, under which nothing late is accepted.
     """
 
-    def __init__(self, options: KafkaOptions, transactional_id: str, probe: str) -> None:
+    def __init__(
+        self, options: KafkaOptions, transactional_id: str, probe: str, *, compress: bool = True
+    ) -> None:
         """Prepare; `renew` connects, by asking for the topic ``probe``."""
+        self._compress = compress
         self._probe = probe
         self._options = options
         self._id = transactional_id
@@ -62,8 +64,8 @@ class TransactionalProducer:
         self.close()
         deadline = monotonic() + self._options.request_timeout_seconds
         while True:
-            config = self._options.producing(self._id)
-            listener = _Listener(self._on_log, config["logger"])
+            config = self._options.producing(self._id, compress=self._compress)
+            listener = LogListener(self._on_log, config["logger"])
             producer = Producer({**config, "error_cb": self._on_error, "logger": listener})
             try:
                 # Without a connection librdkafka looks for its coordinator every 500 ms only.
@@ -191,26 +193,6 @@ class TransactionalProducer:
                 self._producer.purge()
                 self._producer.poll(0)
             self._producer = None
-
-
-class _Listener:
-    """Stands in for the log of a producer, and hears of lost connections and answers.
-
-    After these librdkafka sends a request again, EndTxn included, and its error callback is
-    not told. Such lines come up in `Producer.poll`.
-    """
-
-    def __init__(self, disturbed: Callable[[str], None], log: logging.Logger) -> None:
-        self._disturbed = disturbed
-        self._log = log
-
-    def log(self, level: int, message: str, *values: object) -> None:
-        """Take a line; ``values`` are its facility, the client, and the text."""
-        if values and values[0] in _SENT_AGAIN:
-            self._disturbed(str(values[-1]))
-            if level <= logging.INFO:  # An operator has no use for it: what follows is logged.
-                level = logging.DEBUG
-        self._log.log(level, message, *values)
 
 
 def _may_pass(error: Exception) -> bool:

@@ -110,7 +110,14 @@ class MemoryBus:
         self._coordinator.check_thread()
         return MemoryReader(group, self._topics, self._coordinator)
 
-    def join(self, group: str, topics: Sequence[str], instance: str) -> MemoryMember:
+    def join(
+        self,
+        group: str,
+        topics: Sequence[str],
+        instance: str,
+        *,
+        compress: bool = True,  # noqa: ARG002 -- port
+    ) -> MemoryMember:
         """See the port.
 
         Raises:
