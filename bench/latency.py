@@ -27,7 +27,8 @@ from worker.topology import Topology
 __all__ = ["run"]
 
 RATE = 1_000
-WARM_UP_SECONDS = 10.0
+WARM_UP_SECONDS = 60.0
+"""For so long a new broker's just-in-time compiler takes a good part of a core."""
 TARGET_MS = 400.0
 SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 
@@ -40,7 +41,12 @@ def run(*, quick: bool = False) -> list[Target]:
         application(kafka, "latency", PARTITIONS) as (settings, environment),
         run_worker(environment, "w0") as program,
     ):
-        feeding = ["bench.latency", kafka.bootstrap, str(RATE), str(seconds + 40)]
+        feeding = [
+            "bench.latency",
+            kafka.bootstrap,
+            str(RATE),
+            str(WARM_UP_SECONDS + seconds + 30),
+        ]
         with Program(feeding) as feeder:
             windows = _listen(settings, kafka.bootstrap, seconds, program, feeder)
     merged = sorted(latency for window in windows for latency in window)

@@ -15,7 +15,7 @@ committed          the stage makes its state final
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
@@ -62,19 +62,29 @@ class LoopEvents:
 
 
 class _Backlog:
-    """What was there already when partitions were assigned."""
+    """What was there already when partitions were assigned.
 
-    def __init__(self, partitions: Iterable[TopicPartition] = ()) -> None:
-        self._ends: dict[TopicPartition, int | None] = dict.fromkeys(partitions)
+    It is gone once it was read to where it ended when first looked at, and once the stage is
+    done with what was read: *route* only is when all shards have answered.
+    """
+
+    def __init__(self, committed: Mapping[TopicPartition, int]) -> None:
+        self._done = dict(committed)
+        self._ends: dict[TopicPartition, int | None] = dict.fromkeys(committed)
+        self._read: dict[TopicPartition, int] = {}
 
     def __bool__(self) -> bool:
         """Tell whether any of it is left."""
-        return bool(self._ends)
+        return bool(self._ends or self._read)
+
+    def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Note how far the stage is done."""
+        self._done.update(offsets)
 
     def look(
         self, following: Mapping[TopicPartition, int], lags: Mapping[TopicPartition, int]
     ) -> None:
-        """Cross off partitions that are read to where they ended when first looked at."""
+        """Cross off what is dealt with; takes the next offsets, and how many are behind them."""
         for partition, lag in lags.items():
             if partition not in self._ends:
                 continue
@@ -84,6 +94,10 @@ class _Backlog:
                 end = self._ends[partition] = at + lag
             if lag == 0 or at >= end:
                 del self._ends[partition]
+                self._read[partition] = at
+        for partition, read in list(self._read.items()):
+            if self._done.get(partition, read) >= read:
+                del self._read[partition]
 
 
 class Loop:
@@ -116,7 +130,7 @@ class Loop:
         self._failing_since: float | None = None
         self._idled_at = clock()
         self._adopted_at = clock()
-        self._backlog = _Backlog()
+        self._backlog = _Backlog({})
         self.adopted = False
         self.busy = False
         self.beat = clock()
@@ -141,7 +155,7 @@ class Loop:
 
     @property
     def catching_up(self) -> bool:
-        """Tell whether what had come before the last assignment is still being read.
+        """Tell whether what had come before the last assignment is still being dealt with.
 
         At most for ``catch_up_seconds``: whoever has hours to catch up on works, and is ready.
         """
@@ -236,7 +250,7 @@ class Loop:
         self._next = {}
         self._held = frozenset()
         self._adopted_at = self._clock()
-        self._backlog = _Backlog(assignment)
+        self._backlog = _Backlog(offsets)
         for partition, offset in starts.items():
             self._start_at(partition, offset)
         self._member.resume(starts)
@@ -282,6 +296,7 @@ class Loop:
         if outcome == "committed":
             self._failing_since = None
             self.moved = self._clock()
+            self._backlog.committed(burst.offsets)
             self.stage.committed()
             return True
         self._give_up_after(began)

@@ -35,6 +35,8 @@ class Copier:
         self.commits = 0
         self.held: frozenset[TopicPartition] = frozenset()
         self.closed = False
+        self.keeping = False
+        self.kept: list[Record] = []
 
     def adopt(
         self,
@@ -43,14 +45,17 @@ class Copier:
     ) -> dict[TopicPartition, int]:
         del watermarks
         self.adoptions.append(dict(offsets))
+        self.kept = []
         return dict(offsets)
 
     def started(self) -> Mapping[TopicPartition, int]:
         return {}
 
     def process(self, records: Sequence[Record]) -> Burst | None:
-        if not records:
+        self.kept += records
+        if not self.kept or self.keeping:
             return None
+        records, self.kept = self.kept, []
         copies = [Outgoing("out", 0, None, record.value) for record in records]
         return Burst(copies, {SOURCE: records[-1].offset + 1})
 
@@ -213,6 +218,18 @@ def test_what_had_come_before_the_assignment_is_caught_up_on() -> None:
     assert loop.catching_up
     loop.step(0)
     assert loop.lag()[SOURCE] > 0
+    assert not loop.catching_up
+
+
+def test_what_was_read_and_is_not_published_is_still_to_be_caught_up_on() -> None:
+    loop, stage = looped(bus())
+    stage.keeping = True
+    run(loop)
+    assert not any(loop.lag().values())
+    assert loop.catching_up
+    stage.keeping = False
+    run(loop)
+    loop.lag()
     assert not loop.catching_up
 
 
