@@ -11,8 +11,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+
+from worker.closing import Closing
 
 __all__ = ["Program", "Usage"]
 
@@ -31,7 +31,7 @@ class Usage:
     status: int
 
 
-class Program:
+class Program(Closing):
     """A Python module in a process of its own."""
 
     def __init__(
@@ -109,16 +109,7 @@ class Program:
         )
         return True
 
-    def __enter__(self) -> Self:
-        """Return the program."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         """End it."""
         self.stop()
         self._log.close()

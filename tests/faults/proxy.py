@@ -11,19 +11,19 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from functools import partial
-from types import TracebackType
 from typing import Final, Self
 
 from tests.faults.link import HOST, Link
 from tests.faults.rule import Rule
 from tests.faults.wire import Header
+from worker.closing import Closing
 
 __all__ = ["Proxies"]
 
 CALL_SECONDS: Final = 10.0
 
 
-class Proxies:
+class Proxies(Closing):
     """A listener for each broker, all in one thread. Use as a context manager."""
 
     def __init__(self, ports: Mapping[int, tuple[int, int]]) -> None:
@@ -91,12 +91,7 @@ class Proxies:
         asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(CALL_SECONDS)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         """Cut everything, and stop."""
         asyncio.run_coroutine_threadsafe(self._leave(), self._loop).result(CALL_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)

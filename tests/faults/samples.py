@@ -5,13 +5,13 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
-from types import TracebackType
 from typing import Final, Self
 
 import psutil
 
 from tests.faults.crew import Crew
 from tests.faults.trends import Trend, slope_of
+from worker.closing import Closing
 
 __all__ = ["LIMITS", "Sampler"]
 
@@ -28,7 +28,7 @@ MEGABYTE: Final = 1 << 20
 Series = list[tuple[float, dict[str, float]]]
 
 
-class Sampler:
+class Sampler(Closing):
     """Looks at every worker at intervals; a restart begins a new series. A context manager."""
 
     def __init__(self, crew: Crew, seconds: float = INTERVAL_SECONDS) -> None:
@@ -68,12 +68,7 @@ class Sampler:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         """End."""
         self._over.set()
         self._thread.join()

@@ -2,12 +2,12 @@
 
 from threading import Event, Thread
 from time import monotonic
-from types import TracebackType
 from typing import Final, Self
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from tests.integration.audit import Arrival
+from worker.closing import Closing
 
 __all__ = ["TopicWatch"]
 
@@ -15,7 +15,7 @@ INTERVAL_SECONDS: Final = 0.2
 TIMEOUT_SECONDS: Final = 2.0
 
 
-class TopicWatch:
+class TopicWatch(Closing):
     """Notes when partition 0 of a topic gets longer. Use as a context manager."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
@@ -51,12 +51,7 @@ class TopicWatch:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         """End."""
         self._over.set()
         self._thread.join()

@@ -9,12 +9,12 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO, Protocol, Self, TypeAlias, cast
+from typing import BinaryIO, Protocol, TypeAlias, cast
 
 import zstandard
 
 from worker.cli.errors import CommandError
+from worker.closing import Closing
 from worker.offline import Line
 
 _Reader: TypeAlias = "io.BufferedReader[io.RawIOBase]"
@@ -27,7 +27,7 @@ _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _SUFFIX = {".gz": "gzip", ".zst": "zstd"}
 
 
-class Inputs:
+class Inputs(Closing):
     """Files, or standard input (``-``), one after the other.
 
     Attributes:
@@ -59,16 +59,7 @@ class Inputs:
         """Give the files, for comparing them with others."""
         return [source for _, source in self._sources]
 
-    def __enter__(self) -> Self:
-        """Return the inputs."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         """Close the files that weren't read."""
         for _, source in self._sources:
             source.close()

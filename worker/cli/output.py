@@ -10,18 +10,18 @@ import stat
 import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO, Self, cast
+from typing import BinaryIO, cast
 
 import zstandard
 
 from worker.cli.errors import CommandError
+from worker.closing import Closing
 from worker.offline.generations import sync_directory
 
 __all__ = ["Output"]
 
 
-class Output:
+class Output(Closing):
     """Standard output, a device or pipe, or a file.
 
     A file is written as ``.NAME.part`` beside its place, locked, and renamed at the end,
@@ -108,16 +108,7 @@ class Output:
         except OSError as error:
             raise CommandError(f"{self.place or 'standard output'}: {error.strerror}") from None
 
-    def __enter__(self) -> Self:
-        """Return the output."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         """Close; without `commit`, leave nothing."""
         if self._work is not None:
             shutil.rmtree(self._work, ignore_errors=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from rocksdict import AccessType, Options, Rdict
 
+from worker.closing import Closing
 from worker.store import (
     _HEADER,
     _PROGRESS,
@@ -37,7 +37,7 @@ class Facts(NamedTuple):
     size_bytes: int
 
 
-class Reading:
+class Reading(Closing):
     """A store, opened for reading only."""
 
     def __init__(self, path: Path) -> None:
@@ -118,15 +118,6 @@ class Reading:
             yield key, value
         raise StoreDamaged(f"{self._path}: a block past {low.hex() or 'the start'} can't be read")
 
-    def __enter__(self) -> Self:
-        """Return it."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         """Close."""
         self._db.close()
