@@ -18,6 +18,7 @@ BENCHMARKS = {
     "kafka": "documents per second on Kafka, next to a plain copier and datasketch",
     "latency": "from record timestamp to readable verdict, at 1,000 documents a second",
     "memory": "a million documents through `neardup dedupe`: peak memory, and rate",
+    "recovery": "from the restart of a killed worker to its next verdict",
     "start": "how long `neardup --help` and a worker's first verdict take",
     "accuracy": "recall and precision by similarity",
 }
@@ -29,7 +30,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description="Benchmarks; without names, all of them.",
-        epilog=f"benchmarks:\n{listed}\n\nNEARDUP_BENCH_DATA=FOLDER names real documents.",
+        epilog=f"benchmarks:\n{listed}\n\nNEARDUP_BENCH_DATA=FOLDER names real documents."
+        " NEARDUP_BENCH_INDEX=NUMBER says how many documents *recovery* has in its index.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="some of those below")

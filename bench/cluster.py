@@ -26,6 +26,7 @@ __all__ = [
     "committed_counts",
     "feed",
     "worker",
+    "worker_on",
 ]
 
 PARTITIONS = 4
@@ -45,8 +46,8 @@ def broker(rebalance_delay_ms: int = REBALANCE_DELAY_MS) -> Iterator[KafkaCluste
         yield kafka
 
 
-def feed(kafka: KafkaCluster, texts: Iterable[str]) -> tuple[int, int]:
-    """Write documents, key and JSON; give their number and the bytes of their values."""
+def feed(kafka: KafkaCluster, texts: Iterable[str], first: int = 0) -> tuple[int, int]:
+    """Write documents, key and JSON, numbered from ``first``; give their number and bytes."""
     producer = Producer(
         {
             "bootstrap.servers": kafka.bootstrap,
@@ -57,7 +58,7 @@ def feed(kafka: KafkaCluster, texts: Iterable[str]) -> tuple[int, int]:
         }
     )
     documents = size = 0
-    for number, text in enumerate(texts):
+    for number, text in enumerate(texts, first):
         value = json.dumps({"id": f"doc-{number}", "text": text}).encode()
         while True:
             try:
@@ -113,12 +114,17 @@ def worker(environment: Mapping[str, str], instance: str) -> Iterator[Program]:
     """Run a worker process, all stages, on an empty state directory."""
     with (
         tempfile.TemporaryDirectory(prefix="neardup-bench-") as state,
-        Program(
-            ["worker.cli", "run", "--no-http", "--instance", instance],
-            {**environment, "NEARDUP_WORKER__STATE_DIR": str(Path(state) / "state")},
-        ) as program,
+        worker_on(Path(state) / "state", environment, instance) as program,
     ):
         yield program
+
+
+def worker_on(state: Path, environment: Mapping[str, str], instance: str) -> Program:
+    """Start a worker process, all stages, on the state that lies there."""
+    return Program(
+        ["worker.cli", "run", "--no-http", "--instance", instance],
+        {**environment, "NEARDUP_WORKER__STATE_DIR": str(state)},
+    )
 
 
 def committed_counts(
