@@ -9,11 +9,16 @@ from tests.faults.matrix import CELLS, run_of
 from tests.faults.nemesis import Strike
 from tests.faults.report import Teller
 from tests.faults.running import Ground, run_cell
+from worker.admin import Cluster
+from worker.bus import TopicPartition
+from worker.bus.kafka import KafkaOptions
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
 
 DOCUMENTS = 2_500
 RATE = 250.0
+PARTITIONS = 6
+LOOKS = 3
 
 
 @pytest.mark.parametrize(
@@ -35,3 +40,17 @@ def test_nothing_is_lost_doubled_or_judged_otherwise(
     outcome = run_cell(cell, protocol, three_nodes, run, Teller())
     assert not outcome.problems, "\n".join(outcome.problems)
     assert [hit.fault for hit in outcome.hits] == [strike.fault]
+
+
+def test_offsets_are_told_once_there_are_leaders_again(three_nodes: Ground, app_id: str) -> None:
+    brokers, _ = three_nodes
+    topic = brokers.create_topic(app_id, PARTITIONS)
+    cluster = Cluster(KafkaOptions(brokers.bootstrap), seconds=30)
+    empty = {TopicPartition(topic, number): (0, 0) for number in range(PARTITIONS)}
+    assert cluster.ranges({topic: PARTITIONS}) == empty
+    brokers.kill(3)
+    try:
+        for _ in range(LOOKS):
+            assert cluster.ranges({topic: PARTITIONS}) == empty
+    finally:
+        brokers.start(3)

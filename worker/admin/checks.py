@@ -21,6 +21,7 @@ __all__ = ["Inspection", "Problem", "inspect", "verify"]
 
 _SAFE_REPLICATION = 3
 _BOUNDS = ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")
+_EXPIRED = "see docs/runbook.md, 'Expired group offsets'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +200,7 @@ def _groups(
                     "records were deleted before they were read"
                     if have[place] < low
                     else "the topic is not the one that was read",
-                    "see the guide on lost offsets; a worker never skips by itself",
+                    f"{_EXPIRED}; a worker never skips by itself",
                 )  # fmt: skip
                 break
     yield from _order(topology, committed, ranges)
@@ -233,7 +234,7 @@ def _order(
                 str(last[place]),
                 ("at most " if begun else "") + f"{first[place]}, where fingerprint is",
                 "documents would be left out",
-                "neardup init --force" if not begun else "see the guide on lost offsets",
+                _EXPIRED if begun else "neardup init --force",
             )  # fmt: skip
             return
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
-from confluent_kafka import (
-    IsolationLevel,
-    KafkaError,
-    KafkaException,
-)
+from confluent_kafka import OFFSET_INVALID, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource  # The admin module only passes them on,
@@ -23,7 +20,7 @@ from confluent_kafka.cimpl import NewTopic
 from worker.admin.groups import Offsets, committed_offsets, set_offsets
 from worker.bus import BusError, TopicPartition
 from worker.bus.kafka import KafkaOptions
-from worker.bus.kafka.errors import cause
+from worker.bus.kafka.errors import cause, retrying
 
 __all__ = ["Cluster", "TopicState"]
 
@@ -71,8 +68,14 @@ class Cluster:
         )
 
     def _result(self, future: Future[T], doing: str) -> T:
-        try:
+        with self._explained(doing):
             return future.result(self._seconds + 1)
+
+    @contextmanager
+    def _explained(self, doing: str) -> Iterator[None]:
+        """Say what librdkafka's errors mean here."""
+        try:
+            yield
         except KafkaException as failure:
             error = cause(failure)
             if error.code() in {KafkaError._TIMED_OUT, KafkaError._TRANSPORT}:  # noqa: SLF001
@@ -180,17 +183,16 @@ class Cluster:
 
     def ranges(self, counts: Mapping[str, int]) -> dict[TopicPartition, tuple[int, int]]:
         """Give where every partition begins, and where its committed records end."""
-        low = self._listed(counts, _EARLIEST)
-        high = self._listed(counts, _LATEST)
-        lows, highs = self._offsets(low), self._offsets(high)
+        lows, highs = self._offsets(counts, _EARLIEST), self._offsets(counts, _LATEST)
         return {partition: (lows[partition], highs[partition]) for partition in lows}
 
     def at_time(self, counts: Mapping[str, int], time_ms: int) -> dict[TopicPartition, int | None]:
         """Give the first offset at a time or later in every partition, if there is one."""
-        found = self._offsets(self._listed(counts, OffsetSpec.for_timestamp(time_ms)))
+        found = self._offsets(counts, OffsetSpec.for_timestamp(time_ms))
         return {partition: at if at >= 0 else None for partition, at in found.items()}
 
-    def _listed(self, counts: Mapping[str, int], spec: OffsetSpec) -> dict[Place, Future[Any]]:
+    def _offsets(self, counts: Mapping[str, int], spec: OffsetSpec) -> dict[TopicPartition, int]:
+        """Ask for an offset of every partition, again while its leader moves."""
         asked = {
             Place(topic, number): spec
             for topic, partitions in counts.items()
@@ -198,16 +200,24 @@ class Cluster:
         }
         if not asked:
             return {}
-        return self._admin.list_offsets(
-            asked,
-            isolation_level=IsolationLevel.READ_COMMITTED,
-            request_timeout=self._seconds,
-        )
 
-    def _offsets(self, futures: dict[Place, Future[Any]]) -> dict[TopicPartition, int]:
-        return {
-            TopicPartition(place.topic, place.partition): int(
-                self._result(future, f"offsets of {place.topic}[{place.partition}]").offset
+        def ask(left: float) -> dict[TopicPartition, int]:
+            # Without that librdkafka goes on asking a leader that is gone, until the time is up,
+            # and then gives this offset, and no error.
+            self._admin.list_topics(timeout=left)
+            futures = self._admin.list_offsets(
+                asked,
+                isolation_level=IsolationLevel.READ_COMMITTED,
+                request_timeout=max(1.0, left / 3),
             )
-            for place, future in futures.items()
-        }
+            found = {
+                TopicPartition(place.topic, place.partition): int(future.result(left + 1).offset)
+                for place, future in futures.items()
+            }
+            if OFFSET_INVALID in found.values():
+                raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
+            return found
+
+        doing = f"offsets of {', '.join(sorted(counts))}"
+        with self._explained(doing):
+            return retrying(ask, self._seconds, doing)
