@@ -1,6 +1,5 @@
 """A worker as a process of its own: started, told to stop, killed, started again."""
 
-import json
 import os
 import signal
 import subprocess
@@ -13,17 +12,11 @@ from typing import Final
 
 from tests.kafka.broker import wait_until
 
-STARTED: Final = "; stages "
 """In the line that a worker logs once its settings, topics and groups are found good."""
 
 STOP_SECONDS: Final = 40.0
 TAIL_LINES: Final = 30
 ROOT: Final = Path(__file__).parents[2]
-
-
-def told_stages(output: str) -> int:
-    """Count the stages that a worker says it runs."""
-    return output.partition(STARTED)[2].partition("\n")[0].count(",") + 1
 
 
 class WorkerProcess:
@@ -107,19 +100,8 @@ class WorkerProcess:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def ready(self) -> bool:
-        """Tell whether every stage has its seat and every shard answers (``--http`` is on).
-
-        A stage may wait for its seat as long as another has one: under KIP-848 a member
-        that is given no partition is not told that it was given none.
-        """
-        status, _, body = self.readiness().partition(" ")
-        if status == "200":
-            return True
-        if status != "503":
-            return False
-        told = json.loads(body)
-        seated = told["waiting"] and len(told["waiting"]) < told_stages(self.current())
-        return bool(seated and not told["restoring"] and not told["failed"])
+        """Tell whether it says that it is ready (``--http`` is on)."""
+        return self.readiness().startswith("200 ")
 
     def readiness(self) -> str:
         """Give the status and the text of ``/readyz``, or why there is none."""
