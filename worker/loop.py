@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
+from worker.backlog import Backlog
 from worker.bus import (
     Aborted,
     BusError,
@@ -61,45 +62,6 @@ class LoopEvents:
         """The assignment changed."""
 
 
-class _Backlog:
-    """What was there already when partitions were assigned.
-
-    It is gone once it was read to where it ended when first looked at, and once the stage is
-    done with what was read: *route* only is when all shards have answered.
-    """
-
-    def __init__(self, committed: Mapping[TopicPartition, int]) -> None:
-        self._done = dict(committed)
-        self._ends: dict[TopicPartition, int | None] = dict.fromkeys(committed)
-        self._read: dict[TopicPartition, int] = {}
-
-    def __bool__(self) -> bool:
-        """Tell whether any of it is left."""
-        return bool(self._ends or self._read)
-
-    def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Note how far the stage is done."""
-        self._done.update(offsets)
-
-    def look(
-        self, following: Mapping[TopicPartition, int], lags: Mapping[TopicPartition, int]
-    ) -> None:
-        """Cross off what is dealt with; takes the next offsets, and how many are behind them."""
-        for partition, lag in lags.items():
-            if partition not in self._ends:
-                continue
-            at = following.get(partition, 0)
-            end = self._ends[partition]
-            if end is None:
-                end = self._ends[partition] = at + lag
-            if lag == 0 or at >= end:
-                del self._ends[partition]
-                self._read[partition] = at
-        for partition, read in list(self._read.items()):
-            if self._done.get(partition, read) >= read:
-                del self._read[partition]
-
-
 class Loop:
     """Runs one stage in its seat of the group."""
 
@@ -130,7 +92,7 @@ class Loop:
         self._failing_since: float | None = None
         self._idled_at = clock()
         self._adopted_at = clock()
-        self._backlog = _Backlog({})
+        self._backlog = Backlog({})
         self.adopted = False
         self.busy = False
         self.beat = clock()
@@ -250,7 +212,7 @@ class Loop:
         self._next = {}
         self._held = frozenset()
         self._adopted_at = self._clock()
-        self._backlog = _Backlog(offsets)
+        self._backlog = Backlog(offsets)
         for partition, offset in starts.items():
             self._start_at(partition, offset)
         self._member.resume(starts)
