@@ -193,7 +193,8 @@ def _tell(measured: dict[str, list[Run]]) -> list[Target]:
         if len(measured[ours]) > 1 and ours.startswith("neardup")
     ]
     show("Ratios, turn by turn", ratios)
-    # The targets are for both cores, which one Python process can't use.
+    # The targets are for both cores, which one Python process can't use, and for as many shards
+    # as workers: each shard beyond that keeps sketches of its own, and helps nobody.
     return [
         Target(
             ratio.name,
@@ -203,5 +204,5 @@ def _tell(measured: dict[str, list[Run]]) -> list[Target]:
             form=".2f",
         )
         for ratio in ratios
-        if "2 workers" in ratio.name
+        if "2 workers, P = 2" in ratio.name
     ]
