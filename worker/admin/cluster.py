@@ -201,10 +201,13 @@ class Cluster:
         if not asked:
             return {}
 
+        again = False
+
         def ask(left: float) -> dict[TopicPartition, int]:
-            # Without that librdkafka goes on asking a leader that is gone, until the time is up,
-            # and then gives this offset, and no error.
-            self._admin.list_topics(timeout=left)
+            nonlocal again
+            if again:  # Else librdkafka goes on asking a leader that is gone.
+                self._admin.list_topics(timeout=left)
+            again = True
             futures = self._admin.list_offsets(
                 asked,
                 isolation_level=IsolationLevel.READ_COMMITTED,
@@ -214,7 +217,7 @@ class Cluster:
                 TopicPartition(place.topic, place.partition): int(future.result(left + 1).offset)
                 for place, future in futures.items()
             }
-            if OFFSET_INVALID in found.values():
+            if OFFSET_INVALID in found.values():  # Its time was up; that is no error to librdkafka.
                 raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
             return found
 
