@@ -45,7 +45,7 @@ def test_nothing_is_lost_doubled_or_judged_otherwise(
 def test_offsets_are_told_once_there_are_leaders_again(three_nodes: Ground, app_id: str) -> None:
     brokers, _ = three_nodes
     topic = brokers.create_topic(app_id, PARTITIONS)
-    cluster = Cluster(KafkaOptions(brokers.bootstrap), seconds=30)
+    cluster = Cluster(KafkaOptions(brokers.bootstrap), seconds=60)
     empty = {TopicPartition(topic, number): (0, 0) for number in range(PARTITIONS)}
     assert cluster.ranges({topic: PARTITIONS}) == empty
     brokers.kill(3)

@@ -201,24 +201,29 @@ class Cluster:
         if not asked:
             return {}
 
-        again = False
-
         def ask(left: float) -> dict[TopicPartition, int]:
-            nonlocal again
-            if again:  # Else librdkafka goes on asking a leader that is gone.
-                self._admin.list_topics(timeout=left)
-            again = True
+            # Without that librdkafka goes on asking a leader that is gone.
+            self._admin.list_topics(timeout=left)
             futures = self._admin.list_offsets(
                 asked,
                 isolation_level=IsolationLevel.READ_COMMITTED,
                 request_timeout=max(1.0, left / 3),
             )
-            found = {
-                TopicPartition(place.topic, place.partition): int(future.result(left + 1).offset)
-                for place, future in futures.items()
-            }
-            if OFFSET_INVALID in found.values():  # Its time was up; that is no error to librdkafka.
-                raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
+            leaderless = KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
+            try:
+                found = {
+                    TopicPartition(place.topic, place.partition): int(
+                        future.result(left + 1).offset
+                    )
+                    for place, future in futures.items()
+                }
+            except KafkaException as failure:
+                # Other brokers have just answered; and there is time for another request.
+                if cause(failure).code() == KafkaError._TIMED_OUT:  # noqa: SLF001
+                    raise leaderless from failure
+                raise
+            if OFFSET_INVALID in found.values():  # So may librdkafka say that the time is up.
+                raise leaderless
             return found
 
         doing = f"offsets of {', '.join(sorted(counts))}"
