@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -183,49 +183,59 @@ class Cluster:
 
     def ranges(self, counts: Mapping[str, int]) -> dict[TopicPartition, tuple[int, int]]:
         """Give where every partition begins, and where its committed records end."""
-        lows, highs = self._offsets(counts, _EARLIEST), self._offsets(counts, _LATEST)
+        lows, highs = self._offsets(counts, _EARLIEST, _LATEST)
         return {partition: (lows[partition], highs[partition]) for partition in lows}
 
     def at_time(self, counts: Mapping[str, int], time_ms: int) -> dict[TopicPartition, int | None]:
         """Give the first offset at a time or later in every partition, if there is one."""
-        found = self._offsets(counts, OffsetSpec.for_timestamp(time_ms))
+        (found,) = self._offsets(counts, OffsetSpec.for_timestamp(time_ms))
         return {partition: at if at >= 0 else None for partition, at in found.items()}
 
-    def _offsets(self, counts: Mapping[str, int], spec: OffsetSpec) -> dict[TopicPartition, int]:
-        """Ask for an offset of every partition, again while its leader moves."""
-        asked = {
-            Place(topic, number): spec
+    def _offsets(
+        self, counts: Mapping[str, int], *specs: OffsetSpec
+    ) -> list[dict[TopicPartition, int]]:
+        """Ask for offsets of every partition, for each spec, again while their leaders move."""
+        places = [
+            Place(topic, number)
             for topic, partitions in counts.items()
             for number in range(partitions)
-        }
-        if not asked:
-            return {}
+        ]
+        if not places:
+            return [{} for _ in specs]
+        doing = f"offsets of {', '.join(sorted(counts))}"
+        with self._explained(doing):
+            return retrying(lambda left: self._ask(places, specs, left), self._seconds, doing)
 
-        def ask(left: float) -> dict[TopicPartition, int]:
-            # Without that librdkafka goes on asking a leader that is gone.
-            self._admin.list_topics(timeout=left)
-            futures = self._admin.list_offsets(
-                asked,
+    def _ask(
+        self, places: Sequence[Place], specs: Sequence[OffsetSpec], left: float
+    ) -> list[dict[TopicPartition, int]]:
+        """Ask once; that a leader is gone is `LEADER_NOT_AVAILABLE`, however librdkafka says it."""
+        # Without that librdkafka goes on asking a leader that is gone.
+        self._admin.list_topics(timeout=left)
+        asked = [
+            self._admin.list_offsets(
+                dict.fromkeys(places, spec),
                 isolation_level=IsolationLevel.READ_COMMITTED,
                 request_timeout=max(1.0, left / 3),
             )
-            leaderless = KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
-            try:
-                found = {
+            for spec in specs
+        ]
+        leaderless = KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
+        try:
+            found = [
+                {
                     TopicPartition(place.topic, place.partition): int(
                         future.result(left + 1).offset
                     )
                     for place, future in futures.items()
                 }
-            except KafkaException as failure:
-                # Other brokers have just answered; and there is time for another request.
-                if cause(failure).code() == KafkaError._TIMED_OUT:  # noqa: SLF001
-                    raise leaderless from failure
-                raise
-            if OFFSET_INVALID in found.values():  # So may librdkafka say that the time is up.
-                raise leaderless
-            return found
-
-        doing = f"offsets of {', '.join(sorted(counts))}"
-        with self._explained(doing):
-            return retrying(ask, self._seconds, doing)
+                for futures in asked
+            ]
+        except KafkaException as failure:
+            # Other brokers have just answered; and there is time for another request.
+            if cause(failure).code() == KafkaError._TIMED_OUT:  # noqa: SLF001
+                raise leaderless from failure
+            raise
+        if any(OFFSET_INVALID in offsets.values() for offsets in found):
+            raise leaderless  # So may librdkafka say that the time is up.
+        return found

@@ -22,6 +22,7 @@ _PRODUCER_FENCED = frozenset(
         KafkaError.PRODUCER_FENCED,
     }
 )
+_NAMESAKE = "Another worker runs under this instance's name; give it its own"
 _DENIED = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -60,7 +61,7 @@ def consequence(error: KafkaError, doing: str) -> Exception:  # noqa: PLR0911 --
     text = f"{doing}: {error.str()} ({error.name()})"
     code = error.code()
     if code in _EVICTED:
-        return Fenced(f"{text}. Another worker runs under this instance's name; give it its own")
+        return Fenced(f"{text}. {_NAMESAKE}")
     if code in _DENIED:
         return BusError(f"{text}. See the ACLs that each stage needs")
     if code in _REFUSED:
@@ -76,11 +77,9 @@ def consequence(error: KafkaError, doing: str) -> Exception:  # noqa: PLR0911 --
     return BusError(text)
 
 
-_MOVING = frozenset(
+_ELSEWHERE = frozenset(
     {
-        KafkaError._WAIT_COORD,  # noqa: SLF001 -- see above
-        KafkaError._TRANSPORT,  # noqa: SLF001
-        KafkaError._DESTROY_BROKER,  # noqa: SLF001
+        KafkaError._TRANSPORT,  # noqa: SLF001 -- see above
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError.COORDINATOR_NOT_AVAILABLE,
         KafkaError.NOT_COORDINATOR,
@@ -88,6 +87,10 @@ _MOVING = frozenset(
         KafkaError.NOT_LEADER_FOR_PARTITION,
     }
 )
+_MOVING = _ELSEWHERE | {
+    KafkaError._WAIT_COORD,  # noqa: SLF001 -- see above
+    KafkaError._DESTROY_BROKER,  # noqa: SLF001
+}
 """Passes while a coordinator or a leader moves, though librdkafka doesn't call it retriable."""
 
 _PAUSE_SECONDS = 0.05
@@ -116,23 +119,15 @@ def retrying(call: Callable[[float], T], seconds: float, doing: str) -> T:
             sleep(_PAUSE_SECONDS)
 
 
-PASSING = frozenset(
-    {
-        KafkaError._TRANSPORT,  # noqa: SLF001 -- librdkafka's own codes begin with an underscore
-        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
-        KafkaError._TIMED_OUT,  # noqa: SLF001
-        KafkaError._MAX_POLL_EXCEEDED,  # noqa: SLF001
-        KafkaError._RESOLVE,  # noqa: SLF001
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.UNKNOWN_MEMBER_ID,
-        KafkaError.ILLEGAL_GENERATION,
-    }
-)
+PASSING = _ELSEWHERE | {
+    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001 -- see above
+    KafkaError._TIMED_OUT,  # noqa: SLF001
+    KafkaError._MAX_POLL_EXCEEDED,  # noqa: SLF001
+    KafkaError._RESOLVE,  # noqa: SLF001
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.ILLEGAL_GENERATION,
+}
 """What a member's polls may report while brokers come and go."""
 
 
@@ -149,5 +144,5 @@ def fatal(error: KafkaError, group: str) -> BusError:
     """Say what an error means that ends a member's seat."""
     text = f"group {group}: {error.str()}"
     if underlying(error) in _EVICTED:
-        return Fenced(f"{text}. Another worker runs under this instance's name; give it its own")
+        return Fenced(f"{text}. {_NAMESAKE}")
     return BusError(text)
