@@ -56,6 +56,12 @@ def visible(kafka: Kafka, topic: str) -> list[bytes | None]:
         consumer.close()
 
 
+def becomes_visible(kafka: Kafka, topic: str, *values: str) -> None:
+    """Wait for the commit's markers: brokers write them after they have answered EndTxn."""
+    expected = [value.encode() for value in values]
+    wait_until(lambda: visible(kafka, topic) == expected, 30, f"{expected} to be all that is seen")
+
+
 def test_clients_that_begin_behind_the_proxy_stay_there(one_node: Ground, app_id: str) -> None:
     cluster, _ = one_node
     behind = Kafka(cluster.proxied_bootstrap).admin().list_topics(timeout=30).brokers
@@ -64,7 +70,7 @@ def test_clients_that_begin_behind_the_proxy_stay_there(one_node: Ground, app_id
     assert {f"{b.host}:{b.port}" for b in past.values()} == {cluster.bootstrap}
     topic = cluster.create_topic(app_id)
     begun(cluster.proxied_bootstrap, app_id, topic).commit_transaction(30)
-    assert visible(cluster, topic) == [app_id.encode()]
+    becomes_visible(cluster, topic, app_id)
 
 
 def test_of_a_dropped_answer_the_request_was_executed(one_node: Ground, app_id: str) -> None:
@@ -75,7 +81,7 @@ def test_of_a_dropped_answer_the_request_was_executed(one_node: Ground, app_id: 
         with pytest.raises(KafkaException):
             producer.commit_transaction(2)
         assert rule.hits == 1
-        assert visible(cluster, topic) == [app_id.encode()]
+        becomes_visible(cluster, topic, app_id)
 
 
 def test_a_dropped_request_was_not_executed(one_node: Ground, app_id: str) -> None:
@@ -88,7 +94,7 @@ def test_a_dropped_request_was_not_executed(one_node: Ground, app_id: str) -> No
         assert rule.hits == 1
     assert visible(cluster, topic) == []
     begun(cluster.proxied_bootstrap, app_id, topic).commit_transaction(30)
-    assert visible(cluster, topic) == [app_id.encode()]
+    becomes_visible(cluster, topic, app_id)
 
 
 def test_a_delayed_request_is_executed_though_its_sender_is_gone(
@@ -102,7 +108,7 @@ def test_a_delayed_request_is_executed_though_its_sender_is_gone(
             producer.commit_transaction(0.5)
         del producer
         assert visible(cluster, topic) == []
-    wait_until(lambda: visible(cluster, topic) == [app_id.encode()], 30, "the late EndTxn")
+    becomes_visible(cluster, topic, app_id)
 
 
 def test_a_late_request_is_executed_after_its_senders_connection_was_lost(
@@ -123,7 +129,7 @@ def test_a_late_request_is_executed_after_its_senders_connection_was_lost(
     producer.begin_transaction()
     producer.produce(topic, b"aborted")
     assert producer.flush(30) == 0
-    assert visible(cluster, topic) == [app_id.encode()]
+    becomes_visible(cluster, topic, app_id)
     wait_until(lambda: b"aborted" in visible(cluster, topic), 30, "the late EndTxn to do harm")
 
 
@@ -136,7 +142,7 @@ def test_a_cut_connection_is_made_again(one_node: Ground, app_id: str) -> None:
             producer = begun(cluster.proxied_bootstrap, f"{app_id}-{of}", topic)
             producer.commit_transaction(30)
         assert rule.hits == 1
-    assert visible(cluster, topic) == [f"{app_id}-request".encode(), f"{app_id}-response".encode()]
+    becomes_visible(cluster, topic, f"{app_id}-request", f"{app_id}-response")
 
 
 def test_a_broker_that_is_down_is_down_behind_its_proxy(one_node: Ground, app_id: str) -> None:
@@ -147,4 +153,4 @@ def test_a_broker_that_is_down_is_down_behind_its_proxy(one_node: Ground, app_id
     cluster.start(1)
     topic = cluster.create_topic(app_id)
     begun(cluster.proxied_bootstrap, app_id, topic).commit_transaction(30)
-    assert visible(cluster, topic) == [app_id.encode()]
+    becomes_visible(cluster, topic, app_id)
