@@ -37,7 +37,8 @@ FAILURES: Final = (AssertionError, TimeoutError, KafkaException, BusError)
 
 START_SECONDS: Final = 90.0
 DRAIN_SECONDS: Final = 300.0
-DISK_MEGABYTES: Final = 48
+DISK_MEGABYTES: Final = 640
+"""So much that 100,000 documents do not fill it by themselves."""
 SLICE_SECONDS: Final = 0.2
 LARGEST_SLICE: Final = 2_000
 TRICKLE: Final = 0.1

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+from functools import lru_cache
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -25,7 +26,8 @@ def scaled(ci: int, full: int) -> int:
     return full if FULL else ci
 
 
-def corpus(count: int, seed: int) -> list[tuple[str, str]]:
+@lru_cache(1)
+def corpus(count: int, seed: int) -> tuple[tuple[str, str], ...]:
     """Give ids and texts: of ten about six new ones, three edited and one exact copy."""
     random = Random(seed)
     fresh = iter(_texts(count, random))
@@ -39,7 +41,7 @@ def corpus(count: int, seed: int) -> list[tuple[str, str]]:
         else:
             text = next(fresh, None)
             texts.append(text if text is not None else _edited(random.choice(texts), random))
-    return [(f"doc-{seed}-{number}", text) for number, text in enumerate(texts)]
+    return tuple((f"doc-{seed}-{number}", text) for number, text in enumerate(texts))
 
 
 def _texts(count: int, random: Random) -> list[str]:

@@ -1,6 +1,10 @@
 """What every run ends with: all invariants hold, and a replay comes to the same verdicts."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from tests.integration.audit import Audit, read_all
 from tests.integration.checker import (
@@ -19,8 +23,14 @@ from tests.integration.replay import replay
 from worker.app import Application
 from worker.bus.kafka import KafkaBus
 from worker.bus.port import Record, TopicPartition
+from worker.settings import Settings
+from worker.topology import Topology
 
 __all__ = ["history_of", "index_problems", "problems_of", "prove"]
+
+LARGE: Final = 20_000
+"""Documents from which on it pays to judge in processes of their own."""
+PROCESSES: Final = 2
 
 
 def history_of(application: ApplicationUnderTest) -> History:
@@ -64,31 +74,63 @@ def problems_of(
     application: ApplicationUnderTest, history: History, shards: Iterable[int]
 ) -> list[str]:
     """Check the invariants, and replay the run's own order with other numbers of shards."""
-    problems = check(history)
-    published = verdicts(history)
+    counts = list(shards)
     frames = _fingerprints(application)
-    for count in shards:
-        expected = replay(
-            frames, application.settings, application.topology, count, application.directory
-        )
-        if different := differences(published, expected):
-            problems += [f"replayed with {count} shards:", *different]
+    settings, topology = application.settings, application.topology
+    with _judges(application) as judges:
+        replays = [
+            judges.submit(replay, frames, settings, topology, count, application.directory)
+            for count in counts
+        ]
+        problems = check(history)
+        published = verdicts(history)
+        for count, replayed in zip(counts, replays, strict=True):
+            if different := differences(published, replayed.result()):
+                problems += [f"replayed with {count} shards:", *different]
     return problems
 
 
 def index_problems(application: ApplicationUnderTest) -> list[str]:
     """Compare every index that is up to date with one rebuilt; all workers have stopped."""
-    return list(_index_problems(application))
+    ended = _Ended(
+        application.kafka.bootstrap,
+        application.settings,
+        application.topology,
+        {name: worker.state_from_outside for name, worker in application.workers.items()},
+        application.directory,
+    )
+    with _judges(application) as judges:
+        found = judges.map(ended.problems, range(application.topology.shards))
+        return [problem for of_shard in found for problem in of_shard]
 
 
-def _index_problems(application: ApplicationUnderTest) -> Iterator[str]:
-    topology = application.topology
-    bus = KafkaBus(application.settings.kafka_options())
-    for shard in range(topology.shards):
-        bands = read_all(application.kafka.bootstrap, TopicPartition(topology.bands, shard))
+def _judges(application: ApplicationUnderTest) -> Executor:
+    if len(application.inputs) < LARGE:
+        return ThreadPoolExecutor(1)
+    # This process has threads, librdkafka's among them: it must not be forked.
+    return ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn"))
+
+
+class _Ended(NamedTuple):
+    """What workers have left behind that have stopped."""
+
+    bootstrap: str
+    settings: Settings
+    topology: Topology
+    states: Mapping[str, Path]
+    directory: Path
+
+    def problems(self, shard: int) -> list[str]:
+        """Say where a shard's indexes aren't what its log makes of it."""
+        return list(self._problems(shard))
+
+    def _problems(self, shard: int) -> Iterator[str]:
+        topology = self.topology
+        bus = KafkaBus(self.settings.kafka_options())
+        bands = read_all(self.bootstrap, TopicPartition(topology.bands, shard))
         fresh = None
-        for name, worker in sorted(application.workers.items()):
-            owner = Application(application.settings, topology, bus, worker.state_from_outside)
+        for name, state in sorted(self.states.items()):
+            owner = Application(self.settings, topology, bus, state)
             if not owner.store_path(shard).exists():
                 continue
             store = owner.open_store(shard)
@@ -96,9 +138,7 @@ def _index_problems(application: ApplicationUnderTest) -> Iterator[str]:
                 # Who lost a shard to another worker keeps what it had, for when it comes back.
                 if store.offset <= bands[-1].offset:
                     continue
-                fresh = fresh or rebuilt(
-                    bands, topology, owner.rules(), shard, application.directory
-                )
+                fresh = fresh or rebuilt(bands, topology, owner.rules(), shard, self.directory)
                 for problem in index_differences(dump(store), fresh):
                     yield f"shard {shard} of {name}: {problem}"
             finally:

@@ -80,12 +80,15 @@ def index_differences(live: Dump, fresh: Dump) -> Iterator[str]:
         if getattr(live, name) != getattr(fresh, name):
             yield f"{name} is {getattr(live, name)}, and {getattr(fresh, name)} once rebuilt"
     for key in sorted(live.buckets.keys() | fresh.buckets.keys()):
+        if live.buckets.get(key) == fresh.buckets.get(key):
+            continue
         at = f"bucket {key[1:].hex()} of band {key[0]}"
         if key not in fresh.buckets:
             yield f"{at} holds {entries(live.buckets[key])}, and isn't there once rebuilt"
         elif key not in live.buckets:
             yield f"{at} is missing: rebuilt, it holds {entries(fresh.buckets[key])}"
-        elif (has := entries(live.buckets[key])) != (wanted := entries(fresh.buckets[key])):
+        else:
+            has, wanted = entries(live.buckets[key]), entries(fresh.buckets[key])
             yield f"{at} holds {has}, and {wanted} once rebuilt"
     for sequence in sorted(live.records.keys() | fresh.records.keys()):
         has_record, wanted_record = live.records.get(sequence), fresh.records.get(sequence)
