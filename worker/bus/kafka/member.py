@@ -37,6 +37,7 @@ _CHUNK = 500
 _CLOSE_SECONDS = 5.0
 _RECENT_SECONDS = 60.0
 _UNASSIGNED_SECONDS = 10.0
+_UNSEATED_WAIT_SECONDS = 0.02
 _HARMLESS = ("nodename change", "_DESTROY", "Local: Broker handle destroyed")
 """Why librdkafka itself ends a connection: its coordinator is elsewhere; the client is closed."""
 
@@ -142,7 +143,8 @@ class KafkaMember(Closing):
             self._judge(cast("KafkaError", message.error()), message)
         records: list[Record] = []
         size = 0
-        wait = timeout
+        # librdkafka waits to the end, though what comes is an assignment, and no records.
+        wait = min(timeout, _UNSEATED_WAIT_SECONDS) if self._revoked else timeout
         while len(records) < limit and size < max_bytes:
             typical = size // len(records) if records else max_bytes
             room = max(1, (max_bytes - size) // max(1, typical))
@@ -304,19 +306,20 @@ class KafkaMember(Closing):
             if cause(error).code() != KafkaError._STATE:  # noqa: SLF001 -- see above
                 raise BusError(str(cause(error))) from error
             # librdkafka has stopped the partition, as it does on an offset out of range.
-            self._restart(partition)
+            self._restart({partition})
 
-    def _restart(self, partition: TopicPartition) -> None:
+    def _restart(self, partitions: set[TopicPartition]) -> None:
+        """Have librdkafka begin anew with partitions, where they were sought to."""
         if self._eager:
             placed = [KafkaPartition(*own, self._position.get(own, 0)) for own in self._owned]
             self._consumer.assign(placed)
-            held = self._owned - self._running
-            if held:
-                self._consumer.pause([KafkaPartition(*own) for own in held])
-            return
-        placed = [KafkaPartition(*partition, self._position[partition])]
-        self._consumer.incremental_unassign(placed)
-        self._consumer.incremental_assign(placed)
+        else:
+            placed = [KafkaPartition(*own, self._position[own]) for own in partitions]
+            self._consumer.incremental_unassign(placed)
+            self._consumer.incremental_assign(placed)
+        held = self._owned - self._running
+        if held:
+            self._consumer.pause([KafkaPartition(*own) for own in held])
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """See the port."""
@@ -328,9 +331,23 @@ class KafkaMember(Closing):
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """See the port."""
         asked = self._owned.intersection(partitions)
-        if asked:
-            self._consumer.resume([KafkaPartition(*partition) for partition in asked])
-            self._running |= asked
+        if not asked:
+            return
+        self._consumer.resume([KafkaPartition(*partition) for partition in asked])
+        self._running |= asked
+        self._wake(asked & self._position.keys())
+
+    def _wake(self, partitions: set[TopicPartition]) -> None:
+        """Have partitions fetched at once that were resumed.
+
+        To resume them does not wake librdkafka's threads for their leaders, which may sleep for
+        another second. To seek does, unless it is to 0; then only a new start does.
+        """
+        at_zero = {partition for partition in partitions if not self._position[partition]}
+        if at_zero:
+            self._restart(at_zero)
+        for partition in partitions - at_zero:
+            self.seek(partition, self._position[partition])
 
     def watermarks(self, partition: TopicPartition) -> tuple[int, int]:
         """See the port."""

@@ -68,8 +68,10 @@ class TransactionalProducer:
             listener = LogListener(self._on_log, config["logger"])
             producer = Producer({**config, "error_cb": self._on_error, "logger": listener})
             try:
-                # Without a connection librdkafka looks for its coordinator every 500 ms only.
-                producer.list_topics(self._probe, timeout=max(0.1, deadline - monotonic()))
+                # Without a connection librdkafka looks for its coordinator every 500 ms only. The
+                # first is to a bootstrap server, and given up once the brokers are known.
+                for _ in range(2):
+                    producer.list_topics(self._probe, timeout=max(0.1, deadline - monotonic()))
                 retrying(
                     producer.init_transactions,
                     deadline - monotonic(),
