@@ -153,7 +153,7 @@ class IndexSection(_Section):
     filter_bytes: int = Field(
         16 << 20, ge=1 << 10, description="a shard's, to tell absent buckets without a look-up"
     )
-    flush_documents: int = Field(200_000, ge=1)
+    flush_documents: int = Field(10_000, ge=1)
     flush_seconds: float = Field(60, gt=0)
     standby: str = Field(
         "none",
