@@ -12,9 +12,8 @@ import json
 import logging
 import shutil
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import Any, cast
@@ -31,7 +30,7 @@ from rocksdict import (
     WriteOptions,
 )
 
-from worker.absence import BucketFilter
+from worker.absence import BUCKETS_BELOW, FilterIncomplete, StoredFilter
 
 __all__ = ["BandStore", "Header", "HeaderMismatch", "StoreDamaged", "StoreOptions", "put_aside"]
 
@@ -39,16 +38,12 @@ _log = logging.getLogger(__name__)
 
 FORMAT_VERSION = 1
 
-BUCKETS_BELOW = 0xFE
-"""Key prefix: a band's number, below this, then the band key (8 bytes, big-endian)."""
 _RECORDS = b"\xfe"
 _HEADER = b"\xffheader"
 _PROGRESS = b"\xffprogress"
 _progress = struct.Struct("<qqq")
 """Offset, now, documents; the documents were not counted from the beginning."""
 _sequence = struct.Struct(">Q")
-_FILTER_SLICE = 20_000
-"""Keys that each write takes into the filter of a store that was there before."""
 _MERGED_FLUSHES = 32
 
 Header = dict[str, str | int | float | bool]
@@ -120,6 +115,7 @@ class BandStore:
         self._flushed_at = clock()
         try:
             self._check(header)
+            self._filter = self._filtered()
         except BaseException:
             self._db.close()
             raise
@@ -130,10 +126,6 @@ class BandStore:
         self.offset, self.now, self.documents = _progress.unpack(
             (progress or b"").ljust(_progress.size, b"\0")
         )
-        self._filter = BucketFilter(self._options.filter_bytes)
-        self._unfiltered: Iterator[object] | None = None
-        if progress:
-            self._unfiltered = iter(self._db.keys())
 
     def _meaning(self, error: Exception) -> Exception:
         """Tell apart what rocksdict raises, which is bare exceptions with RocksDB's text."""
@@ -146,7 +138,10 @@ class BandStore:
         if stored is None:
             if self._get([_PROGRESS])[0] is not None:
                 raise StoreDamaged(f"{self.path}: data, but no header")
-            self._db.put(_HEADER, json.dumps(wanted, sort_keys=True).encode())
+            first = WriteBatch(raw_mode=True)
+            first.put(_HEADER, json.dumps(wanted, sort_keys=True).encode())
+            StoredFilter.begin(first, self._options.filter_bytes)
+            self._db.write(first, write_opt=self._write_options)
             self._db.flush()
             return
         try:
@@ -163,20 +158,21 @@ class BandStore:
         msg = f"{self.path} was made with other parameters ({'; '.join(differences)})"
         raise HeaderMismatch(msg)
 
+    def _filtered(self) -> StoredFilter:
+        try:
+            return StoredFilter(self._db, self._options.filter_bytes)
+        except FilterIncomplete as error:
+            raise StoreDamaged(f"{self.path}: its filter: {error}") from error
+        except Exception as error:
+            raise self._meaning(error) from error
+
     def buckets(self, keys: npt.NDArray[np.void]) -> list[bytes | None]:
         """Look up buckets by their keys, V9[n]; sorted ones are found fastest."""
-        if self._unfiltered is not None:
-            return self._get(keys.tolist())
         asked = np.flatnonzero(self._filter.may_hold(keys))
         found: list[bytes | None] = [None] * len(keys)
         for place, value in zip(asked.tolist(), self._get(keys[asked].tolist()), strict=True):
             found[place] = value
         return found
-
-    @property
-    def filtering(self) -> bool:
-        """Tell whether look-ups of absent buckets are answered from memory by now."""
-        return self._unfiltered is None
 
     def records(self, sequences: Sequence[int]) -> list[bytes | None]:
         """Look up document records by sequence number."""
@@ -189,23 +185,6 @@ class BandStore:
         except Exception as error:
             raise self._meaning(error) from error
 
-    def _filter_more(self) -> None:
-        """Take a slice of a store that was there before into the filter.
-
-        What is written meanwhile goes there, too; the filter is asked once it has all.
-        """
-        if self._unfiltered is None:
-            return
-        keys = cast("list[bytes]", list(islice(self._unfiltered, _FILTER_SLICE)))
-        buckets = [key for key in keys if key[0] < BUCKETS_BELOW]
-        self._filter.add(np.frombuffer(b"".join(buckets), "V9"))
-        if len(buckets) == len(keys) < _FILTER_SLICE:
-            # rocksdict's iterator just ends at a block that it can't read; what comes after
-            # the buckets, in every store, is the header.
-            raise StoreDamaged(f"{self.path}: not all buckets can be read")
-        if len(buckets) < _FILTER_SLICE:
-            self._unfiltered = None
-
     def batch(self) -> StoreBatch:
         """Begin a write."""
         return StoreBatch()
@@ -214,13 +193,11 @@ class BandStore:
         """Apply a batch and the offset that it reaches, together or not at all."""
         total = self.documents + documents
         batch.writes.put(_PROGRESS, _progress.pack(offset, now, total))
+        self._filter.add(batch.writes, batch.buckets)
         try:
             self._db.write(batch.writes, write_opt=self._write_options)
         except Exception as error:
             raise self._meaning(error) from error
-        for keys in batch.buckets:
-            self._filter.add(keys)
-        self._filter_more()
         self.offset = offset
         self.now = now
         self.documents = total
@@ -290,7 +267,6 @@ class BandStore:
         Without ``flush`` the store is given up: what RocksDB can't write any more is logged,
         and left to the log that the store is made from.
         """
-        self._unfiltered = None  # An iterator would hold the database open.
         try:
             self._db.close()  # flushes by itself
         except Exception as error:

@@ -88,6 +88,10 @@ def cut_short(store: BandStore) -> None:
     broken(store, bytes([2]) + b"\1" * 8, entry(0)[:-1])
 
 
+def unknown_to_the_filter(store: BandStore) -> None:
+    store._db[bytes([2]) + b"\1" * 8] = entry(0)
+
+
 def of_the_other_shard(store: BandStore) -> None:
     broken(store, bytes([3]) + b"\1" * 8, entry(0))
 
@@ -99,6 +103,7 @@ def of_the_other_shard(store: BandStore) -> None:
         (in_disorder, "of band 2: 0 stands after 1"),
         (too_many, "of band 2: 4 entries, takes 3"),
         (cut_short, "of band 2: 15 bytes are no entries"),
+        (unknown_to_the_filter, "of band 2: the filter denies that it is there"),
         (of_the_other_shard, "band 3: belongs to shard 1"),
     ],
 )

@@ -22,6 +22,13 @@ def bucket_keys(*numbers: int) -> npt.NDArray[np.void]:
     return np.array([b"\1" + number.to_bytes(8, "big") for number in numbers], "V9")
 
 
+def hashed_keys(count: int, seed: int) -> npt.NDArray[np.void]:
+    """Give V9[n], keys of one band, drawn evenly as hashes are."""
+    keys = np.random.default_rng(seed).integers(0, 256, (count, 9), np.uint8)
+    keys[:, 0] = 1
+    return keys.view("V9").reshape(-1)
+
+
 def test_a_store_keeps_what_was_written_and_how_far_it_reaches(tmp_path: Path) -> None:
     store = BandStore(tmp_path / "s", HEADER)
     writes = store.batch()
@@ -57,24 +64,50 @@ def test_a_store_put_aside_is_out_of_the_way_and_replaces_the_one_before(tmp_pat
     kept.close()
 
 
-def test_a_store_that_was_there_before_is_taken_into_the_filter_bit_by_bit(tmp_path: Path) -> None:
-    """It finds everything before, while and after that, and what is written meanwhile."""
-    numbers = list(range(50_000))
-    store = BandStore(tmp_path / "s", HEADER)
-    writes = store.batch()
-    writes.put_buckets(bucket_keys(*numbers), [b"%016d" % number for number in numbers])
-    store.write(writes, offset=1, now=0, documents=1)
+FILTER_BYTES = 1 << 16
+SMALL = StoreOptions(filter_bytes=FILTER_BYTES)
+
+
+def test_a_store_knows_what_is_absent_as_soon_as_it_is_opened(tmp_path: Path) -> None:
+    """Each write adds 900 keys; more than seven of them make a copy of the filter."""
+    absent = hashed_keys(1_000, 100)
+    for turn in range(20):
+        store = BandStore(tmp_path / "s", HEADER, options=SMALL)
+        for before in range(turn):
+            assert store.buckets(hashed_keys(900, before)) == [b"%016d" % before] * 900
+        assert store._filter.may_hold(absent).sum() < 100
+        writes = store.batch()
+        writes.put_buckets(hashed_keys(900, turn), [b"%016d" % turn] * 900)
+        store.write(writes, offset=turn + 1, now=0, documents=1)
+        store.close()
+
+
+def test_what_was_added_is_replaced_by_a_copy_of_the_filter(tmp_path: Path) -> None:
+    store = BandStore(tmp_path / "s", HEADER, options=SMALL)
+    for offset in range(43):  # Each eighth makes a copy.
+        random_buckets(store, offset, 900)
+    copies, added = (
+        [key for key in store._db.keys() if key[:1] == prefix]  # type: ignore[index]
+        for prefix in (b"\xfc", b"\xfd")
+    )
+    assert (len(copies), len(added)) == (1, 3)
     store.close()
-    again = BandStore(tmp_path / "s", HEADER)
-    for step in range(5):
-        writes = again.batch()
-        writes.put_buckets(bucket_keys(1 << 40 | step), [b"new"])
-        again.write(writes, offset=2 + step, now=0, documents=1)
-        asked = bucket_keys(*numbers[::997], 1 << 40 | step, 1 << 50)
-        expected = [b"%016d" % number for number in numbers[::997]]
-        assert again.buckets(asked) == [*expected, b"new", None]
-        assert again.filtering == (step >= 2)
-    again.close()
+
+
+def test_a_filter_of_another_size_is_made_of_all_buckets(tmp_path: Path) -> None:
+    numbers = list(range(30_000))
+    for size in (FILTER_BYTES, 2 * FILTER_BYTES, FILTER_BYTES // 2):
+        store = BandStore(tmp_path / "s", HEADER, options=StoreOptions(filter_bytes=size))
+        writes = store.batch()
+        writes.put_buckets(bucket_keys(*numbers), [b"%016d" % number for number in numbers])
+        store.write(writes, offset=1, now=0, documents=1)
+        store.close()
+        for _ in range(2):  # The second reads what the first has made.
+            again = BandStore(tmp_path / "s", HEADER, options=StoreOptions(filter_bytes=2 * size))
+            assert None not in again.buckets(bucket_keys(*numbers))
+            assert again.buckets(bucket_keys(1 << 50)) == [None]
+            again.write(again.batch(), offset=2, now=0, documents=0)
+            again.close()
 
 
 _KILLED = """
@@ -135,24 +168,29 @@ def random_buckets(store: BandStore, offset: int, count: int) -> None:
     store.write(writes, offset=offset, now=0, documents=count)
 
 
-def damage_the_middle(path: Path) -> None:
+def damage(path: Path, share: float = 0.5) -> None:
     table = max(path.glob("*.sst"), key=lambda found: found.stat().st_size)
     data = bytearray(table.read_bytes())
-    data[len(data) // 2 : len(data) // 2 + 32] = b"\xa5" * 32
+    at = int(len(data) * share)
+    data[at : at + 32] = b"\xa5" * 32
     table.write_bytes(data)
 
 
-def test_a_block_that_cannot_be_read_is_never_taken_for_absent_buckets(tmp_path: Path) -> None:
-    """RocksDB's iterator, of which the filter of absent buckets is made, ends there silently."""
-    store = BandStore(tmp_path / "s", HEADER)
-    random_buckets(store, 1, 30_000)
+@pytest.mark.parametrize(
+    ("size", "share"),
+    [pytest.param(FILTER_BYTES, 0.9, id="read"), pytest.param(2 * FILTER_BYTES, 0.5, id="made")],
+)
+def test_a_block_that_cannot_be_read_is_never_taken_for_absent_buckets(
+    tmp_path: Path, size: int, share: float
+) -> None:
+    """RocksDB's iterator, of which the filter of absent buckets comes, ends there silently."""
+    store = BandStore(tmp_path / "s", HEADER, options=SMALL)
+    for offset in range(3):  # In a table, what they add to the filter follows after all buckets.
+        random_buckets(store, offset, 2_000)
     store.close()
-    damage_the_middle(tmp_path / "s")
-    store = BandStore(tmp_path / "s", HEADER)
-    with pytest.raises(StoreDamaged, match="not all buckets"):  # noqa: PT012 -- by and by
-        for offset in range(2, 6):
-            random_buckets(store, offset, 10)
-    store.close(flush=False)
+    damage(tmp_path / "s", share)
+    with pytest.raises(StoreDamaged, match="its filter: a block past .* can't be read"):
+        BandStore(tmp_path / "s", HEADER, options=StoreOptions(filter_bytes=size))
 
 
 def test_damage_is_told_from_a_disk_that_refuses(tmp_path: Path) -> None:
@@ -160,7 +198,7 @@ def test_damage_is_told_from_a_disk_that_refuses(tmp_path: Path) -> None:
     random_buckets(store, 1, 30_000)
     keys = np.frombuffer(b"".join(sorted(store.items())), "V9")
     store.close()
-    damage_the_middle(tmp_path / "s")
+    damage(tmp_path / "s")
     store = BandStore(tmp_path / "s", HEADER)
     with pytest.raises(StoreDamaged, match="checksum"):
         store.buckets(keys)

@@ -82,9 +82,10 @@ def _records(reading: Reading, findings: Findings) -> npt.NDArray[np.uint64]:
 
 
 def _buckets(reading: Reading, findings: Findings, sequences: npt.NDArray[np.uint64]) -> None:
-    """Check that buckets are of this shard, not too large, in order, and of known documents."""
+    """Check that buckets are where they belong, not too large, in order, of known documents."""
     header = findings.facts.header
     shard, shards = int(header.get("shard", 0)), int(header.get("shards", 1))
+    known = reading.filter()
     capacity = int(header.get("bucket_capacity", 1 << 30))
     for band, group in groupby(reading.buckets(), lambda pair: pair[0][0]):
         if band % shards != shard:
@@ -97,6 +98,10 @@ def _buckets(reading: Reading, findings: Findings, sequences: npt.NDArray[np.uin
             for place in np.flatnonzero(sizes > capacity * _ENTRY_BYTES).tolist():
                 held = sizes[place] // _ENTRY_BYTES
                 findings.fault(f"{_bucket(keys[place])}: {held} entries, takes {capacity}")
+            if known is not None:
+                missed = ~known.may_hold(np.frombuffer(b"".join(keys), "V9"))
+                for place in np.flatnonzero(missed).tolist():
+                    findings.fault(f"{_bucket(keys[place])}: the filter denies that it is there")
             whole = [(key, value) for key, value in chunk if len(value) % _ENTRY_BYTES == 0]
             _entries(whole, findings, sequences)
             findings.buckets += len(chunk)

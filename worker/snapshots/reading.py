@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from rocksdict import AccessType, Options, Rdict
 
+from worker.absence import BUCKETS_BELOW, FilterIncomplete, StoredFilter
 from worker.closing import Closing
 from worker.store import (
     _HEADER,
@@ -94,7 +95,18 @@ class Reading(Closing):
         Raises:
             StoreDamaged: a block is damaged.
         """
-        return self._span(b"", _RECORDS)
+        return self._span(b"", bytes([BUCKETS_BELOW]))
+
+    def filter(self) -> StoredFilter | None:
+        """Give the filter of its buckets; None if it is to be made when the store is opened.
+
+        Raises:
+            StoreDamaged: it can't be read.
+        """
+        try:
+            return StoredFilter.of(self._db)
+        except FilterIncomplete as error:
+            raise StoreDamaged(f"{self._path}: its filter: {error}") from error
 
     def records(self) -> Iterator[tuple[int, bytes]]:
         """Give all document records in order of their sequence numbers.
