@@ -141,7 +141,7 @@ class SnapshotsSection(_Section):
 class IndexSection(_Section):
     """The band index."""
 
-    shards: int = Field(4, ge=1, le=251)
+    shards: int = Field(2, ge=1, le=251)
     bucket_capacity: int = Field(32, ge=1, le=4096)
     absorb: float | None = Field(
         None, gt=0, le=1, description="default: 0.95, or the threshold if that is higher"

@@ -58,7 +58,7 @@ def test_both_readers_of_documents_begin_at_the_same(start: Start, expected: lis
     assert documents(made, "fingerprint") == documents(made, "route") == expected
     assert set(made.offsets["a.index"].values()) == {0}
     assert made.offsets["a.sequence"] == {TopicPartition("a.fingerprints", 0): 0}
-    assert len(made.offsets["a.route"]) == 2 + 2 * 4
+    assert len(made.offsets["a.route"]) == 2 + 2 * 2
 
 
 def test_offsets_that_are_set_are_kept() -> None:

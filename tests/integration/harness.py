@@ -26,6 +26,8 @@ from worker.topology import Topology
 __all__ = ["ApplicationUnderTest"]
 
 FLUSH_SECONDS: Final = 60.0
+SHARDS: Final = 4
+"""Twice the default, so that several workers have some."""
 
 Section = Mapping[str, object]
 
@@ -85,7 +87,8 @@ class ApplicationUnderTest:
     def write_config(self, name: str, more: Mapping[str, Section]) -> Path:
         """Write a TOML file of this application's settings, and more."""
         sections: dict[str, dict[str, object]] = {
-            "kafka": {"bootstrap": self.kafka.bootstrap, "session_timeout_ms": 6_000}
+            "kafka": {"bootstrap": self.kafka.bootstrap, "session_timeout_ms": 6_000},
+            "index": {"shards": SHARDS},
         }
         for given in (self._sections, more):
             for section, values in given.items():
