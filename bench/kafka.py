@@ -193,8 +193,8 @@ def _tell(measured: dict[str, list[Run]]) -> list[Target]:
         if len(measured[ours]) > 1 and ours.startswith("neardup")
     ]
     show("Ratios, turn by turn", ratios)
-    # The targets are for both cores, which one Python process can't use, and for as many shards
-    # as workers: each shard beyond that keeps sketches of its own, and helps nobody.
+    # The targets are for both cores, which one Python process can't use, and for the default of
+    # two shards, as many as workers: any more keep sketches of their own, and help nobody.
     return [
         Target(
             ratio.name,
