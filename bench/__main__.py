@@ -19,6 +19,7 @@ BENCHMARKS = {
     "latency": "from record timestamp to readable verdict, at 1,000 documents a second",
     "memory": "a million documents through `neardup dedupe`: peak memory, and rate",
     "recovery": "from the restart of a killed worker to its next verdict",
+    "replay": "one shard's log read again, and a snapshot restored",
     "start": "how long `neardup --help` and a worker's first verdict take",
     "accuracy": "recall and precision by similarity",
 }
@@ -31,7 +32,8 @@ def main() -> None:
         prog="python -m bench",
         description="Benchmarks; without names, all of them.",
         epilog=f"benchmarks:\n{listed}\n\nNEARDUP_BENCH_DATA=FOLDER names real documents."
-        " NEARDUP_BENCH_INDEX=NUMBER says how many documents *recovery* has in its index.",
+        " NEARDUP_BENCH_INDEX=NUMBER says how many documents *recovery* and *replay*"
+        " have in their index.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="some of those below")

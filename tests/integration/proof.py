@@ -76,7 +76,7 @@ def problems_of(
     """Check the invariants, and replay the run's own order with other numbers of shards."""
     counts = list(shards)
     frames = _fingerprints(application)
-    settings, topology = application.settings, application.topology
+    settings, topology = _portable(application.settings), application.topology
     with _judges(application) as judges:
         replays = [
             judges.submit(replay, frames, settings, topology, count, application.directory)
@@ -94,7 +94,7 @@ def index_problems(application: ApplicationUnderTest) -> list[str]:
     """Compare every index that is up to date with one rebuilt; all workers have stopped."""
     ended = _Ended(
         application.kafka.bootstrap,
-        application.settings,
+        _portable(application.settings),
         application.topology,
         {name: worker.state_from_outside for name, worker in application.workers.items()},
         application.directory,
@@ -102,6 +102,11 @@ def index_problems(application: ApplicationUnderTest) -> list[str]:
     with _judges(application) as judges:
         found = judges.map(ended.problems, range(application.topology.shards))
         return [problem for of_shard in found for problem in of_shard]
+
+
+def _portable(settings: Settings) -> Settings:
+    """Give the same as what another process can be sent: those read from a file can't."""
+    return Settings.model_validate(settings.model_dump())
 
 
 def _judges(application: ApplicationUnderTest) -> Executor:

@@ -78,9 +78,13 @@ class WorkerProcess:
         self.process.send_signal(number)
 
     def stop(self) -> int:
-        """Ask it to finish (SIGTERM); give its exit status."""
+        """Ask it to finish (SIGTERM), once it listens to that; give its exit status."""
+        wait_until(self._listens, STOP_SECONDS, f"{self.name} to listen")
         self.signal(signal.SIGTERM)
         return self.wait(STOP_SECONDS)
+
+    def _listens(self) -> bool:
+        return not self.running or "instance " in self.current()
 
     def kill(self) -> None:
         """End it between any two instructions (SIGKILL)."""

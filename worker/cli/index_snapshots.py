@@ -26,7 +26,7 @@ from worker.snapshots import (
     Shipper,
 )
 from worker.snapshots.inspection import inspect
-from worker.store import BandStore, Header, put_aside
+from worker.store import BandStore, Header, StoreOptions, put_aside
 from worker.topology import Topology
 
 __all__ = ["restore", "show", "snapshot", "verify"]
@@ -129,7 +129,7 @@ def snapshot(settings: Settings, only: list[int] | None) -> None:
                 keep=settings.index.snapshots.keep,
                 background=False,
             )
-            store = BandStore(path, header)
+            store = BandStore(path, header, options=_options(settings))
             try:
                 manifest = shipper.ship_now(store, shard)
             finally:
@@ -155,7 +155,7 @@ def restore(settings: Settings, only: list[int] | None, offset: int | None) -> N
                 screen.print(f"[yellow]none[/]     of shard {shard} in {repository.url}")
                 missing.append(shard)
                 continue
-            store = _recovery(repository, path, header).open(
+            store = _recovery(repository, path, header, _options(settings)).open(
                 shard,
                 LogRange(0, _FAR, _FAR if offset is None else offset),
                 RestoreProgress(shard),
@@ -198,9 +198,16 @@ def _header(settings: Settings, repository: Repository, shard: int) -> Header | 
     return header
 
 
-def _recovery(repository: Repository, path: Path, header: Header) -> Recovery:
+def _options(settings: Settings) -> StoreOptions:
+    """Give what decides about a store's content: all else is a matter of speed."""
+    return StoreOptions(filter_bytes=settings.index.filter_bytes)
+
+
+def _recovery(
+    repository: Repository, path: Path, header: Header, options: StoreOptions
+) -> Recovery:
     def open_store(_shard: int) -> BandStore:
-        return BandStore(path, header)
+        return BandStore(path, header, options=options)
 
     def aside(_shard: int, why: str) -> None:
         put_aside(path, why)

@@ -1,0 +1,170 @@
+"""How fast one shard of four comes back: from its whole log, from a snapshot, and after a kill.
+
+No Kafka: *fingerprint* and *sequence* make the shard's log, NEARDUP_BENCH_INDEX documents
+(300,000 by default) that are nearly all new, and *index* reads it in bursts of 16 frames.
+First it judges and answers, as when they are live; then, from an empty store, in silence.
+The store is shipped as a snapshot, deleted, and restored: from the first request until it is
+open. A third store has read nine tenths, was closed, is opened, and reads the last tenth.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from bench.corpus import short_texts
+from bench.report import Figures, Target, console, show
+from worker.app import Application
+from worker.bus import Record, TopicPartition
+from worker.bus.memory import MemoryBus
+from worker.embedded import create_topics
+from worker.settings import load
+from worker.snapshots import Repository, Shipper
+from worker.topology import Topology
+
+__all__ = ["run"]
+
+SHARDS = 4
+PARTITIONS = 4
+REPLAY_TARGET = 40_000.0
+"""Documents a second."""
+RESTORE_TARGET_SECONDS = 30.0
+_BATCH = 1_000
+_BURST = 16
+_NOW_MS = 1_767_225_600_000
+
+
+def run(*, quick: bool = False) -> list[Target]:
+    """Measure, print, and give the targets."""
+    total = 50_000 if quick else int(os.environ.get("NEARDUP_BENCH_INDEX", "300000"))
+    with tempfile.TemporaryDirectory(prefix="neardup-bench-") as folder:
+        bench = _Shard(Path(folder))
+        log = list(bench.log(total))
+        cut = len(log) * 9 // 10
+        live = bench.read(log, "live", committed=0)
+        whole = bench.read(log, "empty", committed=len(log))
+        bench.read(log[:cut], "reopened", committed=cut)
+        after = bench.read(log, "reopened", committed=len(log))
+        size, restored = bench.restored("empty", len(log))
+    rates = {
+        "live: judged and answered": total / live,
+        "replayed into an empty store": total / whole,
+        "replayed after a restart: the last tenth": total * (1 - cut / len(log)) / after,
+    }
+    show(
+        f"Documents/s of one shard of {SHARDS}, {total:,} documents",
+        [Figures(name, [rate]) for name, rate in rates.items()],
+    )
+    console.print(
+        f"A snapshot of {size / 1e6:,.0f} MB was restored and opened in {restored:.1f} s."
+    )
+    _, *replays = rates.values()
+    return [
+        Target(
+            "replay of a shard, documents/s",
+            min(replays),
+            REPLAY_TARGET,
+            at_least=True,
+            form=",.0f",
+        ),
+        Target("a snapshot restored, s", restored, RESTORE_TARGET_SECONDS, at_least=False),
+    ]
+
+
+class _Shard:
+    """Shard 0 of an application, and its log."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        url = str(folder / "snapshots")
+        self._repository = Repository(url, "replay")
+        self._settings = load(
+            None,
+            {
+                "app": "replay",
+                "index.shards": str(SHARDS),
+                "index.snapshots.url": url,
+            },
+        )
+        self._topology = Topology.of(self._settings, PARTITIONS)
+        self._bus = MemoryBus()
+        create_topics(self._bus, self._topology)
+        self._place = TopicPartition(self._topology.bands, 0)
+
+    def _application(self, state: str) -> Application:
+        return Application(self._settings, self._topology, self._bus, self._folder / state)
+
+    def log(self, total: int) -> Iterator[Record]:
+        """Give the records of the shard's partition of ``bands``."""
+        application = self._application("none")
+        fingerprint, sequence = application.stage("fingerprint"), application.stage("sequence")
+        documents = self._topology.documents
+        fingerprint.adopt(
+            {TopicPartition(documents, number): 0 for number in range(PARTITIONS)}, _whole_log
+        )
+        texts = enumerate(short_texts(total))
+        frames = offset = 0
+        while batch := list(islice(texts, _BATCH)):
+            records = [
+                Record(
+                    documents,
+                    0,
+                    number,
+                    _NOW_MS,
+                    b"",
+                    json.dumps({"id": f"doc-{number}", "text": text}).encode(),
+                )
+                for number, text in batch
+            ]
+            burst = fingerprint.process(records)
+            for signed in burst.records if burst is not None else ():
+                frame = Record(signed.topic, 0, frames, _NOW_MS, None, signed.value)
+                frames += 1
+                cut = sequence.process([frame])
+                for part in cut.records if cut is not None else ():
+                    if part.partition == self._place.partition:
+                        yield Record(part.topic, 0, offset, -1, None, part.value)
+                        offset += 1
+
+    def read(self, log: list[Record], state: str, *, committed: int) -> float:
+        """Read a log from where the store is, in silence up to an offset; give the seconds."""
+        index = self._application(state).stage("index")
+        try:
+            start = index.adopt({self._place: committed}, _whole_log)[self._place]
+            began = time.monotonic()
+            for first in range(start, len(log), _BURST):
+                if index.process(log[first : first + _BURST]) is not None:
+                    index.committed()
+            return time.monotonic() - began
+        finally:
+            index.close()
+
+    def restored(self, state: str, committed: int) -> tuple[int, float]:
+        """Ship a store, lose it, and have it back; give its bytes, and the seconds."""
+        application = self._application(state)
+        store = application.open_store(0)
+        shipper = Shipper(
+            self._repository, application.store_header, every_seconds=1, keep=1, background=False
+        )
+        size = shipper.ship_now(store, 0).size_bytes
+        store.close()
+        shutil.rmtree(application.store_path(0))
+        index = self._application(state).stage("index")
+        began = time.monotonic()
+        start = index.adopt({self._place: committed}, _whole_log)
+        seconds = time.monotonic() - began
+        index.close()
+        if start != {self._place: committed}:
+            raise SystemExit(f"restored to {start}, not to {committed}")
+        return size, seconds
+
+
+def _whole_log(partition: TopicPartition) -> tuple[int, int]:
+    del partition
+    return 0, 1 << 60
