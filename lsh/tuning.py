@@ -40,11 +40,14 @@ def candidate_load(threshold: float, bands: int, rows: int) -> float:
     return float(s_curve(middles, bands, rows).mean())
 
 
-def choose(threshold: float, slots: int, recall: float = 0.98) -> tuple[int, int]:
+def choose(
+    threshold: float, slots: int, recall: float = 0.98, most_bands: int | None = None
+) -> tuple[int, int]:
     """Return (bands, rows) for a similarity threshold.
 
-    For each number of rows as many bands are taken as the slots allow: the
-    slots are computed anyway, and a band more can only find more. Of the
+    For each number of rows as many bands are taken as the slots allow, and
+    `most_bands` if given: the slots are computed anyway, and a band more can
+    only find more. Of the
     choices that find a pair right at the threshold with probability `recall`,
     the one with the fewest expected candidates wins, then the one with the
     fewest bands.
@@ -58,10 +61,11 @@ def choose(threshold: float, slots: int, recall: float = 0.98) -> tuple[int, int
     if slots < 1:
         message = f"slots: got {slots!r}, takes an integer of at least 1"
         raise ValueError(message)
-    choices = [(slots // rows, rows) for rows in range(1, slots + 1)]
+    most = slots if most_bands is None else min(slots, most_bands)
+    choices = [(min(slots // rows, most), rows) for rows in range(1, slots + 1)]
     good = [(b, r) for b, r in choices if s_curve(threshold, b, r) >= recall]
     if not good:
-        best = float(s_curve(threshold, slots, 1))
+        best = float(s_curve(threshold, most, 1))
         message = (
             f"recall: got {recall!r}, takes at most {best:.4f} "
             f"at threshold {threshold!r} with {slots} slots; use more slots"

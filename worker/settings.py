@@ -36,11 +36,13 @@ from lsh import Parameters, choose
 from worker.bus.kafka import KafkaOptions
 from worker.watchdog import Watch
 
-__all__ = ["ConfigurationError", "Settings", "load", "redacted"]
+__all__ = ["MOST_BANDS", "ConfigurationError", "Settings", "load", "redacted"]
 
 ENV_PREFIX = "NEARDUP_"
 _FOREIGN_ENV = ("NEARDUP_TEST_", "NEARDUP_BENCH_", "NEARDUP_REQUIRE_", "NEARDUP_CONFIG")
 _SECRET = re.compile(r"password|secret|token|private|\.pem$|\.key$|jaas|sasl\.oauthbearer\.config")
+MOST_BANDS = 250
+"""A store's key has one byte for its band, and a few of its values are taken."""
 _APP_NAME = r"^[A-Za-z0-9._-]{1,100}$"
 
 
@@ -112,7 +114,7 @@ class SimilaritySection(_Section):
     shingle: Literal["char", "word"] = "char"
     shingle_size: int = Field(5, ge=1, le=64)
     slots: int = Field(128, ge=16, le=4096)
-    bands: int | None = Field(None, ge=1, le=250, description="default: chosen by recall")
+    bands: int | None = Field(None, ge=1, le=MOST_BANDS, description="default: chosen by recall")
     rows: int | None = Field(None, ge=1, le=250, description="default: chosen by recall")
     nfkc: bool = True
     casefold: bool = True
@@ -276,7 +278,7 @@ class Settings(BaseSettings):
         s = self.similarity
         bands, rows = s.bands, s.rows
         if bands is None or rows is None:
-            bands, rows = choose(s.threshold, s.slots, s.recall)
+            bands, rows = choose(s.threshold, s.slots, s.recall, MOST_BANDS)
         return Parameters(
             threshold=s.threshold,
             shingle=s.shingle,

@@ -36,7 +36,9 @@ __all__ = ["BandStore", "Header", "HeaderMismatch", "StoreDamaged", "StoreOption
 
 _log = logging.getLogger(__name__)
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+_WITHOUT_FILTER = 1
+"""The format before; such a store gets its filter when it is opened."""
 
 _RECORDS = b"\xfe"
 _HEADER = b"\xffheader"
@@ -149,6 +151,11 @@ class BandStore:
         except ValueError as error:
             raise StoreDamaged(f"{self.path}: its header can't be read: {error}") from error
         if found == wanted:
+            return
+        if found == {**wanted, "format": _WITHOUT_FILTER}:
+            # At once: a version that knows no filter would add buckets that it lacks.
+            self._db.put(_HEADER, json.dumps(wanted, sort_keys=True).encode())
+            self._db.flush()
             return
         differences = [
             f"{name}: it has {found.get(name, 'none')}, the settings say {wanted.get(name, 'none')}"

@@ -29,6 +29,13 @@ def test_the_choice_reaches_the_recall_and_none_with_fewer_candidates_does(
             assert candidate_load(threshold, slots // other, other) >= load
 
 
+def test_no_more_bands_than_given_are_taken_and_rows_make_up_for_it() -> None:
+    assert choose(0.2, 4_096)[0] > 250
+    bands, rows = choose(0.2, 4_096, most_bands=250)
+    assert bands <= 250
+    assert s_curve(0.2, bands, rows) >= 0.98
+
+
 @pytest.mark.parametrize("bad", [{"threshold": 0.0}, {"threshold": 1.1}, {"slots": 0}])
 def test_numbers_out_of_range_are_refused(bad: dict[str, float]) -> None:
     given = {"threshold": 0.8, "slots": 128, **bad}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from worker.settings import ConfigurationError, load, redacted
+from worker.settings import MOST_BANDS, ConfigurationError, load, redacted
 
 
 @pytest.fixture(autouse=True)
@@ -105,6 +105,11 @@ def test_secrets_are_not_shown(tmp_path: Path) -> None:
 def test_the_shards_to_keep_warm(standby: str, shards: tuple[int, ...]) -> None:
     settings = load(overrides={"index.shards": 4, "index.standby": standby})
     assert settings.index.standby_shards == shards
+
+
+def test_bands_that_are_chosen_are_as_many_as_a_store_can_tell_apart() -> None:
+    settings = load(overrides={"similarity.slots": 4_096, "similarity.threshold": 0.2})
+    assert settings.parameters().bands <= MOST_BANDS
 
 
 def test_a_name_may_have_more_than_one_section() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -81,6 +82,27 @@ def test_a_store_knows_what_is_absent_as_soon_as_it_is_opened(tmp_path: Path) ->
         writes = store.batch()
         writes.put_buckets(hashed_keys(900, turn), [b"%016d" % turn] * 900)
         store.write(writes, offset=turn + 1, now=0, documents=1)
+        store.close()
+
+
+def test_a_store_of_the_format_before_gets_its_filter(tmp_path: Path) -> None:
+    keys = hashed_keys(5_000, 1)
+    store = BandStore(tmp_path / "s", HEADER, options=SMALL)
+    writes = store.batch()
+    writes.put_buckets(keys, [b"%016d" % 1] * 5_000)
+    store.write(writes, offset=1, now=0, documents=1)
+    for key in list(store._db.keys()):
+        if cast("bytes", key)[:1] in {b"\xfc", b"\xfd"}:
+            store._db.delete(key)
+    store._db.delete(b"\xffkeys")
+    header = json.loads(store._get([b"\xffheader"])[0] or b"")
+    store._db.put(b"\xffheader", json.dumps({**header, "format": 1}).encode())
+    store.close()
+    for _ in range(2):
+        store = BandStore(tmp_path / "s", HEADER, options=SMALL)
+        assert store.buckets(keys) == [b"%016d" % 1] * 5_000
+        assert store._filter.may_hold(hashed_keys(1_000, 2)).sum() < 100
+        assert json.loads(store._get([b"\xffheader"])[0] or b"")["format"] == 2
         store.close()
 
 

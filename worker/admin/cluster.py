@@ -27,6 +27,8 @@ __all__ = ["Cluster", "TopicState"]
 T = TypeVar("T")
 
 _SECONDS = 8.0
+_LEADERLESS = frozenset({KafkaError._TIMED_OUT, KafkaError._NOENT})  # noqa: SLF001
+"""How librdkafka may say that it has no leader to ask, beside an offset of -1001."""
 # confluent-kafka has no types for these two.
 _EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -233,7 +235,7 @@ class Cluster:
             ]
         except KafkaException as failure:
             # Other brokers have just answered; and there is time for another request.
-            if cause(failure).code() == KafkaError._TIMED_OUT:  # noqa: SLF001
+            if cause(failure).code() in _LEADERLESS:
                 raise leaderless from failure
             raise
         if any(OFFSET_INVALID in offsets.values() for offsets in found):
