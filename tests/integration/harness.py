@@ -26,6 +26,7 @@ from worker.topology import Topology
 __all__ = ["ApplicationUnderTest"]
 
 FLUSH_SECONDS: Final = 60.0
+SEAT_SECONDS: Final = 60.0
 SHARDS: Final = 4
 """Twice the default, so that several workers have some."""
 
@@ -119,6 +120,12 @@ class ApplicationUnderTest:
             if worker.process is not None:
                 self._tell_reaper(f"-{worker.process.pid}")  # It may be another's by now.
             self.track(worker.start(*arguments))
+
+    def seat(self, *names: str) -> None:
+        """Start workers, and wait until each has its seat in every group."""
+        self.start(*names, arguments=("--http", "127.0.0.1:0"))
+        for name in names:
+            wait_until(self.worker(name).ready, SEAT_SECONDS, f"{name} to be ready")
 
     def track(self, pid: int) -> None:
         """Have the reaper kill this process, should the tests die."""

@@ -17,7 +17,7 @@ TRIO = ("alpha", "beta", "gamma")
 
 def test_a_worker_that_is_told_to_stop_ends_well_and_goes_on_where_it_was(launch: Launch) -> None:
     application = launch()
-    application.start(*TRIO)
+    application.seat(*TRIO)
 
     def restart() -> None:
         assert application.worker("beta").stop() == 0
@@ -29,7 +29,7 @@ def test_a_worker_that_is_told_to_stop_ends_well_and_goes_on_where_it_was(launch
 
 def test_workers_that_are_killed_lose_and_double_nothing(launch: Launch) -> None:
     application = launch(settings={"index": {"flush_seconds": 2, "flush_documents": 500}})
-    application.start(*TRIO)
+    application.seat(*TRIO)
     random = Random(4)
 
     def kill() -> None:
@@ -49,7 +49,7 @@ def test_workers_that_are_killed_lose_and_double_nothing(launch: Launch) -> None
 
 def test_all_workers_killed_at_once_come_back_to_the_same_verdicts(launch: Launch) -> None:
     application = launch()
-    application.start(*TRIO)
+    application.seat(*TRIO)
 
     def kill_all() -> None:
         for name in TRIO:
@@ -62,7 +62,7 @@ def test_all_workers_killed_at_once_come_back_to_the_same_verdicts(launch: Launc
 
 def test_a_killed_worker_that_lost_its_disk_rebuilds_its_shards(launch: Launch) -> None:
     application = launch()
-    application.start("alpha", "beta")
+    application.seat("alpha", "beta")
 
     def lose() -> None:
         worker = application.worker("beta")

@@ -45,7 +45,7 @@ def test_from_one_worker_to_three_and_back(launch: Launch) -> None:
 
 def test_kip_848_with_a_worker_that_joins_and_one_that_leaves(launch: Launch) -> None:
     application = launch(settings={"kafka": {"group_protocol": "consumer"}})
-    application.start("alpha", "beta")
+    application.seat("alpha", "beta")
     events = [joins(application, "gamma"), leaves(application, "alpha")]
     stream(application, corpus(scaled(2_000, 30_000), 11), events, 11, seconds=300)
     prove(application, shards=(1, 2, 4, 18), seconds=600)
@@ -53,7 +53,7 @@ def test_kip_848_with_a_worker_that_joins_and_one_that_leaves(launch: Launch) ->
 
 def test_kip_848_with_a_worker_that_is_killed_and_comes_back(launch: Launch) -> None:
     application = launch(settings={"kafka": {"group_protocol": "consumer"}})
-    application.start("alpha", "beta")
+    application.seat("alpha", "beta")
 
     def kill() -> None:
         application.worker("beta").kill()

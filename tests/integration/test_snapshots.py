@@ -33,7 +33,7 @@ def test_a_worker_that_lost_its_disk_restores_what_the_log_has_no_more(
 ) -> None:
     snapshots = {"url": str(tmp_path / "kept"), "every_seconds": 1, "trim_log": True}
     application = launch(settings={"index.snapshots": snapshots})
-    application.start("alpha", "beta")
+    application.seat("alpha", "beta")
 
     def lose() -> None:
         wait_until(lambda: all(log_starts(application)), SECONDS, "trimmed logs")
@@ -49,7 +49,7 @@ def test_a_worker_that_lost_its_disk_restores_what_the_log_has_no_more(
 
 def test_a_warm_shard_answers_elsewhere_without_replay(launch: Launch) -> None:
     application = launch(settings={"index": {"standby": "all"}})
-    application.start("alpha", "beta")
+    application.seat("alpha", "beta")
     alpha = application.worker("alpha")
 
     def leave() -> None:
