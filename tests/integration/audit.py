@@ -50,6 +50,7 @@ class Audit:
         self._next: dict[TopicPartition, int] = {}
         self._reader = _consumer(bootstrap, f"{topology.app}.audit")
         self._offsets = _consumer(bootstrap, topology.group("route"))
+        self._ends = _consumer(bootstrap, f"{topology.app}.ends", "read_uncommitted")
         self._places = [
             Place(topic, number, 0)
             for topic in (topology.unique, topology.duplicate, topology.rejected)
@@ -138,9 +139,11 @@ class Audit:
             return False
 
     def _at_end(self) -> bool:
+        # Not where the committed records end: brokers write the markers of a transaction after
+        # they have answered that it is committed, and until then its records seem open.
         at = {(p.topic, p.partition): p.offset for p in self._reader.position(self._places)}
         ends = {
-            (place.topic, place.partition): self._reader.get_watermark_offsets(
+            (place.topic, place.partition): self._ends.get_watermark_offsets(
                 Place(place.topic, place.partition), TIMEOUT_SECONDS
             )[1]
             for place in self._places
@@ -169,6 +172,7 @@ class Audit:
         """Let go of the broker."""
         self._reader.close()
         self._offsets.close()
+        self._ends.close()
 
 
 def read_all(bootstrap: str, partition: TopicPartition) -> list[Record]:
@@ -215,13 +219,13 @@ def _header(header: tuple[str, str | bytes | None]) -> Header:
     return name, value.encode() if isinstance(value, str) else value
 
 
-def _consumer(bootstrap: str, group: str) -> Consumer:
+def _consumer(bootstrap: str, group: str, isolation: str = "read_committed") -> Consumer:
     """Make a reader that is no member of the group whose name it uses."""
     return Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": group,
-            "isolation.level": "read_committed",
+            "isolation.level": isolation,
             "enable.auto.commit": False,
             "auto.offset.reset": "error",
             "fetch.message.max.bytes": 16 << 20,
