@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from rocksdict import Rdict, WriteBatch
 
-__all__ = ["BUCKETS_BELOW", "BucketFilter", "FilterIncomplete", "StoredFilter"]
+__all__ = ["BUCKETS_BELOW", "BucketFilter", "ReadingEnded", "StoredFilter", "span"]
 
 _log = logging.getLogger(__name__)
 
@@ -40,8 +40,8 @@ _KEY = np.dtype([("band", "u1"), ("hash", ">u8")])
 _PROBES = 3
 
 
-class FilterIncomplete(Exception):  # noqa: N818 -- says what was found
-    """Not all of a store could be read of which its filter is made."""
+class ReadingEnded(Exception):  # noqa: N818 -- says what was found
+    """A range of a store can't be read to its end."""
 
 
 class BucketFilter:
@@ -109,7 +109,7 @@ class StoredFilter:
         """Read it; if there is none of this size, it is made of all buckets.
 
         Raises:
-            FilterIncomplete: not everything can be read.
+            ReadingEnded: not everything can be read.
         """
         self._filter = BucketFilter(size_bytes)
         self.size_bytes = self._filter.size_bytes
@@ -132,7 +132,7 @@ class StoredFilter:
         """Read a store's filter, whatever its size; None if it has none.
 
         Raises:
-            FilterIncomplete: not everything can be read.
+            ReadingEnded: not everything can be read.
         """
         size, _ = _sizes(db)
         return cls(db, size) if size else None
@@ -163,19 +163,19 @@ class StoredFilter:
         self._stored = True
 
     def _read(self, db: Rdict, copied: int) -> None:
-        content = b"".join(value for _, value in _span(db, _COPY, _ADDED))
+        content = b"".join(value for _, value in span(db, _COPY, _ADDED))
         if len(content) != copied:
-            raise FilterIncomplete(f"{len(content)} of its {copied} bytes are there")
+            raise ReadingEnded(f"{len(content)} of its {copied} bytes are there")
         if content:
             self._filter.load(content)
-        for key, added in _span(db, _ADDED, _PAST):
+        for key, added in span(db, _ADDED, _PAST):
             (last,) = _place.unpack(key[1:])
             self._next = last + 1
             self._filter.add(np.frombuffer(added, "V9"))
             self._added += len(added) + _ENTRY_BYTES
 
     def _make(self, db: Rdict) -> None:
-        keys = (key for key, _ in _span(db, b"", bytes([BUCKETS_BELOW])))
+        keys = (key for key, _ in span(db, b"", bytes([BUCKETS_BELOW])))
         while some := list(islice(keys, _SLICE)):
             self._filter.add(np.frombuffer(b"".join(some), "V9"))
         self._stored = False
@@ -192,18 +192,18 @@ def _sizes(db: Rdict) -> tuple[int, int]:
     return size, copied
 
 
-def _span(db: Rdict, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
+def span(db: Rdict, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Give what lies in a half-open range of keys, in order.
 
     rocksdict's iterator just ends at a block that it can't read. It has read all of the
     range only if it comes to a key past it, and every store has some: its header.
 
     Raises:
-        FilterIncomplete: it has not.
+        ReadingEnded: it has not.
     """
     pairs = db.items(from_key=low) if low else db.items()
     for key, value in cast("Iterator[tuple[bytes, bytes]]", pairs):
         if key >= high:
             return
         yield key, value
-    raise FilterIncomplete(f"a block past {low.hex() or 'the start'} can't be read")
+    raise ReadingEnded(f"a block past {low.hex() or 'the start'} can't be read")

@@ -30,7 +30,7 @@ from rocksdict import (
     WriteOptions,
 )
 
-from worker.absence import BUCKETS_BELOW, FilterIncomplete, StoredFilter
+from worker.absence import BUCKETS_BELOW, ReadingEnded, StoredFilter
 
 __all__ = ["BandStore", "Header", "HeaderMismatch", "StoreDamaged", "StoreOptions", "put_aside"]
 
@@ -168,7 +168,7 @@ class BandStore:
     def _filtered(self) -> StoredFilter:
         try:
             return StoredFilter(self._db, self._options.filter_bytes)
-        except FilterIncomplete as error:
+        except ReadingEnded as error:
             raise StoreDamaged(f"{self.path}: its filter: {error}") from error
         except Exception as error:
             raise self._meaning(error) from error

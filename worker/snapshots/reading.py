@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rocksdict import AccessType, Options, Rdict
 
-from worker.absence import BUCKETS_BELOW, FilterIncomplete, StoredFilter
+from worker.absence import BUCKETS_BELOW, ReadingEnded, StoredFilter, span
 from worker.closing import Closing
 from worker.store import (
     _HEADER,
@@ -105,7 +105,7 @@ class Reading(Closing):
         """
         try:
             return StoredFilter.of(self._db)
-        except FilterIncomplete as error:
+        except ReadingEnded as error:
             raise StoreDamaged(f"{self._path}: its filter: {error}") from error
 
     def records(self) -> Iterator[tuple[int, bytes]]:
@@ -118,17 +118,10 @@ class Reading(Closing):
             yield int.from_bytes(key[1:], "big"), value
 
     def _span(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Give what lies in a half-open range of keys.
-
-        rocksdict's iterator just ends at a block that it can't read. It has read all of the
-        range only if it comes to a key past it, and every store has some: its header.
-        """
-        pairs: Any = self._db.items(from_key=low) if low else self._db.items()
-        for key, value in pairs:
-            if key >= high:
-                return
-            yield key, value
-        raise StoreDamaged(f"{self._path}: a block past {low.hex() or 'the start'} can't be read")
+        try:
+            yield from span(self._db, low, high)
+        except ReadingEnded as error:
+            raise StoreDamaged(f"{self._path}: {error}") from error
 
     def close(self) -> None:
         """Close."""
