@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.faults.cell import Outcome
-from tests.faults.matrix import CELLS, PROTOCOLS, RATE, matrix
+from tests.faults.matrix import CELLS, PROTOCOLS, matrix
 from tests.faults.nemesis import parse
 from tests.faults.report import Teller, markdown, show, write_json
 from tests.faults.soak import soak
@@ -23,7 +23,7 @@ def main() -> int:
     parser.add_argument(
         "--documents", type=int, default=100_000, help="a cell; default %(default)s"
     )
-    parser.add_argument("--rate", type=float, help="documents a second")
+    parser.add_argument("--rate", type=float, help="documents a second; default: the cell's")
     parser.add_argument("--seed", type=int, default=1, help="default %(default)s")
     parser.add_argument(
         "--minutes", type=float, default=60.0, help="of a soak; default %(default)s"
@@ -59,7 +59,7 @@ def main() -> int:
             given.documents,
             given.seed,
             say,
-            rate=given.rate or RATE,
+            rate=given.rate,
             schedule=schedule,
         ):
             outcomes.append(outcome)

@@ -30,6 +30,8 @@ class Cell:
     upstream_gap: float | None = None
     """The most seconds in which *fingerprint* and *sequence* may bring nothing."""
     small_disk: bool = False
+    rate: float = 1_500.0
+    """Documents a second at most, unless a run says otherwise."""
 
 
 @dataclass(frozen=True)
