@@ -35,6 +35,8 @@ REBALANCE_DELAY_MS = 3_000
 """The broker's default of group.initial.rebalance.delay.ms."""
 
 _LOOK_SECONDS = 0.02
+_LOG_ERRORS = 3
+"""librdkafka's ``log_level``; above it, it tells of a coordinator that is still loading."""
 
 
 @contextmanager
@@ -55,6 +57,7 @@ def feed(kafka: KafkaCluster, texts: Iterable[str], first: int = 0) -> tuple[int
             "compression.type": "lz4",
             "enable.idempotence": True,
             "queue.buffering.max.kbytes": 256 << 10,
+            "log_level": _LOG_ERRORS,
         }
     )
     documents = size = 0
