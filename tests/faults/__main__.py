@@ -2,14 +2,17 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 from tests.faults.cell import Outcome
 from tests.faults.matrix import CELLS, PROTOCOLS, matrix
-from tests.faults.nemesis import parse
+from tests.faults.nemesis import Strike, parse
 from tests.faults.report import Teller, markdown, show, write_json
 from tests.faults.soak import soak
+
+INTERRUPTED: Final = 130
 
 
 def main() -> int:
@@ -39,36 +42,47 @@ def main() -> int:
         parser.error("--schedule replays one run: name its cell and its protocol")
     schedule = parse(given.schedule.read_text()) if given.schedule else None
     say = Teller()
-    if given.what == "soak":
-        outcome = soak(
-            given.minutes,
-            given.seed,
-            say,
-            protocol=given.protocol or "classic",
-            rate=given.rate,
-            schedule=schedule,
-        )
-        show([outcome])
-        outcomes = [outcome]
-    else:
-        outcomes = []
-        protocols = [given.protocol] if given.protocol else PROTOCOLS
-        for outcome in matrix(
-            names,
-            protocols,
-            given.documents,
-            given.seed,
-            say,
-            rate=given.rate,
-            schedule=schedule,
-        ):
-            outcomes.append(outcome)
-            _write(given, outcomes)
-            verdict = "broken" if outcome.problems else outcome.left_out or "holds"
-            say(f"{outcome.cell}, {outcome.protocol}: {verdict}, {outcome.seconds:.0f} s\n")
+    outcomes: list[Outcome] = []
+    try:
+        if given.what == "soak":
+            outcomes.append(_soak(given, schedule, say))
+        else:
+            for outcome in _matrix(given, names, schedule, say):
+                outcomes.append(outcome)
+                _write(given, outcomes)
+    except KeyboardInterrupt:
+        say("interrupted; what was finished:")
         show(outcomes)
+        return INTERRUPTED
+    show(outcomes)
     _write(given, outcomes)
     return int(any(outcome.problems for outcome in outcomes))
+
+
+def _soak(given: argparse.Namespace, schedule: Sequence[Strike] | None, say: Teller) -> Outcome:
+    return soak(
+        given.minutes,
+        given.seed,
+        say,
+        protocol=given.protocol or "classic",
+        rate=given.rate,
+        schedule=schedule,
+    )
+
+
+def _matrix(
+    given: argparse.Namespace,
+    names: Sequence[str],
+    schedule: Sequence[Strike] | None,
+    say: Teller,
+) -> Iterator[Outcome]:
+    protocols = [given.protocol] if given.protocol else PROTOCOLS
+    for outcome in matrix(
+        names, protocols, given.documents, given.seed, say, rate=given.rate, schedule=schedule
+    ):
+        yield outcome
+        verdict = "broken" if outcome.problems else outcome.left_out or "holds"
+        say(f"{outcome.cell}, {outcome.protocol}: {verdict}, {outcome.seconds:.0f} s\n")
 
 
 def _write(given: argparse.Namespace, outcomes: Sequence[Outcome]) -> None:

@@ -30,6 +30,10 @@ class Cell:
     upstream_gap: float | None = None
     """The most seconds in which *fingerprint* and *sequence* may bring nothing."""
     small_disk: bool = False
+    snapshots: float | None = None
+    """Seconds between a shard's snapshots, behind which its log is trimmed; None: none."""
+    standby: bool = False
+    """Whether every worker keeps every shard warm."""
     rate: float = 1_500.0
     """Documents a second at most, unless a run says otherwise."""
 

@@ -27,6 +27,15 @@ CELLS: Final[Mapping[str, Cell]] = {
         Cell("worker-kill", ("worker-kill",), TRIO),
         Cell("worker-term", ("worker-term",), TRIO),
         Cell("worker-gone", ("worker-gone",), TRIO, spacing=(28.0, 30.0), gap=15.0, rate=EASY),
+        Cell(
+            "warm-standby",
+            ("worker-gone",),
+            TRIO,
+            spacing=(28.0, 30.0),
+            gap=15.0,
+            rate=EASY,
+            standby=True,
+        ),
         Cell("workers-scale", ("workers-scale",), TRIO),
         Cell(
             "rolling-restart",
@@ -47,6 +56,7 @@ CELLS: Final[Mapping[str, Cell]] = {
             rate=EASY,
         ),
         Cell("state-lost", ("state-lost",), TRIO),
+        Cell("snapshots", ("worker-kill", "state-lost", "worker-term"), TRIO, snapshots=3.0),
         Cell("disk-full", ("disk-full",), TRIO, victims=("alpha",), small_disk=True),
         Cell("slow-shard", ("slow-shard",), APART, victims=("beta",)),
         Cell(

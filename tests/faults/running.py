@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from tempfile import TemporaryDirectory
 from threading import Event
 from time import monotonic
 from typing import Final
@@ -43,6 +44,7 @@ SLICE_SECONDS: Final = 0.2
 LARGEST_SLICE: Final = 2_000
 TRICKLE: Final = 0.1
 
+KEPT_SNAPSHOTS: Final = 2
 FAST: Final[Mapping[str, object]] = {"flush_seconds": 2, "flush_documents": 5_000}
 """So that a worker that was killed has little to catch up with."""
 
@@ -84,6 +86,15 @@ def application_of(
     """Set an application up behind the proxies; its topics go with it."""
     cluster, proxies = ground
     with ExitStack() as stack:
+        warm = {"standby": "all"} if cell.standby else {}
+        sections: dict[str, Mapping[str, object]] = {"index": {**FAST, **warm}}
+        if cell.snapshots is not None:
+            sections["index.snapshots"] = {
+                "url": stack.enter_context(TemporaryDirectory(prefix="neardup-snapshots-")),
+                "every_seconds": cell.snapshots,
+                "keep": KEPT_SNAPSHOTS,
+                "trim_log": True,
+            }
         application = ApplicationUnderTest(
             cluster,
             f"neardup-{cell.name}-{protocol}-{uuid4().hex[:6]}",
@@ -94,7 +105,7 @@ def application_of(
                 },
                 # By default an answer that is lost is missed after a minute.
                 "kafka.consumer": {"socket.timeout.ms": 6_000},
-                "index": FAST,
+                **sections,
             },
         )
         stack.callback(_delete_topics, cluster, application)

@@ -38,7 +38,14 @@ SHARDS: Final = (1, 4)
 TELLING_MINUTES: Final = 10.0
 """Shorter soaks show their slopes, and judge everything else."""
 
-CELL: Final = Cell("soak", tuple(FAULTS), QUARTET, victims=("alpha", "beta"), small_disk=True)
+CELL: Final = Cell(
+    "soak",
+    tuple(FAULTS),
+    QUARTET,
+    victims=("alpha", "beta"),
+    small_disk=True,
+    snapshots=20.0,
+)
 NO_DISK: Final = replace(
     CELL, faults=tuple(name for name in FAULTS if name != DiskFull.name), small_disk=False
 )

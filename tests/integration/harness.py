@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
+from time import time
 from types import TracebackType
 from typing import Final, Self
 
@@ -169,20 +170,26 @@ class ApplicationUnderTest:
         )
 
     def feed(self, records: Iterable[Outgoing]) -> list[Record]:
-        """Write documents, and wait until the log has them; give them with their offsets."""
+        """Write documents, and wait until the log has them; give them with their offsets.
+
+        Their times are set here: the answer to a batch that is sent again, since the first
+        answer was lost, has but one for all, the batch's latest.
+        """
         written: dict[int, Record] = {}
 
-        def done(number: int, given: Outgoing, error: KafkaError | None, message: Message) -> None:
+        def done(
+            number: int, given: Outgoing, stamp: int, error: KafkaError | None, message: Message
+        ) -> None:
             assert error is None, error
             partition, offset = message.partition(), message.offset()
             assert partition is not None
             assert offset is not None
-            stamp = message.timestamp()[1]
             written[number] = Record(
                 given.topic, partition, offset, stamp, given.key, given.value, given.headers
             )
 
         for number, record in enumerate(records):
+            stamp = record.timestamp or int(time() * 1000)
             while True:
                 with contextlib.suppress(BufferError):
                     self._producer.produce(
@@ -191,8 +198,8 @@ class ApplicationUnderTest:
                         partition=-1 if record.partition is None else record.partition,
                         key=record.key,
                         headers=list(record.headers),
-                        timestamp=record.timestamp or 0,
-                        on_delivery=partial(done, number, record),
+                        timestamp=stamp,
+                        on_delivery=partial(done, number, record, stamp),
                     )
                     break
                 self._producer.poll(0.1)

@@ -36,7 +36,7 @@ from worker.settings import Settings
 from worker.stages import Stage
 from worker.topology import Topology
 
-__all__ = ["replay"]
+__all__ = ["cut", "replay"]
 
 Matches = dict[Source, dict[int, tuple[float, str]]]
 
@@ -53,7 +53,7 @@ def replay(
     bus = MemoryBus()
     create_topics(bus, other)
     application = Application(settings, other, bus, directory / f"replay-{shards}")
-    bands = _cut(application.stage("sequence"), fingerprints, topology, other)
+    bands = cut(application.stage("sequence"), fingerprints, topology, other)
     sequences: dict[Source, int] = {}
     matches: Matches = {}
     index = application.stage("index")
@@ -74,7 +74,7 @@ def replay(
     }
 
 
-def _cut(
+def cut(
     sequencer: Stage, fingerprints: Sequence[Record], topology: Topology, other: Topology
 ) -> list[Record]:
     """Give the records of ``bands`` that the run would have had with other shards."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.integration.conftest import Launch
 from tests.integration.corpus import corpus, scaled
 from tests.integration.harness import ApplicationUnderTest
-from tests.integration.proof import prove
+from tests.integration.proof import index_problems, prove
 from tests.integration.stream import stream
 from tests.kafka.broker import wait_until
 from worker.admin import Cluster
+from worker.snapshots.inspection import inspect
+from worker.store import BandStore
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1_800)]
 
@@ -45,6 +48,27 @@ def test_a_worker_that_lost_its_disk_restores_what_the_log_has_no_more(
     stream(application, corpus(scaled(3_000, 20_000), 11), [lose], 11, seconds=300)
     prove(application, seconds=600)
     assert "fetching the snapshot at offset" in application.worker("beta").output()
+    for name in ("alpha", "beta"):
+        assert application.worker(name).stop() == 0
+    assert index_problems(application) == []
+
+    doctored = application.worker("alpha").state_dir
+    for path in doctored.glob("shard-???"):
+        _empty_a_bucket(path)
+    problems = index_problems(application)
+    assert problems
+    assert all(" of alpha: bucket " in problem and "holds []" in problem for problem in problems)
+
+
+def _empty_a_bucket(path: Path) -> None:
+    store = BandStore(path, inspect(path).header)
+    try:
+        batch = store.batch()
+        for key in sorted(store.items())[:1]:  # None, if another worker had it from the start.
+            batch.put_buckets(np.frombuffer(key, "V9"), [b""])
+        store.write(batch, offset=store.offset, now=store.now, documents=0)
+    finally:
+        store.close()
 
 
 def test_a_warm_shard_answers_elsewhere_without_replay(launch: Launch) -> None:

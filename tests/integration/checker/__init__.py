@@ -26,7 +26,7 @@ from tests.integration.checker.history import (
     verdict_of,
     verdicts,
 )
-from tests.integration.checker.index import Dump, dump, index_differences, rebuilt
+from tests.integration.checker.index import Dump, continued, dump, index_differences, rebuilt
 from tests.integration.checker.publication import (
     decisions,
     exactly_once,
@@ -45,6 +45,7 @@ __all__ = [
     "Source",
     "Verdict",
     "check",
+    "continued",
     "coverage",
     "decisions",
     "differences",

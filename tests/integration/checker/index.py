@@ -16,7 +16,7 @@ from worker.stages.sequence import columns_of
 from worker.store import BandStore
 from worker.topology import Topology
 
-__all__ = ["Dump", "dump", "index_differences", "rebuilt"]
+__all__ = ["Dump", "continued", "dump", "index_differences", "rebuilt"]
 
 _ENTRY = struct.Struct("<Qq")
 
@@ -56,8 +56,17 @@ def rebuilt(
 ) -> Dump:
     """Judge a shard's whole log anew, frame by frame, into a store in an empty directory."""
     store = BandStore(directory / f"rebuilt-{shard}", {"shard": shard})
+    return continued(store, bands, topology, rules)
+
+
+def continued(
+    store: BandStore, bands: Sequence[Record], topology: Topology, rules: BucketRules
+) -> Dump:
+    """Judge what a store has not seen of its shard's log, frame by frame, and close it."""
     try:
         for record in bands:
+            if record.offset < store.offset:
+                continue
             frame = decode(BandFrame, record.value, topology.layout)
             decision = decide(store, _batch(frame, topology), rules)
             store.write(

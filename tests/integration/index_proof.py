@@ -1,0 +1,110 @@
+"""The indexes that a run has left behind, each against its log."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.integration.audit import read_all
+from tests.integration.checker import Dump, continued, dump, index_differences, rebuilt
+from tests.integration.replay import cut
+from worker.admin import Cluster
+from worker.app import Application
+from worker.bus.kafka import KafkaBus
+from worker.bus.memory import MemoryBus
+from worker.bus.port import Record, TopicPartition
+from worker.embedded import create_topics
+from worker.settings import Settings
+from worker.snapshots import Kept, LogRange, Recovery, RestoreProgress
+from worker.topology import Topology
+
+__all__ = ["EndedRun"]
+
+ADMIN_SECONDS = 30.0
+
+
+class EndedRun(NamedTuple):
+    """What workers have left behind that have stopped."""
+
+    bootstrap: str
+    settings: Settings
+    topology: Topology
+    states: Mapping[str, Path]
+    """Where each worker's shards lie."""
+    directory: Path
+    """Where there is room for more."""
+
+    def problems(self, shard: int) -> list[str]:
+        """Say where a shard's indexes aren't what its log makes of it."""
+        return list(self._problems(shard))
+
+    def _problems(self, shard: int) -> Iterator[str]:
+        bands = TopicPartition(self.topology.bands, shard)
+        low, high = Cluster(self.settings.kafka_options(), ADMIN_SECONDS).ranges(
+            {bands.topic: self.topology.shards}
+        )[bands]
+        log = read_all(self.bootstrap, bands)
+        last = log[-1].offset if log else low - 1
+        fresh = None
+        for name, state in sorted(self.states.items()):
+            owner = self._owner(state)
+            if not owner.store_path(shard).exists():
+                continue
+            store = owner.open_store(shard)
+            try:
+                # Who lost a shard to another worker keeps what it had, for when it comes back.
+                if store.offset <= last:
+                    continue
+                live = dump(store)
+            finally:
+                store.close()
+            fresh = fresh or self._rebuilt(shard, log, whole=low == 0)
+            wanted = fresh if low == 0 else fresh._replace(offset=live.offset)
+            for problem in index_differences(live, wanted):
+                yield f"shard {shard} of {name}: {problem}"
+        if fresh is None:
+            yield f"no worker has an index of shard {shard} that has reached the end of its log"
+        elif self.settings.index.snapshots.url is not None:
+            restored = self._restored(shard, log, LogRange(low, high, high))
+            for problem in index_differences(restored, fresh._replace(offset=restored.offset)):
+                yield f"shard {shard}, restored from its snapshots and its log: {problem}"
+
+    def _owner(self, state: Path) -> Application:
+        bus = KafkaBus(self.settings.kafka_options())
+        return Application(self.settings, self.topology, bus, state)
+
+    def _rebuilt(self, shard: int, log: list[Record], *, whole: bool) -> Dump:
+        """Build it from its log, or if that has been trimmed, from what it was made of.
+
+        The offsets of the second are no real ones: there are no markers in between.
+        """
+        owner = self._owner(self.directory)
+        return rebuilt(
+            log if whole else self._again(shard),
+            self.topology,
+            owner.rules(),
+            shard,
+            self.directory,
+        )
+
+    def _again(self, shard: int) -> list[Record]:
+        bus = MemoryBus()
+        create_topics(bus, self.topology)
+        sequencer = Application(self.settings, self.topology, bus, self.directory)
+        fingerprints = read_all(self.bootstrap, TopicPartition(self.topology.fingerprints, 0))
+        bands = cut(sequencer.stage("sequence"), fingerprints, self.topology, self.topology)
+        return [record for record in bands if record.partition == shard]
+
+    def _restored(self, shard: int, log: list[Record], known: LogRange) -> Dump:
+        """Restore it as a worker would that has lost its disk, and judge the rest of its log."""
+        owner = self._owner(self.directory / "restored")
+        repository = owner.repository()
+        assert repository is not None
+
+        def damaged(_shard: int, why: str) -> None:
+            raise AssertionError(f"shard {shard}, just restored, is no good: {why}")
+
+        kept = Kept(repository, owner.store_path, owner.store_header)
+        store = Recovery(owner.open_store, damaged, kept).open(
+            shard, known, RestoreProgress(shard), lambda: False
+        )
+        return continued(store, log, self.topology, owner.rules())
