@@ -225,6 +225,40 @@ def test_what_was_not_started_yet_is_out_of_no_range(harness: Harness) -> None:
     assert [r.offset for r in seat.collect(2)] == [3, 4]
 
 
+def test_what_was_asked_for_before_the_start_is_out_of_no_range(harness: Harness) -> None:
+    """A new assignment may be started at once, before the next poll, on a log long trimmed."""
+    topic, group = harness.topic(4), harness.name("group")
+    for number in range(4):
+        harness.append(*numbered(topic, 5, partition=number))
+        harness.trim(TopicPartition(topic, number), 3)
+    stays = harness.join(group, [topic], "stays")
+    harness.settle([stays], topic)
+    for _ in range(3):
+        comes = harness.join(group, [topic], "comes")
+        _settle_and_start([stays, comes], topic, 4)
+        comes.member.close(leave=True)
+        _settle_and_start([stays], topic, 4)
+
+
+def _settle_and_start(seats: list[Seat], topic: str, offset: int) -> None:
+    """Have seats share a topic, and start whatever they get as soon as they get it."""
+    for seat in seats:
+        seat.assignment = None
+        seat.records.clear()
+
+    def settled() -> bool:
+        for seat in seats:
+            if seat.poll().assignment is None:
+                continue
+            for place in seat.owned:
+                assert seat.member.watermarks(place) == (3, 5)
+            seat.start(offset)
+        places = [place for seat in seats for place in seat.owned]
+        return len(places) == 4 == sum(len(seat.records) for seat in seats)
+
+    until(settled, f"{len(seats)} members read {topic}")
+
+
 def test_the_end_is_in_range(harness: Harness) -> None:
     """Of an empty log, too: a reader waits there."""
     topic = harness.topic()

@@ -25,6 +25,8 @@ class Cell:
     spacing: tuple[float, float] = (8.0, 12.0)
     gap: float | None = None
     """The most seconds without a verdict, from a fault to the next."""
+    away: float | None = None
+    """The same, from a fault until it is over: while who was hit is away."""
     wait: float | None = None
     """The most seconds that any document may wait for its verdict."""
     upstream_gap: float | None = None
@@ -65,6 +67,8 @@ class Hit:
     """The longest that a document had waited for its verdict."""
     upstream_gap: float
     """The longest time in which nothing came out of *sequence*."""
+    away: float
+    """The longest time without a verdict, until it was over."""
 
 
 @dataclass
@@ -88,6 +92,11 @@ class Outcome:
     def gap(self) -> float:
         """Give the longest time without a verdict."""
         return max((hit.gap for hit in self.hits), default=0.0)
+
+    @property
+    def away(self) -> float:
+        """Give the longest time without a verdict while a fault lasted."""
+        return max((hit.away for hit in self.hits), default=0.0)
 
     @property
     def wait(self) -> float:

@@ -26,13 +26,13 @@ CELLS: Final[Mapping[str, Cell]] = {
     for cell in (
         Cell("worker-kill", ("worker-kill",), TRIO),
         Cell("worker-term", ("worker-term",), TRIO),
-        Cell("worker-gone", ("worker-gone",), TRIO, spacing=(28.0, 30.0), gap=15.0, rate=EASY),
+        Cell("worker-gone", ("worker-gone",), TRIO, spacing=(28.0, 30.0), away=15.0, rate=EASY),
         Cell(
             "warm-standby",
             ("worker-gone",),
             TRIO,
             spacing=(28.0, 30.0),
-            gap=15.0,
+            away=15.0,
             rate=EASY,
             standby=True,
         ),

@@ -27,13 +27,15 @@ COUNTED: Final = (
     "aborted",
     "unknown",
     "gap",
+    "away",
     "wait",
     "upstream",
 )
 EXPLAINED: Final = (
-    "gap: the longest time without a verdict; wait: the longest that a document waited for its"
-    " own; upstream: the longest time in which nothing came out of sequence; each while documents"
-    " were fed, from a fault on. (≤ …): the limit. restarts: workers that ended by themselves."
+    "gap: the longest time without a verdict, from a fault to the next; away: until the fault was"
+    " over; wait: the longest that a document waited for its own; upstream: the longest time in"
+    " which nothing came out of sequence; each while documents were fed. (≤ …): the limit."
+    " restarts: workers that ended by themselves."
 )
 
 
@@ -76,6 +78,7 @@ def show(outcomes: Sequence[Outcome]) -> None:
             str(one.troubles.get("aborted", 0)),
             str(one.troubles.get("unknown", 0)),
             _seconds(one.gap, cell.gap if cell else None),
+            _seconds(one.away, cell.away if cell else None),
             _seconds(one.wait, cell.wait if cell else None),
             _seconds(one.upstream_gap, cell.upstream_gap if cell else None),
             _verdict(one),
@@ -141,7 +144,7 @@ def markdown(outcomes: Sequence[Outcome]) -> str:
             str(len(one.hits)),
             str(len(one.restarts)),
             *(str(one.troubles.get(kind, 0)) for kind in ("aborted", "unknown")),
-            *(f"{seconds:.1f} s" for seconds in (one.gap, one.wait, one.upstream_gap)),
+            *(f"{seconds:.1f} s" for seconds in (one.gap, one.away, one.wait, one.upstream_gap)),
             _verdict(one).plain,
         ]
         lines.append(f"| {' | '.join(cells)} |")

@@ -225,6 +225,7 @@ def _hits(
             longest_gap(arrivals, one.began, until),
             longest_wait(arrivals, one.began, until),
             longest_gap(upstream, one.began, until),
+            longest_gap(arrivals, one.began, one.healed or until),
         )
 
 
@@ -247,6 +248,7 @@ def late(cell: Cell, outcome: Outcome) -> Iterator[str]:
     """Say which of a cell's limits were passed."""
     for what, limit, found in (
         ("no verdict for", cell.gap, outcome.gap),
+        ("while a worker was away, no verdict for", cell.away, outcome.away),
         ("a document waited", cell.wait, outcome.wait),
         ("nothing from sequence for", cell.upstream_gap, outcome.upstream_gap),
     ):

@@ -201,12 +201,8 @@ class KafkaMember(Closing):
         code = underlying(error)
         if code == KafkaError._AUTO_OFFSET_RESET and message is not None:  # noqa: SLF001 -- see above
             partition = TopicPartition(message.topic() or "", message.partition() or 0)
-            position = self._position.get(partition)
-            if position is None:
-                # librdkafka has asked for the offset of `_on_assign` before it was paused, and
-                # the log was trimmed past that. Nobody reads this partition yet.
-                return
-            raise OffsetOutOfRange(partition, position, *self.watermarks(partition))
+            self._out_of_range(partition)
+            return
         if code == KafkaError.UNRELEASED_INSTANCE_ID:
             self._await_release(error)
         elif code == KafkaError.FENCED_INSTANCE_ID and self._by_itself():
@@ -217,6 +213,21 @@ class KafkaMember(Closing):
             _log.info("group %s: %s", self._group, error.str())
         else:
             raise consequence(error, f"group {self._group}")
+
+    def _out_of_range(self, partition: TopicPartition) -> None:
+        """Raise, unless the refused offset is not the one that is wanted.
+
+        librdkafka may have asked for the offset of `_on_assign` before the partition was paused,
+        and a log that has been trimmed has that no more. It says so later, perhaps after the
+        partition was sought elsewhere, and may have stopped it.
+        """
+        position = self._position.get(partition)
+        if position is None or partition not in self._owned:  # Nobody reads it yet, or any more.
+            return
+        low, high = self.watermarks(partition)
+        if not low <= position <= high:
+            raise OffsetOutOfRange(partition, position, low, high)
+        self._restart({partition})
 
     def _await_release(self, error: KafkaError) -> None:
         """Rejoin: under KIP-848 a killed member's seat is free only when its session ends."""
