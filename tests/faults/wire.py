@@ -16,6 +16,7 @@ class Api(IntEnum):
 
     PRODUCE = 0
     FETCH = 1
+    LIST_OFFSETS = 2
     METADATA = 3
     OFFSET_FETCH = 9
     FIND_COORDINATOR = 10

@@ -206,7 +206,9 @@ class Cluster:
             return [{} for _ in specs]
         doing = f"offsets of {', '.join(sorted(counts))}"
         with self._explained(doing):
-            return retrying(lambda left: self._ask(places, specs, left), self._seconds, doing)
+            return retrying(
+                lambda left: self._ask(places, specs, left), self._seconds, doing, asking=True
+            )
 
     def _ask(
         self, places: Sequence[Place], specs: Sequence[OffsetSpec], left: float

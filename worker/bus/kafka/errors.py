@@ -96,8 +96,11 @@ _MOVING = _ELSEWHERE | {
 _PAUSE_SECONDS = 0.05
 
 
-def retrying(call: Callable[[float], T], seconds: float, doing: str) -> T:
+def retrying(call: Callable[[float], T], seconds: float, doing: str, *, asking: bool = False) -> T:
     """Call again while the error is retriable, each time with what is left of the time.
+
+    What is only ``asking``, and changes nothing, is asked again after a timeout, too: librdkafka
+    gives such a request up with the connection's own (`socket.timeout.ms`).
 
     Raises:
         KafkaException: the last error.
@@ -113,7 +116,8 @@ def retrying(call: Callable[[float], T], seconds: float, doing: str) -> T:
             return call(left)
         except KafkaException as error:
             found = cause(error)
-            passing = found.retriable() or found.code() in _MOVING
+            late = found.code() == KafkaError._TIMED_OUT  # noqa: SLF001 -- see above
+            passing = found.retriable() or found.code() in _MOVING or (asking and late)
             if not passing or monotonic() + _PAUSE_SECONDS >= deadline:
                 raise
             sleep(_PAUSE_SECONDS)

@@ -298,7 +298,8 @@ class KafkaMember(Closing):
             return found
 
         try:
-            found = retrying(ask, self._options.request_timeout_seconds, "committed offsets")
+            seconds = self._options.request_timeout_seconds
+            found = retrying(ask, seconds, "committed offsets", asking=True)
         except KafkaException as error:
             msg = f"group {self._group}: no committed offsets: {cause(error).str()}"
             raise BusError(msg) from error
@@ -370,6 +371,7 @@ class KafkaMember(Closing):
                 ),
                 seconds,
                 "watermarks",
+                asking=True,
             )
         except KafkaException as error:
             msg = f"{partition.topic}[{partition.partition}]: no watermarks: {cause(error).str()}"

@@ -97,7 +97,8 @@ class KafkaReader:
 
     def _asking(self, call: Callable[[float], T]) -> T:
         try:
-            return retrying(call, self._options.request_timeout_seconds, f"group {self._group}")
+            seconds = self._options.request_timeout_seconds
+            return retrying(call, seconds, f"group {self._group}", asking=True)
         except KafkaException as error:
             raise self._failed(error) from error
         except OutcomeUnknown as error:
