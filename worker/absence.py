@@ -8,8 +8,10 @@ a hundred times as much when it has just been opened.
 from __future__ import annotations
 
 import logging
+import mmap
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import cast
 
@@ -55,7 +57,7 @@ class BucketFilter:
 
     def __init__(self, size_bytes: int) -> None:
         """Begin with no bucket; takes about ``size_bytes``, for ever."""
-        self._words = np.zeros(_whole(size_bytes) // 8, np.uint64)
+        self._words = np.frombuffer(_pages(_whole(size_bytes)), np.uint64)
 
     @property
     def size_bytes(self) -> int:
@@ -184,6 +186,18 @@ class StoredFilter:
 
 def _whole(size_bytes: int) -> int:
     return max(8, size_bytes // 8 * 8)
+
+
+def _pages(size_bytes: int) -> mmap.mmap:
+    """Give zeroed memory that is the system's again, all of it, once nobody has it.
+
+    malloc may take as much from the heap of the thread that opens a store, and keep it.
+    """
+    pages = mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # Of a kernel that has none: then look-ups take a little longer.
+            pages.madvise(mmap.MADV_HUGEPAGE)
+    return pages
 
 
 def _sizes(db: Rdict) -> tuple[int, int]:

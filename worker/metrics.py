@@ -8,9 +8,11 @@ from time import time
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from worker import __version__
+from worker.bus import TopicPartition
 from worker.loop import LoopEvents
 from worker.snapshots import Manifest, ShipperEvents
 from worker.stages import IndexCounts, RestoreState, RouteCounts
+from worker.store import BandStore
 
 __all__ = ["Metrics"]
 
@@ -83,10 +85,10 @@ class Metrics:
             ["stage"],
             registry=registry,
         )
-        self.lag = Gauge(
+        self._lag = Gauge(
             "neardup_consumer_lag_records",
-            "Records not yet read, as of the last fetch, by input topic and partition.",
-            ["topic", "partition"],
+            "Records not yet read, as of the last fetch, of the partitions that a stage owns.",
+            ["stage", "topic", "partition"],
             registry=registry,
         )
         self._indexed = Counter(
@@ -115,10 +117,10 @@ class Metrics:
             "Entries dropped, oldest first, because a bucket was full.",
             registry=registry,
         )
-        self.index_bytes = Gauge(
+        self._index_bytes = Gauge(
             "neardup_index_bytes", "Size of a shard on disk.", ["shard"], registry=registry
         )
-        self.index_keys = Gauge(
+        self._index_keys = Gauge(
             "neardup_index_keys",
             "Estimated keys of a shard: buckets and document records.",
             ["shard"],
@@ -181,6 +183,7 @@ class Metrics:
             ["shard"],
             registry=registry,
         )
+        self._lagging: dict[str, set[tuple[str, str, str]]] = {}
         info = Gauge("neardup_build_info", "1, with the version.", ["version"], registry=registry)
         info.labels(__version__).set(1)
 
@@ -197,6 +200,23 @@ class Metrics:
         self._matches.inc(counts.matches)
         self._absorbed.inc(counts.absorbed)
         self._dropped.inc(counts.dropped)
+
+    def lagging(self, stage: str, lags: Mapping[TopicPartition, int]) -> None:
+        """Tell how far a stage is behind; what it owned before is not shown any more."""
+        shown = {(stage, at.topic, str(at.partition)): lag for at, lag in lags.items()}
+        for labels in self._lagging.get(stage, set()) - shown.keys():
+            self._lag.remove(*labels)
+        for labels, lag in shown.items():
+            self._lag.labels(*labels).set(lag)
+        self._lagging[stage] = set(shown)
+
+    def holding(self, stores: Mapping[int, BandStore]) -> None:
+        """Tell of the shards that this worker has open, and of no others."""
+        self._index_bytes.clear()
+        self._index_keys.clear()
+        for shard, store in stores.items():
+            self._index_bytes.labels(str(shard)).set(store.size_bytes())
+            self._index_keys.labels(str(shard)).set(store.keys_estimate())
 
     def restoring(self, states: Mapping[int, RestoreState]) -> None:
         """Tell of the shards that don't answer yet; all others do."""

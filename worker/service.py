@@ -20,6 +20,7 @@ from types import FrameType
 from worker.app import Application
 from worker.bus import Bus
 from worker.health import Health
+from worker.heap import give_back
 from worker.loop import Loop
 from worker.metrics import Metrics
 from worker.settings import ConfigurationError, Settings
@@ -37,6 +38,7 @@ EXIT_HUNG = 3
 _LOOK_SECONDS = 1.0
 _HURRY_SECONDS = 0.2
 """Between looks at a stage that catches up: whoever restarts workers in turn waits for it."""
+_GIVE_BACK_SECONDS = 60.0
 _LOCKED_UP = 1.5
 
 
@@ -114,11 +116,14 @@ class Service:
         self._arm()
         for thread in threads:
             thread.start()
-        looked = monotonic()
+        looked = given_back = monotonic()
         while any(thread.is_alive() for thread in threads) and not self._stopping.wait(0.2):
             if monotonic() - looked >= _LOOK_SECONDS:
                 looked = monotonic()
                 self._watch({thread.name: thread.ident or 0 for thread in threads})
+            if monotonic() - given_back >= _GIVE_BACK_SECONDS:
+                given_back = monotonic()
+                give_back()
         faulthandler.cancel_dump_traceback_later()
         deadline = monotonic() + self._settings.worker.shutdown_seconds
         for thread in threads:
@@ -190,12 +195,9 @@ class Service:
         self._stopping.set()
 
     def _observe(self, loop: Loop) -> None:
-        for partition, behind in loop.lag().items():
-            self.metrics.lag.labels(partition.topic, str(partition.partition)).set(behind)
+        self.metrics.lagging(loop.stage.name, loop.lag())
         if isinstance(loop.stage, Index):
-            for shard, store in loop.stage.stores().items():
-                self.metrics.index_bytes.labels(str(shard)).set(store.size_bytes())
-                self.metrics.index_keys.labels(str(shard)).set(store.keys_estimate())
+            self.metrics.holding(loop.stage.stores())
 
     def health(self) -> Health:
         """Tell how the stages are doing."""

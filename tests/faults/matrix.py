@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Final, get_args
 
 from tests.faults.cell import Cell, Outcome, Protocol, Run
@@ -21,21 +22,17 @@ APART: Final = {"alpha": "fingerprint,sequence,route", "beta": "index", "gamma":
 EASY: Final = 800.0
 """Documents a second where seconds are counted: two cores for all must not be what is slow."""
 
+GONE: Final = Cell(
+    "worker-gone", ("worker-gone",), TRIO, spacing=(28.0, 30.0), away=15.0, rate=EASY
+)
+
 CELLS: Final[Mapping[str, Cell]] = {
     cell.name: cell
     for cell in (
         Cell("worker-kill", ("worker-kill",), TRIO),
         Cell("worker-term", ("worker-term",), TRIO),
-        Cell("worker-gone", ("worker-gone",), TRIO, spacing=(28.0, 30.0), away=15.0, rate=EASY),
-        Cell(
-            "warm-standby",
-            ("worker-gone",),
-            TRIO,
-            spacing=(28.0, 30.0),
-            away=15.0,
-            rate=EASY,
-            standby=True,
-        ),
+        GONE,
+        replace(GONE, name="warm-standby", standby=True),
         Cell("workers-scale", ("workers-scale",), TRIO),
         Cell(
             "rolling-restart",

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
@@ -15,6 +15,7 @@ from rich.text import Text
 
 from tests.faults.cell import Outcome
 from tests.faults.matrix import CELLS
+from tests.faults.trends import Trend
 
 __all__ = ["Teller", "markdown", "show", "write_json"]
 
@@ -31,6 +32,7 @@ COUNTED: Final = (
     "wait",
     "upstream",
 )
+TREND: Final = ("minutes", "first", "last", "a minute", "95 % interval", "limit")
 EXPLAINED: Final = (
     "gap: the longest time without a verdict, from a fault to the next; away: until the fault was"
     " over; wait: the longest that a document waited for its own; upstream: the longest time in"
@@ -112,20 +114,24 @@ def _show_trends(console: Console, outcomes: Sequence[Outcome]) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("worker")
     table.add_column("")
-    for column in ("minutes", "first", "last", "a minute", "95 % interval", "limit"):
+    for column in TREND:
         table.add_column(column, justify="right")
     for one in trends:
-        table.add_row(
-            one.worker,
-            one.what,
-            f"{one.minutes:.0f}",
-            f"{one.first:,.1f}",
-            f"{one.last:,.1f}",
-            Text(f"{one.slope.median:+.3f}", "bold red" if one.creeps else ""),
-            f"{one.slope.low:+.3f} to {one.slope.high:+.3f}",
-            f"{one.limit:.1f}",
-        )
+        table.add_row(*_trend(one), style="bold red" if one.creeps else "")
     console.print(table)
+
+
+def _trend(one: Trend) -> tuple[str, ...]:
+    return (
+        one.worker,
+        one.what,
+        f"{one.minutes:.0f}",
+        f"{one.first:,.1f}",
+        f"{one.last:,.1f}",
+        f"{one.slope.median:+.3f}",
+        f"{one.slope.low:+.3f} to {one.slope.high:+.3f}",
+        f"{one.limit:.1f}",
+    )
 
 
 def _seconds(value: float, limit: float | None) -> str:
@@ -133,11 +139,9 @@ def _seconds(value: float, limit: float | None) -> str:
 
 
 def markdown(outcomes: Sequence[Outcome]) -> str:
-    """Give the table as the documentation has it."""
-    aligned = ["---", "---", *("--:" for _ in COUNTED), "---"]
-    lines = [f"| {' | '.join(('cell', 'protocol', *COUNTED, ''))} |", f"|{'|'.join(aligned)}|"]
-    for one in outcomes:
-        cells = [
+    """Give the tables as the documentation has them."""
+    rows = [
+        (
             f"`{one.cell}`",
             one.protocol,
             f"{one.documents:,}",
@@ -146,9 +150,22 @@ def markdown(outcomes: Sequence[Outcome]) -> str:
             *(str(one.troubles.get(kind, 0)) for kind in ("aborted", "unknown")),
             *(f"{seconds:.1f} s" for seconds in (one.gap, one.away, one.wait, one.upstream_gap)),
             _verdict(one).plain,
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        )
+        for one in outcomes
+    ]
+    table = _markdown_table(("cell", "protocol"), COUNTED, ("",), rows)
+    if trends := [_trend(trend) for one in outcomes for trend in one.trends if trend.tells]:
+        table += "\n" + _markdown_table(("worker", ""), TREND, (), trends)
+    return table
+
+
+def _markdown_table(
+    names: Sequence[str], counted: Sequence[str], last: Sequence[str], rows: Iterable[Sequence[str]]
+) -> str:
+    header = (*names, *counted, *last)
+    aligned = (*("---" for _ in names), *("--:" for _ in counted), *("---" for _ in last))
+    lines = [f"| {' | '.join(cells)} |" for cells in (header, *rows)]
+    return "\n".join([lines[0], f"|{'|'.join(aligned)}|", *lines[1:]]) + "\n"
 
 
 def write_json(outcomes: Sequence[Outcome], path: Path) -> None:

@@ -1,9 +1,13 @@
-"""What metrics say of shards that don't answer yet, or are kept warm; and then no more."""
+"""What metrics say of shards and partitions while they are here; and then no more."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from worker.bus import TopicPartition
 from worker.metrics import Metrics
 from worker.stages import RestoreState
+from worker.store import BandStore
 
 
 def test_a_restore_is_told_of_until_it_has_ended() -> None:
@@ -28,3 +32,30 @@ def test_the_lag_of_shards_kept_warm() -> None:
     lag = "neardup_standby_lag_records"
     assert metrics.registry.get_sample_value(lag, {"shard": "0"}) == 4
     assert metrics.registry.get_sample_value(lag, {"shard": "1"}) is None
+
+
+def test_the_lag_of_partitions_that_a_stage_owns_and_of_no_others() -> None:
+    metrics = Metrics()
+
+    def lag(stage: str, number: str) -> float | None:
+        labels = {"stage": stage, "topic": "documents", "partition": number}
+        return metrics.registry.get_sample_value("neardup_consumer_lag_records", labels)
+
+    first, second = TopicPartition("documents", 0), TopicPartition("documents", 1)
+    metrics.lagging("fingerprint", {first: 5, second: 6})
+    metrics.lagging("route", {first: 7})
+    metrics.lagging("fingerprint", {second: 8})
+    assert lag("fingerprint", "0") is None
+    assert lag("fingerprint", "1") == 8
+    assert lag("route", "0") == 7
+
+
+def test_a_shard_that_is_gone_is_not_shown(tmp_path: Path) -> None:
+    metrics = Metrics()
+    store = BandStore(tmp_path / "1", {"shard": 1})
+    metrics.holding({1: store})
+    assert metrics.registry.get_sample_value("neardup_index_keys", {"shard": "1"}) is not None
+    metrics.holding({})
+    store.close()
+    assert metrics.registry.get_sample_value("neardup_index_keys", {"shard": "1"}) is None
+    assert metrics.registry.get_sample_value("neardup_index_bytes", {"shard": "1"}) is None

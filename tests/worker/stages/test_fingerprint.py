@@ -1,0 +1,62 @@
+"""Documents in, frames and rejected ones out."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.worker.stages.parts import DOCS, LAYOUT, document, fingerprint, no_watermarks, records
+from worker.bus import OffsetOutOfRange, Record
+from worker.frames import FingerprintFrame, decode
+from worker.stages import RejectLimit, StageError
+
+
+class TestFingerprint:
+    def test_frames_tile_and_account_for_every_offset(self) -> None:
+        stage = fingerprint(frame_bytes=700)
+        stage.adopt({DOCS: 3}, no_watermarks)
+        bad = Record("documents", 0, 6, 1, b"k", b"not json", (("h", b"\xff"),))
+        tombstone = Record("documents", 0, 7, 1, b"k", None)
+        burst = stage.process([document(4), document(5), bad, tombstone, document(9)])
+        assert burst is not None
+        assert burst.offsets == {DOCS: 10}
+        frames = [
+            decode(FingerprintFrame, record.value, LAYOUT)
+            for record in records(burst.records, "fingerprints")
+        ]
+        assert frames[0].start == 3
+        assert [a.end for a in frames[:-1]] == [b.start for b in frames[1:]]
+        assert frames[-1].end == 10
+        assert [i for frame in frames for i in frame.ids.unpack()] == [b"d4", b"d5", b"d9"]
+        (rejected,) = records(burst.records, "rejected")
+        assert (rejected.key, rejected.value) == (b"k", b"not json")
+        headers = dict(rejected.headers)
+        assert headers["h"] == b"\xff"
+        assert (headers["neardup-error-reason"] or b"").startswith(b"not-json: ")
+        assert headers["neardup-error-offset"] == b"6"
+
+    def test_a_burst_with_nothing_readable_still_moves_on(self) -> None:
+        stage = fingerprint()
+        stage.adopt({DOCS: 0}, no_watermarks)
+        burst = stage.process([Record("documents", 0, 0, 1, None, b"bad")])
+        assert burst is not None
+        (frame,) = records(burst.records, "fingerprints")
+        assert decode(FingerprintFrame, frame.value, LAYOUT).end == 1
+
+    def test_too_many_rejected_stop_the_worker_before_they_are_published(self) -> None:
+        stage = fingerprint(RejectLimit(share=0.5, window=1_000))
+        stage.adopt({DOCS: 0}, no_watermarks)
+        wrong = [Record("documents", 0, n, 1, None, b'{"body": "x"}') for n in range(200)]
+        with pytest.raises(StageError, match=r"200 of the last 200 .* no-text \(200\)"):
+            stage.process(wrong)
+
+    def test_a_few_rejected_among_many_do_not_stop_it(self) -> None:
+        stage = fingerprint(RejectLimit(share=0.5, window=1_000))
+        stage.adopt({DOCS: 0}, no_watermarks)
+        mixed = [
+            document(n) if n % 3 else Record("documents", 0, n, 1, None, b"bad") for n in range(300)
+        ]
+        assert stage.process(mixed) is not None
+
+    def test_documents_are_never_skipped(self) -> None:
+        with pytest.raises(StageError, match="deleted before they were read"):
+            fingerprint().out_of_range(OffsetOutOfRange(DOCS, 5, 10, 20))

@@ -1,0 +1,124 @@
+"""A shard answers, replays, and writes what is committed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.worker.stages.parts import (
+    DOCS,
+    LAYOUT,
+    document,
+    fingerprint,
+    index,
+    no_watermarks,
+    records,
+    sequencer,
+    through,
+)
+from worker.bus import Record, TopicPartition
+from worker.frames import BandFrame, MatchFrame, decode, encode
+from worker.shard import Match
+from worker.stages import StageError
+from worker.stages.answers import split_answer
+from worker.store import BandStore
+
+
+class TestIndex:
+    def test_later_copies_match_the_first(self, tmp_path: Path) -> None:
+        _, (answers,) = through(tmp_path, [document(0), document(1), document(2, "else " * 9)])
+        frame = decode(MatchFrame, answers[0].value, LAYOUT)
+        assert memoryview(frame.matched).cast("I").tolist() == [1]
+        assert frame.ids.unpack() == [b"d0"]
+        assert memoryview(frame.similarities).cast("f").tolist() == [1.0]
+
+    def frames(self, count: int) -> list[Record]:
+        first = fingerprint()
+        first.adopt({DOCS: 0}, no_watermarks)
+        cut: list[Record] = []
+        for offset in range(count):
+            burst = first.process([document(offset)])
+            assert burst is not None
+            part = sequencer(1).process(records(burst.records, "fingerprints", first=offset))
+            assert part is not None
+            cut += records(part.records, "bands", first=offset)
+        return cut
+
+    def test_what_is_replayed_is_not_answered(self, tmp_path: Path) -> None:
+        bands = TopicPartition("bands", 0)
+        stage = index(tmp_path)
+        assert stage.adopt({bands: 2}, lambda _: (0, 3)) == {bands: 0}
+        assert stage.restoring()
+        burst = stage.process(self.frames(3))
+        assert burst is not None
+        assert burst.offsets == {bands: 3}
+        assert len(burst.records) == 1
+        assert not stage.restoring()
+        assert stage.restored() == 2
+        stage.close()
+
+    def test_state_is_written_only_after_the_commit(self, tmp_path: Path) -> None:
+        bands = TopicPartition("bands", 0)
+        stage = index(tmp_path)
+        stage.adopt({bands: 0}, lambda _: (0, 1))
+        stage.process(self.frames(1))
+        assert stage.stores()[0].items() == {}
+        stage.adopt({bands: 0}, lambda _: (0, 1))  # As after an abort.
+        stage.committed()
+        assert stage.stores()[0].items() == {}
+        stage.process(self.frames(1))
+        stage.committed()
+        assert stage.stores()[0].items() != {}
+        assert stage.stores()[0].offset == 1
+        stage.close()
+
+    @pytest.mark.parametrize(
+        ("committed", "log"), [(1, (0, 5)), (5, (3, 9)), (2, (0, 1))], ids=["past", "before", "end"]
+    )
+    def test_a_store_out_of_line_is_put_aside(
+        self, tmp_path: Path, committed: int, log: tuple[int, int]
+    ) -> None:
+        bands = TopicPartition("bands", 0)
+        stage = index(tmp_path)
+        stage.adopt({bands: 0}, lambda _: (0, 2))
+        stage.process(self.frames(2))
+        stage.committed()
+        if log[0] > 0:
+            with pytest.raises(StageError, match="begins at 3"):
+                stage.adopt({bands: committed}, lambda _: log)
+        else:
+            assert stage.adopt({bands: committed}, lambda _: log) == {bands: 0}
+            assert stage.stores()[0].items() == {}
+        assert (tmp_path / "0.aside").is_dir()
+        stage.close()
+
+    def test_a_shard_that_is_gone_is_closed(self, tmp_path: Path) -> None:
+        stage = index(tmp_path, shards=2)
+        stage.adopt({TopicPartition("bands", n): 0 for n in (0, 1)}, lambda _: (0, 0))
+        stage.adopt({TopicPartition("bands", 1): 0}, lambda _: (0, 0))
+        assert set(stage.stores()) == {1}
+        BandStore(tmp_path / "0", {"shard": 0}).close()
+        stage.close()
+
+    def test_a_large_answer_is_cut_at_documents(self) -> None:
+        (band,) = self.frames(1)
+        frame = decode(BandFrame, band.value, LAYOUT)
+        count = 50
+        offsets = b"".join((2 * n).to_bytes(4, "little") for n in range(count))
+        frame = msgspec.structs.replace(
+            frame, start=100, end=220, count=count, offsets=offsets, checksums=b"\1" * 8 * count
+        )
+        matches = {row: [Match(row, 0.9, b"i" * 100)] * 5 for row in range(0, count, 2)}
+        parts = list(split_answer(frame, matches, 2_000))
+        assert len(parts) > 5
+        assert (parts[0].start, parts[-1].end) == (100, 220)
+        assert [a.end for a in parts[:-1]] == [b.start for b in parts[1:]]
+        assert max(len(encode(part)) for part in parts) < 4_000
+        found = [
+            part.start + offset for part in parts for offset in memoryview(part.matched).cast("I")
+        ]
+        assert found == [100 + 2 * row for row in range(0, count, 2)]
+        seen = [part.start + o for part in parts for o in memoryview(part.offsets).cast("I")]
+        assert seen == [100 + 2 * row for row in range(count)]

@@ -1,0 +1,146 @@
+"""Documents and the answers for them in, verdicts out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.worker.stages.parts import DOCS, LAYOUT, document, no_watermarks, route, through
+from worker.bus import Header, OffsetOutOfRange, Outgoing, Record, TopicPartition
+from worker.frames import MatchFrame, decode, encode
+from worker.stages import StageError
+
+
+def verdicts(outgoing: Sequence[Outgoing]) -> list[tuple[str, str]]:
+    return [
+        (out.topic, json.loads(out.value)["id"] if out.value else "tombstone") for out in outgoing
+    ]
+
+
+class TestRoute:
+    def owned(self, shards: int) -> dict[TopicPartition, int]:
+        topics = ["documents", *(f"matches-{shard}" for shard in range(shards))]
+        return {TopicPartition(topic, 0): 0 for topic in topics}
+
+    @pytest.mark.parametrize("order", ["documents first", "answers first"])
+    def test_a_document_leaves_once_all_shards_have_answered(
+        self, tmp_path: Path, order: str
+    ) -> None:
+        documents, answers = through(tmp_path, [document(0), document(1)], shards=3)
+        stage = route(shards=3)
+        stage.adopt(self.owned(3), no_watermarks)
+        arriving = [documents, answers[2], answers[0], answers[1]]
+        if order == "answers first":
+            arriving = arriving[1:] + arriving[:1]
+        for part in arriving[:-1]:
+            assert stage.process(part) is None
+        burst = stage.process(arriving[-1])
+        assert burst is not None
+        assert verdicts(burst.records) == [("unique", "d0"), ("duplicate", "d1")]
+        assert burst.offsets == {
+            TopicPartition("documents", 0): 2,
+            **{TopicPartition(f"matches-{shard}", 0): 1 for shard in range(3)},
+        }
+
+    def test_the_output_is_the_input_and_headers(self, tmp_path: Path) -> None:
+        own: tuple[Header, ...] = (("trace", b"\xff\x00"), ("trace", None))
+        sent = [document(0), document(1)._replace(key=b"k", headers=own, timestamp=55)]
+        documents, answers = through(tmp_path, sent)
+        stage = route()
+        stage.adopt(self.owned(1), no_watermarks)
+        burst = stage.process([*documents, *answers[0]])
+        assert burst is not None
+        unique, duplicate = burst.records
+        assert unique.value == sent[0].value
+        assert (duplicate.key, duplicate.timestamp, duplicate.partition) == (b"k", 55, 0)
+        assert duplicate.headers[:2] == own
+        headers = dict(duplicate.headers[2:])
+        assert headers["neardup-verdict"] == b"duplicate"
+        assert headers["neardup-source"] == b"documents-0-1"
+        assert headers["neardup-matches"] == b'[{"id":"d0","similarity":1.0}]'
+        before = (sent[1].value or b"")[:-1]
+        assert duplicate.value == before + b',"duplicate_of":[{"id":"d0","similarity":1.0}]}'
+
+    def test_a_tombstone_goes_to_both_outputs(self, tmp_path: Path) -> None:
+        gone = Record("documents", 0, 1, 9, b"k", None)
+        documents, answers = through(tmp_path, [document(0), gone])
+        stage = route()
+        stage.adopt(self.owned(1), no_watermarks)
+        burst = stage.process([*documents, *answers[0]])
+        assert burst is not None
+        assert [(out.topic, out.key, out.value) for out in burst.records[1:]] == [
+            ("unique", b"k", None),
+            ("duplicate", b"k", None),
+        ]
+
+    def test_a_changed_payload_is_rejected(self, tmp_path: Path) -> None:
+        documents, answers = through(tmp_path, [document(0)])
+        stage = route()
+        stage.adopt(self.owned(1), no_watermarks)
+        burst = stage.process([documents[0]._replace(value=b'{"text":"forged"}'), *answers[0]])
+        assert burst is not None
+        (out,) = burst.records
+        assert (out.topic, out.value) == ("rejected", b'{"text":"forged"}')
+        assert (dict(out.headers)["neardup-error-reason"] or b"").startswith(b"payload-changed")
+
+    def test_a_payload_that_is_gone_is_rejected(self, tmp_path: Path) -> None:
+        documents, answers = through(tmp_path, [document(0), document(1), document(2)])
+        stage = route()
+        stage.adopt(self.owned(1), no_watermarks)
+        assert stage.process(answers[0]) is None
+        assert stage.out_of_range(OffsetOutOfRange(DOCS, 0, 2, 3)) == 2
+        burst = stage.process(documents[2:])
+        assert burst is not None
+        assert [out.topic for out in burst.records] == ["rejected", "rejected", "duplicate"]
+        headers = dict(burst.records[1].headers)
+        assert (headers["neardup-error-reason"] or b"").startswith(b"payload-gone")
+        assert headers["neardup-error-offset"] == b"1"
+
+    def test_a_lost_answer_is_seen(self, tmp_path: Path) -> None:
+        documents, answers = through(tmp_path, [document(0)])
+        frame = decode(MatchFrame, answers[0][0].value, LAYOUT)
+        later = encode(msgspec.structs.replace(frame, start=5, end=6))
+        stage = route()
+        stage.adopt(self.owned(1), no_watermarks)
+        stage.process([*documents, *answers[0]])
+        with pytest.raises(StageError, match="from offset 5, and 1 comes next"):
+            stage.process([answers[0][0]._replace(offset=1, value=later)])
+
+    def test_a_doubled_answer_is_seen(self, tmp_path: Path) -> None:
+        documents, answers = through(tmp_path, [document(0)])
+        stage = route()
+        stage.adopt(self.owned(1), no_watermarks)
+        stage.process([*documents, *answers[0]])
+        with pytest.raises(StageError, match="lost or doubled"):
+            stage.process([answers[0][0]._replace(offset=1)])
+
+    def test_after_a_restart_a_partly_published_answer_goes_on_where_it_stood(
+        self, tmp_path: Path
+    ) -> None:
+        documents, answers = through(tmp_path, [document(0), document(1), document(2)])
+        stage = route()
+        stage.adopt({**self.owned(1), DOCS: 2}, no_watermarks)
+        burst = stage.process([*documents[2:], *answers[0]])
+        assert burst is not None
+        assert verdicts(burst.records) == [("duplicate", "d2")]
+
+    def test_documents_that_run_ahead_are_held_back(self, tmp_path: Path) -> None:
+        documents, answers = through(tmp_path, [document(n) for n in range(50)])
+        stage = route(buffer_bytes=2_000)
+        stage.adopt(self.owned(1), no_watermarks)
+        stage.process(documents[:10])
+        assert stage.paused() == set()
+        stage.process(documents[10:])
+        assert stage.paused() == {DOCS}
+        stage.process(answers[0])
+        assert stage.paused() == set()
+
+    def test_a_partition_without_all_its_inputs_waits(self) -> None:
+        stage = route(shards=2)
+        owned = self.owned(2)
+        owned.pop(TopicPartition("matches-1", 0))
+        assert stage.adopt(owned, no_watermarks) == {}
