@@ -59,7 +59,7 @@ def replay(
     index = application.stage("index")
     index.adopt({TopicPartition(other.bands, n): 0 for n in range(shards)}, _whole_log)
     try:
-        for burst in _bursts(bands):
+        for burst in _bursts(bands, 60 * shards):
             produced = index.process(burst)
             assert produced is not None
             for outgoing in produced.records:
@@ -97,12 +97,12 @@ def _whole_log(partition: TopicPartition) -> tuple[int, int]:
     return 0, 1 << 60
 
 
-def _bursts(bands: list[Record]) -> Iterator[list[Record]]:
+def _bursts(bands: list[Record], most: int) -> Iterator[list[Record]]:
     """Cut anywhere; within a burst, as from a poll, partitions take turns."""
     seed = Random(len(bands))
     first = 0
     while first < len(bands):
-        size = seed.randint(1, 60)
+        size = seed.randint(1, most)
         yield bands[first : first + size]
         first += size
 
