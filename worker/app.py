@@ -54,6 +54,11 @@ class Application:
         self._background = background
         self._cache = Cache(settings.index.cache_bytes)
 
+    @property
+    def cached_bytes(self) -> int:
+        """Give what the block cache holds, of all shards."""
+        return int(self._cache.get_usage())
+
     @cached_property
     def _log_identity(self) -> str:
         return self._bus.identity(self.topology.bands)

@@ -120,6 +120,17 @@ class Metrics:
         self._index_bytes = Gauge(
             "neardup_index_bytes", "Size of a shard on disk.", ["shard"], registry=registry
         )
+        self._index_memory = Gauge(
+            "neardup_index_memory_bytes",
+            "What a shard holds in memory: write buffers, open tables, its filter.",
+            ["shard"],
+            registry=registry,
+        )
+        self._cache = Gauge(
+            "neardup_index_cache_bytes",
+            "What the block cache holds, of all shards; it fills up to index.cache_bytes.",
+            registry=registry,
+        )
         self._index_keys = Gauge(
             "neardup_index_keys",
             "Estimated keys of a shard: buckets and document records.",
@@ -210,13 +221,15 @@ class Metrics:
             self._lag.labels(*labels).set(lag)
         self._lagging[stage] = set(shown)
 
-    def holding(self, stores: Mapping[int, BandStore]) -> None:
+    def holding(self, stores: Mapping[int, BandStore], cached_bytes: int) -> None:
         """Tell of the shards that this worker has open, and of no others."""
-        self._index_bytes.clear()
-        self._index_keys.clear()
+        for gauge in (self._index_bytes, self._index_keys, self._index_memory):
+            gauge.clear()
         for shard, store in stores.items():
             self._index_bytes.labels(str(shard)).set(store.size_bytes())
             self._index_keys.labels(str(shard)).set(store.keys_estimate())
+            self._index_memory.labels(str(shard)).set(store.memory_bytes())
+        self._cache.set(cached_bytes)
 
     def restoring(self, states: Mapping[int, RestoreState]) -> None:
         """Tell of the shards that don't answer yet; all others do."""

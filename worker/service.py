@@ -197,7 +197,7 @@ class Service:
     def _observe(self, loop: Loop) -> None:
         self.metrics.lagging(loop.stage.name, loop.lag())
         if isinstance(loop.stage, Index):
-            self.metrics.holding(loop.stage.stores())
+            self.metrics.holding(loop.stage.stores(), self._application.cached_bytes)
 
     def health(self) -> Health:
         """Tell how the stages are doing."""

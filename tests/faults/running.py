@@ -45,8 +45,13 @@ LARGEST_SLICE: Final = 2_000
 TRICKLE: Final = 0.1
 
 KEPT_SNAPSHOTS: Final = 2
-FAST: Final[Mapping[str, object]] = {"flush_seconds": 2, "flush_documents": 5_000}
-"""So that a worker that was killed has little to catch up with."""
+FAST: Final[Mapping[str, object]] = {
+    "flush_seconds": 2,
+    "flush_documents": 5_000,
+    "cache_bytes": 8 << 20,
+}
+"""So that a worker that was killed has little to catch up with. Every flush brings blocks for
+the cache, which would fill for hours: a small one is full early, and evicts."""
 
 
 def run_cell(cell: Cell, protocol: Protocol, ground: Ground, run: Run, say: Say) -> Outcome:

@@ -4,7 +4,9 @@ librdkafka asks again by itself, and then says that all is well. But the first r
 still be under way, and would end the next transaction (see `test_proxy`).
 """
 
+import gc
 from collections.abc import Iterator
+from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -16,7 +18,7 @@ from tests.faults.wire import Api
 from tests.kafka.broker import wait_until
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.producer import TransactionalProducer
-from worker.bus.port import OutcomeUnknown, Outgoing, TopicPartition
+from worker.bus.port import Aborted, BusError, OutcomeUnknown, Outgoing, TopicPartition
 
 pytestmark = pytest.mark.kafka
 
@@ -82,3 +84,37 @@ def test_a_request_that_was_sent_again_leaves_a_doubt(
     producer.renew()
     commit(3)
     producer.close()
+
+
+def clients() -> int:
+    """Count librdkafka's clients of this process, by their main threads."""
+    names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+    return names.count("rdk:main")
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
+def test_a_producer_whose_transaction_failed_is_gone_with_its_threads(
+    seat: tuple[KafkaOptions, Consumer, str, str],
+) -> None:
+    options, consumer, source, sink = seat
+    producer = TransactionalProducer(options, f"{sink}.alpha", source)
+    nowhere = Outgoing(sink, 99, None, b"")
+
+    def failed() -> bool:
+        try:
+            producer.commit([nowhere], {TopicPartition(source, 0): 1}, consumer)
+        except (Aborted, BusError, OutcomeUnknown):
+            return True
+        return False
+
+    producer.renew()
+    before = clients()
+    gc.disable()  # It comes by seldom, and threads and connections would pile up.
+    try:
+        for _ in range(3):
+            assert failed()
+            producer.renew()
+        assert clients() == before
+    finally:
+        gc.enable()
+        producer.close()

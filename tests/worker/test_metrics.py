@@ -53,9 +53,14 @@ def test_the_lag_of_partitions_that_a_stage_owns_and_of_no_others() -> None:
 def test_a_shard_that_is_gone_is_not_shown(tmp_path: Path) -> None:
     metrics = Metrics()
     store = BandStore(tmp_path / "1", {"shard": 1})
-    metrics.holding({1: store})
-    assert metrics.registry.get_sample_value("neardup_index_keys", {"shard": "1"}) is not None
-    metrics.holding({})
+
+    def sample(name: str) -> float | None:
+        return metrics.registry.get_sample_value(f"neardup_index_{name}", {"shard": "1"})
+
+    metrics.holding({1: store}, cached_bytes=70)
+    assert sample("memory_bytes") == store.memory_bytes() >= 16 << 20
+    assert None not in {sample("keys"), sample("bytes")}
+    assert metrics.registry.get_sample_value("neardup_index_cache_bytes") == 70
+    metrics.holding({}, cached_bytes=0)
     store.close()
-    assert metrics.registry.get_sample_value("neardup_index_keys", {"shard": "1"}) is None
-    assert metrics.registry.get_sample_value("neardup_index_bytes", {"shard": "1"}) is None
+    assert {sample("keys"), sample("bytes"), sample("memory_bytes")} == {None}

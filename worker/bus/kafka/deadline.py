@@ -27,15 +27,21 @@ def within(call: Callable[[], T], seconds: float, doing: str) -> T:
         OutcomeUnknown: it has not returned in time.
     """
     done: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(call())
-        except BaseException as error:  # noqa: BLE001 -- carried to the caller, who gets it raised
-            done.set_exception(error)
-
-    threading.Thread(target=run, name=doing, daemon=True).start()
+    threading.Thread(target=_run, args=(call, done), name=doing, daemon=True).start()
     try:
         return done.result(seconds + _GRACE_SECONDS)
     except TimeoutError:
         raise OutcomeUnknown(f"{doing}: no answer within {seconds:.0f} s, nor after it") from None
+    finally:
+        # It holds the exception that is raised, whose traceback holds this frame: a cycle, which
+        # would keep the client that was called, with its threads, until the collector comes by.
+        del done
+
+
+def _run(call: Callable[[], T], done: Future[T]) -> None:
+    try:
+        done.set_result(call())
+    except BaseException as error:  # noqa: BLE001 -- carried to the caller, who gets it raised
+        done.set_exception(error)
+    finally:
+        del done  # as above

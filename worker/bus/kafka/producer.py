@@ -141,7 +141,9 @@ class TransactionalProducer:
             )
             within(lambda: producer.commit_transaction(timeout), timeout, "commit")
         except KafkaException as error:
-            self._end(producer, cause(error))
+            # Named by nobody: a frame that holds what it raises keeps the producer, too, and with
+            # it ten threads and their connections, until the collector comes by.
+            raise self._ended(producer, cause(error)) from error
         producer.poll(0)
         if self._disturbed is not None:
             msg = f"committed, but with trouble on the way: {self._disturbed}"
@@ -166,27 +168,28 @@ class TransactionalProducer:
                 except BufferError:
                     producer.poll(0.05)
 
-    def _end(self, producer: Producer, error: KafkaError) -> None:
-        """Abort if that is what is called for, and raise the consequence."""
+    def _ended(self, producer: Producer, error: KafkaError) -> Exception:
+        """Abort if that is what is called for, and give the consequence, which is to be raised."""
         outcome = consequence(error, f"transaction of {self._id}")
-        if isinstance(outcome, Aborted):
-            try:
-                retrying(
-                    lambda left: within(lambda: producer.abort_transaction(left), left, "abort"),
-                    self._options.commit_timeout_seconds,
-                    "abort",
-                )
-            except KafkaException as second:
-                msg = f"{outcome}; and its abort: {cause(second).str()}"
-                raise OutcomeUnknown(msg) from second
-            producer.poll(0)
-            if self._disturbed is not None:
-                msg = f"{outcome}; aborted, but with trouble on the way: {self._disturbed}"
-                raise OutcomeUnknown(msg)
-            # A request of this transaction may still be on its way, and would be taken for one
-            # of the next: so that has another epoch.
-            self._disturbed = "the last transaction was aborted"
-        raise outcome
+        if not isinstance(outcome, Aborted):
+            return outcome
+        try:
+            retrying(
+                lambda left: within(lambda: producer.abort_transaction(left), left, "abort"),
+                self._options.commit_timeout_seconds,
+                "abort",
+            )
+        except KafkaException as second:
+            return OutcomeUnknown(f"{outcome}; and its abort: {cause(second).str()}")
+        producer.poll(0)
+        if self._disturbed is not None:
+            return OutcomeUnknown(
+                f"{outcome}; aborted, but with trouble on the way: {self._disturbed}"
+            )
+        # A request of this transaction may still be on its way, and would be taken for one
+        # of the next: so that has another epoch.
+        self._disturbed = "the last transaction was aborted"
+        return outcome
 
     def close(self) -> None:
         """Drop the producer with whatever is still in it; its open transaction times out."""
