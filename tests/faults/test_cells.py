@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from confluent_kafka import Producer
 
 from tests.faults.cell import Protocol
 from tests.faults.matrix import CELLS, run_of
@@ -11,7 +12,7 @@ from tests.faults.report import Teller
 from tests.faults.running import Ground, run_cell
 from worker.admin import Cluster
 from worker.bus import TopicPartition
-from worker.bus.kafka import KafkaOptions
+from worker.bus.kafka import KafkaBus, KafkaOptions
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
 
@@ -54,3 +55,19 @@ def test_offsets_are_told_once_there_are_leaders_again(three_nodes: Ground, app_
             assert cluster.ranges({topic: PARTITIONS}) == empty
     finally:
         brokers.start(3)
+
+
+def test_a_log_is_trimmed_by_whoever_leads_it_now(three_nodes: Ground, app_id: str) -> None:
+    brokers, _ = three_nodes
+    place = TopicPartition(brokers.create_topic(app_id), 0)
+    producer = Producer({"bootstrap.servers": brokers.bootstrap, "log_level": 0})
+    for _ in range(3):
+        producer.produce(place.topic, b"x", partition=0)
+    assert producer.flush(60) == 0
+    bus = KafkaBus(KafkaOptions(brokers.bootstrap))
+    bus.trim(*place, 1)
+    leader = producer.list_topics(place.topic, 60).topics[place.topic].partitions[0].leader
+    brokers.stop(leader)  # It hands over, and is back as one of those that follow.
+    brokers.start(leader)
+    bus.trim(*place, 2)
+    assert Cluster(KafkaOptions(brokers.bootstrap), 60).ranges({place.topic: 1}) == {place: (2, 3)}

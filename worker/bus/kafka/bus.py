@@ -72,11 +72,11 @@ class KafkaBus:
             BusError: see there.
         """
         place = KafkaPartition(topic, partition, before_offset)
-        asked = self._admin.delete_records(
-            [place], request_timeout=self._options.request_timeout_seconds
-        )
+        seconds = self._options.request_timeout_seconds
         try:
-            asked[place].result()
+            # Else librdkafka asks the leader that it knew minutes ago, and takes its refusal.
+            self._admin.list_topics(topic, timeout=seconds)
+            self._admin.delete_records([place], request_timeout=seconds)[place].result()
         except KafkaException as error:
             msg = f"{topic}[{partition}] can't be trimmed: {cause(error).str()}"
             raise BusError(msg) from error

@@ -90,8 +90,18 @@ _ELSEWHERE = frozenset(
 _MOVING = _ELSEWHERE | {
     KafkaError._WAIT_COORD,  # noqa: SLF001 -- see above
     KafkaError._DESTROY_BROKER,  # noqa: SLF001
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.KAFKA_STORAGE_ERROR,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.UNSTABLE_OFFSET_COMMIT,
 }
-"""Passes while a coordinator or a leader moves, though librdkafka doesn't call it retriable."""
+"""Passes while a coordinator or a leader moves, though librdkafka doesn't call it retriable.
+
+Kafka's own clients try again after each of these, as `Errors` and the exceptions below
+`RetriableException` have it.
+"""
 
 _PAUSE_SECONDS = 0.05
 
