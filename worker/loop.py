@@ -253,6 +253,7 @@ class Loop:
         except OutcomeUnknown as error:
             outcome = "unknown"
             _log.warning("%s: outcome of the transaction unknown: %s", self.stage.name, error)
+        if outcome == "unknown":  # Only here is the error gone, and with it what it held.
             self._member.renew()
         self._events.transaction(outcome, self._clock() - began, len(burst.records))
         if outcome == "committed":

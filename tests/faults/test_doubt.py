@@ -98,11 +98,12 @@ def test_a_producer_whose_transaction_failed_is_gone_with_its_threads(
 ) -> None:
     options, consumer, source, sink = seat
     producer = TransactionalProducer(options, f"{sink}.alpha", source)
-    nowhere = Outgoing(sink, 99, None, b"")
+    namesake = TransactionalProducer(options, f"{sink}.alpha", source)
 
-    def failed() -> bool:
+    def failed(partition: int) -> bool:
         try:
-            producer.commit([nowhere], {TopicPartition(source, 0): 1}, consumer)
+            records = [Outgoing(sink, partition, None, b"")]
+            producer.commit(records, {TopicPartition(source, 0): 1}, consumer)
         except (Aborted, BusError, OutcomeUnknown):
             return True
         return False
@@ -112,7 +113,11 @@ def test_a_producer_whose_transaction_failed_is_gone_with_its_threads(
     gc.disable()  # It comes by seldom, and threads and connections would pile up.
     try:
         for _ in range(3):
-            assert failed()
+            assert failed(partition=99)
+            producer.renew()
+            namesake.renew()
+            namesake.close()
+            assert failed(partition=0)
             producer.renew()
         assert clients() == before
     finally:

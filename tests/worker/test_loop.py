@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 
@@ -142,6 +143,29 @@ def test_whatever_a_transaction_ends_in_everything_is_copied_once(
     run(loop)
     assert copied(made) == ALL
     assert len(stage.adoptions) == 2
+
+
+def test_an_error_is_over_when_its_producer_is_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is raised while it is handled may keep it, and with it the old producer."""
+    made = bus()
+    loop, _ = looped(made)
+    renew = loop._member.renew
+    handled: list[BaseException | None] = []
+
+    def noted() -> None:
+        handled.append(sys.exception())
+        renew()
+
+    def fail(at: str, group: str, instance: str) -> None:
+        del group, instance
+        if at == "commit" and not handled:
+            raise OutcomeUnknown("x")
+
+    monkeypatch.setattr(loop._member, "renew", noted)
+    made.faults = fail
+    run(loop)
+    assert handled == [None]
+    assert copied(made) == ALL
 
 
 def test_a_group_without_offsets_is_refused() -> None:

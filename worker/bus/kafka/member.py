@@ -64,7 +64,11 @@ class KafkaMember(Closing):
         self._topics = list(topics)
         self._instance = instance
         self._producer = TransactionalProducer(
-            options, f"{group}.{instance}", self._topics[0], compress=compress
+            options,
+            f"{group}.{instance}",
+            self._topics[0],
+            compress=compress,
+            troubled=self._on_log,
         )
         self._owned: set[TopicPartition] = set()
         self._position: dict[TopicPartition, int] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from time import monotonic
 
@@ -40,15 +40,25 @@ class TransactionalProducer:
     """
 
     def __init__(
-        self, options: KafkaOptions, transactional_id: str, probe: str, *, compress: bool = True
+        self,
+        options: KafkaOptions,
+        transactional_id: str,
+        probe: str,
+        *,
+        compress: bool = True,
+        troubled: Callable[[str], None] = lambda _what: None,
     ) -> None:
-        """Prepare; `renew` connects, by asking for the topic ``probe``."""
+        """Prepare; `renew` connects, by asking for the topic ``probe``.
+
+        ``troubled`` hears of trouble with brokers.
+        """
         self._compress = compress
         self._probe = probe
         self._options = options
         self._id = transactional_id
         self._producer: Producer | None = None
         self._disturbed: str | None = None
+        self._troubled = troubled
 
     @property
     def ready(self) -> bool:
@@ -67,37 +77,41 @@ class TransactionalProducer:
             config = self._options.producing(self._id, compress=self._compress)
             listener = LogListener(self._on_log, config["logger"])
             producer = Producer({**config, "error_cb": self._on_error, "logger": listener})
-            try:
-                # Without a connection librdkafka looks for its coordinator every 500 ms only. The
-                # first is to a bootstrap server, and given up once the brokers are known.
-                for _ in range(2):
-                    producer.list_topics(self._probe, timeout=max(0.1, deadline - monotonic()))
-                retrying(
-                    producer.init_transactions,
-                    deadline - monotonic(),
-                    f"producer {self._id}: begin",
-                )
-            except (KafkaException, OutcomeUnknown) as error:
-                producer.purge()
-                if monotonic() < deadline and _may_pass(error):
-                    _log.info("producer %s: %s; again", self._id, error)
-                    continue
+            failure = self._failure_to_begin(producer, deadline)
+            if failure is None:
+                break
+            _drop(producer)
+            if monotonic() > deadline or not _may_pass(failure):
                 msg = (
                     f"producer {self._id} could not begin within"
-                    f" {self._options.request_timeout_seconds:.0f} s: {error}"
+                    f" {self._options.request_timeout_seconds:.0f} s: {failure}"
                 )
-                raise BusError(msg) from error
-            self._producer = producer
-            producer.poll(0)  # What was logged on the way here is no doubt about what follows.
-            self._disturbed = None
-            return
+                raise BusError(msg) from failure
+            _log.info("producer %s: %s; again", self._id, failure)
+        self._producer = producer
+        producer.poll(0)  # What was logged on the way here is no doubt about what follows.
+        self._disturbed = None
+
+    def _failure_to_begin(self, producer: Producer, deadline: float) -> Exception | None:
+        try:
+            # Without a connection librdkafka looks for its coordinator every 500 ms only. The
+            # first is to a bootstrap server, and given up once the brokers are known.
+            for _ in range(2):
+                producer.list_topics(self._probe, timeout=max(0.1, deadline - monotonic()))
+            retrying(
+                producer.init_transactions, deadline - monotonic(), f"producer {self._id}: begin"
+            )
+        except (KafkaException, OutcomeUnknown) as error:
+            return error
+        return None
 
     def _on_error(self, error: KafkaError) -> None:
         if error.code() in _DISTURBED:
-            self._disturbed = error.str()
+            self._on_log(error.str())
 
     def _on_log(self, what: str) -> None:
         self._disturbed = what
+        self._troubled(what)
 
     def _undisturbed(self) -> Producer:
         """Give the producer, or its successor if its last transaction was aborted.
@@ -194,10 +208,20 @@ class TransactionalProducer:
     def close(self) -> None:
         """Drop the producer with whatever is still in it; its open transaction times out."""
         if self._producer is not None:
-            with suppress(KafkaException):  # A fenced one has only that to say.
-                self._producer.purge()
-                self._producer.poll(0)
+            _drop(self._producer)
             self._producer = None
+
+
+def _drop(producer: Producer) -> None:
+    """Forget what is still in a producer, so that it doesn't wait for that when it goes.
+
+    Not to be called while an exception is handled: confluent_kafka 2.16 never frees a KafkaError
+    that it has raised, and that keeps the exception handled at the time, whose traceback has
+    the producer.
+    """
+    with suppress(KafkaException):  # A fenced one has only that to say.
+        producer.purge()
+        producer.poll(0)
 
 
 def _may_pass(error: Exception) -> bool:
