@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 __all__ = ["LogListener"]
 
-_SENT_AGAIN = frozenset({"FAIL", "REQTMOUT"})
-"""Facilities of librdkafka's log: a connection is lost; a request was not answered in time."""
+_TROUBLE = frozenset({"FAIL", "REQTMOUT", "SESSTMOUT"})
+"""Facilities of librdkafka's log: a connection is lost; a request was not answered in time; nor
+was any to the group's coordinator for as long as a session lasts."""
 
 
 class LogListener:
@@ -26,7 +27,7 @@ class LogListener:
 
     def log(self, level: int, message: str, *values: object) -> None:
         """Take a line; ``values`` are its facility, the client, and the text."""
-        if values and values[0] in _SENT_AGAIN:
+        if values and values[0] in _TROUBLE:
             self._troubled(str(values[-1]))
             if level <= logging.INFO:  # An operator has no use for it: what follows is logged.
                 level = logging.DEBUG
