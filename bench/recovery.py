@@ -14,6 +14,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -50,10 +51,7 @@ def run(*, quick: bool = False) -> list[Target]:
         total, _ = feed(kafka, islice(texts, indexed))
         for protocol in TARGETS:
             chosen = {**environment, "NEARDUP_KAFKA__GROUP_PROTOCOL": protocol}
-
-            def start(chosen: Mapping[str, str] = chosen) -> Program:
-                return worker_on(Path(folder) / "state", chosen, "w0")
-
+            start = partial(worker_on, Path(folder) / "state", chosen, "w0")
             seconds[protocol] = _killed(kafka, start, texts, total, [burst] * turns)
             total += turns * (burst + MEANWHILE)
     _tell(indexed, burst, seconds)

@@ -156,7 +156,7 @@ class TransactionalProducer:
             within(lambda: producer.commit_transaction(timeout), timeout, "commit")
         except KafkaException as error:
             # Named by nobody: a frame that holds what it raises keeps the producer, too, and with
-            # it ten threads and their connections, until the collector comes by.
+            # it its threads and their connections, until the collector comes by.
             raise self._ended(producer, cause(error)) from error
         producer.poll(0)
         if self._disturbed is not None:
