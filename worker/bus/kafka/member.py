@@ -11,6 +11,7 @@ from typing import cast
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from worker.bus.kafka.assignment import Assignment
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.errors import PASSING, cause, consequence, fatal, retrying, underlying
 from worker.bus.kafka.listener import LogListener
@@ -43,11 +44,7 @@ _HARMLESS = ("nodename change", "_DESTROY", "Local: Broker handle destroyed")
 
 
 class KafkaMember(Closing):
-    """See `worker.bus.port.Member`.
-
-    The rebalance callbacks only note what happened: they neither raise nor block, and all
-    work waits until the poll that ran them has returned.
-    """
+    """See `worker.bus.port.Member`."""
 
     def __init__(
         self,
@@ -70,11 +67,7 @@ class KafkaMember(Closing):
             compress=compress,
             troubled=self._on_log,
         )
-        self._owned: set[TopicPartition] = set()
-        self._position: dict[TopicPartition, int] = {}
-        self._running: set[TopicPartition] = set()
-        self._assigned = False
-        self._revoked = True
+        self._assignment = Assignment(group, eager=self._eager)
         self._member_id = ""
         self._errors: list[Message] = []
         self._unreleased_since: float | None = None
@@ -87,12 +80,7 @@ class KafkaMember(Closing):
         self._subscribed_at = monotonic()
         listener = LogListener(self._on_log, config["logger"])
         consumer = Consumer({**config, "error_cb": self._on_error, "logger": listener})
-        consumer.subscribe(
-            self._topics,
-            on_assign=self._on_assign,
-            on_revoke=self._on_revoke,
-            on_lost=self._on_lost,
-        )
+        self._assignment.subscribe(consumer, self._topics)
         return consumer
 
     def _on_error(self, error: KafkaError) -> None:
@@ -107,39 +95,6 @@ class KafkaMember(Closing):
     def _eager(self) -> bool:
         return self._options.protocol == "classic"
 
-    def _on_assign(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
-        # An explicit offset spares librdkafka the look-up of the committed ones; nothing is
-        # fetched from it, as all stays paused until the loop has sought and resumed.
-        placed = [KafkaPartition(found.topic, found.partition, 0) for found in partitions]
-        if self._eager:
-            consumer.assign(placed)
-            self._owned = set()
-        else:
-            consumer.incremental_assign(placed)
-        self._owned |= {TopicPartition(found.topic, found.partition) for found in partitions}
-        if self._owned:
-            consumer.pause([KafkaPartition(*owned) for owned in self._owned])
-        self._running = set()
-        self._assigned = True
-        self._revoked = False
-
-    def _on_revoke(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
-        gone = {TopicPartition(found.topic, found.partition) for found in partitions}
-        self._owned -= gone
-        if self._eager:
-            self._revoked = True
-            consumer.unassign()
-        else:
-            consumer.incremental_unassign(partitions)
-            if self._owned:
-                consumer.pause([KafkaPartition(*owned) for owned in self._owned])
-            self._running = set()
-            self._assigned = True
-
-    def _on_lost(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
-        _log.warning("group %s: %d partitions lost", self._group, len(partitions))
-        self._on_revoke(consumer, partitions)
-
     def poll(self, limit: int, max_bytes: int, timeout: float) -> Polled:
         """See the port."""
         errors, self._errors = self._errors, []
@@ -148,13 +103,13 @@ class KafkaMember(Closing):
         records: list[Record] = []
         size = 0
         # librdkafka waits to the end, though what comes is an assignment, and no records.
-        wait = min(timeout, _UNSEATED_WAIT_SECONDS) if self._revoked else timeout
+        wait = min(timeout, _UNSEATED_WAIT_SECONDS) if self._assignment.revoked else timeout
         while len(records) < limit and size < max_bytes:
             typical = size // len(records) if records else max_bytes
             room = max(1, (max_bytes - size) // max(1, typical))
             ask = min(_CHUNK, limit - len(records), room)
             messages = self._consume(ask, wait)
-            if self._assigned:
+            if self._assignment.changed:
                 return self._report()
             wait = 0
             if not messages:
@@ -167,10 +122,11 @@ class KafkaMember(Closing):
                 record = record_of(message)
                 size += len(record.value or b"") + len(record.key or b"")
                 records.append(record)
-        if self._revoked:
+        if self._assignment.revoked:
             return self._unassigned()
-        for record in records:
-            self._position[TopicPartition(record.topic, record.partition)] = record.offset + 1
+        self._assignment.advance(
+            {TopicPartition(found.topic, found.partition): found.offset + 1 for found in records}
+        )
         return Polled(records)
 
     def _unassigned(self) -> Polled:
@@ -183,15 +139,14 @@ class KafkaMember(Closing):
 
     def _report(self) -> Polled:
         """Hand out the new assignment, with a producer that has ended its ghost's transaction."""
-        self._assigned = False
+        assigned = self._assignment.take()
         self._told = True
         self._unreleased_since = None
-        self._position = {}
         self._errors = []
         self._member_id = self._consumer.memberid() or ""
-        if self._owned and not self._producer.ready:
+        if assigned and not self._producer.ready:
             self._producer.renew()
-        return Polled((), frozenset(self._owned))
+        return Polled((), assigned)
 
     def _consume(self, limit: int, wait: float) -> list[Message]:
         try:
@@ -203,7 +158,7 @@ class KafkaMember(Closing):
     def _judge(self, error: KafkaError, message: Message | None) -> None:
         """Let pass what will pass; raise the rest."""
         code = underlying(error)
-        if code == KafkaError._AUTO_OFFSET_RESET and message is not None:  # noqa: SLF001 -- see above
+        if code == KafkaError._AUTO_OFFSET_RESET and message is not None:  # noqa: SLF001 -- its own code
             partition = TopicPartition(message.topic() or "", message.partition() or 0)
             self._out_of_range(partition)
             return
@@ -221,17 +176,17 @@ class KafkaMember(Closing):
     def _out_of_range(self, partition: TopicPartition) -> None:
         """Raise, unless the refused offset is not the one that is wanted.
 
-        librdkafka may have asked for the offset of `_on_assign` before the partition was paused,
-        and a log that has been trimmed has that no more. It says so later, perhaps after the
-        partition was sought elsewhere, and may have stopped it.
+        librdkafka may have asked for the offset of a new assignment before the partition was
+        paused, and a log that has been trimmed has that no more. It says so later, perhaps after
+        the partition was sought elsewhere, and may have stopped it.
         """
-        position = self._position.get(partition)
-        if position is None or partition not in self._owned:  # Nobody reads it yet, or any more.
+        position = self._assignment.position(partition)
+        if position is None:
             return
         low, high = self.watermarks(partition)
         if not low <= position <= high:
             raise OffsetOutOfRange(partition, position, low, high)
-        self._restart({partition})
+        self._assignment.restart({partition})
 
     def _await_release(self, error: KafkaError) -> None:
         """Rejoin: under KIP-848 a killed member's seat is free only when its session ends."""
@@ -264,18 +219,14 @@ class KafkaMember(Closing):
 
     def _rejoin(self) -> None:
         self._close_consumer()
-        self._owned = set()
-        self._running = set()
         self._errors = []
-        self._assigned = False
-        self._revoked = True
         self._consumer = self._subscribe()
 
     def commit(self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]) -> None:
         """See the port."""
         # Without a member id the broker might take the offsets for those of a stand-alone
         # consumer, and check no generation.
-        if self._revoked or self._consumer.memberid() != self._member_id:
+        if self._assignment.revoked or self._consumer.memberid() != self._member_id:
             msg = "the group has taken this member's partitions away"
             raise Aborted(msg)
         try:
@@ -313,57 +264,15 @@ class KafkaMember(Closing):
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """See the port; what has just been taken away is left alone."""
-        if partition not in self._owned:
-            return
-        self._position[partition] = offset
-        try:
-            self._consumer.seek(KafkaPartition(*partition, offset))
-        except KafkaException as error:
-            if cause(error).code() != KafkaError._STATE:  # noqa: SLF001 -- see above
-                raise BusError(str(cause(error))) from error
-            # librdkafka has stopped the partition, as it does on an offset out of range.
-            self._restart({partition})
-
-    def _restart(self, partitions: set[TopicPartition]) -> None:
-        """Have librdkafka begin anew with partitions, where they were sought to."""
-        if self._eager:
-            placed = [KafkaPartition(*own, self._position.get(own, 0)) for own in self._owned]
-            self._consumer.assign(placed)
-        else:
-            placed = [KafkaPartition(*own, self._position[own]) for own in partitions]
-            self._consumer.incremental_unassign(placed)
-            self._consumer.incremental_assign(placed)
-        held = self._owned - self._running
-        if held:
-            self._consumer.pause([KafkaPartition(*own) for own in held])
+        self._assignment.seek(partition, offset)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """See the port."""
-        asked = self._owned.intersection(partitions)
-        if asked:
-            self._consumer.pause([KafkaPartition(*partition) for partition in asked])
-            self._running -= asked
+        self._assignment.pause(partitions)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """See the port."""
-        asked = self._owned.intersection(partitions)
-        if not asked:
-            return
-        self._consumer.resume([KafkaPartition(*partition) for partition in asked])
-        self._running |= asked
-        self._wake(asked & self._position.keys())
-
-    def _wake(self, partitions: set[TopicPartition]) -> None:
-        """Have partitions fetched at once that were resumed.
-
-        To resume them does not wake librdkafka's threads for their leaders, which may sleep for
-        another second. To seek does, unless it is to 0; then only a new start does.
-        """
-        at_zero = {partition for partition in partitions if not self._position[partition]}
-        if at_zero:
-            self._restart(at_zero)
-        for partition in partitions - at_zero:
-            self.seek(partition, self._position[partition])
+        self._assignment.resume(partitions)
 
     def watermarks(self, partition: TopicPartition) -> tuple[int, int]:
         """See the port."""
@@ -384,16 +293,7 @@ class KafkaMember(Closing):
 
     def lag(self) -> dict[TopicPartition, int]:
         """See the port."""
-        # librdkafka's own position: unlike that of the last record, it passes the markers
-        # of transactions, of which one stands at the end of every idle partition.
-        lags = {}
-        for found in self._consumer.position([KafkaPartition(*own) for own in self._position]):
-            _, high = self._consumer.get_watermark_offsets(found, cached=True)
-            if high < 0:  # Nothing was fetched yet.
-                continue
-            own = TopicPartition(found.topic, found.partition)
-            lags[own] = max(0, high - max(found.offset, self._position[own]))
-        return lags
+        return self._assignment.lag()
 
     def close(self, *, leave: bool = False) -> None:
         """See the port; a static member that leaves for good is let go by its session's end."""
