@@ -9,6 +9,7 @@ from worker.admin import verify
 from worker.bus.kafka import KafkaBus
 from worker.collector import relax
 from worker.health import serving
+from worker.heap import limit
 from worker.logs import set_up
 from worker.service import Service, instance_name, locked, stopping_on_signals
 from worker.settings import ConfigurationError, Settings
@@ -25,6 +26,7 @@ def run(settings: Settings) -> None:
     Raises:
         ConfigurationError: topics or groups aren't as they must be.
     """
+    limit()
     worker = settings.worker
     set_up(worker.log_level, worker.log_format)
     state_dir = worker.state_dir

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from time import monotonic
 from typing import cast
 
@@ -35,6 +36,7 @@ __all__ = ["KafkaMember"]
 _log = logging.getLogger(__name__)
 
 _CHUNK = 500
+_HEARD_EVENTS = 100_000
 _CLOSE_SECONDS = 5.0
 _RECENT_SECONDS = 60.0
 _UNASSIGNED_SECONDS = 10.0
@@ -229,13 +231,32 @@ class KafkaMember(Closing):
         if self._assignment.revoked or self._consumer.memberid() != self._member_id:
             msg = "the group has taken this member's partitions away"
             raise Aborted(msg)
+        fenced = self._committed(records, offsets)
+        # Not where it is caught: a KafkaError that is raised there would keep it for good.
+        if fenced is None:
+            return
+        self._hear()
+        if not self._by_itself():
+            raise fenced
+        self._rejoin()
+        raise OutcomeUnknown(str(fenced))
+
+    def _committed(
+        self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]
+    ) -> Fenced | None:
         try:
             self._producer.commit(records, offsets, self._consumer)
         except Fenced as error:
-            if not self._by_itself():
-                raise
-            self._rejoin()
-            raise OutcomeUnknown(str(error)) from error
+            return error
+        return None
+
+    def _hear(self) -> None:
+        """Take in what librdkafka has to tell by now; what it has fetched, nobody wants any more.
+
+        A member that learns from a commit that it is fenced has not heard yet what came before.
+        """
+        with suppress(KafkaException):  # That it is fenced, most likely.
+            self._consumer.consume(_HEARD_EVENTS, 0)
 
     def renew(self) -> None:
         """See the port."""

@@ -1,0 +1,46 @@
+"""A member that is fenced has been replaced, or has missed the answer to its own request."""
+
+from contextlib import ExitStack
+
+import pytest
+from confluent_kafka import Consumer
+
+from tests.faults.rule import Rule
+from tests.faults.running import Ground
+from tests.faults.wire import Api
+from tests.kafka.broker import wait_until
+from worker.bus.kafka import KafkaBus, KafkaOptions
+from worker.bus.port import Fenced, Member, OutcomeUnknown, Outgoing, TopicPartition
+
+pytestmark = pytest.mark.kafka
+
+
+def assigned(member: Member) -> bool:
+    """Poll, and tell whether partitions came."""
+    return bool(member.poll(1, 1, 0.1).assignment)
+
+
+@pytest.mark.parametrize("trouble", [True, False])
+def test_trouble_that_was_not_heard_of_yet_counts(
+    one_node: Ground, app_id: str, *, trouble: bool
+) -> None:
+    """The member has not polled since, and learns from its commit that it is fenced."""
+    cluster, proxies = one_node
+    topic = cluster.create_topic(app_id)
+    with ExitStack() as stack:
+        late = stack.enter_context(
+            KafkaBus(KafkaOptions(cluster.proxied_bootstrap)).join(app_id, [topic], "alpha")
+        )
+        wait_until(lambda: assigned(late), 30, "an assignment")
+        if trouble:
+            rule = Rule(frozenset({Api.HEARTBEAT}), "cut", "response", client=app_id, limit=1)
+            with proxies.rule(rule):
+                wait_until(lambda: rule.hits == 1, 30, "a lost heartbeat")
+        namesake = Consumer(KafkaOptions(cluster.bootstrap).consuming(app_id, "alpha"))
+        stack.callback(namesake.close)
+        namesake.subscribe([topic])
+        wait_until(lambda: bool(namesake.poll(0.1) or namesake.assignment()), 30, "an assignment")
+        with pytest.raises(OutcomeUnknown if trouble else Fenced):
+            late.commit([Outgoing(topic, 0, None, b"")], {TopicPartition(topic, 0): 1})
+        if trouble:
+            wait_until(lambda: assigned(late), 30, "another assignment")
