@@ -36,7 +36,7 @@ TREND: Final = ("minutes", "first", "last", "a minute", "95 % interval", "limit"
 EXPLAINED: Final = (
     "gap: the longest time without a verdict, from a fault to the next; away: until the fault was"
     " over; wait: the longest that a document waited for its own; upstream: the longest time in"
-    " which nothing came out of sequence; each while documents were fed. (≤ …): the limit."
+    " which nothing came out of sequence; each while documents were fed. After a stroke: the limit."
     " restarts: workers that ended by themselves."
 )
 
@@ -63,12 +63,12 @@ class Teller:
 def show(outcomes: Sequence[Outcome]) -> None:
     """Print the table, then what is wrong, if anything."""
     console = _console()
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("cell", no_wrap=True)
     table.add_column("protocol")
     for column in COUNTED:
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
+    table.add_column("", no_wrap=True, min_width=len("LEFT OUT"))
     for one in outcomes:
         cell = CELLS.get(one.cell)
         table.add_row(
@@ -135,7 +135,7 @@ def _trend(one: Trend) -> tuple[str, ...]:
 
 
 def _seconds(value: float, limit: float | None) -> str:
-    return f"{value:.1f} s" + ("" if limit is None else f" (≤ {limit:.0f})")
+    return f"{value:.1f} s" if limit is None else f"{value:.1f} / {limit:.0f} s"
 
 
 def markdown(outcomes: Sequence[Outcome]) -> str:

@@ -6,7 +6,6 @@ still be under way, and would end the next transaction (see `test_proxy`).
 
 import gc
 from collections.abc import Iterator
-from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -16,6 +15,7 @@ from tests.faults.rule import Act, Of, Rule
 from tests.faults.running import Ground
 from tests.faults.wire import Api
 from tests.kafka.broker import wait_until
+from tests.kafka.clients import COUNTABLE, clients
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.producer import TransactionalProducer
 from worker.bus.port import Aborted, BusError, OutcomeUnknown, Outgoing, TopicPartition
@@ -86,13 +86,7 @@ def test_a_request_that_was_sent_again_leaves_a_doubt(
     producer.close()
 
 
-def clients() -> int:
-    """Count librdkafka's clients of this process, by their main threads."""
-    names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
-    return names.count("rdk:main")
-
-
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
+@pytest.mark.skipif(not COUNTABLE, reason="threads are counted in /proc")
 def test_a_producer_whose_transaction_failed_is_gone_with_its_threads(
     seat: tuple[KafkaOptions, Consumer, str, str],
 ) -> None:

@@ -140,13 +140,18 @@ class KafkaMember(Closing):
         return Polled((), frozenset())
 
     def _report(self) -> Polled:
-        """Hand out the new assignment, with a producer that has ended its ghost's transaction."""
+        """Hand out the new assignment, with a producer that has ended its ghost's transaction.
+
+        Whoever has nothing to do needs none: it would keep its threads and connections.
+        """
         assigned = self._assignment.take()
         self._told = True
         self._unreleased_since = None
         self._errors = []
         self._member_id = self._consumer.memberid() or ""
-        if assigned and not self._producer.ready:
+        if not assigned:
+            self._producer.close()
+        elif not self._producer.ready:
             self._producer.renew()
         return Polled((), assigned)
 

@@ -1,0 +1,37 @@
+"""What a seat in a group costs while there is nothing to do."""
+
+from contextlib import ExitStack
+
+import pytest
+
+from tests.kafka.broker import Kafka, wait_until
+from tests.kafka.clients import COUNTABLE, clients
+from worker.bus.kafka import KafkaBus, KafkaOptions
+from worker.bus.port import Member, TopicPartition
+
+pytestmark = pytest.mark.skipif(not COUNTABLE, reason="threads are counted in /proc")
+
+
+def test_who_owns_nothing_keeps_no_producer(kafka: Kafka, app_id: str) -> None:
+    topic = kafka.create_topic(app_id)
+    owned: dict[str, frozenset[TopicPartition]] = {}
+    before = clients()
+
+    with ExitStack() as stack:
+        bus = KafkaBus(KafkaOptions(kafka.bootstrap))
+        members: dict[str, Member] = {}
+
+        def settled(owners: dict[str, int]) -> bool:
+            for name, member in members.items():
+                assignment = member.poll(1, 1, 0.1).assignment
+                if assignment is not None:
+                    owned[name] = assignment
+            return {name: len(partitions) for name, partitions in owned.items()} == owners
+
+        members["b"] = stack.enter_context(bus.join(app_id, [topic], "b"))
+        wait_until(lambda: settled({"b": 1}), 30, "the partition")
+        assert clients() == before + 2
+        # The first by name gets the only one.
+        members["a"] = stack.enter_context(bus.join(app_id, [topic], "a"))
+        wait_until(lambda: settled({"a": 1, "b": 0}), 30, "another owner")
+        assert clients() == before + 3
