@@ -65,7 +65,7 @@ def show(outcomes: Sequence[Outcome]) -> None:
     console = _console()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("cell", no_wrap=True)
-    table.add_column("protocol")
+    table.add_column("protocol", no_wrap=True)
     for column in COUNTED:
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, min_width=len("LEFT OUT"))
