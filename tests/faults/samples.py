@@ -10,7 +10,7 @@ from typing import Final, Self
 import psutil
 
 from tests.faults.crew import Crew
-from tests.faults.trends import Trend, slope_of
+from tests.faults.trends import Trend, trend_of
 from worker.closing import Closing
 
 __all__ = ["LIMITS", "Sampler"]
@@ -22,7 +22,6 @@ INTERVAL_SECONDS: Final = 10.0
 WARM_UP: Final = 0.25
 """The share of a series that is left out at its start."""
 
-LEAST_SAMPLES: Final = 12
 MEGABYTE: Final = 1 << 20
 
 Series = list[tuple[float, dict[str, float]]]
@@ -54,14 +53,11 @@ class Sampler(Closing):
         """Give the trends of all series that are long enough, the warm-up left out."""
         for (name, _), series in self.series.items():
             warm = series[int(len(series) * WARM_UP) :]
-            if len(warm) < LEAST_SAMPLES:
-                continue
             at = [seconds for seconds, _ in warm]
             for what, limit in LIMITS.items():
-                values = [taken[what] for _, taken in warm]
-                slope = slope_of(at, values)
-                minutes = (at[-1] - at[0]) / 60
-                yield Trend(name, what, minutes, values[0], values[-1], slope, limit)
+                trend = trend_of(name, what, limit, at, [taken[what] for _, taken in warm])
+                if trend is not None:
+                    yield trend
 
     def __enter__(self) -> Self:
         """Begin."""

@@ -35,7 +35,7 @@ ROUND_SECONDS: Final = 20.0
 
 SPACING: Final = (5.0, 20.0)
 SHARDS: Final = (1, 4)
-TELLING_MINUTES: Final = 10.0
+TELLING_MINUTES: Final = 30.0
 """Shorter soaks show their slopes, and judge everything else."""
 
 CELL: Final = Cell(
@@ -134,8 +134,9 @@ def creeping(trends: Sequence[Trend], minutes: float) -> Iterator[str]:
         yield "no worker ran long enough to tell whether it leaks"
     for one in trends:
         if one.creeps:
+            first, last = one.medians[0], one.medians[-1]
             yield (
-                f"{one.worker}: {one.what} rose from {one.first:.1f} to {one.last:.1f} in"
+                f"{one.worker}: {one.what} rose from {first:.1f} to {last:.1f} in"
                 f" {one.minutes:.0f} minutes, by {one.slope.median:.2f} a minute (at least"
                 f" {one.slope.low:.2f}; the limit is {one.limit})"
             )

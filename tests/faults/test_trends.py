@@ -1,37 +1,65 @@
 """Slopes, gaps and waits, on made-up samples."""
 
+from itertools import accumulate
 from random import Random
 
 import pytest
 
 from tests.faults.timeline import longest_gap, longest_wait
-from tests.faults.trends import Trend, slope_of
+from tests.faults.trends import Trend, slope_of, trend_of
 from tests.integration.audit import Arrival
 
 
 def trend(values: list[float], limit: float) -> Trend:
-    seconds = [10.0 * number for number in range(len(values))]
-    slope = slope_of(seconds, values)
-    return Trend("alpha", "memory, MB", seconds[-1] / 60, values[0], values[-1], slope, limit)
+    """Samples of every 10 s."""
+    found = trend_of("alpha", "memory, MB", limit, [10.0 * at for at in range(len(values))], values)
+    assert found is not None
+    return found
 
 
 def test_a_steady_rise_is_found_whatever_a_few_samples_say() -> None:
-    values = [100 + 0.2 * number for number in range(60)]
-    for wild in (3, 20, 41, 55):
+    values = [100 + 0.2 * number for number in range(150)]
+    for wild in (3, 20, 41, 55, 120):
         values[wild] = 1_000
     found = trend(values, 1.0)
     assert found.slope.median == pytest.approx(1.2, abs=0.01)
     assert found.creeps
 
 
+def test_a_rise_in_steps_is_found() -> None:
+    """A client of seven threads, left behind every ten minutes, in three quarters of an hour."""
+    assert trend([60.0 + 7 * (number // 60) for number in range(270)], 0.1).creeps
+
+
+def test_a_rise_just_beyond_the_limit_is_found_in_what_a_heap_does() -> None:
+    random = Random(5)
+    heap = accumulate((random.gauss(0, 1) for _ in range(270)), lambda at, by: 0.8 * at + by)
+    assert trend([120 + noise + 0.8 * at / 6 for at, noise in enumerate(heap)], 0.5).creeps
+
+
 def test_noise_and_steps_up_and_down_are_no_rise() -> None:
     random = Random(1)
-    assert not trend([100 + random.gauss(0, 5) for _ in range(60)], 0.5).creeps
-    assert not trend([100 + 20 * (number // 6 % 2) for number in range(60)], 0.5).creeps
+    assert not trend([100 + random.gauss(0, 5) for _ in range(270)], 0.5).creeps
+    assert not trend([100 + 20 * (number // 6 % 2) for number in range(270)], 0.5).creeps
 
 
-def test_a_process_that_is_new_may_rise() -> None:
-    assert not trend([100 + 2.0 * number for number in range(20)], 0.5).creeps
+def test_brokers_that_take_their_threads_with_them_are_no_rise() -> None:
+    away = [range(4, 9), range(130, 133), range(200, 203)]
+    values = [40.0 if any(at in some for some in away) else 60.0 for at in range(270)]
+    assert not trend(values, 0.1).creeps
+
+
+def test_what_moves_once_is_no_rise() -> None:
+    assert not trend([60.0] * 130 + [61.0] * 140, 0.1).creeps
+
+
+def test_what_is_short_does_not_tell() -> None:
+    """It rises by a thread in eight minutes."""
+    short = trend([60.0 + at // 12 / 4 for at in range(48)], 0.1)
+    assert short.slope.low > short.limit
+    assert not short.tells
+    assert not short.creeps
+    assert trend_of("alpha", "threads", 0.1, [0.0, 10.0, 230.0], [60.0, 60.0, 61.0]) is None
 
 
 def test_few_samples_have_no_trend() -> None:

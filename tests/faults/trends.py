@@ -1,4 +1,9 @@
-"""Whether a quantity creeps up: Theil and Sen's slope of its samples, and how sure it is."""
+"""Whether a quantity creeps up: Theil and Sen's slope of its medians, and how sure it is.
+
+Sen's interval takes its points to be independent, which samples of 10 s are not: a broker that
+is away takes its threads with it for half a minute, and a heap that has grown stays so for a
+while. So the line goes through the medians of two minutes each.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,10 +12,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-__all__ = ["Slope", "Trend", "slope_of"]
+__all__ = ["Slope", "Trend", "slope_of", "trend_of"]
 
 Z_95: Final = 1.96
-LEAST_MINUTES: Final = 5.0
+WINDOW_SECONDS: Final = 120.0
+LEAST_WINDOWS: Final = 3
+LEAST_MINUTES: Final = 20.0
+"""A limit of a tenth of a thread a minute comes to two threads by then: more than a fault moves."""
 
 
 class Slope(NamedTuple):
@@ -47,18 +55,33 @@ class Trend:
     what: str
     """With its unit."""
     minutes: float
-    first: float
-    last: float
+    medians: tuple[float, ...]
+    """Of each two minutes."""
     slope: Slope
     limit: float
     """Units a minute."""
 
     @property
     def tells(self) -> bool:
-        """Tell whether it is long enough: a new process takes minutes to fill its caches."""
+        """Tell whether it is long enough for its limit to be more than noise."""
         return self.minutes >= LEAST_MINUTES
 
     @property
     def creeps(self) -> bool:
         """Tell whether it rises faster than the limit, beyond doubt."""
         return self.tells and self.slope.low > self.limit
+
+
+def trend_of(
+    worker: str, what: str, limit: float, seconds: Sequence[float], values: Sequence[float]
+) -> Trend | None:
+    """Fit a trend to samples in the order of their times; None if they span too few windows."""
+    at = np.asarray(seconds, float)
+    windows = ((at - at[0]) // WINDOW_SECONDS).astype(int)
+    firsts = np.flatnonzero(np.diff(windows, prepend=-1))
+    if len(firsts) < LEAST_WINDOWS:
+        return None
+    middles = [float(np.median(part)) for part in np.split(at, firsts[1:])]
+    medians = [float(np.median(part)) for part in np.split(np.asarray(values, float), firsts[1:])]
+    minutes = float(at[-1] - at[0]) / 60
+    return Trend(worker, what, minutes, tuple(medians), slope_of(middles, medians), limit)
