@@ -19,8 +19,8 @@ from types import FrameType
 
 from worker.app import Application
 from worker.bus import Bus
+from worker.collector import collect_until
 from worker.health import Health
-from worker.heap import give_back
 from worker.loop import Loop
 from worker.metrics import Metrics
 from worker.settings import ConfigurationError, Settings
@@ -38,7 +38,6 @@ EXIT_HUNG = 3
 _LOOK_SECONDS = 1.0
 _HURRY_SECONDS = 0.2
 """Between looks at a stage that catches up: whoever restarts workers in turn waits for it."""
-_GIVE_BACK_SECONDS = 60.0
 _LOCKED_UP = 1.5
 
 
@@ -116,14 +115,15 @@ class Service:
         self._arm()
         for thread in threads:
             thread.start()
-        looked = given_back = monotonic()
+        collecting = threading.Thread(
+            target=collect_until, args=(self._stopping,), name="collector", daemon=True
+        )
+        collecting.start()
+        looked = monotonic()
         while any(thread.is_alive() for thread in threads) and not self._stopping.wait(0.2):
             if monotonic() - looked >= _LOOK_SECONDS:
                 looked = monotonic()
                 self._watch({thread.name: thread.ident or 0 for thread in threads})
-            if monotonic() - given_back >= _GIVE_BACK_SECONDS:
-                given_back = monotonic()
-                give_back()
         faulthandler.cancel_dump_traceback_later()
         deadline = monotonic() + self._settings.worker.shutdown_seconds
         for thread in threads:

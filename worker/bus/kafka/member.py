@@ -237,22 +237,25 @@ class KafkaMember(Closing):
             msg = "the group has taken this member's partitions away"
             raise Aborted(msg)
         fenced = self._committed(records, offsets)
-        # Not where it is caught: a KafkaError that is raised there would keep it for good.
+        # Not where it is caught, and without it: a KafkaError that is raised there would keep it
+        # for good, and a frame that it has passed, if it were named there, until the collector
+        # comes by; with both clients.
         if fenced is None:
             return
         self._hear()
         if not self._by_itself():
-            raise fenced
+            raise Fenced(fenced)
         self._rejoin()
-        raise OutcomeUnknown(str(fenced))
+        raise OutcomeUnknown(fenced)
 
     def _committed(
         self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]
-    ) -> Fenced | None:
+    ) -> str | None:
+        """Commit, unless the member is fenced; then say how."""
         try:
             self._producer.commit(records, offsets, self._consumer)
         except Fenced as error:
-            return error
+            return str(error)
         return None
 
     def _hear(self) -> None:
