@@ -179,6 +179,10 @@ class KafkaCluster(Kafka):
         """Return ``host:port`` of one node."""
         return self._nodes[node].address
 
+    def segments(self, node: int, topic: str, partition: int) -> list[Path]:
+        """Return the files that hold a partition's records on a node, oldest first."""
+        return sorted((self._nodes[node].directory / "data" / f"{topic}-{partition}").glob("*.log"))
+
     @property
     def nodes(self) -> list[int]:
         """Give the nodes' numbers."""

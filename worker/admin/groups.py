@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 
 from worker.bus import BusError, TopicPartition
-from worker.bus.kafka import KafkaOptions
+from worker.bus.kafka import READS, KafkaOptions
 from worker.bus.kafka.errors import cause
 
 __all__ = ["Offsets", "committed_offsets", "reader", "set_offsets"]
@@ -44,11 +44,7 @@ def reader(options: KafkaOptions, group: str, **more: object) -> Iterator[Consum
         **options.client(group),
         **options.consumer,
         "group.id": group,
-        "enable.auto.commit": False,
-        "enable.auto.offset.store": False,
-        "auto.offset.reset": "error",
-        "isolation.level": "read_committed",
-        "allow.auto.create.topics": False,
+        **READS,
         **more,
     }
     consumer = Consumer(config)

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from worker.bus.kafka.bus import KafkaBus
-from worker.bus.kafka.config import PROTECTED, KafkaOptions, ProtectedKeyError
+from worker.bus.kafka.config import PROTECTED, READS, KafkaOptions, ProtectedKeyError
 
-__all__ = ["PROTECTED", "KafkaBus", "KafkaOptions", "ProtectedKeyError"]
+__all__ = ["PROTECTED", "READS", "KafkaBus", "KafkaOptions", "ProtectedKeyError"]

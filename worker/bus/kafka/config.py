@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["PROTECTED", "KafkaOptions", "ProtectedKeyError"]
+__all__ = ["PROTECTED", "READS", "KafkaOptions", "ProtectedKeyError"]
 
 _log = logging.getLogger("librdkafka")
 
@@ -50,6 +50,16 @@ PROTECTED = frozenset(
 )
 """Keys on which exactly-once or the order of verdicts depends; they can't be overridden."""
 
+
+READS: Mapping[str, Value] = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "auto.offset.reset": "error",
+    "isolation.level": "read_committed",
+    "allow.auto.create.topics": False,
+    "check.crcs": True,
+}
+"""How everybody here reads: committed records, as they were written, from where it was told."""
 
 _HEARD = {"log.connection.close": True, "log_level": 6}
 """The log is where librdkafka tells of a request that it has sent again: see `LogListener`."""
@@ -118,11 +128,7 @@ class KafkaOptions:
             "group.id": group,
             "group.instance.id": instance,
             "group.protocol": self.protocol,
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "auto.offset.reset": "error",
-            "isolation.level": "read_committed",
-            "allow.auto.create.topics": False,
+            **READS,
             **_HEARD,
         }
         if self.protocol == "classic":
@@ -143,11 +149,7 @@ class KafkaOptions:
             "reconnect.backoff.max.ms": 1_000,
             **self.consumer,
             "group.id": group,
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "auto.offset.reset": "error",
-            "isolation.level": "read_committed",
-            "allow.auto.create.topics": False,
+            **READS,
         }
 
     def producing(self, transactional_id: str, *, compress: bool = True) -> dict[str, Any]:

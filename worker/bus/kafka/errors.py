@@ -8,9 +8,18 @@ from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
-from worker.bus.port import Aborted, BusError, Fenced, OutcomeUnknown
+from worker.bus.port import Aborted, BusError, Fenced, OutcomeUnknown, TopicPartition
 
-__all__ = ["PASSING", "cause", "consequence", "fatal", "retrying", "underlying"]
+__all__ = [
+    "PASSING",
+    "cause",
+    "consequence",
+    "damage",
+    "fatal",
+    "passes",
+    "retrying",
+    "underlying",
+]
 
 T = TypeVar("T")
 
@@ -143,6 +152,37 @@ PASSING = _ELSEWHERE | {
     KafkaError.ILLEGAL_GENERATION,
 }
 """What a member's polls may report while brokers come and go."""
+
+
+def passes(error: KafkaError) -> bool:
+    """Tell whether an error that came among records passes by itself."""
+    return error.code() in PASSING or error.retriable()
+
+
+_DAMAGE = frozenset(
+    {
+        KafkaError._BAD_MSG,  # noqa: SLF001 -- see above
+        KafkaError._BAD_COMPRESSION,  # noqa: SLF001
+        KafkaError._NOT_IMPLEMENTED,  # noqa: SLF001
+        KafkaError.INVALID_MSG,
+    }
+)
+"""A batch fails its checksum, can't be decompressed, or is of a kind that nobody writes."""
+
+
+def damage(error: KafkaError, partition: TopicPartition, offset: int) -> BusError | None:
+    """Say that a batch of the log can't be read, if that is what the error means.
+
+    librdkafka goes on behind such a batch, so whoever reads must stop before it. The next
+    worker stops there, too: nothing behind the batch was ever committed.
+    """
+    if error.code() not in _DAMAGE:
+        return None
+    return BusError(
+        f"{partition.topic}[{partition.partition}]: the batch at offset {offset} is damaged"
+        f" ({error.str()}). Nothing from there on was read. Have another replica lead the"
+        " partition, or restore the log: see docs/runbook.md, 'A damaged log'"
+    )
 
 
 def underlying(error: KafkaError) -> int:

@@ -14,8 +14,18 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from worker.bus.kafka.assignment import Assignment
 from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.errors import PASSING, cause, consequence, fatal, retrying, underlying
+from worker.bus.kafka.errors import (
+    PASSING,
+    cause,
+    consequence,
+    damage,
+    fatal,
+    passes,
+    retrying,
+    underlying,
+)
 from worker.bus.kafka.listener import LogListener
+from worker.bus.kafka.pending import PendingErrors
 from worker.bus.kafka.producer import TransactionalProducer
 from worker.bus.kafka.records import record_of
 from worker.bus.port import (
@@ -71,7 +81,7 @@ class KafkaMember(Closing):
         )
         self._assignment = Assignment(group, eager=self._eager)
         self._member_id = ""
-        self._errors: list[Message] = []
+        self._errors = PendingErrors()
         self._unreleased_since: float | None = None
         self._troubled_at: float | None = None
         self._told = False
@@ -99,9 +109,9 @@ class KafkaMember(Closing):
 
     def poll(self, limit: int, max_bytes: int, timeout: float) -> Polled:
         """See the port."""
-        errors, self._errors = self._errors, []
-        for message in errors:
+        for message in self._errors.take():
             self._judge(cast("KafkaError", message.error()), message)
+        broken = self._errors.broken
         records: list[Record] = []
         size = 0
         # librdkafka waits to the end, though what comes is an assignment, and no records.
@@ -118,8 +128,10 @@ class KafkaMember(Closing):
                 break
             for message in messages:
                 if message.error() is not None:
-                    # Judged by the next poll: to raise now would lose the records before it.
-                    self._errors.append(message)
+                    # Judged by a later poll: to raise now would lose the records before it.
+                    self._errors.add(message)
+                    continue
+                if broken and (message.topic(), message.partition()) in broken:
                     continue
                 record = record_of(message)
                 size += len(record.value or b"") + len(record.key or b"")
@@ -147,7 +159,7 @@ class KafkaMember(Closing):
         assigned = self._assignment.take()
         self._told = True
         self._unreleased_since = None
-        self._errors = []
+        self._errors.clear()
         self._member_id = self._consumer.memberid() or ""
         if not assigned:
             self._producer.close()
@@ -165,22 +177,27 @@ class KafkaMember(Closing):
     def _judge(self, error: KafkaError, message: Message | None) -> None:
         """Let pass what will pass; raise the rest."""
         code = underlying(error)
-        if code == KafkaError._AUTO_OFFSET_RESET and message is not None:  # noqa: SLF001 -- its own code
+        if message is not None and message.topic():
             partition = TopicPartition(message.topic() or "", message.partition() or 0)
-            self._out_of_range(partition)
-            return
+            offset = message.offset() or 0
+            damaged = damage(error, partition, offset)
+            if damaged is not None:
+                raise damaged
+            if code == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 -- librdkafka's own code
+                self._out_of_range(partition, offset)
+                return
         if code == KafkaError.UNRELEASED_INSTANCE_ID:
             self._await_release(error)
         elif code == KafkaError.FENCED_INSTANCE_ID and self._by_itself():
             self._rejoin()
         elif code == KafkaError.FENCED_INSTANCE_ID or error.fatal():
             raise fatal(error, self._group)
-        elif code in PASSING or error.retriable():
+        elif passes(error):
             _log.info("group %s: %s", self._group, error.str())
         else:
             raise consequence(error, f"group {self._group}")
 
-    def _out_of_range(self, partition: TopicPartition) -> None:
+    def _out_of_range(self, partition: TopicPartition, refused: int) -> None:
         """Raise, unless the refused offset is not the one that is wanted.
 
         librdkafka may have asked for the offset of a new assignment before the partition was
@@ -193,6 +210,14 @@ class KafkaMember(Closing):
         low, high = self.watermarks(partition)
         if not low <= position <= high:
             raise OffsetOutOfRange(partition, position, low, high)
+        if refused == position:
+            msg = (
+                f"{partition.topic}[{partition.partition}]: the broker had no offset {position},"
+                f" and has it now: its log is [{low}, {high}). The log has lost its end and grown"
+                " again, so other records may stand there than those that were read before. See"
+                " docs/runbook.md, 'A log that lost its end'"
+            )
+            raise BusError(msg)
         self._assignment.restart({partition})
 
     def _await_release(self, error: KafkaError) -> None:
@@ -226,7 +251,7 @@ class KafkaMember(Closing):
 
     def _rejoin(self) -> None:
         self._close_consumer()
-        self._errors = []
+        self._errors.clear()
         self._consumer = self._subscribe()
 
     def commit(self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]) -> None:

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.errors import PASSING, cause, retrying
+from worker.bus.kafka.errors import cause, damage, passes, retrying
 from worker.bus.kafka.records import record_of
 from worker.bus.port import BusError, OffsetOutOfRange, OutcomeUnknown, Record, TopicPartition
 
@@ -70,8 +70,9 @@ class KafkaReader:
                 # What came before it is lost to the caller, who starts again from its stores.
                 position = self._positions.get(place, message.offset() or 0)
                 raise OffsetOutOfRange(place, position, *self.watermarks(place))
-            elif wrong.code() not in PASSING and not wrong.retriable():
-                raise BusError(f"group {self._group}: {wrong.str()}")
+            elif not passes(wrong):
+                damaged = damage(wrong, place, message.offset() or 0)
+                raise damaged or BusError(f"group {self._group}: {wrong.str()}")
         return [record for record in records if record[:2] in self._positions]
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
