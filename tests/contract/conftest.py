@@ -17,7 +17,10 @@ SILENCE_MS = 6_000
 
 @pytest.fixture(params=BUSES)
 def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
-    """Yield a bus with its surroundings; all that joined it is closed at the end."""
+    """Yield a bus with its surroundings; all that joined it is closed at the end.
+
+    A test may ask for ``kafka-consumer``, too, for the newer protocol of groups.
+    """
     harness = MemoryHarness() if request.param == "memory" else _kafka_harness(request)
     yield harness
     harness.close()
@@ -29,6 +32,7 @@ def _kafka_harness(request: pytest.FixtureRequest) -> Harness:
     app_id: str = request.getfixturevalue("app_id")
     options = KafkaOptions(
         bootstrap=kafka.bootstrap,
+        protocol="consumer" if request.param == "kafka-consumer" else "classic",
         session_timeout_ms=SILENCE_MS,
         max_poll_interval_ms=SILENCE_MS,
     )

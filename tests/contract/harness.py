@@ -94,9 +94,20 @@ class Harness(ABC):
     @abstractmethod
     def open_transaction(self) -> OpenTransaction: ...
 
+    def recreate(self, name: str) -> None:
+        """Delete a topic, and create one of the same name and as many partitions."""
+        self.delete_topic(name)
+        self.create_topic(name, self._counts[name], log_append_time=False)
+
     @abstractmethod
-    def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Set the offsets of a group that has no members."""
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic, and return once it is gone."""
+
+    @abstractmethod
+    def commit_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, int], identity: str | None = None
+    ) -> None:
+        """Set the offsets of a group that has no members, and the identity of their topic."""
 
     @abstractmethod
     def committed(
@@ -144,8 +155,14 @@ class MemoryHarness(Harness):
     def open_transaction(self) -> OpenTransaction:
         return _MemoryTransaction(self.memory.begin(self.name("producer")))
 
-    def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        self.memory.commit_offsets(group, offsets)
+    def delete_topic(self, name: str) -> None:
+        self.memory.delete_topic(name)
+
+    def commit_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, int], identity: str | None = None
+    ) -> None:
+        identities = {place.topic: identity for place in offsets} if identity else {}
+        self.memory.commit_offsets(group, offsets, identities=identities)
 
     def committed(
         self, group: str, partitions: Iterable[TopicPartition]

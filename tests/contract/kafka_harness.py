@@ -1,5 +1,6 @@
 """The harness around a real Kafka: confluent_kafka for everything but the bus itself."""
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -193,11 +194,22 @@ class KafkaHarness(Harness):
         self._transactions.append(opened)
         return opened
 
-    def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+    def delete_topic(self, name: str) -> None:
+        self._admin.delete_topics([name])[name].result(TIMEOUT_SECONDS)
+        until(
+            lambda: name not in self._admin.list_topics(timeout=TIMEOUT_SECONDS).topics,
+            f"{name} to be gone",
+        )
+
+    def commit_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, int], identity: str | None = None
+    ) -> None:
+        # A key that is not known must not be in the way; nor what other tools leave.
+        metadata = json.dumps({"later": 1, "topic_id": identity}) if identity else "by hand"
         consumer = self._consumer(group)
         try:
             consumer.commit(
-                offsets=[Place(*place, offset) for place, offset in offsets.items()],
+                offsets=[Place(*place, offset, metadata) for place, offset in offsets.items()],
                 asynchronous=False,
             )
         finally:

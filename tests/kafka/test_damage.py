@@ -1,6 +1,7 @@
 """A broker's disk changes a byte: nothing behind it is ever handed out."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from confluent_kafka import Producer
@@ -28,7 +29,7 @@ def test_records_behind_a_damaged_batch_are_never_read(kafka_cluster: ClusterFac
 
     seat = harness.alone(topic, group="damage")
     seat.start()
-    error = _until_refused(lambda: seat.poll().records)
+    error = _until_refused(partial(_polled, seat))
     assert f"{topic}[0]" in error
     assert f"offset {DAMAGED * PER_BATCH}" in error
     assert "restore the log" in error
@@ -42,7 +43,7 @@ def test_records_behind_a_damaged_batch_are_never_read(kafka_cluster: ClusterFac
         again = harness.join("damage", [topic], "alone")
         harness.settle([again], topic)
         again.start({bad: start, good: 0})
-        assert f"{topic}[0]" in _until_refused(lambda again=again: again.poll().records)
+        assert f"{topic}[0]" in _until_refused(partial(_polled, again))
         assert _offsets(again, bad) == []
         again.member.close()
 
@@ -73,6 +74,10 @@ def _flip(cluster: KafkaCluster, place: TopicPartition, what: bytes) -> None:
     content[content.index(what)] ^= 1
     segment.write_bytes(content)
     cluster.start(1)
+
+
+def _polled(seat: Seat) -> object:
+    return seat.poll().records
 
 
 def _until_refused(poll: Callable[[], object]) -> str:

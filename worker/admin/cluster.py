@@ -21,6 +21,7 @@ from worker.admin.groups import Offsets, committed_offsets, set_offsets
 from worker.bus import BusError, TopicPartition
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.errors import cause, retrying
+from worker.bus.kafka.identities import topic_ids
 
 __all__ = ["Cluster", "TopicState"]
 
@@ -181,7 +182,8 @@ class Cluster:
 
     def commit(self, group: str, offsets: Offsets) -> None:
         """Set offsets of a group that has no members at work."""
-        set_offsets(self._options, group, offsets, self._seconds)
+        ids = topic_ids(self._admin, {place.topic for place in offsets}, self._seconds)
+        set_offsets(self._options, group, offsets, ids, self._seconds)
 
     def ranges(self, counts: Mapping[str, int]) -> dict[TopicPartition, tuple[int, int]]:
         """Give where every partition begins, and where its committed records end."""

@@ -18,6 +18,7 @@ from confluent_kafka import TopicPartition as Place
 from worker.bus import BusError, TopicPartition
 from worker.bus.kafka import READS, KafkaOptions
 from worker.bus.kafka.errors import cause
+from worker.bus.kafka.identities import metadata_of
 
 __all__ = ["Offsets", "committed_offsets", "reader", "set_offsets"]
 
@@ -81,13 +82,18 @@ def committed_offsets(
         return dict(zip(asked, pool.map(one, asked), strict=True))
 
 
-def set_offsets(options: KafkaOptions, group: str, offsets: Offsets, seconds: float) -> None:
-    """Set offsets of a group that has no members at work.
+def set_offsets(
+    options: KafkaOptions, group: str, offsets: Offsets, ids: Mapping[str, str], seconds: float
+) -> None:
+    """Set offsets of a group that has no members at work, each with the id of its topic.
 
     Raises:
         BusError: no answer in time, refused, or somebody is at work.
     """
-    places = [Place(*partition, offset) for partition, offset in offsets.items()]
+    places = [
+        Place(*partition, offset, metadata_of(ids[partition.topic]))
+        for partition, offset in offsets.items()
+    ]
     with reader(options, group) as consumer:
         # So that the coordinator is known: a commit without one waits for ever.
         _answer(

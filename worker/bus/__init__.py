@@ -17,6 +17,7 @@ from worker.bus.port import (
     Reader,
     Record,
     TopicPartition,
+    TopicRecreated,
 )
 
 __all__ = [
@@ -34,4 +35,5 @@ __all__ = [
     "Reader",
     "Record",
     "TopicPartition",
+    "TopicRecreated",
 ]

@@ -26,6 +26,7 @@ __all__ = [
     "Reader",
     "Record",
     "TopicPartition",
+    "TopicRecreated",
 ]
 
 Header = tuple[str, bytes | None]
@@ -93,6 +94,22 @@ class Fenced(BusError):  # noqa: N818 -- Kafka's word for it
     """Another process runs under this instance's name, or the group evicted it for good."""
 
 
+class TopicRecreated(BusError):  # noqa: N818 -- says what happened
+    """A topic is not the one that the group has read, but a later one of the same name."""
+
+    def __init__(self, topic: str, was: str, now: str) -> None:
+        """Name the topic, the id that it had, and the one that it has."""
+        self.topic = topic
+        self.was = was
+        self.now = now
+        super().__init__(
+            f"{topic} was deleted and made anew: the group has read the topic with the id {was},"
+            f" and {topic} has the id {now} now. What the old topic still held was neither judged"
+            " nor rejected, and nothing of the new one was read. See docs/runbook.md, 'A topic was"
+            " made anew'"
+        )
+
+
 class Aborted(Exception):  # noqa: N818 -- the transaction was, nothing is wrong with the program
     """The transaction was rolled back: nothing of it will ever be visible.
 
@@ -140,6 +157,7 @@ class Member(Protocol):
 
         Raises:
             OffsetOutOfRange: a position can't be read; seek, or give up.
+            TopicRecreated: a topic was made anew; nothing of the new one is delivered.
             Fenced: see there.
             BusError: fatal.
         """
@@ -148,12 +166,13 @@ class Member(Protocol):
         """Write the records and commit the offsets (of the next record to read), or neither.
 
         It is by its offsets that a transaction of an older generation is told; one without
-        any is guarded by the producer's epoch alone.
+        any is guarded by the producer's epoch alone. With each goes the id of its topic.
 
         Raises:
             Aborted: rolled back for certain.
             OutcomeUnknown: committed or not; also where a successor has taken over this
                 name, which only the next `poll` knows for certain.
+            TopicRecreated: a topic that the member reads was made anew; rolled back.
             Fenced: see there.
             BusError: fatal.
         """
@@ -165,7 +184,13 @@ class Member(Protocol):
         """
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-        """Give the group's committed offsets, None where there is none; waits for open ones."""
+        """Give the group's committed offsets, None where there is none; waits for open ones.
+
+        Raises:
+            TopicRecreated: an offset belongs to an earlier topic of the same name. One that was
+                set without a topic's id is trusted.
+            BusError: no answer in time.
+        """
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Read an owned partition from ``offset`` on; what was fetched before is dropped."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 
-from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.errors import cause
+from worker.bus.kafka.identities import Identities, present_ids, topic_ids
 from worker.bus.kafka.member import KafkaMember
 from worker.bus.kafka.reader import KafkaReader
+from worker.bus.kafka.watcher import Watcher
 from worker.bus.port import BusError
 
 __all__ = ["KafkaBus"]
@@ -24,6 +26,7 @@ class KafkaBus:
     def __init__(self, options: KafkaOptions) -> None:
         """Prepare; nothing is connected yet."""
         self._options = options
+        self._watcher = Watcher(self._present)
 
     @cached_property
     def _admin(self) -> AdminClient:
@@ -56,14 +59,13 @@ class KafkaBus:
         Raises:
             BusError: the topic can't be described.
         """
-        asked = self._admin.describe_topics(
-            TopicCollection([topic]), request_timeout=self._options.request_timeout_seconds
-        )
-        try:
-            return str(asked[topic].result().topic_id)
-        except KafkaException as error:
-            msg = f"{topic} can't be described: {cause(error).str()}"
-            raise BusError(msg) from error
+        return self._ids([topic])[topic]
+
+    def _ids(self, topics: Collection[str]) -> dict[str, str]:
+        return topic_ids(self._admin, topics, self._options.request_timeout_seconds)
+
+    def _present(self, topics: Collection[str], seconds: float) -> dict[str, str]:
+        return present_ids(self._admin, topics, seconds)
 
     def trim(self, topic: str, partition: int, before_offset: int) -> None:
         """See the port.
@@ -89,4 +91,7 @@ class KafkaBus:
         self, group: str, topics: Sequence[str], instance: str, *, compress: bool = True
     ) -> KafkaMember:
         """See the port."""
-        return KafkaMember(self._options, group, topics, instance, compress=compress)
+        identities = Identities(topics, self._ids)
+        return KafkaMember(
+            self._options, group, instance, identities, self._watcher, compress=compress
+        )

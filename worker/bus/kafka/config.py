@@ -65,6 +65,11 @@ _HEARD = {"log.connection.close": True, "log_level": 6}
 """The log is where librdkafka tells of a request that it has sent again: see `LogListener`."""
 
 
+def _debugged(given: Value | None) -> str:
+    """Return what librdkafka logs: `Identities` wants its lines about changed topics."""
+    return f"{given},metadata" if given else "metadata"
+
+
 class ProtectedKeyError(ValueError):
     """A setting would break the promise."""
 
@@ -124,6 +129,7 @@ class KafkaOptions:
             # A fetch is answered after 100 ms at most; one whose answer is lost waits for so long.
             "socket.timeout.ms": 10_000,
             **self.consumer,
+            "debug": _debugged(self.consumer.get("debug", self.common.get("debug"))),
             "max.poll.interval.ms": self.max_poll_interval_ms,
             "group.id": group,
             "group.instance.id": instance,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 __all__ = ["LogListener"]
 
+_METADATA = "METADATA"
 _TROUBLE = frozenset({"FAIL", "REQTMOUT", "SESSTMOUT"})
 """Facilities of librdkafka's log: a connection is lost; a request was not answered in time; nor
 was any to the group's coordinator for as long as a session lasts."""
@@ -20,9 +21,20 @@ class LogListener:
     least; such lines come up in its polls, on the thread that polls.
     """
 
-    def __init__(self, troubled: Callable[[str], None], log: logging.Logger) -> None:
-        """Pass lines on to ``log``, and the texts of those about trouble to ``troubled``, too."""
+    def __init__(
+        self,
+        troubled: Callable[[str], None],
+        log: logging.Logger,
+        *,
+        informed: Callable[[str], None] = lambda _what: None,
+    ) -> None:
+        """Pass lines on to ``log``, and the texts of some to others, too.
+
+        ``troubled`` hears of trouble; ``informed`` of what the brokers say about topics, if
+        ``debug`` has ``metadata``.
+        """
         self._troubled = troubled
+        self._informed = informed
         self._log = log
 
     def log(self, level: int, message: str, *values: object) -> None:
@@ -31,4 +43,6 @@ class LogListener:
             self._troubled(str(values[-1]))
             if level <= logging.INFO:  # An operator has no use for it: what follows is logged.
                 level = logging.DEBUG
+        elif values and values[0] == _METADATA:
+            self._informed(str(values[-1]))
         self._log.log(level, message, *values)

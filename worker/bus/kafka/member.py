@@ -24,10 +24,12 @@ from worker.bus.kafka.errors import (
     retrying,
     underlying,
 )
+from worker.bus.kafka.identities import Identities
 from worker.bus.kafka.listener import LogListener
 from worker.bus.kafka.pending import PendingErrors
 from worker.bus.kafka.producer import TransactionalProducer
 from worker.bus.kafka.records import record_of
+from worker.bus.kafka.watcher import Watcher
 from worker.bus.port import (
     Aborted,
     BusError,
@@ -58,20 +60,23 @@ _HARMLESS = ("nodename change", "_DESTROY", "Local: Broker handle destroyed")
 class KafkaMember(Closing):
     """See `worker.bus.port.Member`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what a seat is made of
         self,
         options: KafkaOptions,
         group: str,
-        topics: Iterable[str],
         instance: str,
+        identities: Identities,
+        watcher: Watcher,
         *,
         compress: bool = True,
     ) -> None:
-        """Subscribe; the group is joined by the first polls."""
+        """Subscribe to the topics of ``identities``; the group is joined by the first polls."""
         self._options = options
         self._group = group
-        self._topics = list(topics)
+        self._topics = sorted(identities.topics)
         self._instance = instance
+        self._identities = identities
+        self._watcher = watcher
         self._producer = TransactionalProducer(
             options,
             f"{group}.{instance}",
@@ -86,11 +91,12 @@ class KafkaMember(Closing):
         self._troubled_at: float | None = None
         self._told = False
         self._consumer = self._subscribe()
+        watcher.watch(identities)
 
     def _subscribe(self) -> Consumer:
         config = self._options.consuming(self._group, self._instance)
         self._subscribed_at = monotonic()
-        listener = LogListener(self._on_log, config["logger"])
+        listener = LogListener(self._on_log, config["logger"], informed=self._identities.hear)
         consumer = Consumer({**config, "error_cb": self._on_error, "logger": listener})
         self._assignment.subscribe(consumer, self._topics)
         return consumer
@@ -109,6 +115,7 @@ class KafkaMember(Closing):
 
     def poll(self, limit: int, max_bytes: int, timeout: float) -> Polled:
         """See the port."""
+        self._identities.check()
         for message in self._errors.take():
             self._judge(cast("KafkaError", message.error()), message)
         broken = self._errors.broken
@@ -121,6 +128,7 @@ class KafkaMember(Closing):
             room = max(1, (max_bytes - size) // max(1, typical))
             ask = min(_CHUNK, limit - len(records), room)
             messages = self._consume(ask, wait)
+            self._identities.check()
             if self._assignment.changed:
                 return self._report()
             wait = 0
@@ -256,6 +264,7 @@ class KafkaMember(Closing):
 
     def commit(self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]) -> None:
         """See the port."""
+        self._identities.check()
         # Without a member id the broker might take the offsets for those of a stand-alone
         # consumer, and check no generation.
         if self._assignment.revoked or self._consumer.memberid() != self._member_id:
@@ -278,7 +287,8 @@ class KafkaMember(Closing):
     ) -> str | None:
         """Commit, unless the member is fenced; then say how."""
         try:
-            self._producer.commit(records, offsets, self._consumer)
+            notes = {topic: self._identities.metadata(topic) for topic, _ in offsets}
+            self._producer.commit(records, offsets, self._consumer, notes)
         except Fenced as error:
             return str(error)
         return None
@@ -298,6 +308,7 @@ class KafkaMember(Closing):
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """See the port."""
         asked = [KafkaPartition(*partition) for partition in partitions]
+        self._identities.ask({place.topic for place in asked})
 
         def ask(left: float) -> list[KafkaPartition]:
             found = self._consumer.committed(asked, left)
@@ -312,6 +323,8 @@ class KafkaMember(Closing):
         except KafkaException as error:
             msg = f"group {self._group}: no committed offsets: {cause(error).str()}"
             raise BusError(msg) from error
+        for place in found:
+            self._identities.check_offset(place.topic, place.metadata)
         return {
             TopicPartition(f.topic, f.partition): f.offset if f.offset >= 0 else None for f in found
         }
@@ -352,6 +365,7 @@ class KafkaMember(Closing):
     def close(self, *, leave: bool = False) -> None:
         """See the port; a static member that leaves for good is let go by its session's end."""
         del leave
+        self._watcher.leave(self._identities)
         self._producer.close()
         self._close_consumer()
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from time import monotonic
+from types import MappingProxyType
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -134,14 +135,21 @@ class TransactionalProducer:
         records: Iterable[Outgoing],
         offsets: Mapping[TopicPartition, int],
         consumer: Consumer,
+        notes: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Write and commit in one transaction; raises as `Member.commit` says."""
+        """Write and commit in one transaction; raises as `Member.commit` says.
+
+        ``notes`` are, by topic, the metadata that go with its offsets.
+        """
         producer = self._undisturbed()
         timeout = self._options.commit_timeout_seconds
         try:
             producer.begin_transaction()
             self._produce(producer, records)
-            positions = [KafkaPartition(*partition, at) for partition, at in offsets.items()]
+            positions = [
+                KafkaPartition(*partition, at, notes.get(partition.topic, ""))
+                for partition, at in offsets.items()
+            ]
             metadata = consumer.consumer_group_metadata()
             retrying(
                 lambda left: within(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from worker.bus.memory.coordinator import Coordinator, Identity
 from worker.bus.memory.faults import Faults, no_faults
@@ -52,7 +53,7 @@ class MemoryBus:
             faults: see `Faults`.
         """
         self.faults = faults
-        self._identities: dict[str, str] = {}
+        self._deletions = 0
         self._topics = Topics(clock)
         self._coordinator = Coordinator(self._topics, trim_consumed=trim_consumed)
 
@@ -73,8 +74,9 @@ class MemoryBus:
             log_append_time: stamp all records with the clock, whatever time they carry.
             first_offset: where the log begins, for all partitions or each: it goes on
                 where an earlier run's ended.
-            identity: what the method of this name gives, the topic's name by default. A run
-                that goes on with kept state creates the topic with the identity it had.
+            identity: what the method of this name gives, the topic's name by default, or one
+                that no topic before had. A run that goes on with kept state creates the topic
+                with the identity it had.
 
         Raises:
             BusError: it exists.
@@ -88,8 +90,20 @@ class MemoryBus:
             raise ValueError(
                 f"topic {name}: {len(offsets)} first offsets for {partitions} partitions"
             )
-        self._topics.create(name, offsets, log_append_time=log_append_time)
-        self._identities[name] = name if identity is None else identity
+        if identity is None:
+            identity = f"{name}#{self._deletions}" if name in self._topics.identities else name
+        self._topics.create(name, offsets, log_append_time=log_append_time, identity=identity)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic, and what all groups have committed of it.
+
+        Raises:
+            BusError: it doesn't exist.
+        """
+        self._coordinator.check_thread()
+        self._topics.delete(name)
+        self._coordinator.forget(name)
+        self._deletions += 1
 
     def partitions(self, topics: Iterable[str]) -> dict[str, int | None]:
         """See the port."""
@@ -101,9 +115,9 @@ class MemoryBus:
         Raises:
             BusError: the topic doesn't exist.
         """
-        if topic not in self._identities:
+        if self._topics.count(topic) is None:
             raise BusError(f"topic {topic} does not exist; create it first")
-        return self._identities[topic]
+        return self._topics.identities[topic]
 
     def reader(self, group: str) -> MemoryReader:
         """See the port."""
@@ -205,8 +219,16 @@ class MemoryBus:
         self._coordinator.check_thread()
         self._topics.log(TopicPartition(topic, partition)).trim(before_offset)
 
-    def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+    def commit_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, int],
+        *,
+        identities: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         """Set a group's offsets from outside: where it starts, say.
+
+        ``identities`` are of the topics that the offsets belong to, as far as is known.
 
         Raises:
             BusError: the group has members, present or away; or no such partition.
@@ -218,7 +240,7 @@ class MemoryBus:
             )
         for partition in offsets:
             self._topics.log(partition)
-        self._coordinator.store(group, offsets)
+        self._coordinator.store(group, offsets, identities)
 
     def committed(
         self, group: str, partitions: Iterable[TopicPartition] | None = None

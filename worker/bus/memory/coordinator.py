@@ -73,7 +73,7 @@ class Coordinator:
     def begin(self, identity: Identity) -> Transaction:
         """Open a transaction; one that the name had open is aborted."""
         self.abort_open(identity)
-        self._open[identity] = transaction = Transaction(self._topics, self.store)
+        self._open[identity] = transaction = Transaction(self._topics, self._store)
         return transaction
 
     def abort_open(self, identity: Identity) -> None:
@@ -92,15 +92,35 @@ class Coordinator:
             if transaction.holds(group, partitions):
                 self.abort_open(identity)
 
-    def store(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Set offsets of a group; retention follows if that is switched on."""
+    def _store(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        self.store(group, offsets, self._topics.identities)
+
+    def store(
+        self, group: str, offsets: Mapping[TopicPartition, int], identities: Mapping[str, str]
+    ) -> None:
+        """Set offsets of a group, with the identities of their topics as far as they are known.
+
+        Retention follows if that is switched on.
+        """
         self.group(group).offsets.update(offsets)
+        self.group(group).identities.update(
+            {partition: identities.get(partition.topic) for partition in offsets}
+        )
         for partition, offset in offsets.items():
             consumed = self._consumed.setdefault(partition, {})
             consumed[group] = offset
             if self._trim_consumed:
                 log = self._topics.log(partition)
                 log.trim(min(log.stable, *consumed.values()))
+
+    def forget(self, topic: str) -> None:
+        """Forget what all groups have committed of a topic."""
+        for group in self._groups.values():
+            for partition in [place for place in group.offsets if place.topic == topic]:
+                del group.offsets[partition]
+                del group.identities[partition]
+        for partition in [place for place in self._consumed if place.topic == topic]:
+            del self._consumed[partition]
 
     def _count(self, topic: str) -> int:
         count = self._topics.count(topic)

@@ -40,12 +40,14 @@ class Group:
     Attributes:
         generation: goes up with every rebalance.
         offsets: the committed offsets.
+        identities: of the topics that they belong to; None where that is not known.
     """
 
     def __init__(self, count: Callable[[str], int]) -> None:
         """Found an empty group; ``count`` gives a topic's number of partitions."""
         self.generation = 0
         self.offsets: dict[TopicPartition, int] = {}
+        self.identities: dict[TopicPartition, str | None] = {}
         self._count = count
         self._seats: dict[str, tuple[str, ...]] = {}
         self._assigned: dict[str, frozenset[TopicPartition]] = {}

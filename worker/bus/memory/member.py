@@ -8,7 +8,7 @@ from worker.bus.memory.coordinator import Coordinator, Identity
 from worker.bus.memory.faults import Faults, Step
 from worker.bus.memory.topics import Topics
 from worker.bus.memory.transaction import Transaction
-from worker.bus.port import Aborted, Outgoing, Polled, Record, TopicPartition
+from worker.bus.port import Aborted, Outgoing, Polled, Record, TopicPartition, TopicRecreated
 from worker.closing import Closing
 
 __all__ = ["MemoryMember"]
@@ -42,6 +42,7 @@ class MemoryMember(Closing):
         self._owned: frozenset[TopicPartition] = frozenset()
         self._positions: dict[TopicPartition, int] = {}
         self._delivering: list[TopicPartition] = []  # in the order of their turns
+        self._identities = {topic: topics.identities[topic] for topic in subscription}
         self._group.sit(identity.instance, subscription)
         coordinator.claim(identity, self)
 
@@ -52,6 +53,7 @@ class MemoryMember(Closing):
         raised before anything is taken, and again until the position is another.
         """
         self._check()
+        self._check_topics()
         if limit < 1 or max_bytes < 1:
             raise ValueError(
                 f"poll needs a limit and max_bytes of at least 1: {limit}, {max_bytes}"
@@ -69,6 +71,7 @@ class MemoryMember(Closing):
         before them leave a gap if it is stale.
         """
         self._check()
+        self._check_topics()
         batches = self._topics.route(records)
         if not batches and not offsets:
             return
@@ -107,6 +110,11 @@ class MemoryMember(Closing):
                 "the last transaction is in doubt, and so are the offsets; renew first"
             )
         self._coordinator.end_pending(self._identity.group, partitions)
+        for partition in partitions:
+            was = self._group.identities.get(partition)
+            now = self._topics.identities.get(partition.topic)
+            if was is not None and now is not None and was != now:
+                raise TopicRecreated(partition.topic, was, now)
         return {partition: self._group.offsets.get(partition) for partition in partitions}
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
@@ -148,6 +156,7 @@ class MemoryMember(Closing):
         return {
             place: max(0, self._topics.log(place).stable - position)
             for place, position in self._positions.items()
+            if self._topics.count(place.topic) is not None
         }
 
     def close(self, *, leave: bool = False) -> None:
@@ -167,6 +176,12 @@ class MemoryMember(Closing):
                 f"member {self._identity.instance} of {self._identity.group} is closed"
             )
         self._coordinator.check_owner(self._identity, self)
+
+    def _check_topics(self) -> None:
+        for topic, was in self._identities.items():
+            now = self._topics.identities[topic]
+            if now != was:
+                raise TopicRecreated(topic, was, now)
 
     def _check_owned(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:
@@ -193,9 +208,10 @@ class MemoryMember(Closing):
         if not self._delivering:
             return records
         moved: dict[TopicPartition, int] = {}
-        for partition in self._delivering:
+        there = [place for place in self._delivering if self._topics.count(place.topic) is not None]
+        for partition in there:
             self._topics.log(partition).check(self._positions[partition])
-        for partition in self._delivering:
+        for partition in there:
             if limit < 1 or max_bytes < 1:
                 break
             fetched = self._topics.log(partition).fetch(

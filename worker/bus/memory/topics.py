@@ -12,16 +12,23 @@ __all__ = ["Topics"]
 
 
 class Topics:
-    """All partitions, by topic and number."""
+    """All partitions, by topic and number.
+
+    Attributes:
+        identities: of all topics that there are, or were: a later one has another.
+    """
 
     def __init__(self, clock: Callable[[], int]) -> None:
         """Take the clock (ms) that stamps records."""
         self.clock = clock
         self._logs: dict[tuple[str, int], PartitionLog] = {}
         self._counts: dict[str, int] = {}
+        self.identities: dict[str, str] = {}
         self._turn: dict[str, int] = {}  # of records with neither a partition nor a key
 
-    def create(self, name: str, first_offsets: Sequence[int], *, log_append_time: bool) -> None:
+    def create(
+        self, name: str, first_offsets: Sequence[int], *, log_append_time: bool, identity: str
+    ) -> None:
         """Make a topic with one partition per first offset.
 
         Raises:
@@ -39,6 +46,19 @@ class Topics:
             self._logs[place] = PartitionLog(place, first_offset, log_append_time=log_append_time)
         self._counts[name] = len(first_offsets)
         self._turn[name] = 0
+        self.identities[name] = identity
+
+    def delete(self, name: str) -> None:
+        """Forget a topic and its records.
+
+        Raises:
+            BusError: it doesn't exist.
+        """
+        count = self._counts.pop(name, None)
+        if count is None:
+            raise self._unknown(name, 0)
+        for partition in range(count):
+            del self._logs[TopicPartition(name, partition)]
 
     def count(self, topic: str) -> int | None:
         """Give a topic's number of partitions, None if it does not exist."""

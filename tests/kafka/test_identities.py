@@ -1,0 +1,122 @@
+"""Ids of topics: beside every offset, and looked at from time to time."""
+
+import json
+import logging
+from collections.abc import Collection
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as Place
+
+from tests.contract.kafka_harness import KafkaHarness
+from tests.kafka.broker import Kafka
+from worker.admin import Cluster
+from worker.bus.kafka import KafkaBus, KafkaOptions
+from worker.bus.kafka.identities import Identities, id_in, metadata_of
+from worker.bus.kafka.watcher import Watcher
+from worker.bus.port import BusError, Outgoing, TopicPartition, TopicRecreated
+
+
+def test_every_committed_offset_carries_the_id(kafka: Kafka, app_id: str) -> None:
+    """As `neardup init` sets it, and as a member commits it."""
+    options = KafkaOptions(kafka.bootstrap)
+    harness = KafkaHarness(kafka.bootstrap, KafkaBus(options), app_id)
+    topic, group = harness.topic(), harness.name("group")
+    place = TopicPartition(topic, 0)
+    expected = {"topic_id": harness.bus.identity(topic)}
+    Cluster(options).commit(group, {place: 0})
+    assert _committed(kafka, group, place) == (0, expected)
+    harness.append(Outgoing(topic, 0, None, b"a"))
+    seat = harness.alone(topic, group=group)
+    seat.rewind()
+    seat.collect(1)
+    seat.member.commit([], {place: 1})
+    assert _committed(kafka, group, place) == (1, expected)
+    harness.close()
+
+
+def test_a_topic_that_does_not_exist_has_no_id(kafka: Kafka, app_id: str) -> None:
+    with pytest.raises(BusError, match="does not exist"):
+        KafkaBus(KafkaOptions(kafka.bootstrap)).identity(app_id)
+
+
+def _committed(kafka: Kafka, group: str, place: TopicPartition) -> tuple[int, object]:
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": group, "log_level": 0})
+    try:
+        (found,) = consumer.committed([Place(*place)], 30)
+    finally:
+        consumer.close()
+    return found.offset, json.loads(found.metadata or "")
+
+
+@pytest.mark.parametrize("metadata", [None, "", "by hand", "{", "[]", '"x"', '{"topic_id": 7}'])
+def test_foreign_metadata_names_no_topic(metadata: str | None) -> None:
+    assert id_in(metadata) is None
+
+
+def test_metadata_is_compact_and_keys_may_be_added() -> None:
+    assert metadata_of("abc") == '{"topic_id":"abc"}'
+    assert id_in('{"more": [1], "topic_id": "abc"}') == "abc"
+
+
+class Topics:
+    """Topics with ids, as a cluster would give them."""
+
+    def __init__(self, **ids: str) -> None:
+        self.ids = ids
+        self.down = False
+
+    def present(self, topics: Collection[str], seconds: float = 1.0) -> dict[str, str]:
+        assert seconds > 0
+        if self.down:
+            raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+        return {topic: self.ids[topic] for topic in topics if topic in self.ids}
+
+
+def test_the_watcher_tells_each_member_of_its_own_topics(caplog: pytest.LogCaptureFixture) -> None:
+    """A cluster that doesn't answer, or a topic that is missing for a moment, is no reason."""
+    caplog.set_level(logging.INFO)
+    topics, now = Topics(a="1", b="1"), [0.0]
+    watcher = Watcher(topics.present, every_seconds=3_600, clock=lambda: now[0])
+    first, second = Identities(["a", "b"], topics.present), Identities(["b"], topics.present)
+    for member in (first, second):
+        watcher.watch(member)
+        member.ask(member.topics)
+    topics.down = True
+    watcher.look()
+    watcher.look()
+    topics.down = False
+    del topics.ids["a"]
+    watcher.look()
+    now[0] = 29
+    watcher.look()
+    first.check()
+    assert [record.message for record in caplog.records if "asked" in record.message] == [
+        "the topics' ids can't be asked for: Local: All broker connections are down; trying on"
+    ]
+    assert "a has not existed" not in caplog.text
+    for now[0] in (31, 33):
+        watcher.look()
+    assert caplog.text.count("a has not existed for 31 s") == 1
+    topics.ids["a"] = "2"
+    watcher.look()
+    second.check()
+    with pytest.raises(TopicRecreated) as raised:
+        first.check()
+    assert (raised.value.topic, raised.value.was, raised.value.now) == ("a", "1", "2")
+    watcher.leave(first)
+    watcher.leave(second)
+
+
+def test_the_clients_own_log_tells_first() -> None:
+    topics = Topics(a="1")
+    member = Identities(["a"], topics.present)
+    member.hear("[thrd:main]: Topic a changed id from AAAAAAAAAAAAAAAAAAAAAA to 0")
+    member.ask(["a"])
+    member.hear("[thrd:main]: Topic a changed id from 0 to 1")
+    member.hear("[thrd:main]: Topic a changed id from 1 to AAAAAAAAAAAAAAAAAAAAAA")
+    member.hear("[thrd:main]: Topic other changed id from 1 to 2")
+    member.check()
+    member.hear("[thrd:main]: Topic a changed id from AAAAAAAAAAAAAAAAAAAAAA to 2")
+    with pytest.raises(TopicRecreated):
+        member.check()
