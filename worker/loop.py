@@ -108,11 +108,13 @@ class Loop:
     def lag(self) -> dict[TopicPartition, int]:
         """Give how many records each input is behind, as far as is known here.
 
-        ``behind`` is then their sum, without inputs that the stage holds back.
+        ``behind`` is then their sum, without inputs that the stage holds back, or doesn't read
+        yet: a shard that is restored has a watch of its own.
         """
         lags = self._member.lag()
-        self.behind = sum(lag for at, lag in lags.items() if at not in self._held)
-        self._backlog.look(self._next, lags)
+        started = {at: lag for at, lag in lags.items() if at in self._next}
+        self.behind = sum(lag for at, lag in started.items() if at not in self._held)
+        self._backlog.look(self._next, started)
         return lags
 
     @property

@@ -298,6 +298,43 @@ def test_lag_goes_down_to_nothing(harness: Harness) -> None:
     until(caught_up, "no lag")
 
 
+def test_the_lag_of_a_paused_partition_grows(harness: Harness) -> None:
+    topic = harness.topic(2)
+    paused, other = sorted(harness.places(topic))
+    harness.append(*numbered(topic, 5), *numbered(topic, 5, partition=1))
+    seat = harness.alone(topic)
+    seat.start()
+    seat.collect(10)
+    seat.member.pause([paused])
+    harness.append(*numbered(topic, 7, first=5))
+
+    def shown() -> bool:
+        seat.poll()
+        return seat.member.lag() == {paused: 7, other: 0}
+
+    until(shown, "the lag of the paused partition")
+    assert len(seat.records) == 10
+    seat.member.resume([paused])
+    until(lambda: seat.poll() and seat.member.lag() == {paused: 0, other: 0}, "no lag")
+
+
+def test_a_partition_that_is_not_started_has_a_lag(harness: Harness) -> None:
+    """A shard may be restored for hours; it is the committed offset that counts."""
+    topic, group = harness.topic(2), harness.name("group")
+    first, second = sorted(harness.places(topic))
+    harness.commit_offsets(group, {first: 2, second: 0})
+    harness.append(*numbered(topic, 6))
+    seat = harness.alone(topic, group=group)
+    assert seat.member.committed([first, second]) == {first: 2, second: 0}
+
+    def shown() -> bool:
+        seat.poll()
+        return seat.member.lag() == {first: 4, second: 0}
+
+    until(shown, "the lag of what was never fetched")
+    assert not seat.records
+
+
 def test_offsets_that_were_set_from_outside(harness: Harness) -> None:
     topic, group = harness.topic(2), harness.name("group")
     first, second = sorted(harness.places(topic))

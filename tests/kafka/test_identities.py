@@ -12,8 +12,9 @@ from tests.contract.kafka_harness import KafkaHarness
 from tests.kafka.broker import Kafka
 from worker.admin import Cluster
 from worker.bus.kafka import KafkaBus, KafkaOptions
+from worker.bus.kafka.ends import Ends
 from worker.bus.kafka.identities import Identities, id_in, metadata_of
-from worker.bus.kafka.watcher import Watcher
+from worker.bus.kafka.watcher import Watched, Watcher
 from worker.bus.port import BusError, Outgoing, TopicPartition, TopicRecreated
 
 
@@ -77,11 +78,14 @@ def test_the_watcher_tells_each_member_of_its_own_topics(caplog: pytest.LogCaptu
     """A cluster that doesn't answer, or a topic that is missing for a moment, is no reason."""
     caplog.set_level(logging.INFO)
     topics, now = Topics(a="1", b="1"), [0.0]
-    watcher = Watcher(topics.present, every_seconds=3_600, clock=lambda: now[0])
+    watcher = Watcher(
+        topics.present, lambda _ends, _seconds: None, every_seconds=3_600, clock=lambda: now[0]
+    )
     first, second = Identities(["a", "b"], topics.present), Identities(["b"], topics.present)
-    for member in (first, second):
+    watched = [Watched(member, Ends()) for member in (first, second)]
+    for member in watched:
         watcher.watch(member)
-        member.ask(member.topics)
+        member.identities.ask(member.identities.topics)
     topics.down = True
     watcher.look()
     watcher.look()
@@ -91,8 +95,8 @@ def test_the_watcher_tells_each_member_of_its_own_topics(caplog: pytest.LogCaptu
     now[0] = 29
     watcher.look()
     first.check()
-    assert [record.message for record in caplog.records if "asked" in record.message] == [
-        "the topics' ids can't be asked for: Local: All broker connections are down; trying on"
+    assert [record.message for record in caplog.records if "brokers tell" in record.message] == [
+        "the brokers tell nothing of topics: Local: All broker connections are down; trying on"
     ]
     assert "a has not existed" not in caplog.text
     for now[0] in (31, 33):
@@ -104,8 +108,8 @@ def test_the_watcher_tells_each_member_of_its_own_topics(caplog: pytest.LogCaptu
     with pytest.raises(TopicRecreated) as raised:
         first.check()
     assert (raised.value.topic, raised.value.was, raised.value.now) == ("a", "1", "2")
-    watcher.leave(first)
-    watcher.leave(second)
+    for member in watched:
+        watcher.leave(member)
 
 
 def test_the_clients_own_log_tells_first() -> None:

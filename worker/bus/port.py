@@ -205,9 +205,10 @@ class Member(Protocol):
         """Give the log's start, and the end that readers of committed records see."""
 
     def lag(self) -> dict[TopicPartition, int]:
-        """Give how many records each partition is behind, as far as the last fetch told.
+        """Give how many records each partition is behind, without asking anybody.
 
-        Of one that was not fetched from since it was assigned nothing is known.
+        Of one that is fetched from, as the last fetch told. Of all others that have a position,
+        or a committed offset that was asked for, it is found out within seconds.
         """
 
     def close(self, *, leave: bool = False) -> None:

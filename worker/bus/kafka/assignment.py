@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from worker.bus.kafka.ends import Ends
 from worker.bus.kafka.errors import cause
 from worker.bus.port import BusError, TopicPartition
 
@@ -29,9 +30,13 @@ class Assignment:
 
     """
 
-    def __init__(self, group: str, *, eager: bool) -> None:
-        """Nothing is assigned; ``eager`` rebalances (the classic protocol's) take all away."""
+    def __init__(self, group: str, ends: Ends, *, eager: bool) -> None:
+        """Nothing is assigned; ``eager`` rebalances (the classic protocol's) take all away.
+
+        ``ends`` tell of the logs from which nothing is fetched.
+        """
         self._group = group
+        self._ends = ends
         self._eager = eager
         self._consumer: Consumer
         self.partitions: set[TopicPartition] = set()
@@ -39,6 +44,7 @@ class Assignment:
         self.revoked = True
         self._running: set[TopicPartition] = set()
         self._positions: dict[TopicPartition, int] = {}
+        self._committed: dict[TopicPartition, int] = {}
 
     def subscribe(self, consumer: Consumer, topics: list[str]) -> None:
         """Follow this consumer from now on; the group is joined by its first polls."""
@@ -88,6 +94,7 @@ class Assignment:
         """Give what is assigned now; no position is known until it is sought."""
         self.changed = False
         self._positions = {}
+        self._committed = {}
         return frozenset(self.partitions)
 
     def position(self, partition: TopicPartition) -> int | None:
@@ -156,17 +163,33 @@ class Assignment:
         for partition in partitions - at_zero:
             self.seek(partition, self._positions[partition])
 
+    def note_committed(self, offsets: Mapping[TopicPartition, int | None]) -> None:
+        """Note from where partitions will be read that are not sought yet."""
+        self._committed.update({at: found for at, found in offsets.items() if found is not None})
+
     def lag(self) -> dict[TopicPartition, int]:
-        """Give the committed records that wait, where something has been fetched."""
+        """Give the committed records that wait."""
+        lags = {}
+        unfetched = {
+            own: offset
+            for own, offset in self._committed.items()
+            if own in self.partitions and own not in self._positions
+        }
         # librdkafka's own position: unlike that of the last record, it passes the markers
         # of transactions, of which one stands at the end of every idle partition.
-        lags = {}
         for found in self._consumer.position(_kafkas(self._positions)):
-            _, high = self._consumer.get_watermark_offsets(found, cached=True)
-            if high < 0:  # Nothing was fetched yet.
-                continue
             own = TopicPartition(found.topic, found.partition)
-            lags[own] = max(0, high - max(found.offset, self._positions[own]))
+            position = max(found.offset, self._positions[own])
+            _, high = self._consumer.get_watermark_offsets(found, cached=True)
+            if high < 0 or own not in self._running:  # Nothing was fetched yet, or not lately.
+                unfetched[own] = position
+            else:
+                lags[own] = max(0, high - position)
+        self._ends.wanted = unfetched
+        ends = self._ends.found
+        for own, position in unfetched.items():
+            if own in ends:
+                lags[own] = max(0, ends[own] - position)
         return lags
 
 

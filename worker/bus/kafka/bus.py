@@ -10,11 +10,12 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
 from worker.bus.kafka.config import KafkaOptions
+from worker.bus.kafka.ends import Ends, Surveyor
 from worker.bus.kafka.errors import cause
 from worker.bus.kafka.identities import Identities, present_ids, topic_ids
 from worker.bus.kafka.member import KafkaMember
 from worker.bus.kafka.reader import KafkaReader
-from worker.bus.kafka.watcher import Watcher
+from worker.bus.kafka.watcher import Watched, Watcher
 from worker.bus.port import BusError
 
 __all__ = ["KafkaBus"]
@@ -26,7 +27,11 @@ class KafkaBus:
     def __init__(self, options: KafkaOptions) -> None:
         """Prepare; nothing is connected yet."""
         self._options = options
-        self._watcher = Watcher(self._present)
+        self._watcher = Watcher(self._present, self._survey)
+
+    @cached_property
+    def _surveyor(self) -> Surveyor:
+        return Surveyor(self._options, self._admin)
 
     @cached_property
     def _admin(self) -> AdminClient:
@@ -67,6 +72,9 @@ class KafkaBus:
     def _present(self, topics: Collection[str], seconds: float) -> dict[str, str]:
         return present_ids(self._admin, topics, seconds)
 
+    def _survey(self, ends: Ends, seconds: float) -> None:
+        self._surveyor.look(ends, seconds)
+
     def trim(self, topic: str, partition: int, before_offset: int) -> None:
         """See the port.
 
@@ -91,7 +99,7 @@ class KafkaBus:
         self, group: str, topics: Sequence[str], instance: str, *, compress: bool = True
     ) -> KafkaMember:
         """See the port."""
-        identities = Identities(topics, self._ids)
+        watched = Watched(Identities(topics, self._ids), Ends())
         return KafkaMember(
-            self._options, group, instance, identities, self._watcher, compress=compress
+            self._options, group, instance, watched, self._watcher, compress=compress
         )

@@ -98,7 +98,7 @@ class Identities:
 
     Attributes:
         topics: that it reads.
-        recreated: the topic that was made anew, if one was; `check` raises it.
+        wrong: what `check` raises: that a topic was made anew, or that nobody looks any more.
     """
 
     def __init__(
@@ -106,14 +106,14 @@ class Identities:
     ) -> None:
         """Take the topics, and what asks for ids; nothing is asked yet."""
         self.topics = frozenset(topics)
-        self.recreated: TopicRecreated | None = None
+        self.wrong: BusError | None = None
         self._ask = ask
         self._ids: dict[str, str] = {}
 
     def check(self) -> None:
-        """Raise `TopicRecreated` once a topic was made anew."""
-        if self.recreated is not None:
-            raise self.recreated
+        """Raise what is wrong, if anything is."""
+        if self.wrong is not None:
+            raise self.wrong
 
     def ask(self, topics: Collection[str]) -> None:
         """Ask for the ids of some topics, and check them.
@@ -145,8 +145,8 @@ class Identities:
         """Take the ids that topics have now; those left out may be on their way."""
         for topic in self.topics & ids.keys():
             known = self._ids.setdefault(topic, ids[topic])
-            if known != ids[topic] and self.recreated is None:
-                self.recreated = TopicRecreated(topic, known, ids[topic])
+            if known != ids[topic] and self.wrong is None:
+                self.wrong = TopicRecreated(topic, known, ids[topic])
 
     def hear(self, line: str) -> None:
         """Take a line of librdkafka's log.

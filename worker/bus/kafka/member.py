@@ -24,12 +24,11 @@ from worker.bus.kafka.errors import (
     retrying,
     underlying,
 )
-from worker.bus.kafka.identities import Identities
 from worker.bus.kafka.listener import LogListener
 from worker.bus.kafka.pending import PendingErrors
 from worker.bus.kafka.producer import TransactionalProducer
 from worker.bus.kafka.records import record_of
-from worker.bus.kafka.watcher import Watcher
+from worker.bus.kafka.watcher import Watched, Watcher
 from worker.bus.port import (
     Aborted,
     BusError,
@@ -65,17 +64,18 @@ class KafkaMember(Closing):
         options: KafkaOptions,
         group: str,
         instance: str,
-        identities: Identities,
+        watched: Watched,
         watcher: Watcher,
         *,
         compress: bool = True,
     ) -> None:
-        """Subscribe to the topics of ``identities``; the group is joined by the first polls."""
+        """Subscribe to what is watched; the group is joined by the first polls."""
         self._options = options
         self._group = group
-        self._topics = sorted(identities.topics)
+        self._identities = watched.identities
+        self._topics = sorted(self._identities.topics)
         self._instance = instance
-        self._identities = identities
+        self._watched = watched
         self._watcher = watcher
         self._producer = TransactionalProducer(
             options,
@@ -84,14 +84,14 @@ class KafkaMember(Closing):
             compress=compress,
             troubled=self._on_log,
         )
-        self._assignment = Assignment(group, eager=self._eager)
+        self._assignment = Assignment(group, watched.ends, eager=self._eager)
         self._member_id = ""
         self._errors = PendingErrors()
         self._unreleased_since: float | None = None
         self._troubled_at: float | None = None
         self._told = False
         self._consumer = self._subscribe()
-        watcher.watch(identities)
+        watcher.watch(watched)
 
     def _subscribe(self) -> Consumer:
         config = self._options.consuming(self._group, self._instance)
@@ -325,9 +325,11 @@ class KafkaMember(Closing):
             raise BusError(msg) from error
         for place in found:
             self._identities.check_offset(place.topic, place.metadata)
-        return {
+        offsets = {
             TopicPartition(f.topic, f.partition): f.offset if f.offset >= 0 else None for f in found
         }
+        self._assignment.note_committed(offsets)
+        return offsets
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """See the port; what has just been taken away is left alone."""
@@ -365,7 +367,7 @@ class KafkaMember(Closing):
     def close(self, *, leave: bool = False) -> None:
         """See the port; a static member that leaves for good is let go by its session's end."""
         del leave
-        self._watcher.leave(self._identities)
+        self._watcher.leave(self._watched)
         self._producer.close()
         self._close_consumer()
 

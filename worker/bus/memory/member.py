@@ -153,9 +153,11 @@ class MemoryMember(Closing):
     def lag(self) -> dict[TopicPartition, int]:
         """See the port. Control records count until the position has passed them."""
         self._check()
+        offsets = self._group.offsets
+        starts = {place: offsets[place] for place in self._owned if place in offsets}
         return {
             place: max(0, self._topics.log(place).stable - position)
-            for place, position in self._positions.items()
+            for place, position in (starts | self._positions).items()
             if self._topics.count(place.topic) is not None
         }
 
