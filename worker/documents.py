@@ -83,7 +83,7 @@ class DocumentReader:
         value = record.value
         assert value is not None  # noqa: S101 -- the caller has set tombstones apart
         self._check_size(record, value)
-        if record.headers == UNREADABLE_HEADERS:
+        if UNREADABLE_HEADERS[0] in record.headers:
             raise Unreadable("bad-headers", "the name of a header is not UTF-8")
         try:
             decoded = value.decode()

@@ -11,7 +11,7 @@ from tests.integration.checker import decisions, exactly_once, payloads, reason,
 from tests.integration.conftest import Launch
 from tests.integration.proof import history_of, prove
 from tests.integration.raw_producer import produce_raw
-from worker.bus.port import Header, Outgoing
+from worker.bus.port import UNREADABLE_HEADERS, Header, Outgoing
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
@@ -166,7 +166,7 @@ def test_a_header_whose_name_is_no_text(launch: Launch) -> None:
     application.start("alpha")
     topic = application.topology.documents
     value = json.dumps({"id": "a", "text": TEXT}).encode()
-    raw = [(b"fine", b"1"), (b"\xff\xfename", b"2")]
+    raw = [(b"fine", b"1"), (b"\xff\xfename", b"2"), (b"empty", b""), (b"\xfe", b"3")]
     # The interpreter treats what it does often differently: so also in the midst of others.
     for others in range(2):
         produce_raw(application.kafka.bootstrap, topic, 0, value, raw)
@@ -178,6 +178,10 @@ def test_a_header_whose_name_is_no_text(launch: Launch) -> None:
         ("bad-headers", value),
         ("bad-headers", value),
     ]
+    # All others are kept, in their places.
+    mark = UNREADABLE_HEADERS[0]
+    for rejected in application.audit.rejected:
+        assert rejected.headers[:4] == (("fine", b"1"), mark, ("empty", b""), mark)
     assert len(application.audit.unique) == 1
 
 

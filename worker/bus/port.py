@@ -33,7 +33,7 @@ Header = tuple[str, bytes | None]
 
 
 UNREADABLE_HEADERS: tuple[Header, ...] = (("neardup-headers-unreadable", None),)
-"""Stands for the headers of a record of which one has a name that is not UTF-8."""
+"""Stands for a header whose name is not UTF-8, or for all, where the others can't be had either."""
 
 
 class TopicPartition(NamedTuple):
