@@ -197,7 +197,12 @@ def test_nothing_of_before_a_new_start_comes_after_it(harness: Harness, closing:
 
     def some() -> list[int]:
         read: list[Record] = []
-        until(lambda: read.extend(reader.read(3, 0.1)) or read, "records")
+
+        def came() -> bool:
+            read.extend(reader.read(3, 0.1))
+            return bool(read)
+
+        until(came, "records")
         return [record.offset for record in read]
 
     # Each time, more has been fetched than is handed out when it is started elsewhere.

@@ -179,6 +179,10 @@ class KafkaCluster(Kafka):
         """Return ``host:port`` of one node."""
         return self._nodes[node].address
 
+    def data(self, node: int) -> Path:
+        """Return the directory that holds a node's logs, one folder a partition."""
+        return self._nodes[node].directory / "data"
+
     @property
     def nodes(self) -> list[int]:
         """Give the nodes' numbers."""
