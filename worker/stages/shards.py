@@ -67,10 +67,13 @@ class Shards:
         for partition in self.opening.keys() - offsets.keys():
             self._stop_opening(partition)
         self._let_go(self.owned.keys() - offsets.keys())
-        warm = self._standby.hand_over(offsets) if self._standby is not None else {}
+        logs = {
+            partition: LogRange(*watermarks(partition), committed)
+            for partition, committed in offsets.items()
+        }
+        warm = self._standby.hand_over(logs) if self._standby is not None else {}
         starts = {}
-        for partition, committed in offsets.items():
-            log = LogRange(*watermarks(partition), committed)
+        for partition, log in logs.items():
             shard = self.owned.get(partition)
             if shard is None:
                 shard = self._warmed(partition, warm.get(partition), log)
@@ -78,7 +81,7 @@ class Shards:
                 self._open(partition, log)
                 continue
             shard.log = log
-            shard.committed = committed
+            shard.committed = log.committed
             why = log.objection(shard.store.offset)
             if why is None:
                 starts[partition] = shard.store.offset
@@ -89,7 +92,6 @@ class Shards:
     def _warmed(self, partition: TopicPartition, warm: Warm | None, log: LogRange) -> Shard | None:
         """Own what was kept warm: a store at once, what is on its way when it is there."""
         if isinstance(warm, BandStore):
-            _log.info("shard %d was kept warm, at offset %d", partition.partition, warm.offset)
             self.owned[partition] = Shard(warm, log, log.committed)
         elif warm is not None:
             self.opening[partition] = warm
