@@ -14,7 +14,7 @@ from tests.crash.texts import near_copies
 from tests.integration.checker import verdict_of
 from tests.worker.test_embedded import NOW, Verdicts
 from worker.app import Application
-from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
+from worker.bus import OffsetOutOfRange, Outgoing, Reader, Record, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.embedded import create_topics
 from worker.loop import Loop
@@ -185,6 +185,42 @@ def test_a_standby_that_the_log_has_passed_is_restored_from_a_snapshot(
     site.feed(120)
     assert first.replayed() == 0
     assert site.verdicts() == expected
+    site.close()
+
+
+class Lossy:
+    """A reader that loses some records on their way."""
+
+    def __init__(self, reader: Reader, lost: set[tuple[int, int]]) -> None:
+        self._reader = reader
+        self._lost = lost
+        self.start, self.stop, self.close = reader.start, reader.stop, reader.close
+        self.committed, self.watermarks = reader.committed, reader.watermarks
+
+    def read(self, limit: int, timeout: float) -> list[Record]:
+        records = self._reader.read(limit, timeout)
+        return [record for record in records if (record.partition, record.offset) not in self._lost]
+
+
+def test_what_a_standby_did_not_get_is_missing_nowhere(
+    tmp_path: Path, expected: Verdicts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = Site(tmp_path, standby="all")
+    lost: set[tuple[int, int]] = set()
+    connect = site.bus.reader
+    monkeypatch.setattr(site.bus, "reader", lambda group: Lossy(connect(group), lost))
+    first, second = site.start("a"), site.start("b")
+    site.feed(20)
+    assert first.warm() == {1: 0}
+    log = site.bus.read(site.topology.bands, 1, 0, 1 << 20)
+    lost.update((1, log[-1].offset + more) for more in range(1, 40))
+    site.feed(50)
+    first.warm()
+    site.stop(second)
+    site.feed(120)
+    assert site.verdicts() == expected
+    assert first.replayed() == 50
+    assert (tmp_path / "a" / "shard-001.aside").exists()
     site.close()
 
 
