@@ -82,7 +82,7 @@ class Shards:
                 continue
             shard.log = log
             shard.committed = log.committed
-            why = log.objection(shard.store.offset)
+            why = _objection(log, shard.store)
             if why is None:
                 starts[partition] = shard.store.offset
             else:
@@ -132,7 +132,7 @@ class Shards:
                 continue
             shard = Shard(_opened(opening), opening.log, opening.log.committed)
             self.owned[partition] = shard
-            why = opening.log.objection(shard.store.offset)
+            why = _objection(opening.log, shard.store)
             if why is not None:  # what was known of the log has changed meanwhile
                 self.replace(partition, why)
                 continue
@@ -233,6 +233,14 @@ class Shards:
             deadline = self._clock() + _END_SECONDS
             for opening in self.opening.values():
                 opening.wait(max(0.0, deadline - self._clock()))
+
+
+def _objection(log: LogRange, store: BandStore) -> str | None:
+    """Say why a store that is open can't be read on from its offset; None: it can."""
+    why = log.objection(store.offset)
+    if why is None and store.offset < log.low:
+        why = f"it is empty, and the log begins at {log.low}"
+    return why
 
 
 def _opened(opening: Opening) -> BandStore:

@@ -143,13 +143,17 @@ class Standby:
         return True
 
     def lag(self) -> Mapping[int, int]:
-        """Give, by shard, how many records of those that the group has dealt with are missing."""
+        """Give, by shard, how many records of those that the group has dealt with are missing.
+
+        Of a shard whose group has not been asked yet nothing is known.
+        """
         committed = self._committed
         lags = {}
         for partition, shard in list(self._shards.items()):
             store = shard.store
-            offset = store.offset if store is not None else 0
-            lags[partition.partition] = committed.get(partition, 0) - offset
+            if partition in committed:
+                offset = store.offset if store is not None else 0
+                lags[partition.partition] = committed[partition] - offset
         return lags
 
     def _run(self) -> None:
