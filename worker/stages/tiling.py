@@ -28,12 +28,11 @@ def covered(
     for offset, frame in frames:
         expected = after.expected(frame.partition)
         if expected is not None and frame.start != expected:
-            what = "were lost" if frame.start > expected else "came twice, or not in their order"
             msg = (
                 f"{log.topic}[{log.partition}] at offset {offset} has a frame that covers partition"
-                f" {frame.partition} of the documents from offset {frame.start}, but {expected}"
-                f" comes next: frames {what}. It was not applied. Start the worker again; if it"
-                " stops here again, see docs/runbook.md, 'A frame out of place'"
+                f" {frame.partition} of the documents from offset {frame.start}, and {expected}"
+                " comes next: a frame was lost or doubled. It was not applied. Start the worker"
+                " again; if it stops here again, see docs/runbook.md, 'A frame out of place'"
             )
             raise FrameOutOfPlace(msg)
         after.add(frame.partition, frame.start, frame.end)

@@ -15,9 +15,9 @@ from worker.store import _COVERAGE, BandStore
 
 BANDS = TopicPartition("bands", 0)
 WRONG = {
-    "skipped": ([0, 1, 3, 4], "at offset 3 .* from offset 3, but 2 comes next: frames were lost"),
-    "doubled": ([0, 1, 1, 2], "at offset 2 .* from offset 1, but 2 comes next: frames came twice"),
-    "swapped": ([0, 2, 1, 3], "at offset 1 .* from offset 2, but 1 comes next: frames were lost"),
+    "skipped": ([0, 1, 3, 4], "at offset 3 .* from offset 3, and 2 comes next: a frame was lost"),
+    "doubled": ([0, 1, 1, 2], "at offset 2 .* from offset 1, and 2 comes next: a frame was lost"),
+    "swapped": ([0, 2, 1, 3], "at offset 1 .* from offset 2, and 1 comes next: a frame was lost"),
 }
 
 
