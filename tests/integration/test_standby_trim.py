@@ -20,6 +20,8 @@ from tests.integration.proof import index_problems, prove
 from tests.integration.worker_process import WorkerProcess
 from tests.kafka.broker import wait_until
 from worker.admin import Cluster
+from worker.app import Application
+from worker.bus.kafka import KafkaBus
 from worker.snapshots.inspection import verify
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1_800)]
@@ -27,6 +29,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1_800)]
 SECONDS: Final = 120.0
 ROUNDS: Final = scaled(1, 4)
 SLICE: Final = scaled(400, 4_000)
+BURSTS: Final = 60
 
 _LAG = re.compile(r'^neardup_standby_lag_records\{shard="(\d+)"\} (\S+)$', re.MULTILINE)
 
@@ -61,7 +64,7 @@ def texts(count: int, random: Random) -> list[str]:
     return [" ".join(f"{random.getrandbits(40):010x}" for _ in range(40)) for _ in range(count)]
 
 
-def test_a_standby_behind_the_trim_takes_over_and_no_copy_is_unique(
+def test_a_standby_that_was_away_for_a_session_takes_over_and_no_copy_is_unique(
     launch: Launch, tmp_path: Path
 ) -> None:
     snapshots = {"url": str(tmp_path / "kept"), "every_seconds": 1, "keep": 1, "trim_log": True}
@@ -112,3 +115,65 @@ def test_a_standby_behind_the_trim_takes_over_and_no_copy_is_unique(
         for path in application.worker(name).state_dir.glob("shard-???"):
             assert verify(path).faults == []
     assert index_problems(application) == []
+
+
+def test_one_shard_behind_the_trim_costs_the_others_nothing(launch: Launch, tmp_path: Path) -> None:
+    snapshots = {"url": str(tmp_path / "kept"), "every_seconds": 1, "keep": 1}
+    settings = {
+        "index.snapshots": snapshots,
+        "index": {"standby": "all"},
+        "kafka": {"session_timeout_ms": 20_000},
+    }
+    # With one partition all but two shards of the index is alpha's.
+    application = launch(settings=settings, partitions=1)
+    application.seat("alpha")
+    application.seat("beta")
+    beta = application.worker("beta")
+    random = Random(8)
+    fed: list[str] = []
+
+    def feed() -> None:
+        """Feed a few at a time, which makes many frames."""
+        for _ in range(BURSTS):
+            fresh = texts(10, random)
+            named = [(f"doc-{len(fed) + number}", text) for number, text in enumerate(fresh)]
+            application.feed(application.documents(named))
+            fed.extend(fresh)
+
+    feed()
+    application.audit.reach(len(application.inputs), SECONDS)
+    for number in range(2 * ROUNDS):
+        shard = number % 2
+        wait_until(partial(is_warm, application, beta), SECONDS, "beta to be warm")
+        end = ranges(application)[shard][1]
+        beta.signal(signal.SIGSTOP)
+        feed()
+        wait_until(partial(trimmed, application, shard, end), SECONDS, "a snapshot to trim to")
+        beta.signal(signal.SIGCONT)
+        feed()
+        application.audit.reach(len(application.inputs), SECONDS)
+    wait_until(partial(is_warm, application, beta), SECONDS, "beta to be warm again")
+    assert beta.output().count("is outside the log") >= 2 * ROUNDS, beta.output()
+
+    application.worker("alpha").kill()
+    copies = [(f"copy-{number}", text) for number, text in enumerate(fed)]
+    application.feed(application.documents(copies))
+    application.audit.reach(len(application.inputs), 300)
+    duplicates = {json.loads(record.value or b"")["id"] for record in application.audit.duplicate}
+    assert duplicates == {ident for ident, _ in copies}
+    prove(application, seconds=300)
+    assert beta.stop() == 0
+    assert index_problems(application) == []
+
+
+def trimmed(application: ApplicationUnderTest, shard: int, end: int) -> bool:
+    """Trim a shard's log to its newest snapshot, if that is past an offset."""
+    bus = KafkaBus(application.settings.kafka_options())
+    owner = Application(application.settings, application.topology, bus, application.directory)
+    repository = owner.repository()
+    assert repository is not None
+    offsets = [manifest.offset for manifest in repository.shard(shard).manifests()]
+    if max(offsets, default=0) <= end:
+        return False
+    bus.trim(application.topology.bands, shard, max(offsets))
+    return True
