@@ -31,6 +31,7 @@ from rocksdict import (
 )
 
 from worker.absence import BUCKETS_BELOW, ReadingEnded, StoredFilter
+from worker.coverage import Coverage
 
 __all__ = ["BandStore", "Header", "HeaderMismatch", "StoreDamaged", "StoreOptions", "put_aside"]
 
@@ -45,6 +46,7 @@ _HEADER = b"\xffheader"
 _PROGRESS = b"\xffprogress"
 _progress = struct.Struct("<qqq")
 """Offset, now, documents; the documents were not counted from the beginning."""
+_COVERAGE = b"\xfftiles"
 _sequence = struct.Struct(">Q")
 _MERGED_FLUSHES = 32
 
@@ -75,7 +77,8 @@ class BandStore:
 
     Not thread-safe. ``offset`` is the offset in the shard's partition of ``bands`` from
     which to read on; ``now`` is the running maximum of the log's time, in ms; ``documents``
-    were judged up to there.
+    were judged up to there; ``coverage`` says of which offsets of the documents frames were
+    applied, and is empty where an earlier version made the store.
 
     Every method that reads or writes raises `StoreDamaged` if RocksDB finds other bytes
     than it wrote, and OSError if the disk is full or refuses. After either, RocksDB takes no
@@ -128,6 +131,7 @@ class BandStore:
         self.offset, self.now, self.documents = _progress.unpack(
             (progress or b"").ljust(_progress.size, b"\0")
         )
+        self.coverage = self._covered()
 
     def _meaning(self, error: Exception) -> Exception:
         """Tell apart what rocksdict raises, which is bare exceptions with RocksDB's text."""
@@ -173,6 +177,13 @@ class BandStore:
         except Exception as error:
             raise self._meaning(error) from error
 
+    def _covered(self) -> Coverage:
+        try:
+            return Coverage.decode(self._get([_COVERAGE])[0], self.offset)
+        except ValueError as error:
+            self._db.close()
+            raise StoreDamaged(f"{self.path}: {error}") from error
+
     def buckets(self, keys: npt.NDArray[np.void]) -> list[bytes | None]:
         """Look up buckets by their keys, V9[n]; sorted ones are found fastest."""
         asked = np.flatnonzero(self._filter.may_hold(keys))
@@ -196,9 +207,22 @@ class BandStore:
         """Begin a write."""
         return StoreBatch()
 
-    def write(self, batch: StoreBatch, *, offset: int, now: int, documents: int) -> None:
-        """Apply a batch and the offset that it reaches, together or not at all."""
+    def write(
+        self,
+        batch: StoreBatch,
+        *,
+        offset: int,
+        now: int,
+        documents: int,
+        coverage: Coverage | None = None,
+    ) -> None:
+        """Apply a batch and the offset that it reaches, together or not at all.
+
+        Without a ``coverage``, that of the store stays as it is.
+        """
         total = self.documents + documents
+        covered = self.coverage if coverage is None else coverage
+        batch.writes.put(_COVERAGE, covered.encode(offset))
         batch.writes.put(_PROGRESS, _progress.pack(offset, now, total))
         self._filter.add(batch.writes, batch.buckets)
         try:
@@ -208,6 +232,7 @@ class BandStore:
         self.offset = offset
         self.now = now
         self.documents = total
+        self.coverage = covered
         self.unflushed += documents
         self.flush_if_due()
 

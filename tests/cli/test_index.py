@@ -96,9 +96,33 @@ def of_the_other_shard(store: BandStore) -> None:
     broken(store, bytes([3]) + b"\1" * 8, entry(0))
 
 
+def with_a_hole(store: BandStore) -> None:
+    _over_a_frame(store, 30)
+
+
+def with_a_frame_twice(store: BandStore) -> None:
+    _over_a_frame(store, -30)
+
+
+def _over_a_frame(store: BandStore, skipped: int) -> None:
+    """Apply a frame as if ``skipped`` documents before it had been applied, too."""
+    coverage = store.coverage.copy()
+    ((partition, span),) = coverage
+    coverage.add(partition, span.end + skipped, span.end + skipped + 40)
+    store.write(
+        store.batch(), offset=store.offset + 1, now=store.now, documents=40, coverage=coverage
+    )
+
+
 @pytest.mark.parametrize(
     ("breaks", "found"),
     [
+        (
+            with_a_hole,
+            "documents, offsets 0 to 130: the frames that were applied cover 100 of 130:",
+        ),
+        (with_a_hole, "30 are missing"),
+        (with_a_frame_twice, "30 are there twice"),
         (without_a_record, "of band 2: names document 1152921504606846976, without a record"),
         (in_disorder, "of band 2: 0 stands after 1"),
         (too_many, "of band 2: 4 entries, takes 3"),

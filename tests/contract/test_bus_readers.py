@@ -1,6 +1,6 @@
 """Reading beside a group: committed records from where one says, and how far the group is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 import pytest
@@ -113,3 +113,100 @@ def test_a_position_that_is_gone_is_said_to_be(harness: Harness, closing: ExitSt
     assert (raised.value.partition, raised.value.low) == (place, 3)
     reader.start(place, 3)
     assert [r.offset for r in collect(reader, 2)] == [3, 4]
+
+
+def outcome(reader: Reader) -> Sequence[Record] | OffsetOutOfRange:
+    """Read until anything comes: records, or that a position is gone."""
+    came: list[Sequence[Record] | OffsetOutOfRange] = []
+
+    def something() -> bool:
+        try:
+            if records := reader.read(100, 0.1):
+                came.append(records)
+        except OffsetOutOfRange as error:
+            came.append(error)
+        return bool(came)
+
+    until(something, "records, or an error")
+    return came[0]
+
+
+def test_what_is_gone_of_some_partitions_costs_the_others_nothing(
+    harness: Harness, closing: ExitStack
+) -> None:
+    topic = harness.topic(4)
+    places = sorted(harness.places(topic))
+    for partition in range(4):
+        harness.append(*numbered(topic, 200, partition))
+    for gone in (1, 3):
+        harness.trim(places[gone], 150)
+    reader = beside(harness, harness.name("group"), closing)
+    for place in places:
+        reader.start(place, 0)
+    read: list[Record] = []
+    refused: list[OffsetOutOfRange] = []
+
+    def all_there() -> bool:
+        found = outcome(reader)
+        if isinstance(found, OffsetOutOfRange):
+            refused.append(found)
+            reader.start(found.partition, found.low)
+        else:
+            read.extend(found)
+        return len(read) >= 500
+
+    until(all_there, "what is left of four partitions")
+    assert sorted((e.partition, e.position, e.low) for e in refused) == [
+        (places[1], 0, 150),
+        (places[3], 0, 150),
+    ]
+    for place in places:
+        low = 150 if place.partition in {1, 3} else 0
+        assert [r.offset for r in read if r.partition == place.partition] == list(range(low, 200))
+
+
+def test_a_position_that_is_gone_is_said_again_until_it_is_another(
+    harness: Harness, closing: ExitStack
+) -> None:
+    topic = harness.topic(2)
+    places = sorted(harness.places(topic))
+    for partition in range(2):
+        harness.append(*numbered(topic, 5, partition))
+        harness.trim(places[partition], 3)
+    reader = beside(harness, harness.name("group"), closing)
+    for place in places:
+        reader.start(place, 1)
+    first = outcome(reader)
+    assert isinstance(first, OffsetOutOfRange)
+    again = outcome(reader)
+    assert isinstance(again, OffsetOutOfRange)
+    assert again.partition == first.partition
+    reader.stop(first.partition)
+    second = outcome(reader)
+    assert isinstance(second, OffsetOutOfRange)
+    assert {first.partition, second.partition} == set(places)
+    reader.start(second.partition, 3)
+    assert [r.offset for r in collect(reader, 2)] == [3, 4]
+
+
+def test_nothing_of_before_a_new_start_comes_after_it(harness: Harness, closing: ExitStack) -> None:
+    topic = harness.topic(1)
+    (place,) = harness.places(topic)
+    harness.append(*numbered(topic, 300))
+    reader = beside(harness, harness.name("group"), closing)
+
+    def some() -> list[int]:
+        read: list[Record] = []
+
+        def came() -> bool:
+            read.extend(reader.read(3, 0.1))
+            return bool(read)
+
+        until(came, "records")
+        return [record.offset for record in read]
+
+    # Each time, more has been fetched than is handed out when it is started elsewhere.
+    for start in (0, 250, 40, 200, 10):
+        reader.start(place, start)
+        read = some() + some()
+        assert read == list(range(start, start + len(read)))

@@ -14,12 +14,12 @@ from tests.crash.texts import near_copies
 from tests.integration.checker import verdict_of
 from tests.worker.test_embedded import NOW, Verdicts
 from worker.app import Application
-from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
+from worker.bus import OffsetOutOfRange, Outgoing, Reader, Record, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.embedded import create_topics
 from worker.loop import Loop
 from worker.settings import Settings
-from worker.snapshots import Recovery
+from worker.snapshots import LogRange, Recovery
 from worker.stages import Index
 from worker.stages.standby import Standby
 from worker.store import BandStore, Header, put_aside
@@ -188,9 +188,46 @@ def test_a_standby_that_the_log_has_passed_is_restored_from_a_snapshot(
     site.close()
 
 
+class Lossy:
+    """A reader that loses some records on their way."""
+
+    def __init__(self, reader: Reader, lost: set[tuple[int, int]]) -> None:
+        self._reader = reader
+        self._lost = lost
+        self.start, self.stop, self.close = reader.start, reader.stop, reader.close
+        self.committed, self.watermarks = reader.committed, reader.watermarks
+
+    def read(self, limit: int, timeout: float) -> list[Record]:
+        records = self._reader.read(limit, timeout)
+        return [record for record in records if (record.partition, record.offset) not in self._lost]
+
+
+def test_what_a_standby_did_not_get_is_missing_nowhere(
+    tmp_path: Path, expected: Verdicts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = Site(tmp_path, standby="all")
+    lost: set[tuple[int, int]] = set()
+    connect = site.bus.reader
+    monkeypatch.setattr(site.bus, "reader", lambda group: Lossy(connect(group), lost))
+    first, second = site.start("a"), site.start("b")
+    site.feed(20)
+    assert first.warm() == {1: 0}
+    log = site.bus.read(site.topology.bands, 1, 0, 1 << 20)
+    lost.update((1, log[-1].offset + more) for more in range(1, 40))
+    site.feed(50)
+    first.warm()
+    site.stop(second)
+    site.feed(120)
+    assert site.verdicts() == expected
+    assert first.replayed() == 50
+    assert (tmp_path / "a" / "shard-001.aside").exists()
+    site.close()
+
+
 PLACE = TopicPartition("bands", 3)
 HEADER: Header = {"a": 1}
 SECONDS = 10.0
+OWNED = {PLACE: LogRange(0, 1_000, 1_000)}
 
 
 class Tape:
@@ -238,14 +275,16 @@ class Bench:
         self.path = directory / "shard-003"
         self.tape = Tape(length)
         self.applied: list[int] = []
-        recovery = Recovery(lambda _: BandStore(self.path, HEADER), self.aside)
+        self.later = 0.0
+        self.recovery = Recovery(lambda _: BandStore(self.path, HEADER), self.aside)
         self.standby = Standby(
             [PLACE],
             lambda: self.tape,
-            recovery,
+            self.recovery,
             self.aside,
             self.apply,
             background=True,
+            clock=lambda: monotonic() + self.later,
         )
 
     def aside(self, shard: int, why: str) -> None:
@@ -260,6 +299,14 @@ class Bench:
         self.applied += [record.offset for record in records]
         store.write(store.batch(), offset=records[-1].offset + 1, now=0, documents=len(records))
 
+    def taken_over(self) -> BandStore:
+        """Take the store over, at once or, if it is at work, as soon as that has ended."""
+        warm = self.standby.hand_over(OWNED)[PLACE]
+        if isinstance(warm, BandStore):
+            return warm
+        assert warm.wait(SECONDS)
+        return warm.result()
+
     def until(self, condition: Callable[[], bool]) -> None:
         deadline = monotonic() + SECONDS
         while not condition():
@@ -269,14 +316,13 @@ class Bench:
 def test_it_follows_the_group_and_never_passes_it(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.tape.group = 30
-    assert bench.standby.hand_over([]) == {}
+    assert bench.standby.hand_over({}) == {}
     bench.until(lambda: len(bench.applied) == 30)
     bench.tape.group = 500
     bench.until(lambda: len(bench.applied) == 500)
-    warm = bench.standby.hand_over([PLACE])[PLACE]
-    assert isinstance(warm, BandStore)
+    warm = bench.taken_over()
     assert warm.offset == 500
-    assert bench.standby.hand_over([PLACE]) == {}
+    assert bench.standby.hand_over(OWNED) == {}
     # The stage goes on with it, and gives it back.
     warm.write(warm.batch(), offset=510, now=0, documents=10)
     bench.tape.group = 600
@@ -295,7 +341,7 @@ def test_what_cannot_be_kept_warm_is_a_warning_and_no_more(
 ) -> None:
     bench = Bench(tmp_path)
     bench.tape.group = 10
-    bench.standby.hand_over([])
+    bench.standby.hand_over({})
     bench.until(lambda: len(bench.applied) == 10)
     bench.tape.low, bench.tape.group = 500, 600  # trimmed, and there is no snapshot
 
@@ -304,7 +350,7 @@ def test_what_cannot_be_kept_warm_is_a_warning_and_no_more(
 
     bench.until(warned)
     assert bench.path.with_name("shard-003.aside").exists()
-    assert bench.standby.hand_over([PLACE]) == {}
+    assert bench.standby.hand_over(OWNED) == {}
     bench.standby.close()
 
 
@@ -323,11 +369,11 @@ def test_a_defect_is_carried_to_the_stage(tmp_path: Path) -> None:
         background=True,
     )
     bench.tape.group = 3
-    bench.standby.hand_over([])
+    bench.standby.hand_over({})
 
     def raised() -> bool:
         try:
-            bench.standby.hand_over([])
+            bench.standby.hand_over({})
         except ZeroDivisionError:
             return True
         return False

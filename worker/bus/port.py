@@ -22,6 +22,7 @@ __all__ = [
     "OffsetOutOfRange",
     "OutcomeUnknown",
     "Outgoing",
+    "PartitionUnreadable",
     "Polled",
     "Reader",
     "Record",
@@ -88,6 +89,18 @@ class Polled(NamedTuple):
 
 class BusError(Exception):
     """Fatal: the member can't go on; the message says what to do."""
+
+
+class PartitionUnreadable(BusError):  # noqa: N818 -- says how it stands
+    """A partition can't be read on from where it is; others can."""
+
+    def __init__(self, partition: TopicPartition, position: int, why: str) -> None:
+        """Name the partition, the offset of the next record that is wanted, and the reason."""
+        self.partition = partition
+        self.position = position
+        super().__init__(
+            f"{partition.topic}[{partition.partition}] can't be read from offset {position}: {why}"
+        )
 
 
 class Fenced(BusError):  # noqa: N818 -- Kafka's word for it
@@ -246,8 +259,14 @@ class Reader(Protocol):
     def read(self, limit: int, timeout: float) -> Sequence[Record]:
         """Wait up to ``timeout`` seconds for a first record; take at most ``limit``.
 
+        A partition's records come in order, from where it was started, and none is left out: its
+        position moves only past what is handed out. What is wrong with one partition takes nothing
+        from the others: it is raised by a call that hands out nothing, one partition at a time, and
+        again until that partition is started anew or stopped.
+
         Raises:
             OffsetOutOfRange: a position can't be read; start elsewhere, or stop.
+            PartitionUnreadable: the log has a record there that can't be read.
             BusError: the bus can't be read from.
         """
 

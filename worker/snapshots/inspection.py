@@ -60,9 +60,24 @@ def verify(path: Path) -> Findings:
     """
     with Reading(path) as reading:
         findings = Findings(reading.facts())
+        _frames(findings)
         sequences = _records(reading, findings)
         _buckets(reading, findings, sequences)
         return findings
+
+
+def _frames(findings: Findings) -> None:
+    """Check that the frames that were applied have left nothing out."""
+    for partition, span in findings.facts.coverage:
+        if span.tiled:
+            continue
+        length = span.end - span.begin
+        missing = length - span.covered
+        findings.fault(
+            f"partition {partition} of the documents, offsets {span.begin} to {span.end}: the"
+            f" frames that were applied cover {span.covered} of {length}:"
+            f" {f'{missing} are missing' if missing > 0 else f'{-missing} are there twice'}"
+        )
 
 
 def _records(reading: Reading, findings: Findings) -> npt.NDArray[np.uint64]:

@@ -11,7 +11,9 @@ from rocksdict import AccessType, Options, Rdict
 
 from worker.absence import BUCKETS_BELOW, ReadingEnded, StoredFilter, span
 from worker.closing import Closing
+from worker.coverage import Coverage
 from worker.store import (
+    _COVERAGE,
     _HEADER,
     _PROGRESS,
     _RECORDS,
@@ -26,7 +28,7 @@ __all__ = ["Facts", "Reading"]
 class Facts(NamedTuple):
     """What a store says of itself.
 
-    ``offset``, ``now`` (ms) and ``documents`` are as of the last flush; ``keys`` is
+    ``offset``, ``now`` (ms), ``documents`` and ``coverage`` are as of the last flush; ``keys`` is
     RocksDB's estimate, of buckets and records together; ``size_bytes`` is that on disk.
     """
 
@@ -36,6 +38,7 @@ class Facts(NamedTuple):
     documents: int
     keys: int
     size_bytes: int
+    coverage: Coverage
 
 
 class Reading(Closing):
@@ -73,6 +76,10 @@ class Reading(Closing):
         known.pop("format", None)
         progress = (self._one(_PROGRESS) or b"").ljust(_progress.size, b"\0")
         offset, now, documents = _progress.unpack(progress)
+        try:
+            coverage = Coverage.decode(self._one(_COVERAGE), offset)
+        except ValueError as error:
+            raise StoreDamaged(f"{self._path}: {error}") from error
         return Facts(
             known,
             offset,
@@ -80,6 +87,7 @@ class Reading(Closing):
             documents,
             int(self._db.property_int_value("rocksdb.estimate-num-keys") or 0),
             int(self._db.property_int_value("rocksdb.total-sst-files-size") or 0),
+            coverage,
         )
 
     def _one(self, key: bytes) -> bytes | None:

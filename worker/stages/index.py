@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from worker.bus import OffsetOutOfRange, Outgoing, Reader, Record, TopicPartition
+from worker.coverage import Coverage
 from worker.frames import BandFrame, decode, encode
-from worker.shard import BucketRules, Decision, ShardBatch, decide
+from worker.shard import BucketRules, Decision, decide
 from worker.snapshots import Kept, Recovery, Shipper
 from worker.stages.answers import split_answer
 from worker.stages.base import Burst, StageError
@@ -17,6 +18,7 @@ from worker.stages.replays import Shard
 from worker.stages.sequence import columns_of
 from worker.stages.shards import RestoreState, Shards
 from worker.stages.standby import Standby
+from worker.stages.tiling import covered
 from worker.store import BandStore
 
 __all__ = ["Index", "IndexCounts"]
@@ -44,6 +46,7 @@ class _Pending(NamedTuple):
     offset: int
     now: int
     documents: int
+    coverage: Coverage
 
 
 class Index:
@@ -157,9 +160,9 @@ class Index:
 
     def _apply(self, partition: TopicPartition, store: BandStore, frames: list[_Placed]) -> int:
         """Write what frames change, and answer nothing; count their documents."""
-        decision, batch = self._decide(partition, store, frames)
-        _write(store, _pending(decision, frames, len(batch.ids)))
-        return len(batch.ids)
+        pending = self._decide(partition, store, frames)
+        _write(store, pending)
+        return pending.documents
 
     def _keep_warm(
         self, partition: TopicPartition, store: BandStore, records: list[Record]
@@ -172,13 +175,14 @@ class Index:
         self, partition: TopicPartition, shard: Shard, frames: list[_Placed]
     ) -> list[Outgoing]:
         """Answer frames; what they change waits for the commit."""
-        decision, batch = self._decide(partition, shard.store, frames)
-        self._pending[partition] = _pending(decision, frames, len(batch.ids))
-        self._count(decision, batch)
-        return list(self._answers(partition.partition, frames, decision))
+        pending = self._decide(partition, shard.store, frames)
+        self._pending[partition] = pending
+        self._count(pending)
+        return list(self._answers(partition.partition, frames, pending.decision))
 
-    def _count(self, decision: Decision, batch: ShardBatch) -> None:
-        self._counts.documents += len(batch.ids)
+    def _count(self, pending: _Pending) -> None:
+        decision = pending.decision
+        self._counts.documents += pending.documents
         self._counts.candidates += decision.candidates
         self._counts.matches += sum(map(len, decision.matches.values()))
         self._counts.absorbed += decision.absorbed
@@ -186,18 +190,25 @@ class Index:
 
     def _decide(
         self, partition: TopicPartition, store: BandStore, frames: list[_Placed]
-    ) -> tuple[Decision, ShardBatch]:
+    ) -> _Pending:
+        """Judge frames; say what the store becomes by them.
+
+        Whatever is applied to a store, for an owner or a standby, comes through here.
+        """
         for _, frame in frames:
             if frame.shard != partition.partition:
                 msg = (
                     f"{partition.topic}[{partition.partition}] holds a frame of shard {frame.shard}"
                 )
                 raise StageError(msg)
+        coverage = covered(partition, store.coverage, frames)
         batch = joined(
             [frame for _, frame in frames],
             columns_of(partition.partition, self._shards, self._columns),
         )
-        return decide(store, batch, self._rules), batch
+        decision = decide(store, batch, self._rules)
+        now = max(store.now, *(frame.now for _, frame in frames))
+        return _Pending(decision, frames[-1][0] + 1, now, len(batch.ids), coverage)
 
     def _answers(self, shard: int, frames: list[_Placed], decision: Decision) -> Iterator[Outgoing]:
         base = 0
@@ -261,14 +272,11 @@ class Index:
         self._stores.close()
 
 
-def _pending(decision: Decision, frames: Sequence[_Placed], documents: int) -> _Pending:
-    return _Pending(decision, frames[-1][0] + 1, max(f.now for _, f in frames), documents)
-
-
 def _write(store: BandStore, pending: _Pending) -> None:
     store.write(
         pending.decision.writes,
         offset=pending.offset,
-        now=max(store.now, pending.now),
+        now=pending.now,
         documents=pending.documents,
+        coverage=pending.coverage,
     )

@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 class Opening:
     """One attempt to open a shard, in a thread of its own or, for embedded runs, at once."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what `Recovery` takes, and when
         self,
         shard: int,
         log: LogRange,
@@ -24,22 +24,39 @@ class Opening:
         *,
         after: Opening | None = None,
         background: bool,
+        begin: bool = True,
     ) -> None:
-        """Begin; an attempt given up that still runs is waited for, as it has the directory."""
+        """Begin; an attempt given up that still runs is waited for, as it has the directory.
+
+        Without ``begin``, it waits for a store that somebody else has at work: `fulfil` or `begin`
+        is called once that has ended.
+        """
         self.shard = shard
         self.log = log
         self.progress = RestoreProgress(shard)
         self._recovery = recovery
         self._after = after
+        self._background = background
         self._done = threading.Event()
         self._given_up = threading.Event()
         self._lock = threading.Lock()
         self._store: BandStore | None = None
         self._error: BaseException | None = None
-        if background:
-            threading.Thread(target=self._run, name=f"open-shard-{shard}", daemon=True).start()
+        if begin:
+            self.begin()
+
+    def begin(self) -> None:
+        """Open the store."""
+        if self._background:
+            name = f"open-shard-{self.shard}"
+            threading.Thread(target=self._run, name=name, daemon=True).start()
         else:
             self._run()
+
+    def fulfil(self, store: BandStore) -> None:
+        """Take a store that is open; if nobody wants it any more, close it."""
+        self._hand_over(store)
+        self._done.set()
 
     def _run(self) -> None:
         try:

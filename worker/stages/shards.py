@@ -67,10 +67,13 @@ class Shards:
         for partition in self.opening.keys() - offsets.keys():
             self._stop_opening(partition)
         self._let_go(self.owned.keys() - offsets.keys())
-        warm = self._standby.hand_over(offsets) if self._standby is not None else {}
+        logs = {
+            partition: LogRange(*watermarks(partition), committed)
+            for partition, committed in offsets.items()
+        }
+        warm = self._standby.hand_over(logs) if self._standby is not None else {}
         starts = {}
-        for partition, committed in offsets.items():
-            log = LogRange(*watermarks(partition), committed)
+        for partition, log in logs.items():
             shard = self.owned.get(partition)
             if shard is None:
                 shard = self._warmed(partition, warm.get(partition), log)
@@ -78,8 +81,8 @@ class Shards:
                 self._open(partition, log)
                 continue
             shard.log = log
-            shard.committed = committed
-            why = log.objection(shard.store.offset)
+            shard.committed = log.committed
+            why = _objection(log, shard.store)
             if why is None:
                 starts[partition] = shard.store.offset
             else:
@@ -89,7 +92,6 @@ class Shards:
     def _warmed(self, partition: TopicPartition, warm: Warm | None, log: LogRange) -> Shard | None:
         """Own what was kept warm: a store at once, what is on its way when it is there."""
         if isinstance(warm, BandStore):
-            _log.info("shard %d was kept warm, at offset %d", partition.partition, warm.offset)
             self.owned[partition] = Shard(warm, log, log.committed)
         elif warm is not None:
             self.opening[partition] = warm
@@ -130,7 +132,7 @@ class Shards:
                 continue
             shard = Shard(_opened(opening), opening.log, opening.log.committed)
             self.owned[partition] = shard
-            why = opening.log.objection(shard.store.offset)
+            why = _objection(opening.log, shard.store)
             if why is not None:  # what was known of the log has changed meanwhile
                 self.replace(partition, why)
                 continue
@@ -231,6 +233,14 @@ class Shards:
             deadline = self._clock() + _END_SECONDS
             for opening in self.opening.values():
                 opening.wait(max(0.0, deadline - self._clock()))
+
+
+def _objection(log: LogRange, store: BandStore) -> str | None:
+    """Say why a store that is open can't be read on from its offset; None: it can."""
+    why = log.objection(store.offset)
+    if why is None and store.offset < log.low:
+        why = f"it is empty, and the log begins at {log.low}"
+    return why
 
 
 def _opened(opening: Opening) -> BandStore:

@@ -94,6 +94,14 @@ class TestIndex:
         assert (tmp_path / "0.aside").is_dir()
         stage.close()
 
+    def test_a_store_that_is_still_empty_is_not_read_on_behind_a_trim(self, tmp_path: Path) -> None:
+        bands = TopicPartition("bands", 0)
+        stage = index(tmp_path)
+        assert stage.adopt({bands: 0}, lambda _: (0, 0)) == {bands: 0}
+        with pytest.raises(StageError, match="from offset 0 of its log, which begins at 3"):
+            stage.adopt({bands: 5}, lambda _: (3, 9))
+        stage.close()
+
     def test_a_shard_that_is_gone_is_closed(self, tmp_path: Path) -> None:
         stage = index(tmp_path, shards=2)
         stage.adopt({TopicPartition("bands", n): 0 for n in (0, 1)}, lambda _: (0, 0))

@@ -8,7 +8,14 @@ from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
-from worker.bus.port import Aborted, BusError, Fenced, OutcomeUnknown, TopicPartition
+from worker.bus.port import (
+    Aborted,
+    BusError,
+    Fenced,
+    OutcomeUnknown,
+    PartitionUnreadable,
+    TopicPartition,
+)
 
 __all__ = [
     "PASSING",
@@ -170,18 +177,19 @@ _DAMAGE = frozenset(
 """A batch fails its checksum, can't be decompressed, or is of a kind that nobody writes."""
 
 
-def damage(error: KafkaError, partition: TopicPartition, offset: int) -> BusError | None:
-    """Say that a batch of the log can't be read, if that is what the error means.
+def damage(error: KafkaError, partition: TopicPartition, offset: int) -> PartitionUnreadable | None:
+    """Return that a batch of the log can't be read, if that is what the error means.
 
     librdkafka goes on behind such a batch, so whoever reads must stop before it. The next
     worker stops there, too: nothing behind the batch was ever committed.
     """
     if error.code() not in _DAMAGE:
         return None
-    return BusError(
-        f"{partition.topic}[{partition.partition}]: the batch at offset {offset} is damaged"
-        f" ({error.str()}). Nothing from there on was read. Have another replica lead the"
-        " partition, or restore the log: see docs/runbook.md, 'A damaged log'"
+    return PartitionUnreadable(
+        partition,
+        offset,
+        f"the batch there is damaged ({error.str()}). Nothing from there on was read. Have another"
+        " replica lead the partition, or restore the log: see docs/runbook.md, 'A damaged log'",
     )
 
 

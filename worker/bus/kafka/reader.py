@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import TypeVar, cast
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.errors import cause, damage, passes, retrying
 from worker.bus.kafka.records import record_of
-from worker.bus.port import BusError, OffsetOutOfRange, OutcomeUnknown, Record, TopicPartition
+from worker.bus.port import (
+    BusError,
+    OffsetOutOfRange,
+    OutcomeUnknown,
+    PartitionUnreadable,
+    Record,
+    TopicPartition,
+)
 
 __all__ = ["KafkaReader"]
 
@@ -33,6 +40,8 @@ class KafkaReader:
         self._options = options
         self._group = group
         self._positions: dict[TopicPartition, int] = {}
+        self._errors: dict[TopicPartition, Message] = {}
+        self._error: KafkaError | None = None
         self._consumer = Consumer(options.reading(group))
 
     def start(self, partition: TopicPartition, offset: int) -> None:
@@ -46,6 +55,7 @@ class KafkaReader:
 
     def stop(self, partition: TopicPartition) -> None:
         """See the port."""
+        self._errors.pop(partition, None)
         if self._positions.pop(partition, None) is None:
             return
         try:
@@ -55,6 +65,7 @@ class KafkaReader:
 
     def read(self, limit: int, timeout: float) -> list[Record]:
         """See the port."""
+        self._raise_kept()
         try:
             messages = self._consumer.consume(limit, timeout)
         except KafkaException as error:
@@ -62,18 +73,61 @@ class KafkaReader:
         records = []
         for message in messages:
             place = TopicPartition(message.topic() or "", message.partition() or 0)
-            wrong = message.error()
-            if wrong is None:
-                records.append(record_of(message))
-                self._positions[place] = (message.offset() or 0) + 1
-            elif wrong.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 -- librdkafka's own
-                # What came before it is lost to the caller, who starts again from its stores.
-                position = self._positions.get(place, message.offset() or 0)
-                raise OffsetOutOfRange(place, position, *self.watermarks(place))
-            elif not passes(wrong):
-                damaged = damage(wrong, place, message.offset() or 0)
-                raise damaged or BusError(f"group {self._group}: {wrong.str()}")
-        return [record for record in records if record[:2] in self._positions]
+            if message.error() is not None:
+                self._keep(place, message)
+            elif self._continues(place, message.offset() or 0):
+                record = record_of(message)
+                records.append(record)
+                self._positions[place] = record.offset + 1
+        if not records:
+            self._raise_kept()
+        return records
+
+    def _continues(self, place: TopicPartition, offset: int) -> bool:
+        """Tell whether a record is one to hand out.
+
+        One that follows an error must not be: librdkafka goes on after records whose checksum is
+        wrong. Nor must one from before the partition was started anew.
+        """
+        position = self._positions.get(place)
+        return position is not None and offset >= position and place not in self._errors
+
+    def _keep(self, place: TopicPartition, message: Message) -> None:
+        """Keep what is wrong until all that was read before it has been handed out."""
+        wrong = cast("KafkaError", message.error())
+        if passes(wrong):
+            return
+        if place in self._positions:
+            self._errors.setdefault(place, message)
+        elif not place.topic:  # A partition that was stopped is nobody's concern.
+            self._error = self._error or wrong
+
+    def _raise_kept(self) -> None:
+        """Raise one of the errors that were kept, if any stands."""
+        if self._error is not None:
+            wrong, self._error = self._error, None
+            raise BusError(f"group {self._group}: {wrong.str()}")
+        for place, message in list(self._errors.items()):
+            wrong = cast("KafkaError", message.error())
+            if wrong.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 -- librdkafka's own
+                self._out_of_range(place, message.offset())
+            else:
+                position = self._positions[place]
+                raise damage(wrong, place, position) or PartitionUnreadable(
+                    place, position, wrong.str()
+                )
+
+    def _out_of_range(self, place: TopicPartition, refused: int | None) -> None:
+        """Raise, unless it is not the position that was refused, but one from before a start.
+
+        librdkafka reports it as of no version, so that it may come up after the partition was
+        started elsewhere, which it has stopped.
+        """
+        position = self._positions[place]
+        low, high = self.watermarks(place)
+        if refused == position or not low <= position <= high:
+            raise OffsetOutOfRange(place, position, low, high)
+        self.start(place, position)
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """See the port."""

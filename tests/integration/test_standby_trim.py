@@ -1,0 +1,179 @@
+"""A standby that the log's trimming has overtaken, and that takes over all the same."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import urllib.request
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import pytest
+
+from tests.integration.conftest import Launch
+from tests.integration.corpus import scaled
+from tests.integration.harness import ApplicationUnderTest
+from tests.integration.proof import index_problems, prove
+from tests.integration.worker_process import WorkerProcess
+from tests.kafka.broker import wait_until
+from worker.admin import Cluster
+from worker.app import Application
+from worker.bus.kafka import KafkaBus
+from worker.snapshots.inspection import verify
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1_800)]
+
+SECONDS: Final = 120.0
+ROUNDS: Final = scaled(1, 4)
+SLICE: Final = scaled(400, 4_000)
+BURSTS: Final = 60
+
+_LAG = re.compile(r'^neardup_standby_lag_records\{shard="(\d+)"\} (\S+)$', re.MULTILINE)
+
+
+def ranges(application: ApplicationUnderTest) -> dict[int, tuple[int, int]]:
+    """Give what there is of each shard's log."""
+    topology = application.topology
+    found = Cluster(application.settings.kafka_options(), 30).ranges(
+        {topology.bands: topology.shards}
+    )
+    return {place.partition: between for place, between in found.items()}
+
+
+def lag(worker: WorkerProcess) -> dict[int, float]:
+    """Give how far behind each shard is that a worker keeps warm."""
+    _, found, rest = worker.current().partition("metrics and health on ")
+    assert found, worker.tail()
+    with urllib.request.urlopen(f"{rest.split()[0]}/metrics", timeout=10) as answer:  # noqa: S310 -- ours
+        text = answer.read().decode()
+    return {int(shard): float(value) for shard, value in _LAG.findall(text)}
+
+
+def is_warm(application: ApplicationUnderTest, worker: WorkerProcess) -> bool:
+    """Tell whether a worker keeps warm what another owns, and has caught up."""
+    application.audit.read(0.1)
+    found = lag(worker)
+    return len(found) == application.topology.shards // 2 and not any(found.values())
+
+
+def texts(count: int, random: Random) -> list[str]:
+    """Make texts of which none resembles another."""
+    return [" ".join(f"{random.getrandbits(40):010x}" for _ in range(40)) for _ in range(count)]
+
+
+def test_a_standby_that_was_away_for_a_session_takes_over_and_no_copy_is_unique(
+    launch: Launch, tmp_path: Path
+) -> None:
+    snapshots = {"url": str(tmp_path / "kept"), "every_seconds": 1, "keep": 1, "trim_log": True}
+    settings = {"index.snapshots": snapshots, "index": {"standby": "all"}}
+    application = launch(settings=settings)
+    application.seat("alpha", "beta")
+    beta = application.worker("beta")
+    random = Random(7)
+    fed: list[str] = []
+
+    def feed() -> None:
+        fresh = texts(SLICE, random)
+        named = [(f"doc-{len(fed) + number}", text) for number, text in enumerate(fresh)]
+        application.feed(application.documents(named, len(fed)))
+        fed.extend(fresh)
+
+    def trimmed_past(ends: dict[int, int]) -> bool:
+        feed()  # A shard is shipped if its offset has moved.
+        application.audit.reach(len(application.inputs), SECONDS)
+        return all(low > ends[shard] for shard, (low, _) in ranges(application).items())
+
+    feed()
+    application.audit.reach(len(application.inputs), SECONDS)
+    for _ in range(ROUNDS):
+        wait_until(partial(is_warm, application, beta), SECONDS, "beta to be warm")
+        beta.signal(signal.SIGSTOP)
+        ends = {shard: high for shard, (_, high) in ranges(application).items()}
+        wait_until(partial(trimmed_past, ends), SECONDS, "logs to be trimmed past beta")
+        beta.signal(signal.SIGCONT)
+        feed()
+        wait_until(beta.ready, SECONDS, "beta to be ready")
+        feed()
+    wait_until(partial(is_warm, application, beta), SECONDS, "beta to be warm again")
+    assert "is outside the log" in beta.output(), beta.output()
+
+    application.worker("alpha").kill()
+    copies = [(f"copy-{number}", text) for number, text in enumerate(fed)]
+    application.feed(application.documents(copies, len(fed)))
+    application.audit.reach(len(application.inputs), 300)
+    assert "was kept warm" in beta.output()
+    duplicates = {json.loads(record.value or b"")["id"] for record in application.audit.duplicate}
+    assert duplicates == {ident for ident, _ in copies}
+
+    application.seat("alpha")
+    prove(application, seconds=300)
+    for name in ("alpha", "beta"):
+        assert application.worker(name).stop() == 0
+        for path in application.worker(name).state_dir.glob("shard-???"):
+            assert verify(path).faults == []
+    assert index_problems(application) == []
+
+
+def test_one_shard_behind_the_trim_costs_the_others_nothing(launch: Launch, tmp_path: Path) -> None:
+    snapshots = {"url": str(tmp_path / "kept"), "every_seconds": 1, "keep": 1}
+    settings = {
+        "index.snapshots": snapshots,
+        "index": {"standby": "all"},
+        "kafka": {"session_timeout_ms": 20_000},
+    }
+    # With one partition all but two shards of the index is alpha's.
+    application = launch(settings=settings, partitions=1)
+    application.seat("alpha")
+    application.seat("beta")
+    beta = application.worker("beta")
+    random = Random(8)
+    fed: list[str] = []
+
+    def feed() -> None:
+        """Feed a few at a time, which makes many frames."""
+        for _ in range(BURSTS):
+            fresh = texts(10, random)
+            named = [(f"doc-{len(fed) + number}", text) for number, text in enumerate(fresh)]
+            application.feed(application.documents(named))
+            fed.extend(fresh)
+
+    feed()
+    application.audit.reach(len(application.inputs), SECONDS)
+    for number in range(2 * ROUNDS):
+        shard = number % 2
+        wait_until(partial(is_warm, application, beta), SECONDS, "beta to be warm")
+        end = ranges(application)[shard][1]
+        beta.signal(signal.SIGSTOP)
+        feed()
+        wait_until(partial(trimmed, application, shard, end), SECONDS, "a snapshot to trim to")
+        beta.signal(signal.SIGCONT)
+        feed()
+        application.audit.reach(len(application.inputs), SECONDS)
+    wait_until(partial(is_warm, application, beta), SECONDS, "beta to be warm again")
+    assert beta.output().count("is outside the log") >= 2 * ROUNDS, beta.output()
+
+    application.worker("alpha").kill()
+    copies = [(f"copy-{number}", text) for number, text in enumerate(fed)]
+    application.feed(application.documents(copies))
+    application.audit.reach(len(application.inputs), 300)
+    duplicates = {json.loads(record.value or b"")["id"] for record in application.audit.duplicate}
+    assert duplicates == {ident for ident, _ in copies}
+    prove(application, seconds=300)
+    assert beta.stop() == 0
+    assert index_problems(application) == []
+
+
+def trimmed(application: ApplicationUnderTest, shard: int, end: int) -> bool:
+    """Trim a shard's log to its newest snapshot, if that is past an offset."""
+    bus = KafkaBus(application.settings.kafka_options())
+    owner = Application(application.settings, application.topology, bus, application.directory)
+    repository = owner.repository()
+    assert repository is not None
+    offsets = [manifest.offset for manifest in repository.shard(shard).manifests()]
+    if max(offsets, default=0) <= end:
+        return False
+    bus.trim(application.topology.bands, shard, max(offsets))
+    return True
