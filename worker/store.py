@@ -32,7 +32,15 @@ from rocksdict import (
 
 from worker.absence import BUCKETS_BELOW, ReadingEnded, StoredFilter
 
-__all__ = ["BandStore", "Header", "HeaderMismatch", "StoreDamaged", "StoreOptions", "put_aside"]
+__all__ = [
+    "BandStore",
+    "Header",
+    "HeaderMismatch",
+    "StoreDamaged",
+    "StoreOptions",
+    "aside_of",
+    "put_aside",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +90,7 @@ class BandStore:
     more writes; ``offset`` has moved only if the write it belongs to was applied.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what a store is made of, and who watches
         self,
         path: Path,
         header: Header,
@@ -90,8 +98,12 @@ class BandStore:
         cache: Cache | None = None,
         options: StoreOptions | None = None,
         clock: Callable[[], float] = monotonic,
+        on_keys: Callable[[int, int], None] = lambda _count, _total: None,
     ) -> None:
         """Open or create.
+
+        A filter of another size is made anew, of all keys: ``on_keys`` is told how many more
+        were read, of about how many, and what it raises ends the opening.
 
         Raises:
             HeaderMismatch: it was made with other parameters; the message names them.
@@ -117,7 +129,7 @@ class BandStore:
         self._flushed_at = clock()
         try:
             self._check(header)
-            self._filter = self._filtered()
+            self._filter = self._filtered(on_keys)
         except BaseException:
             self._db.close()
             raise
@@ -165,12 +177,14 @@ class BandStore:
         msg = f"{self.path} was made with other parameters ({'; '.join(differences)})"
         raise HeaderMismatch(msg)
 
-    def _filtered(self) -> StoredFilter:
+    def _filtered(self, on_keys: Callable[[int, int], None]) -> StoredFilter:
         try:
-            return StoredFilter(self._db, self._options.filter_bytes)
+            return StoredFilter(self._db, self._options.filter_bytes, on_keys)
         except ReadingEnded as error:
             raise StoreDamaged(f"{self.path}: its filter: {error}") from error
         except Exception as error:
+            if type(error) is not Exception:  # of ``on_keys``: rocksdict's are bare
+                raise
             raise self._meaning(error) from error
 
     def buckets(self, keys: npt.NDArray[np.void]) -> list[bytes | None]:
@@ -308,9 +322,14 @@ class StoreBatch:
         self._put(keys.view("V9").reshape(-1).tolist(), records)
 
 
+def aside_of(path: Path) -> Path:
+    """Name where a store goes that is put aside."""
+    return path.with_name(path.name + ".aside")
+
+
 def put_aside(path: Path, why: str) -> Path:
     """Move a store out of the way, in place of an earlier one put aside; say so."""
-    aside = path.with_name(path.name + ".aside")
+    aside = aside_of(path)
     shutil.rmtree(aside, ignore_errors=True)
     path.rename(aside)
     _log.warning("put the index %s aside as %s: %s; it is rebuilt", path, aside, why)

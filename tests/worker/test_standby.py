@@ -238,7 +238,7 @@ class Bench:
         self.path = directory / "shard-003"
         self.tape = Tape(length)
         self.applied: list[int] = []
-        recovery = Recovery(lambda _: BandStore(self.path, HEADER), self.aside)
+        recovery = Recovery(lambda _, _keys: BandStore(self.path, HEADER), self.aside)
         self.standby = Standby(
             [PLACE],
             lambda: self.tape,
@@ -317,7 +317,7 @@ def test_a_defect_is_carried_to_the_stage(tmp_path: Path) -> None:
     bench.standby = Standby(
         [PLACE],
         lambda: bench.tape,
-        Recovery(lambda _: BandStore(bench.path, HEADER), bench.aside),
+        Recovery(lambda _, _keys: BandStore(bench.path, HEADER), bench.aside),
         bench.aside,
         defect,
         background=True,

@@ -220,6 +220,9 @@ class Standby:
                 shard.store.flush_if_due()
             except (StoreDamaged, OSError) as error:
                 damaged = isinstance(error, StoreDamaged)
+                if damaged:
+                    offset = shard.store.offset
+                    self._recovery.damaged(partition.partition, offset, str(error))
                 self._rest(partition, shard, str(error), aside=damaged)
 
     def _reset(self, partition: TopicPartition, why: str) -> None:

@@ -33,13 +33,13 @@ class Disk:
         self.opening = threading.Event()
         self.error: Exception | None = None
 
-    def open(self, shard: int) -> BandStore:
+    def open(self, shard: int, on_keys: Callable[[int, int], None]) -> BandStore:
         assert shard == 0
         self.opening.set()
         assert self.may_open.wait(SECONDS)
         if self.error is not None:
             raise self.error
-        return BandStore(self.path, HEADER)
+        return BandStore(self.path, HEADER, on_keys=on_keys)
 
     def aside(self, shard: int, why: str) -> None:
         assert shard == 0
