@@ -141,6 +141,7 @@ class Recovery:
             store = self._from_snapshot(self._kept, attempt, store)
         if store is None:
             store = self._open(shard, attempt.on_keys)
+        if store.offset == 0:
             self._damages.made_from(shard, None)
         if store.offset < log.low:
             offset = store.offset
