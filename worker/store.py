@@ -15,7 +15,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, cast
 
 import numpy as np
@@ -55,6 +55,15 @@ _progress = struct.Struct("<qqq")
 """Offset, now, documents; the documents were not counted from the beginning."""
 _sequence = struct.Struct(">Q")
 _MERGED_FLUSHES = 32
+_SLOWED_FROM = 2 * _MERGED_FLUSHES
+_HELD_FROM = 3 * _MERGED_FLUSHES
+"""Files at level 0 with which a write waits a little, and with which it waits for fewer."""
+_UNFLUSHED_TABLES = 2
+"""Full memtables with which a write waits for fewer: it may fill another, and a flush one more."""
+_NEVER = 1 << 30
+_WAIT_SECONDS = 0.005
+_SLOWED_SECONDS = 0.05
+_TELL_SECONDS = 10.0
 
 Header = dict[str, str | int | float | bool]
 
@@ -98,6 +107,7 @@ class BandStore:
         cache: Cache | None = None,
         options: StoreOptions | None = None,
         clock: Callable[[], float] = monotonic,
+        sleep: Callable[[float], None] = sleep,
         on_keys: Callable[[int, int], None] = lambda _count, _total: None,
     ) -> None:
         """Open or create.
@@ -113,6 +123,7 @@ class BandStore:
         self.path = path
         self._options = options or StoreOptions()
         self._clock = clock
+        self._sleep = sleep
         path.parent.mkdir(parents=True, exist_ok=True)
         if not (path / "CURRENT").exists() and any(path.glob("*.sst")):
             # RocksDB would take it for a new store, and delete the rest.
@@ -215,6 +226,7 @@ class BandStore:
         total = self.documents + documents
         batch.writes.put(_PROGRESS, _progress.pack(offset, now, total))
         self._filter.add(batch.writes, batch.buckets)
+        self._wait_for_room()
         try:
             self._db.write(batch.writes, write_opt=self._write_options)
         except Exception as error:
@@ -224,6 +236,32 @@ class BandStore:
         self.documents = total
         self.unflushed += documents
         self.flush_if_due()
+
+    def _wait_for_room(self) -> None:
+        """Wait while RocksDB falls behind, so that its own brakes are never touched.
+
+        They would hold the write back inside rocksdict, and with it the interpreter's lock:
+        every thread of the process would stand.
+        """
+        number = self._db.property_int_value
+        told = self._clock()
+        while not number("rocksdb.background-errors"):  # With one, the write says what it is.
+            files = int(self._db.property_value("rocksdb.num-files-at-level0") or 0)
+            tables = int(number("rocksdb.num-immutable-mem-table") or 0)
+            if files < _HELD_FROM and tables < _UNFLUSHED_TABLES:
+                if files >= _SLOWED_FROM:
+                    self._sleep(_SLOWED_SECONDS)
+                return
+            self._sleep(_WAIT_SECONDS)
+            if self._clock() - told >= _TELL_SECONDS:
+                told = self._clock()
+                _log.warning(
+                    "%s: writes wait for the disk: %d memtables to be flushed, %d files to be"
+                    " merged",
+                    self.path,
+                    tables,
+                    files,
+                )
 
     def flush_if_due(self) -> None:
         """Start a flush if enough documents, or seconds, would have to be replayed."""
@@ -342,12 +380,15 @@ def _tuned(options: StoreOptions, cache: Cache | None) -> Any:  # noqa: ANN401 -
     tuned.create_if_missing(True)  # noqa: FBT003 -- rocksdict's signature, here and below
     tuned.set_atomic_flush(True)
     tuned.set_write_buffer_size(options.write_buffer_bytes)
-    tuned.set_max_write_buffer_number(3)
+    # RocksDB brakes writes by these three; `BandStore._wait_for_room` does it before.
+    tuned.set_max_write_buffer_number(_UNFLUSHED_TABLES + 3)
+    tuned.set_soft_pending_compaction_bytes_limit(0)
+    tuned.set_hard_pending_compaction_bytes_limit(0)
+    tuned.set_level_zero_slowdown_writes_trigger(_NEVER)
+    tuned.set_level_zero_stop_writes_trigger(_NEVER)
     # Flushes are small, so that little is replayed after a crash. To be merged in larger lots
     # they wait for longer, which nobody feels: nearly every look-up is of an absent bucket.
     tuned.set_level_zero_file_num_compaction_trigger(_MERGED_FLUSHES)
-    tuned.set_level_zero_slowdown_writes_trigger(2 * _MERGED_FLUSHES)
-    tuned.set_level_zero_stop_writes_trigger(3 * _MERGED_FLUSHES)
     # A memtable of hash buckets halves the cost of a write, and the flush, which has to sort
     # it, costs twice what that saves. A Bloom filter of a memtable's keys costs a third of the
     # write; absent buckets are known without it.

@@ -168,8 +168,8 @@ def test_without_a_good_snapshot_or_a_log_the_message_says_what_was_tried(tmp_pa
         StageError, match=r"no good snapshot in .*kept; at offset \d+: .*sst rotten when shipped"
     ):
         run.finish()
+    run.open()
     with pytest.raises(StageError, match=r"at offset \d+: .*sst rotten when shipped"):
-        run.open()
         run.finish()
 
 
