@@ -65,10 +65,12 @@ def test_rot_in_a_live_store_is_not_shipped_and_the_store_is_replaced(
         store.flush()
     for shard in range(SHARDS):
         assert len(rot(run.store_path(shard))) >= 2
+    run.snapshot()  # before any block is read
+    assert all(is_sound(run, shard, tmp_path / f"now-{shard}") for shard in range(SHARDS))
     for first in range(60, 100, 10):  # more often than `keep`
         run.feed_some(first, first + 10)
         run.snapshot()
-    assert all(is_sound(run, shard, tmp_path / f"{shard}") for shard in range(SHARDS))
+    assert all(is_sound(run, shard, tmp_path / f"then-{shard}") for shard in range(SHARDS))
     run.close()
     lose_one(run)
     run.open()
