@@ -10,16 +10,31 @@ from time import time
 import numpy as np
 import pytest
 
+from tests.kafka.broker import wait_until
 from tests.worker.snapshots.test_recovery import SHARDS, SnapshotRun, expected, lose_one
 from tests.worker.test_embedded import by_id
-from worker.snapshots import FileEntry, LogRange, Manifest, Recovery, RestoreProgress, Unrecoverable
+from worker.bus import TopicPartition
+from worker.snapshots import (
+    FileEntry,
+    Kept,
+    LogRange,
+    Manifest,
+    Recovery,
+    Repository,
+    RestoreProgress,
+    Shipper,
+    Unrecoverable,
+)
 from worker.snapshots.repository import ShardSnapshots
 from worker.snapshots.soundness import rotten
 from worker.snapshots.storage import Storage
 from worker.stages import StageError
-from worker.store import BandStore, Header, put_aside
+from worker.stages.shards import Shards
+from worker.store import BandStore, Header, aside_of, put_aside
 
 __all__ = ["expected"]
+
+SECONDS = 20.0
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -307,6 +322,48 @@ def test_manifests_under_their_old_names_are_read_and_retired(tmp_path: Path) ->
     assert [found.offset for found in snapshots.manifests()] == [3, 2, 1]
     snapshots.retire(HEADER, keep=2)
     assert [found.offset for found in snapshots.manifests()] == [3, 2]
+
+
+def test_the_stage_hears_of_rot_that_the_shipping_thread_has_found(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "shard-000"
+    place = TopicPartition("bands", 0)
+
+    def aside(_shard: int, why: str) -> None:
+        put_aside(path, why)
+
+    repository = Repository(str(tmp_path / "kept"), "app")
+    kept = Kept(repository, lambda _: path, lambda _: HEADER)
+    recovery = Recovery(lambda _, on_keys: BandStore(path, HEADER, on_keys=on_keys), aside, kept)
+    shipper = Shipper(repository, lambda _: HEADER, every_seconds=1e-6, keep=3)
+    shards = Shards(recovery, aside, shipper, background=True)
+
+    def started() -> int:
+        return shards.started().get(place, -1)
+
+    def shipped() -> bool:
+        shards.idle()
+        return bool(repository.shard(0).manifests())
+
+    def is_replaced() -> bool:
+        shards.idle()
+        return place in shards.opening
+
+    shards.adopt({place: 100}, lambda _: (0, 100))
+    wait_until(lambda: started() == 0, SECONDS, "an empty store")
+    for offset in (5, 6):
+        store = shards.owned[place].store
+        writes = store.batch()
+        writes.put_buckets(np.array([b"\1%08d" % n for n in range(300)], "V9"), [bytes(16)] * 300)
+        store.write(writes, offset=offset, now=0, documents=1)
+        store.flush()
+        if offset == 5:
+            wait_until(shipped, SECONDS, "a snapshot")
+    rot(path)
+    wait_until(is_replaced, SECONDS, "a new store")
+    wait_until(lambda: started() == 5, SECONDS, "the snapshot's store")
+    assert [found.offset for found in repository.shard(0).manifests()] == [5]
+    assert not aside_of(path).with_name("shard-000.checkpoint.tables").exists()
+    shards.close()
 
 
 def test_a_restore_that_goes_round_in_circles_ends_with_a_message(tmp_path: Path) -> None:
