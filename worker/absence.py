@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import mmap
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import cast
@@ -107,8 +107,16 @@ class StoredFilter:
     a copy of it takes their place. Methods raise what rocksdict raises.
     """
 
-    def __init__(self, db: Rdict, size_bytes: int) -> None:
+    def __init__(
+        self,
+        db: Rdict,
+        size_bytes: int,
+        on_keys: Callable[[int, int], None] = lambda _count, _total: None,
+    ) -> None:
         """Read it; if there is none of this size, it is made of all buckets.
+
+        That takes about a second for a million keys. ``on_keys`` is told how many more were
+        read, and RocksDB's estimate of all; it may raise.
 
         Raises:
             ReadingEnded: not everything can be read.
@@ -122,7 +130,7 @@ class StoredFilter:
         if size == self.size_bytes:
             self._read(db, copied)
         else:
-            self._make(db)
+            self._make(db, on_keys)
 
     @staticmethod
     def begin(batch: WriteBatch, size_bytes: int) -> None:
@@ -176,10 +184,12 @@ class StoredFilter:
             self._filter.add(np.frombuffer(added, "V9"))
             self._added += len(added) + _ENTRY_BYTES
 
-    def _make(self, db: Rdict) -> None:
+    def _make(self, db: Rdict, on_keys: Callable[[int, int], None]) -> None:
+        total = int(db.property_int_value("rocksdb.estimate-num-keys") or 0)
         keys = (key for key, _ in span(db, b"", bytes([BUCKETS_BELOW])))
         while some := list(islice(keys, _SLICE)):
             self._filter.add(np.frombuffer(b"".join(some), "V9"))
+            on_keys(len(some), total)
         self._stored = False
         _log.info("made a filter of %d bytes from all buckets", self.size_bytes)
 

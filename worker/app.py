@@ -161,8 +161,10 @@ class Application:
         """Name a shard's directory."""
         return self._state_dir / f"shard-{shard:03d}"
 
-    def open_store(self, shard: int) -> BandStore:
-        """Open a shard's store.
+    def open_store(
+        self, shard: int, on_keys: Callable[[int, int], None] = lambda _count, _total: None
+    ) -> BandStore:
+        """Open a shard's store; `BandStore` says what ``on_keys`` is told.
 
         Raises:
             HeaderMismatch: it was made with other parameters.
@@ -179,6 +181,7 @@ class Application:
                 flush_documents=index.flush_documents,
                 flush_seconds=index.flush_seconds,
             ),
+            on_keys=on_keys,
         )
 
     def repository(self) -> Repository | None:

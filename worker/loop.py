@@ -150,8 +150,11 @@ class Loop:
         self.busy = bool(polled.records)
         self._events.polled(len(polled.records))
         self._idle()
-        self._start()
-        burst = self.stage.process(self._accept(polled.records))
+        started = self._start()
+        records = polled.records
+        if started:  # What came of these is from another position: it is read anew.
+            records = [record for record in records if (record[0], record[1]) not in started]
+        burst = self.stage.process(self._accept(records))
         self._apply_flow()
         if burst is None:
             if polled.records:
@@ -169,14 +172,15 @@ class Loop:
             self._idled_at = now
             self.stage.idle()
 
-    def _start(self) -> None:
-        """Read the partitions that have only now been got ready."""
+    def _start(self) -> Mapping[TopicPartition, int]:
+        """Read the partitions that have only now been got ready; give where each begins."""
         starts = self.stage.started()
         for partition, offset in starts.items():
             self._start_at(partition, offset)
         if starts:
             self._member.resume(starts)
             self.busy = True
+        return starts
 
     def _accept(self, records: Sequence[Record]) -> Sequence[Record]:
         """Drop what isn't owned or was delivered before.

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, cast
 
 import numpy as np
@@ -33,7 +33,15 @@ from rocksdict import (
 from worker.absence import BUCKETS_BELOW, ReadingEnded, StoredFilter
 from worker.coverage import Coverage
 
-__all__ = ["BandStore", "Header", "HeaderMismatch", "StoreDamaged", "StoreOptions", "put_aside"]
+__all__ = [
+    "BandStore",
+    "Header",
+    "HeaderMismatch",
+    "StoreDamaged",
+    "StoreOptions",
+    "aside_of",
+    "put_aside",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -49,6 +57,15 @@ _progress = struct.Struct("<qqq")
 _COVERAGE = b"\xfftiles"
 _sequence = struct.Struct(">Q")
 _MERGED_FLUSHES = 32
+_SLOWED_FROM = 2 * _MERGED_FLUSHES
+_HELD_FROM = 3 * _MERGED_FLUSHES
+"""Files at level 0 with which a write waits a little, and with which it waits for fewer."""
+_UNFLUSHED_TABLES = 2
+"""Full memtables with which a write waits for fewer: it may fill another, and a flush one more."""
+_NEVER = 1 << 30
+_WAIT_SECONDS = 0.005
+_SLOWED_SECONDS = 0.05
+_TELL_SECONDS = 10.0
 
 Header = dict[str, str | int | float | bool]
 
@@ -85,7 +102,7 @@ class BandStore:
     more writes; ``offset`` has moved only if the write it belongs to was applied.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what a store is made of, and who watches
         self,
         path: Path,
         header: Header,
@@ -93,8 +110,13 @@ class BandStore:
         cache: Cache | None = None,
         options: StoreOptions | None = None,
         clock: Callable[[], float] = monotonic,
+        sleep: Callable[[float], None] = sleep,
+        on_keys: Callable[[int, int], None] = lambda _count, _total: None,
     ) -> None:
         """Open or create.
+
+        A filter of another size is made anew, of all keys: ``on_keys`` is told how many more
+        were read, of about how many, and what it raises ends the opening.
 
         Raises:
             HeaderMismatch: it was made with other parameters; the message names them.
@@ -104,6 +126,7 @@ class BandStore:
         self.path = path
         self._options = options or StoreOptions()
         self._clock = clock
+        self._sleep = sleep
         path.parent.mkdir(parents=True, exist_ok=True)
         if not (path / "CURRENT").exists() and any(path.glob("*.sst")):
             # RocksDB would take it for a new store, and delete the rest.
@@ -120,7 +143,7 @@ class BandStore:
         self._flushed_at = clock()
         try:
             self._check(header)
-            self._filter = self._filtered()
+            self._filter = self._filtered(on_keys)
         except BaseException:
             self._db.close()
             raise
@@ -169,12 +192,14 @@ class BandStore:
         msg = f"{self.path} was made with other parameters ({'; '.join(differences)})"
         raise HeaderMismatch(msg)
 
-    def _filtered(self) -> StoredFilter:
+    def _filtered(self, on_keys: Callable[[int, int], None]) -> StoredFilter:
         try:
-            return StoredFilter(self._db, self._options.filter_bytes)
+            return StoredFilter(self._db, self._options.filter_bytes, on_keys)
         except ReadingEnded as error:
             raise StoreDamaged(f"{self.path}: its filter: {error}") from error
         except Exception as error:
+            if type(error) is not Exception:  # of ``on_keys``: rocksdict's are bare
+                raise
             raise self._meaning(error) from error
 
     def _covered(self) -> Coverage:
@@ -225,6 +250,7 @@ class BandStore:
         batch.writes.put(_COVERAGE, covered.encode(offset))
         batch.writes.put(_PROGRESS, _progress.pack(offset, now, total))
         self._filter.add(batch.writes, batch.buckets)
+        self._wait_for_room()
         try:
             self._db.write(batch.writes, write_opt=self._write_options)
         except Exception as error:
@@ -235,6 +261,32 @@ class BandStore:
         self.coverage = covered
         self.unflushed += documents
         self.flush_if_due()
+
+    def _wait_for_room(self) -> None:
+        """Wait while RocksDB falls behind, so that its own brakes are never touched.
+
+        They would hold the write back inside rocksdict, and with it the interpreter's lock:
+        every thread of the process would stand.
+        """
+        number = self._db.property_int_value
+        told = self._clock()
+        while not number("rocksdb.background-errors"):  # With one, the write says what it is.
+            files = int(self._db.property_value("rocksdb.num-files-at-level0") or 0)
+            tables = int(number("rocksdb.num-immutable-mem-table") or 0)
+            if files < _HELD_FROM and tables < _UNFLUSHED_TABLES:
+                if files >= _SLOWED_FROM:
+                    self._sleep(_SLOWED_SECONDS)
+                return
+            self._sleep(_WAIT_SECONDS)
+            if self._clock() - told >= _TELL_SECONDS:
+                told = self._clock()
+                _log.warning(
+                    "%s: writes wait for the disk: %d memtables to be flushed, %d files to be"
+                    " merged",
+                    self.path,
+                    tables,
+                    files,
+                )
 
     def flush_if_due(self) -> None:
         """Start a flush if enough documents, or seconds, would have to be replayed."""
@@ -333,9 +385,14 @@ class StoreBatch:
         self._put(keys.view("V9").reshape(-1).tolist(), records)
 
 
+def aside_of(path: Path) -> Path:
+    """Name where a store goes that is put aside."""
+    return path.with_name(path.name + ".aside")
+
+
 def put_aside(path: Path, why: str) -> Path:
     """Move a store out of the way, in place of an earlier one put aside; say so."""
-    aside = path.with_name(path.name + ".aside")
+    aside = aside_of(path)
     shutil.rmtree(aside, ignore_errors=True)
     path.rename(aside)
     _log.warning("put the index %s aside as %s: %s; it is rebuilt", path, aside, why)
@@ -348,12 +405,15 @@ def _tuned(options: StoreOptions, cache: Cache | None) -> Any:  # noqa: ANN401 -
     tuned.create_if_missing(True)  # noqa: FBT003 -- rocksdict's signature, here and below
     tuned.set_atomic_flush(True)
     tuned.set_write_buffer_size(options.write_buffer_bytes)
-    tuned.set_max_write_buffer_number(3)
+    # RocksDB brakes writes by these three; `BandStore._wait_for_room` does it before.
+    tuned.set_max_write_buffer_number(_UNFLUSHED_TABLES + 3)
+    tuned.set_soft_pending_compaction_bytes_limit(0)
+    tuned.set_hard_pending_compaction_bytes_limit(0)
+    tuned.set_level_zero_slowdown_writes_trigger(_NEVER)
+    tuned.set_level_zero_stop_writes_trigger(_NEVER)
     # Flushes are small, so that little is replayed after a crash. To be merged in larger lots
     # they wait for longer, which nobody feels: nearly every look-up is of an absent bucket.
     tuned.set_level_zero_file_num_compaction_trigger(_MERGED_FLUSHES)
-    tuned.set_level_zero_slowdown_writes_trigger(2 * _MERGED_FLUSHES)
-    tuned.set_level_zero_stop_writes_trigger(3 * _MERGED_FLUSHES)
     # A memtable of hash buckets halves the cost of a write, and the flush, which has to sort
     # it, costs twice what that saves. A Bloom filter of a memtable's keys costs a third of the
     # write; absent buckets are known without it.

@@ -108,9 +108,9 @@ class Life:
             watch(shards._recovery, "_fetch", hook, "fetch")
             watch(shards._recovery, "_exchange", hook, "exchange")
 
-    def _opened(self, shard: int) -> BandStore:
+    def _opened(self, shard: int, on_keys: Callable[[int, int], None]) -> BandStore:
         self.tell("index", "open")
-        store = self._open_store(shard)
+        store = self._open_store(shard, on_keys)
         self.opened.append(store)
         self._watch_store(store)
         self.tell("index", "open" + DONE)

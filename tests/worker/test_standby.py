@@ -276,7 +276,7 @@ class Bench:
         self.tape = Tape(length)
         self.applied: list[int] = []
         self.later = 0.0
-        self.recovery = Recovery(lambda _: BandStore(self.path, HEADER), self.aside)
+        self.recovery = Recovery(lambda _, _keys: BandStore(self.path, HEADER), self.aside)
         self.standby = Standby(
             [PLACE],
             lambda: self.tape,
@@ -363,7 +363,7 @@ def test_a_defect_is_carried_to_the_stage(tmp_path: Path) -> None:
     bench.standby = Standby(
         [PLACE],
         lambda: bench.tape,
-        Recovery(lambda _: BandStore(bench.path, HEADER), bench.aside),
+        Recovery(lambda _, _keys: BandStore(bench.path, HEADER), bench.aside),
         bench.aside,
         defect,
         background=True,

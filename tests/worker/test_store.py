@@ -7,14 +7,18 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from pathlib import Path
+from time import perf_counter
 from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from rocksdict import Cache, Options
 
+import worker.store
 from worker.store import BandStore, HeaderMismatch, StoreDamaged, StoreOptions, put_aside
 
 HEADER: dict[str, str | int | float | bool] = {"bands": 18, "rows": 7}
@@ -242,3 +246,60 @@ def test_a_checkpoint_is_a_store_of_that_offset(tmp_path: Path) -> None:
     assert (copy.offset, copy.documents, copy.items()) == (2, 150, before)
     copy.close()
     store.close()
+
+
+class Ticking(threading.Thread):
+    """Another thread of the process, which counts as long as it may run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ticks = 0
+        self._ending = threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        while not self._ending.wait(0.001):
+            self.ticks += 1
+
+    def end(self) -> None:
+        self._ending.set()
+        self.join()
+
+
+@pytest.mark.parametrize("way", ["memtables", "level 0"])
+def test_a_write_that_has_to_wait_holds_up_no_other_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """The disk takes 100 kB a second: less than is written, or than has to be merged."""
+    tuned, brake = worker.store._tuned, 2
+
+    def slowed(options: StoreOptions, cache: Cache | None) -> Options:
+        found: Options = tuned(options, cache)
+        found.set_ratelimiter(100 << 10, 10_000, 10)
+        if way == "level 0":
+            found.set_level_zero_file_num_compaction_trigger(brake)
+        return found
+
+    monkeypatch.setattr(worker.store, "_tuned", slowed)
+    if way == "level 0":
+        monkeypatch.setattr(worker.store, "_SLOWED_FROM", brake)
+        monkeypatch.setattr(worker.store, "_HELD_FROM", brake + 1)
+    options = StoreOptions(write_buffer_bytes=1 << 16, filter_bytes=4_096)
+    store = BandStore(tmp_path / "s", HEADER, options=options)
+    keys = hashed_keys(20_000, 1)
+    ticking = Ticking()
+    longest, ticks = 0.0, 0
+    for offset in range(1, 21):
+        writes = store.batch()
+        writes.put_buckets(keys[offset * 900 : (offset + 1) * 900], [os.urandom(16)] * 900)
+        began, before = perf_counter(), ticking.ticks
+        store.write(writes, offset=offset, now=0, documents=1)
+        waited = perf_counter() - began
+        if waited > longest:
+            longest, ticks = waited, ticking.ticks - before
+        assert not store._db.property_int_value("rocksdb.is-write-stopped")
+        assert not store._db.property_int_value("rocksdb.actual-delayed-write-rate")
+    ticking.end()
+    store.close()
+    assert longest > 0.3, "nothing had to wait"
+    assert ticks >= 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from worker.snapshots import (
     Shipper,
 )
 from worker.snapshots.inspection import inspect
-from worker.store import BandStore, Header, StoreOptions, put_aside
+from worker.store import BandStore, Header, StoreDamaged, StoreOptions, put_aside
 from worker.topology import Topology
 
 __all__ = ["restore", "show", "snapshot", "verify"]
@@ -63,7 +63,12 @@ def verify(settings: Settings, only: list[int] | None) -> None:
     for shard in _shards(settings, only):
         kept = repository.shard(shard)
         bad: list[str] = []
-        for manifest in kept.manifests(lambda name, why: bad.append(f"{name}: {why}")):  # noqa: B023
+        found = kept.manifests(lambda name, why: bad.append(f"{name}: {why}"))  # noqa: B023
+        without = kept.distrusted(found)
+        for manifest in found:
+            if manifest.name in without:
+                bad.append(f"distrusted at offset {manifest.offset}: {without[manifest.name]}")
+                continue
             damaged = kept.damaged(manifest)
             wrong += bool(damaged)
             what = ", ".join(file.name for file in damaged)
@@ -87,8 +92,8 @@ def show(settings: Settings, *, as_json: bool) -> None:
     for shard in _shards(settings, None):
         kept = repository.shard(shard)
         found = kept.manifests()
-        gaps = kept.missing(found)
-        rows += [_row(manifest, gaps.get(manifest.offset, [])) for manifest in found]
+        gaps, without = kept.missing(found), kept.distrusted(found)
+        rows += [_row(m, gaps.get(m.name, []), without.get(m.name)) for m in found]
     if as_json:
         sys.stdout.write(json.dumps(rows, indent=2) + "\n")
         return
@@ -100,12 +105,12 @@ def show(settings: Settings, *, as_json: bool) -> None:
             f"{row['documents']:,}",
             size(row["bytes"]),
             row["created"],
-            f"[bold red]{len(row['missing'])} files gone[/]" if row["missing"] else "[green]ok[/]",
+            _state(row),
         )
     console().print(table if rows else f"no snapshots in {repository.url}")
 
 
-def _row(manifest: Manifest, missing: list[str]) -> dict[str, Any]:
+def _row(manifest: Manifest, missing: list[str], distrusted: str | None) -> dict[str, Any]:
     return {
         "shard": manifest.shard,
         "offset": manifest.offset,
@@ -113,7 +118,16 @@ def _row(manifest: Manifest, missing: list[str]) -> dict[str, Any]:
         "bytes": manifest.size_bytes,
         "created": time_of(manifest.created),
         "missing": missing,
+        "distrusted": distrusted,
     }
+
+
+def _state(row: dict[str, Any]) -> str:
+    if row["missing"]:
+        return f"[bold red]{len(row['missing'])} files gone[/]"
+    if row["distrusted"]:
+        return f"[bold red]distrusted[/]: {row['distrusted']}"
+    return "[green]ok[/]"
 
 
 def snapshot(settings: Settings, only: list[int] | None) -> None:
@@ -132,6 +146,8 @@ def snapshot(settings: Settings, only: list[int] | None) -> None:
             store = BandStore(path, header, options=_options(settings))
             try:
                 manifest = shipper.ship_now(store, shard)
+            except StoreDamaged as error:
+                raise CommandError(f"not shipped: {error}", EXIT_FAILED) from error
             finally:
                 store.close()
             screen.print(
@@ -181,7 +197,7 @@ def _header(settings: Settings, repository: Repository, shard: int) -> Header | 
     found = repository.shard(shard).manifests()
     if not found:
         return None
-    header = found[0].header
+    header = max(found, key=lambda manifest: manifest.created).header
     topology = Topology.of(settings, 1)
     wanted = {
         "shards": topology.shards,
@@ -206,8 +222,8 @@ def _options(settings: Settings) -> StoreOptions:
 def _recovery(
     repository: Repository, path: Path, header: Header, options: StoreOptions
 ) -> Recovery:
-    def open_store(_shard: int) -> BandStore:
-        return BandStore(path, header, options=options)
+    def open_store(_shard: int, on_keys: Callable[[int, int], None]) -> BandStore:
+        return BandStore(path, header, options=options, on_keys=on_keys)
 
     def aside(_shard: int, why: str) -> None:
         put_aside(path, why)

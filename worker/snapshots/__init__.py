@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from worker.snapshots.manifest import FileEntry, Manifest, ManifestError
 from worker.snapshots.progress import RestoreProgress
-from worker.snapshots.recovery import Kept, LogRange, Recovery, Unrecoverable, tidy
+from worker.snapshots.recovery import (
+    Kept,
+    LogRange,
+    OpenStore,
+    Recovery,
+    Unrecoverable,
+    tidy,
+)
 from worker.snapshots.repository import Interrupted, Repository, ShardSnapshots, SnapshotDamaged
 from worker.snapshots.shipper import Shipper, ShipperEvents
 
@@ -15,6 +22,7 @@ __all__ = [
     "LogRange",
     "Manifest",
     "ManifestError",
+    "OpenStore",
     "Recovery",
     "Repository",
     "RestoreProgress",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import msgspec
 
 from worker.store import Header
@@ -32,7 +34,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     ``header`` is the store's own, which a restored one must match exactly; ``now`` is the
     log's time there, in ms; ``documents`` were judged up to there; ``created`` is the time
-    of the snapshot in seconds since the epoch.
+    of the snapshot in seconds since the epoch. ``checked``: every table was read, and is
+    what RocksDB wrote; earlier versions shipped what they found.
     """
 
     format: int = FORMAT_VERSION
@@ -43,6 +46,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     created: float
     header: Header
     files: list[FileEntry]
+    checked: bool = False
 
     @property
     def size_bytes(self) -> int:
@@ -51,8 +55,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Name the manifest so that names sort as offsets do."""
-        return f"{self.offset:020d}.json"
+        """Name the manifest so that names sort as offsets do, and no other index has them.
+
+        The header names the log, so two clusters or two lives of a topic can share a place.
+        """
+        header = msgspec.json.encode(self.header, order="sorted")
+        return f"{self.offset:020d}-{hashlib.sha256(header).hexdigest()[:16]}.json"
 
     def encode(self) -> bytes:
         """Give the manifest as JSON."""

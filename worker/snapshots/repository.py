@@ -1,8 +1,10 @@
 """The snapshots of an application, wherever they lie.
 
 Below ``<url>/<app>/shard-000``, ``files/`` holds the stores' files under their digests, and
-``snapshots/`` the manifests, named after their offsets. A manifest is written after all of
-its files, so a snapshot that was cut short is none.
+``snapshots/`` the manifests, named after their offsets and headers. A manifest is written after
+all of its files, so a snapshot that was cut short is none. ``distrusted/`` has a note for each
+file that is no sound table although its digest is right, and for each manifest that no good
+store comes of: snapshots that these concern are neither restored nor counted.
 """
 
 from __future__ import annotations
@@ -72,25 +74,64 @@ class ShardSnapshots:
 
         ``on_bad`` is told the names of the others, and what is wrong with them.
         """
+        return [manifest for _, manifest in self._stored(on_bad)]
+
+    def _stored(
+        self, on_bad: Callable[[str, str], None] | None = None
+    ) -> list[tuple[str, Manifest]]:
+        """Give manifests under the names that they have here, which may be an older version's."""
         found = []
         for name in sorted(self._storage.sizes("snapshots"), reverse=True):
             if not name.endswith(".json"):
                 continue
             try:
-                found.append(decode(self._storage.read(f"snapshots/{name}")))
+                found.append((name, decode(self._storage.read(f"snapshots/{name}"))))
             except (ManifestError, FileNotFoundError) as error:
                 if on_bad is not None:
                     on_bad(name, str(error))
         return found
 
-    def missing(self, manifests: Iterable[Manifest]) -> dict[int, list[str]]:
-        """Give, by offset, the files of these snapshots that are gone or of another size."""
+    def missing(self, manifests: Iterable[Manifest]) -> dict[str, list[str]]:
+        """Give, by manifest, the files of these snapshots that are gone or of another size."""
         sizes = self._storage.sizes("files")
         gaps = {
-            manifest.offset: [f.name for f in manifest.files if sizes.get(f.sha256) != f.size]
+            manifest.name: [f.name for f in manifest.files if sizes.get(f.sha256) != f.size]
             for manifest in manifests
         }
-        return {offset: names for offset, names in gaps.items() if names}
+        return {name: files for name, files in gaps.items() if files}
+
+    def distrusted(self, manifests: Iterable[Manifest]) -> dict[str, str]:
+        """Give, by manifest, why these snapshots must not be restored; most often nothing."""
+        noted = self._storage.sizes("distrusted").keys()
+        if not noted:
+            return {}
+        found = {}
+        for manifest in manifests:
+            rotten = [file.name for file in manifest.files if file.sha256 in noted]
+            if manifest.name in noted:
+                found[manifest.name] = "no good store came of it"
+            elif rotten:
+                found[manifest.name] = f"{', '.join(rotten)} rotten when shipped"
+        return found
+
+    def distrusted_files(self, digests: Iterable[str]) -> set[str]:
+        """Give those of these digests that are known to be of rotten tables."""
+        return self._storage.sizes("distrusted").keys() & set(digests)
+
+    def distrust(self, name: str, why: str) -> None:
+        """Have nobody restore this manifest, or any that has the file of this digest."""
+        _log.warning("%s: distrusts %s: %s", self.place, name, why)
+        self._storage.write(f"distrusted/{name}", f"{why}\n".encode())
+
+    def holds(self, digests: Iterable[str]) -> set[str]:
+        """Give those of these files that lie here."""
+        return self._storage.sizes("files").keys() & set(digests)
+
+    def checked(self) -> set[str]:
+        """Give the digests of files that were found sound when they were shipped."""
+        manifests = [manifest for manifest in self.manifests() if manifest.checked]
+        without = self.distrusted(manifests)
+        return {file.sha256 for m in manifests if m.name not in without for file in m.files}
 
     def publish(
         self,
@@ -98,9 +139,13 @@ class ShardSnapshots:
         make: Callable[[list[FileEntry]], Manifest],
         *,
         digest: Callable[[Path], str] | None = None,
+        check: Callable[[list[FileEntry]], None] = lambda _files: None,
         stop: Callable[[], bool] = lambda: False,
     ) -> Manifest:
         """Ship a checkpoint's files, then its manifest; what is there already stays.
+
+        ``check`` sees the files after they were hashed, and before any is shipped: so what
+        rots later has another digest than was checked, and no restore takes it.
 
         Raises:
             SnapshotDamaged: another worker has just deleted a file that was there.
@@ -109,19 +154,25 @@ class ShardSnapshots:
         digest = digest or file_digest
         there = self._storage.sizes("files")
 
-        def ship(path: Path) -> FileEntry:
+        def hashed(path: Path) -> FileEntry:
             if stop():
                 raise Interrupted
-            entry = FileEntry(path.name, path.stat().st_size, digest(path))
-            if there.get(entry.sha256) != entry.size:
-                self._storage.put(path, f"files/{entry.sha256}")
-            return entry
+            return FileEntry(path.name, path.stat().st_size, digest(path))
 
-        manifest = make([ship(path) for path in sorted(directory.iterdir())])
+        entries = [hashed(path) for path in sorted(directory.iterdir())]
+        check(entries)
+        for entry in entries:
+            if stop():
+                raise Interrupted
+            if there.get(entry.sha256) != entry.size:
+                self._storage.put(directory / entry.name, f"files/{entry.sha256}")
+        manifest = make(entries)
         gone = self.missing([manifest])
         if gone:
-            raise SnapshotDamaged(f"{self.place}: {', '.join(gone[manifest.offset])} vanished")
+            raise SnapshotDamaged(f"{self.place}: {', '.join(gone[manifest.name])} vanished")
         self._storage.write(f"snapshots/{manifest.name}", manifest.encode())
+        if manifest.name in self._storage.sizes("distrusted"):  # of what it was before
+            self._storage.remove(f"distrusted/{manifest.name}")
         return manifest
 
     def fetch(
@@ -203,25 +254,32 @@ class ShardSnapshots:
     def retire(self, header: Header, keep: int) -> Manifest | None:
         """Delete all but the newest snapshots made with this header, and files of none.
 
-        A snapshot that misses a file doesn't count. Those with another header are another
-        index's, and not ours to delete. While there is a manifest that can't be read, which
-        may be a newer version's, no files are deleted. Gives the oldest that is kept.
+        A snapshot that misses a file, or is distrusted, doesn't count. Those with another
+        header are another index's, and not ours to delete. While there is a manifest that
+        can't be read, which may be a newer version's, no files are deleted. Gives the oldest
+        good one that is kept.
         """
         unreadable: list[str] = []
-        manifests = self.manifests(lambda name, why: unreadable.append(f"{name}: {why}"))
-        own = [manifest for manifest in manifests if manifest.header == header]
-        gaps = self.missing(own)
-        kept = [manifest for manifest in own if manifest.offset not in gaps][:keep]
+        stored = self._stored(lambda name, why: unreadable.append(f"{name}: {why}"))
+        own = [manifest for _, manifest in stored if manifest.header == header]
+        useless = self.missing(own).keys() | self.distrusted(own).keys()
+        kept = [manifest for manifest in own if manifest.name not in useless][:keep]
         if not kept:
             return None
-        offsets = {manifest.offset for manifest in kept}
-        retired = [m for m in own if m.offset not in offsets and m.offset < kept[0].offset]
-        for manifest in retired:
-            self._storage.remove(f"snapshots/{manifest.name}")
+        staying = {manifest.name for manifest in kept}
+        retired = {
+            name
+            for name, manifest in stored
+            if manifest.header == header
+            and manifest.name not in staying
+            and manifest.offset < kept[0].offset
+        }
+        for name in retired:
+            self._storage.remove(f"snapshots/{name}")
         if unreadable:
             _log.warning("%s: deletes no files, since of %s", self.place, "; ".join(unreadable))
             return kept[-1]
-        named = {file.sha256 for m in manifests if m not in retired for file in m.files}
+        named = {file.sha256 for name, m in stored if name not in retired for file in m.files}
         for name in self._storage.sizes("files"):
             if name not in named and self._storage.age_seconds(f"files/{name}") > _YOUNG_SECONDS:
                 self._storage.remove(f"files/{name}")

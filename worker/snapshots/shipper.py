@@ -13,8 +13,9 @@ from time import monotonic, time
 
 from worker.bus import BusError
 from worker.snapshots.manifest import FileEntry, Manifest
-from worker.snapshots.repository import Interrupted, Repository, file_digest
-from worker.store import BandStore, Header
+from worker.snapshots.repository import Interrupted, Repository, ShardSnapshots, file_digest
+from worker.snapshots.soundness import check_opening, rotten
+from worker.store import BandStore, Header, StoreDamaged
 
 __all__ = ["Shipper", "ShipperEvents"]
 
@@ -39,6 +40,7 @@ class ShipperEvents:
 class _Checkpoint:
     """A consistent copy of a store, and what its manifest says of it."""
 
+    store: BandStore
     shard: int
     path: Path
     offset: int
@@ -65,7 +67,7 @@ class Shipper:
 
     The stage's thread takes checkpoints; one thread ships them, one at a time, so that a
     shard has at most one under way. A failure is a warning and a metric: the next turn
-    tries again.
+    tries again. What was never shipped is read and checked first: rot is not passed on.
     """
 
     def __init__(  # noqa: PLR0913 -- the composition root's business
@@ -92,6 +94,7 @@ class Shipper:
         self._turns: dict[int, _Turn] = {}
         self._shipping: set[int] = set()
         self._digests: dict[int, dict[_Identity, str]] = {}
+        self._damaged: dict[int, tuple[BandStore, StoreDamaged]] = {}
         self._waiting: queue.SimpleQueue[_Checkpoint | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._ending = threading.Event()
@@ -100,8 +103,12 @@ class Shipper:
         """Take a checkpoint if it is this shard's turn, and its offset has moved.
 
         Raises:
-            StoreDamaged, OSError: see `BandStore`.
+            StoreDamaged, OSError: see `BandStore`; the first also if the last checkpoint has
+                shown that this store is damaged.
         """
+        damaged, error = self._damaged.pop(shard, (None, None))
+        if error is not None and damaged is store:
+            raise error
         now = self._clock()
         turn = self._turns.setdefault(shard, _Turn(now + min(_FIRST_SECONDS, self._every)))
         if now < turn.due or shard in self._shipping:
@@ -119,6 +126,7 @@ class Shipper:
     def forget(self, shard: int) -> None:
         """Forget when a shard that is given up was due."""
         self._turns.pop(shard, None)
+        self._damaged.pop(shard, None)
 
     def ship_now(self, store: BandStore, shard: int) -> Manifest:
         """Ship a snapshot at once; what fails is raised."""
@@ -158,7 +166,9 @@ class Shipper:
                 error,
             )
             self._events.failed(shard)
-            if shard in self._turns:
+            if isinstance(error, StoreDamaged):
+                self._damaged[shard] = taken.store, error
+            elif shard in self._turns:
                 self._turns[shard].offset = 0  # due again, even if nothing has moved
         finally:
             shutil.rmtree(taken.path, ignore_errors=True)
@@ -179,10 +189,15 @@ class Shipper:
                 created=taken.taken,
                 header=header,
                 files=files,
+                checked=True,
             )
 
         manifest = snapshots.publish(
-            taken.path, make, digest=self._digest(taken.shard), stop=self._ending.is_set
+            taken.path,
+            make,
+            digest=self._digest(taken.shard),
+            check=lambda files: self._check(taken, snapshots, files),
+            stop=self._ending.is_set,
         )
         seconds = self._clock() - began
         _log.info(
@@ -198,6 +213,30 @@ class Shipper:
         if oldest is not None:
             self._trim_before(manifest.shard, oldest.offset)
         return manifest
+
+    def _check(self, taken: _Checkpoint, snapshots: ShardSnapshots, files: list[FileEntry]) -> None:
+        """See that a checkpoint is sound, as far as no snapshot has shown that before.
+
+        Raises:
+            StoreDamaged: it isn't, and so its store, which has the same files, is damaged.
+            Interrupted: the worker ends.
+        """
+        tables = {file.sha256: file.name for file in files if file.name.endswith(".sst")}
+        blamed = snapshots.distrusted_files(tables)
+        if blamed:
+            names = ", ".join(sorted(tables[digest] for digest in blamed))
+            raise StoreDamaged(f"{taken.store.path}: {names} rotten, as in a snapshot before")
+        known = snapshots.checked()
+        fresh = [taken.path / name for digest, name in tables.items() if digest not in known]
+        found = rotten(sorted(fresh), on_bytes=self._go_on)
+        if found:
+            why = "; ".join(f"{name}: {text}" for name, text in sorted(found.items()))
+            raise StoreDamaged(f"{taken.store.path}: rotten tables: {why}")
+        check_opening(taken.path, taken.offset)
+
+    def _go_on(self, _size: int) -> None:
+        if self._ending.is_set():
+            raise Interrupted
 
     def _digest(self, shard: int) -> Callable[[Path], str]:
         """Hash a table once: it never changes, and a checkpoint's is a link to the store's."""
@@ -234,4 +273,4 @@ def _take(store: BandStore, shard: int) -> _Checkpoint:
     path = store.path.with_name(f"{store.path.name}.checkpoint")
     shutil.rmtree(path, ignore_errors=True)
     store.checkpoint(path)
-    return _Checkpoint(shard, path, store.offset, store.now, store.documents)
+    return _Checkpoint(store, shard, path, store.offset, store.now, store.documents)

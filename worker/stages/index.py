@@ -10,7 +10,7 @@ from worker.bus import OffsetOutOfRange, Outgoing, Reader, Record, TopicPartitio
 from worker.coverage import Coverage
 from worker.frames import BandFrame, decode, encode
 from worker.shard import BucketRules, Decision, decide
-from worker.snapshots import Kept, Recovery, Shipper
+from worker.snapshots import Kept, OpenStore, Recovery, Shipper
 from worker.stages.answers import split_answer
 from worker.stages.base import Burst, StageError
 from worker.stages.batches import joined
@@ -67,7 +67,7 @@ class Index:
         shards: int,
         columns: int,
         rules: BucketRules,
-        open_store: Callable[[int], BandStore],
+        open_store: OpenStore,
         put_aside: Callable[[int, str], None],
         kept: Kept | None = None,
         shipper: Shipper | None = None,

@@ -69,7 +69,7 @@ class Opening:
                 )
                 self._hand_over(store)
         except Interrupted:
-            _log.info("shard %d: given up while it was fetched", self.shard)
+            _log.info("shard %d: given up before it was open", self.shard)
         except BaseException as error:  # noqa: BLE001 -- carried to the stage, which raises it
             self._error = error
         finally:

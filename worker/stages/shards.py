@@ -158,6 +158,8 @@ class Shards:
         try:
             yield
         except StoreDamaged as error:
+            offset = self.owned[partition].store.offset
+            self._recovery.damaged(partition.partition, offset, str(error))
             self.replace(partition, str(error))
         except OSError as error:
             raise StageError(_refused(error)) from error

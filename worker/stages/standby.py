@@ -297,7 +297,11 @@ class Standby:
                 if ready:
                     self._apply(partition, shard.store, ready)
                 shard.store.flush_if_due()
-            except (StoreDamaged, FrameOutOfPlace) as error:
+            except StoreDamaged as error:
+                offset = shard.store.offset
+                self._recovery.damaged(partition.partition, offset, str(error))
+                self._give_up(partition, shard, str(error), aside=True)
+            except FrameOutOfPlace as error:
                 self._give_up(partition, shard, str(error), aside=True)
             except OSError as error:
                 self._give_up(partition, shard, str(error))

@@ -7,17 +7,27 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import monotonic
 
+import numpy as np
 import pytest
 
+import worker.absence
 from worker.bus import Outgoing, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.frames import FrameError
 from worker.loop import Loop
 from worker.shard import BucketRules
-from worker.snapshots import Kept, Manifest, Repository, ShardSnapshots, Shipper
+from worker.snapshots import (
+    Kept,
+    Manifest,
+    Repository,
+    RestoreProgress,
+    ShardSnapshots,
+    Shipper,
+)
 from worker.snapshots.storage import Storage
 from worker.stages import Index, StageError
-from worker.store import BandStore, Header, put_aside
+from worker.store import BandStore, Header, StoreOptions, put_aside
+from worker.watchdog import Pulse, Watchdog
 
 PLACE = TopicPartition("bands", 0)
 HEADER: Header = {"a": 1}
@@ -33,13 +43,13 @@ class Disk:
         self.opening = threading.Event()
         self.error: Exception | None = None
 
-    def open(self, shard: int) -> BandStore:
+    def open(self, shard: int, on_keys: Callable[[int, int], None]) -> BandStore:
         assert shard == 0
         self.opening.set()
         assert self.may_open.wait(SECONDS)
         if self.error is not None:
             raise self.error
-        return BandStore(self.path, HEADER)
+        return BandStore(self.path, HEADER, on_keys=on_keys)
 
     def aside(self, shard: int, why: str) -> None:
         assert shard == 0
@@ -155,6 +165,89 @@ def test_what_goes_wrong_meanwhile_ends_the_stage(disk: Disk, error: Exception, 
         stage.adopt({PLACE: 0}, log)
         until(stage)
     stage.close()
+
+
+class Filtering(Disk):
+    """A store whose filter is of another size, and is made only as far as the test lets it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.may_open.set()
+        self.made = threading.Event()
+        self.may_go_on = threading.Event()
+        store = BandStore(path, HEADER)
+        writes = store.batch()
+        keys = np.arange(1_000, dtype=">u8").view(np.uint8).reshape(-1, 8)
+        numbered = np.insert(keys, 0, 1, axis=1)
+        writes.put_buckets(
+            np.ascontiguousarray(numbered).view("V9").reshape(-1), [bytes(16)] * 1_000
+        )
+        store.write(writes, offset=3, now=0, documents=1)
+        store.close()
+
+    def open(self, shard: int, on_keys: Callable[[int, int], None]) -> BandStore:
+        del shard
+
+        def watched(count: int, total: int) -> None:
+            on_keys(count, total)
+            self.made.set()
+            assert self.may_go_on.wait(SECONDS)
+
+        options = StoreOptions(filter_bytes=1 << 12)
+        return BandStore(self.path, HEADER, options=options, on_keys=watched)
+
+
+@pytest.fixture
+def filtering(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Filtering:
+    monkeypatch.setattr(worker.absence, "_SLICE", 100)
+    return Filtering(tmp_path / "state" / "shard-000")
+
+
+def test_a_filter_that_is_made_anew_moves_what_the_watchdog_looks_at(filtering: Filtering) -> None:
+    stage = index(filtering)
+    stage.adopt({PLACE: 9}, log)
+    assert filtering.made.wait(SECONDS)
+    now = 0.0
+    watchdog = Watchdog(
+        {"poll": 1e9, "transaction": 1e9, "progress": 1e9, "restore": 240}, lambda: now
+    )
+    assert stage.restored() == 100
+    watchdog.look({"index": Pulse(0, restored=stage.restored())})
+    filtering.may_go_on.set()
+    assert until(stage) == {PLACE: 3}
+    assert stage.restored() == 1_000
+    now = 241.0
+    assert not watchdog.look({"index": Pulse(0, restored=stage.restored())})
+    stage.close()
+
+
+def test_a_filter_that_nobody_waits_for_is_not_made_to_its_end(filtering: Filtering) -> None:
+    stage = index(filtering)
+    stage.adopt({PLACE: 9}, log)
+    assert filtering.made.wait(SECONDS)
+    (opening,) = stage._stores.opening.values()
+    stage.adopt({}, log)
+    filtering.may_go_on.set()
+    assert opening.wait(SECONDS)
+    assert opening.progress.keys_done == 100
+    stage.close()
+    BandStore(filtering.path, HEADER).close()  # nobody holds it
+
+
+def test_the_making_of_a_filter_is_told_every_ten_seconds(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    now = 0.0
+    progress = RestoreProgress(3, lambda: now)
+    for _ in range(25):
+        now += 1
+        progress.keys(1_000, 50_000)
+    told = [record.getMessage() for record in caplog.records]
+    assert told == [
+        "shard 3: makes the filter of its buckets, 10000 of about 50000 keys (20 %)",
+        "shard 3: makes the filter of its buckets, 20000 of about 50000 keys (40 %)",
+    ]
 
 
 class Slow(Repository):

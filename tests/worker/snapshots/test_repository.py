@@ -116,7 +116,7 @@ def test_a_damaged_file_is_never_taken_and_is_shipped_again(
     assert [file.name for file in snapshots.damaged(published)] == ["000001.sst"]
     with pytest.raises(SnapshotDamaged, match=f"000001.sst .* is {why}"):
         snapshots.fetch(published, tmp_path / "back")
-    assert snapshots.missing([published]) == {1: ["000001.sst"]}
+    assert snapshots.missing([published]) == {published.name: ["000001.sst"]}
     again = publish(snapshots, tmp_path, 2, FILES)
     snapshots.fetch(again, tmp_path / "again")
     assert content(tmp_path / "again") == FILES
@@ -171,8 +171,8 @@ def test_snapshots_of_another_index_are_neither_counted_nor_deleted(
 def test_a_manifest_that_cannot_be_read_is_named_and_holds_back_deletions(tmp_path: Path) -> None:
     snapshots = Repository(str(tmp_path / "kept"), "app").shard(3)
     publish(snapshots, tmp_path, 1, {"a": b"1"})
-    publish(snapshots, tmp_path, 2, {"a": b"2"})
-    newest = Path(snapshots.place) / "snapshots" / f"{2:020d}.json"
+    published = publish(snapshots, tmp_path, 2, {"a": b"2"})
+    newest = Path(snapshots.place) / "snapshots" / published.name
     newest.write_bytes(newest.read_bytes()[:50])
     bad: list[str] = []
     assert [m.offset for m in snapshots.manifests(lambda name, _: bad.append(name))] == [1]

@@ -73,7 +73,7 @@ def index(path: Path, shards: int = 1, limit: int = 900_000) -> Index:
         shards=shards,
         columns=PARAMETERS.bands + 1,
         rules=BucketRules(threshold=0.8),
-        open_store=lambda shard: BandStore(path / str(shard), {"shard": shard}),
+        open_store=lambda shard, _on_keys: BandStore(path / str(shard), {"shard": shard}),
         put_aside=lambda shard, why: _aside(path / str(shard), why),
         frame_bytes=limit,
     )

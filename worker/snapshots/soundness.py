@@ -1,0 +1,109 @@
+"""Whether the tables of a store are what RocksDB wrote, by the checksums of their blocks.
+
+rocksdict has no call for that. But RocksDB's repair reads each table of a directory from end
+to end, at 650 MB/s and without the interpreter's lock, and moves those that it can't read out
+of the way. It is given a directory of links, so the tables themselves stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rocksdict import Options, Rdict
+
+from worker.snapshots.reading import Reading
+from worker.store import StoreDamaged
+
+__all__ = ["SCRATCH", "check_opening", "rotten"]
+
+SCRATCH = ".tables"
+"""The suffix of the directory of links, beside the store's."""
+
+_SLICE_BYTES = 256 << 20
+_REFUSED = re.compile(r"Table #(\d+): ignoring (.*)")
+
+
+def rotten(
+    tables: Iterable[Path], *, on_bytes: Callable[[int], None] = lambda _size: None
+) -> dict[str, str]:
+    """Read tables of one directory; give the names of those that are damaged, and why.
+
+    Data, index and properties are read; a filter is not, which can only make look-ups slower.
+    ``on_bytes`` is told how much was read, and may raise.
+
+    Raises:
+        OSError: a table can't be read, which says nothing of what it holds.
+    """
+    found: dict[str, str] = {}
+    for some in _slices(tables):
+        with _linked(some) as scratch:
+            found |= _repaired(scratch, some)
+        on_bytes(sum(path.stat().st_size for path in some))
+    return found
+
+
+def _slices(tables: Iterable[Path]) -> Iterator[list[Path]]:
+    some: list[Path] = []
+    size = 0
+    for path in tables:
+        some.append(path)
+        size += path.stat().st_size
+        if size >= _SLICE_BYTES:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
+def _repaired(scratch: Path, tables: list[Path]) -> dict[str, str]:
+    try:
+        Rdict.repair(str(scratch), Options(raw_mode=True))
+    except Exception as error:
+        raise OSError(f"{scratch}: its tables can't be read: {error}") from error
+    why = {int(number): text for number, text in _REFUSED.findall((scratch / "LOG").read_text())}
+    found = {}
+    for path in tables:
+        if (scratch / path.name).is_symlink():
+            continue
+        text = why.get(int(path.stem), "RocksDB does not say why")
+        if "Corruption" not in text:
+            raise OSError(f"{path}: can't be read: {text}")
+        found[path.name] = text.replace(str(scratch), str(path.parent))
+    return found
+
+
+def check_opening(store: Path, offset: int) -> None:
+    """Open a store as if it were restored, without writing to it.
+
+    Raises:
+        StoreDamaged: it doesn't open, or is at another offset.
+        OSError: a file can't be read, which says nothing of what it holds.
+    """
+    with _linked(list(store.iterdir())) as scratch:
+        try:
+            with Reading(scratch) as reading:
+                found = reading.facts().offset
+        except StoreDamaged as error:
+            text = str(error).replace(str(scratch), str(store))
+            raise (OSError if "IO error" in text else StoreDamaged)(text) from error
+    if found != offset:
+        raise StoreDamaged(f"{store}: at offset {found}, not {offset}")
+
+
+@contextmanager
+def _linked(files: list[Path]) -> Iterator[Path]:
+    """Give a directory of links to files of one directory."""
+    directory = files[0].parent.absolute()
+    scratch = directory.with_name(directory.name + SCRATCH)
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    try:
+        for path in files:
+            (scratch / path.name).symlink_to(directory / path.name)
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
