@@ -15,7 +15,7 @@ committed          the stage makes its state final
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
@@ -47,6 +47,8 @@ class LoopOptions:
     """How long the same burst may be rolled back before the loop gives up."""
     catch_up_seconds: float = 30.0
     """How long after an assignment a backlog counts as one."""
+    settle_seconds: float = 60.0
+    """How long an input that brings nothing is left alone once it was settled."""
 
 
 class LoopEvents:
@@ -88,8 +90,12 @@ class Loop:
         self._clock = clock
         self._owned: frozenset[TopicPartition] = frozenset()
         self._next: dict[TopicPartition, int] = {}
+        self._committed: dict[TopicPartition, int] = {}
+        self._seen: dict[TopicPartition, int] = {}
+        self._settled: dict[TopicPartition, tuple[int, float]] = {}
         self._held: frozenset[TopicPartition] = frozenset()
         self._failing_since: float | None = None
+        self._failed_at = clock()
         self._idled_at = clock()
         self._adopted_at = clock()
         self._backlog = Backlog({})
@@ -147,25 +153,53 @@ class Loop:
             return False
         self.busy = bool(polled.records)
         self._events.polled(len(polled.records))
-        self._idle()
+        quiet = self._idle()
         self._start()
         burst = self.stage.process(self._accept(polled.records))
         self._apply_flow()
         if burst is None:
             if polled.records:
                 self.moved = self._clock()
+        elif not self._transact(burst):
             return False
-        try:
-            self.transacting = self._clock()
-            return self._transact(burst)
-        finally:
-            self.transacting = None
+        settlement = self._settlement(quiet)
+        if settlement is None:
+            return burst is not None
+        return self._transact(settlement)
 
-    def _idle(self) -> None:
+    def _idle(self) -> frozenset[TopicPartition]:
+        """Do what is due about once a second; name inputs that have brought nothing since."""
         now = self._clock()
-        if now - self._idled_at >= 1.0:
-            self._idled_at = now
-            self.stage.idle()
+        if now - self._idled_at < 1.0:
+            return frozenset()
+        self._idled_at = now
+        self.stage.idle()
+        seen, self._seen = self._seen, dict(self._next)
+        return frozenset(place for place, offset in seen.items() if offset == self._next.get(place))
+
+    def _settlement(self, quiet: frozenset[TopicPartition]) -> Burst | None:
+        """Give what settles quiet inputs, of which more was read than is committed."""
+        now = self._clock()
+        due = {place for place in quiet if self._is_due(place, now)}
+        ahead = self._ahead(due) if due else {}
+        burst = self.stage.settle(ahead) if ahead else None
+        if burst is not None:
+            self._settled |= {place: (self._next[place], now) for place in ahead}
+            self.busy = True
+        return burst
+
+    def _is_due(self, place: TopicPartition, now: float) -> bool:
+        """Tell an input that has brought records since it was settled, or was so long ago."""
+        following, at = self._settled.get(place, (-1, 0.0))
+        return following != self._next[place] or now - at >= self._options.settle_seconds
+
+    def _ahead(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Give the positions of inputs that are past what is committed."""
+        return {
+            place: position
+            for place, position in self._member.positions().items()
+            if place in places and position > self._committed.get(place, position)
+        }
 
     def _start(self) -> None:
         """Read the partitions that have only now been got ready."""
@@ -210,6 +244,8 @@ class Loop:
         offsets = {tp: offset for tp, offset in committed.items() if offset is not None}
         starts = self.stage.adopt(offsets, self._member.watermarks)
         self._next = {}
+        self._seen = {}
+        self._committed = dict(offsets)
         self._held = frozenset()
         self._adopted_at = self._clock()
         self._backlog = Backlog(offsets)
@@ -243,7 +279,13 @@ class Loop:
         self._held = held
 
     def _transact(self, burst: Burst) -> bool:
-        began = self._clock()
+        self.transacting = self._clock()
+        try:
+            return self._see_through(burst, self.transacting)
+        finally:
+            self.transacting = None
+
+    def _see_through(self, burst: Burst, began: float) -> bool:
         outcome = "committed"
         try:
             self._member.commit(burst.records, burst.offsets)
@@ -260,6 +302,7 @@ class Loop:
             self._failing_since = None
             self.moved = self._clock()
             self._backlog.committed(burst.offsets)
+            self._committed |= burst.offsets
             self.stage.committed()
             return True
         self._give_up_after(began)
@@ -267,7 +310,10 @@ class Loop:
         return False
 
     def _give_up_after(self, began: float) -> None:
-        if self._failing_since is None:
+        """Raise if the same has failed for too long; what failed long before is another matter."""
+        alone = began - self._failed_at > self._options.retry_seconds
+        self._failed_at = self._clock()
+        if self._failing_since is None or alone:
             self._failing_since = began
         elif self._clock() - self._failing_since > self._options.retry_seconds:
             msg = (
@@ -275,6 +321,22 @@ class Loop:
                 f" {self._options.retry_seconds:.0f} s: see the warnings above, and the brokers"
             )
             raise BusError(msg)
+
+    def finish(self) -> None:
+        """Settle what was read before the loop is closed: it may be away for longer than a log.
+
+        A loop that is in trouble leaves it at that, and so does one whose attempt fails.
+        """
+        if self._failing_since is not None:
+            return
+        ahead = self._ahead(self._owned)
+        burst = self.stage.settle(ahead) if ahead else None
+        if burst is None:
+            return
+        try:
+            self._member.commit(burst.records, burst.offsets)
+        except (Aborted, OutcomeUnknown, BusError) as error:
+            _log.info("%s: not settled at the end: %s", self.stage.name, error)
 
     def close(self, *, leave: bool = False) -> None:
         """Give up the seat, then close the stage."""

@@ -138,6 +138,32 @@ def test_a_reader_passes_markers(harness: Harness) -> None:
     assert reader.collect(3)[-1].offset == 6
 
 
+def test_a_position_passes_what_is_never_delivered(harness: Harness) -> None:
+    """Markers and aborted records, but no record that was not delivered."""
+    source, topic = harness.topic(), harness.topic()
+    writer, reader = harness.alone(source), harness.alone(topic)
+    (place,) = reader.owned
+    assert reader.member.positions() == {}
+    writer.member.commit([Outgoing(topic, 0, None, bytes([n])) for n in range(3)], {})
+    aborted = harness.open_transaction()
+    aborted.append(Outgoing(topic, 0, None, b"aborted"))
+    aborted.abort()
+    reader.start()
+    while len(reader.records) < 3:
+        reader.poll(limit=1)
+        assert reader.member.positions()[place] >= len(reader.records)
+        if len(reader.records) < 3:
+            assert reader.member.positions() == {place: len(reader.records)}
+    # Three records and a marker, an aborted one and a marker.
+    until(lambda: reader.poll() and reader.member.positions() == {place: 6}, "all is passed")
+    reader.member.seek(place, 1)
+    assert reader.member.positions() == {place: 1}
+    reader.member.seek(place, 3)
+    assert reader.member.positions() == {place: 3}
+    until(lambda: reader.poll() and reader.member.positions() == {place: 6}, "markers are passed")
+    assert len(reader.records) == 3
+
+
 def test_committed_after_renew(harness: Harness) -> None:
     """What was committed stays so, and the renewed producer commits on."""
     source, target = harness.topic(), harness.topic()

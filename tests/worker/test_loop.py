@@ -37,6 +37,7 @@ class Copier:
         self.held: frozenset[TopicPartition] = frozenset()
         self.closed = False
         self.keeping = False
+        self.settling = False
         self.kept: list[Record] = []
 
     def adopt(
@@ -58,7 +59,11 @@ class Copier:
             return None
         records, self.kept = self.kept, []
         copies = [Outgoing("out", 0, None, record.value) for record in records]
-        return Burst(copies, {SOURCE: records[-1].offset + 1})
+        last = records[-1]
+        return Burst(copies, {TopicPartition(last.topic, last.partition): last.offset + 1})
+
+    def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
+        return Burst((), positions) if self.settling else None
 
     def committed(self) -> None:
         self.commits += 1
@@ -266,6 +271,91 @@ def test_a_backlog_that_takes_long_counts_no_more() -> None:
     assert loop.catching_up
     now = 5.0
     assert not loop.catching_up
+
+
+def twice(made: MemoryBus) -> MemoryBus:
+    """Write a transaction, whose marker then stands at the end."""
+    for commit in (True, False):
+        transaction = made.begin("writer")
+        transaction.append_many([Outgoing("in", 0, None, b"more")])
+        transaction.commit() if commit else transaction.abort()
+    return made
+
+
+def test_an_idle_input_is_committed_past_its_markers_and_once() -> None:
+    now = 0.0
+    made = twice(bus())
+    loop, stage = looped(made, lambda: now)
+    stage.settling = True
+    run(loop)
+    assert made.committed("g") == {SOURCE: 11}
+    for _ in range(50):
+        now += 0.9
+        run(loop, 3)
+    assert made.committed("g") == {SOURCE: made.end_offset("in", 0)} == {SOURCE: 14}
+    assert stage.commits == 4
+    made.trim("in", 0, 14)
+    loop.close()
+    heir, _ = looped(made)
+    run(heir)
+    made.append(Outgoing("in", 0, None, b"after"))
+    run(heir)
+    assert copied(made) == [*ALL, b"more", b"after"]
+
+
+def test_an_idle_input_is_settled_beside_a_busy_one() -> None:
+    now = 0.0
+    made = bus()
+    made.create_topic("two", 2)
+    busy, idle = TopicPartition("two", 0), TopicPartition("two", 1)
+    made.commit_offsets("t", {busy: 0, idle: 0})
+    transaction = made.begin("writer")
+    transaction.append_many([Outgoing("two", 1, None, b"aborted")])
+    transaction.abort()
+    stage = Copier()
+    stage.settling = True
+    loop = Loop(stage, made.join("t", ["two"], "one"), clock=lambda: now)
+    for number in range(10):
+        made.append(Outgoing("two", 0, None, b"%d" % number))
+        now += 0.5
+        loop.step(0)
+    assert made.committed("t")[idle] == 2
+
+
+def test_a_loop_that_ends_in_order_settles_first() -> None:
+    made = twice(bus())
+    loop, stage = looped(made)
+    stage.settling = True
+    run(loop)
+    assert made.committed("g") == {SOURCE: 11}
+    loop.finish()
+    assert made.committed("g") == {SOURCE: 14}
+
+
+def test_what_failed_hours_ago_does_not_count() -> None:
+    now = 0.0
+    made = bus()
+    loop, _ = looped(made, lambda: now)
+    wanted = [Aborted("x"), Aborted("x")]
+
+    def fail(at: str, group: str, instance: str) -> None:
+        del group, instance
+        if at == "commit" and wanted:
+            raise wanted.pop()
+
+    made.faults = fail
+    loop.step(0)
+    loop.step(0)
+    # The partition goes to another member, and comes back after hours without a transaction.
+    other = made.join("g", ["in"], "a-first")
+    for _ in range(5):
+        other.poll(10, 1 << 20, 0)
+        loop.step(0)
+    now = 7_200.0
+    other.close(leave=True)
+    run(loop)
+    assert not wanted
+    assert copied(made) == ALL
 
 
 def test_a_lost_position_goes_on_where_the_stage_says() -> None:

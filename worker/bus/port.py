@@ -167,6 +167,14 @@ class Member(Protocol):
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """Give the group's committed offsets, None where there is none; waits for open ones."""
 
+    def positions(self) -> dict[TopicPartition, int]:
+        """Give the offset that is read next, of each partition that was sought.
+
+        It is past everything that was delivered and past what never is: the markers of
+        transactions, and aborted records. Everything before it is a record that was delivered,
+        or none. After a seek it is what was sought, until something has been read from there.
+        """
+
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Read an owned partition from ``offset`` on; what was fetched before is dropped."""
 

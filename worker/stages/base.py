@@ -69,6 +69,14 @@ class Stage(Protocol):
             StageError: the input contradicts what the stages promise each other.
         """
 
+    def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
+        """Give what is to be committed so that these inputs are dealt with up to here.
+
+        Behind the last record of each, only markers of transactions and aborted records have
+        been read. An offset that stays before them is lost when retention empties the log.
+        None: the stage can do without.
+        """
+
     def committed(self) -> None:
         """Make final what the last burst meant for the state."""
 
@@ -103,6 +111,13 @@ class StatelessStage:
     def started(self) -> Mapping[TopicPartition, int]:
         """All partitions can be read at once."""
         return {}
+
+    def settle(
+        self,
+        positions: Mapping[TopicPartition, int],  # noqa: ARG002 -- port
+    ) -> Burst | None:
+        """Do without."""
+        return None
 
     def committed(self) -> None:
         """Nothing is kept."""

@@ -149,6 +149,15 @@ class Fingerprint(StatelessStage):
         self._reasons = reasons
         return Burst(outgoing, ends)
 
+    def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
+        """Cover what holds no documents by frames that hold none, so that frames go on tiling."""
+        signed = self._fingerprinter.fingerprint([])
+        outgoing: list[Outgoing] = []
+        for partition, end in positions.items():
+            outgoing += self._frames(partition, end, [], signed, [])
+            self._next[partition] = end
+        return Burst(outgoing, positions)
+
     def _reject(self, record: Record, reason: str) -> Outgoing:
         return Outgoing(
             self._rejected,

@@ -210,6 +210,13 @@ class Index:
             for part in split_answer(frame, matches, self._frame_bytes):
                 yield Outgoing(self._matches(shard), frame.partition, None, encode(part))
 
+    def settle(
+        self,
+        positions: Mapping[TopicPartition, int],  # noqa: ARG002 -- port
+    ) -> Burst | None:
+        """Do without: the log is kept as long as the shard needs it."""
+        return None
+
     def committed(self) -> None:
         """Write to the stores what the transaction covered."""
         while self._pending:

@@ -280,6 +280,20 @@ class Route:
         record = Record(self._documents, number, judged.offset, -1, None, None)
         return self._forward(self._rejected, record, None, rejection(record, self.name, reason))
 
+    def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
+        """Take it that no more documents come before here, nor answers; see `Stage`."""
+        for (topic, number), position in positions.items():
+            if topic == self._documents:
+                lane = self._lanes[number]
+                lane.arrived = max(lane.arrived, position)
+        burst = self.process(()) or Burst((), {})
+        offsets = dict(burst.offsets)
+        for place, position in positions.items():
+            shard = self._shard_of.get(place.topic)
+            if shard is not None and not self._lanes[place.partition].answers[shard].taken:
+                offsets[place] = position
+        return Burst(burst.records, offsets) if offsets else None
+
     def committed(self) -> None:
         """Count what was published."""
         self._on_burst(self._counts)

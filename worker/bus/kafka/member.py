@@ -291,6 +291,10 @@ class KafkaMember(Closing):
             TopicPartition(f.topic, f.partition): f.offset if f.offset >= 0 else None for f in found
         }
 
+    def positions(self) -> dict[TopicPartition, int]:
+        """See the port."""
+        return self._assignment.positions()
+
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """See the port; what has just been taken away is left alone."""
         self._assignment.seek(partition, offset)

@@ -109,6 +109,11 @@ class MemoryMember(Closing):
         self._coordinator.end_pending(self._identity.group, partitions)
         return {partition: self._group.offsets.get(partition) for partition in partitions}
 
+    def positions(self) -> dict[TopicPartition, int]:
+        """See the port."""
+        self._check()
+        return dict(self._positions)
+
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """See the port."""
         self._check()
