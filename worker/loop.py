@@ -29,6 +29,7 @@ from worker.bus import (
     Record,
     TopicPartition,
 )
+from worker.pace import Pace
 from worker.stages import Burst, Stage, StageError
 
 __all__ = ["Loop", "LoopEvents", "LoopOptions"]
@@ -47,6 +48,8 @@ class LoopOptions:
     """How long the same burst may be rolled back before the loop gives up."""
     catch_up_seconds: float = 30.0
     """How long after an assignment a backlog counts as one."""
+    transaction_seconds: float = 4.0
+    """After how long a transaction times out."""
     settle_seconds: float = 60.0
     """How long an input that brings nothing is left alone once it was settled."""
 
@@ -86,6 +89,9 @@ class Loop:
         self._member = member
         self._partitions = partitions or {}
         self._options = options or LoopOptions()
+        self._pace = Pace(
+            self._options.max_records, self._options.max_bytes, self._options.transaction_seconds
+        )
         self._events = events or LoopEvents()
         self._clock = clock
         self._owned: frozenset[TopicPartition] = frozenset()
@@ -143,24 +149,29 @@ class Loop:
         self.beat = self._clock()
         self.busy = True
         timeout = self._options.wait_seconds if wait is None else wait
+        pace = self._pace
         try:
-            polled = self._member.poll(self._options.max_records, self._options.max_bytes, timeout)
+            polled = self._member.poll(
+                pace.records, pace.size, 0.0 if self.stage.pending else timeout
+            )
         except OffsetOutOfRange as error:
             self._start_at(error.partition, self.stage.out_of_range(error))
             return False
         if polled.assignment is not None:
             self._adopt(polled.assignment)
             return False
-        self.busy = bool(polled.records)
         self._events.polled(len(polled.records))
+        self.busy = bool(polled.records)
         quiet = self._idle()
         self._start()
-        burst = self.stage.process(self._accept(polled.records))
+        burst = self.stage.process(self._accept(polled.records), pace.size)
+        if self.stage.pending:
+            self.busy = True
         self._apply_flow()
         if burst is None:
             if polled.records:
                 self.moved = self._clock()
-        elif not self._transact(burst):
+        elif not self._transact(burst, filled=self._filled(polled.records)):
             return False
         settlement = self._settlement(quiet)
         if settlement is None:
@@ -278,14 +289,19 @@ class Loop:
         self._member.resume(self._held - held)
         self._held = held
 
-    def _transact(self, burst: Burst) -> bool:
+    def _filled(self, records: Sequence[Record]) -> bool:
+        """Tell whether a burst was about as large as its pace allows."""
+        size = sum(len(record[5] or b"") for record in records)  # by index: a hot path
+        return self.stage.pending or self._pace.filled(len(records), size)
+
+    def _transact(self, burst: Burst, *, filled: bool = False) -> bool:
         self.transacting = self._clock()
         try:
-            return self._see_through(burst, self.transacting)
+            return self._see_through(burst, self.transacting, filled=filled)
         finally:
             self.transacting = None
 
-    def _see_through(self, burst: Burst, began: float) -> bool:
+    def _see_through(self, burst: Burst, began: float, *, filled: bool) -> bool:
         outcome = "committed"
         try:
             self._member.commit(burst.records, burst.offsets)
@@ -295,6 +311,8 @@ class Loop:
         except OutcomeUnknown as error:
             outcome = "unknown"
             _log.warning("%s: outcome of the transaction unknown: %s", self.stage.name, error)
+        took = self._clock() - began
+        self._pace.ended(took, committed=outcome == "committed", filled=filled)
         if outcome == "unknown":  # Only here is the error gone, and with it what it held.
             self._member.renew()
         self._events.transaction(outcome, self._clock() - began, len(burst.records))
@@ -305,11 +323,11 @@ class Loop:
             self._committed |= burst.offsets
             self.stage.committed()
             return True
-        self._give_up_after(began)
+        self._give_up_after(began, took, burst)
         self._adopt(self._owned)
         return False
 
-    def _give_up_after(self, began: float) -> None:
+    def _give_up_after(self, began: float, took: float, burst: Burst) -> None:
         """Raise if the same has failed for too long; what failed long before is another matter."""
         alone = began - self._failed_at > self._options.retry_seconds
         self._failed_at = self._clock()
@@ -320,6 +338,14 @@ class Loop:
                 f"stage {self.stage.name} could commit nothing for"
                 f" {self._options.retry_seconds:.0f} s: see the warnings above, and the brokers"
             )
+            limit = self._options.transaction_seconds
+            if took >= limit:
+                size = sum(record.size for record in burst.records)
+                msg += (
+                    f". The last transaction wrote {len(burst.records)} records of {size} bytes"
+                    f" in all, and did not end within its {limit:.0f} s. If the link or a quota is"
+                    " too slow for that, raise kafka.transaction_timeout_ms"
+                )
             raise BusError(msg)
 
     def finish(self) -> None:

@@ -37,7 +37,10 @@ class Copier:
         self.held: frozenset[TopicPartition] = frozenset()
         self.closed = False
         self.keeping = False
+        self.pending = False
+        self.rooms: list[int] = []
         self.settling = False
+        self.taken = 0
         self.kept: list[Record] = []
 
     def adopt(
@@ -53,13 +56,15 @@ class Copier:
     def started(self) -> Mapping[TopicPartition, int]:
         return {}
 
-    def process(self, records: Sequence[Record]) -> Burst | None:
+    def process(self, records: Sequence[Record], room: int = sys.maxsize) -> Burst | None:
+        self.rooms.append(room)
         self.kept += records
         if not self.kept or self.keeping:
             return None
         records, self.kept = self.kept, []
         copies = [Outgoing("out", 0, None, record.value) for record in records]
         last = records[-1]
+        self.taken = len(records)
         return Burst(copies, {TopicPartition(last.topic, last.partition): last.offset + 1})
 
     def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
@@ -356,6 +361,69 @@ def test_what_failed_hours_ago_does_not_count() -> None:
     run(loop)
     assert not wanted
     assert copied(made) == ALL
+
+
+def test_a_slow_link_gets_smaller_bursts_and_large_ones_again_when_it_is_fast() -> None:
+    now = 0.0
+    slow = True
+    made = bus()
+    for number in range(3_000):
+        made.append(Outgoing("in", 0, None, b"%d" % number))
+    stage = Copier()
+    options = LoopOptions(max_records=100, transaction_seconds=4.0)
+    loop = Loop(stage, made.join("g", ["in"], "one"), options=options, clock=lambda: now)
+    taken: list[int] = []
+
+    def fail(at: str, group: str, instance: str) -> None:
+        del group, instance
+        nonlocal now
+        if at == "commit":
+            size = stage.taken
+            taken.append(size)
+            now += min(4.0, size / 5) if slow else 0.01
+            if slow and size / 5 >= 4.0:
+                raise OutcomeUnknown("it timed out")
+
+    made.faults = fail
+    while len(taken) < 20:
+        loop.step(0)
+    assert taken[:2] == [100, 25]
+    assert max(taken[1:]) <= 25
+    slow = False
+    run(loop, 40)
+    assert max(taken) == 100
+    assert taken[20:].count(100) > 10
+    while loop.busy:
+        loop.step(0)
+    assert len(made.read("out", 0, 0, 10_000)) == 3_010
+
+
+def test_a_burst_that_is_too_slow_by_itself_ends_the_loop_with_what_to_do() -> None:
+    now = 0.0
+    made = bus()
+    loop, _ = looped(made, lambda: now)
+
+    def fail(at: str, group: str, instance: str) -> None:
+        del group, instance
+        nonlocal now
+        if at == "commit":
+            now += 4.5
+            raise OutcomeUnknown("it timed out")
+
+    made.faults = fail
+    with pytest.raises(BusError, match=r"wrote 1 records of 1 bytes.*transaction_timeout_ms"):
+        run(loop, 200)
+
+
+def test_a_stage_that_has_more_is_asked_again_at_once() -> None:
+    made = bus()
+    loop, stage = looped(made)
+    run(loop)
+    assert not loop.busy
+    stage.pending = True
+    loop.step(60)
+    assert loop.busy
+    assert stage.rooms[-1] == 16 << 20
 
 
 def test_a_lost_position_goes_on_where_the_stage_says() -> None:

@@ -71,6 +71,14 @@ class Outgoing(NamedTuple):
     headers: tuple[Header, ...] = ()
     timestamp: int | None = None
 
+    @property
+    def size(self) -> int:
+        """Give the bytes of key, value and headers, within a few a header."""
+        size = len(self.value or b"") + len(self.key or b"")
+        for name, value in self.headers:
+            size += len(name) + len(value or b"") + 6
+        return size
+
 
 class Polled(NamedTuple):
     """What one poll brought.

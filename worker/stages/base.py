@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -37,6 +38,10 @@ class Stage(Protocol):
     def topics(self) -> tuple[str, ...]:
         """Name the topics that it reads."""
 
+    @property
+    def pending(self) -> bool:
+        """Tell whether more is ready to be written than the last burst had room for."""
+
     def adopt(
         self,
         offsets: Mapping[TopicPartition, int],
@@ -62,8 +67,12 @@ class Stage(Protocol):
             StageError: one can't be got ready.
         """
 
-    def process(self, records: Sequence[Record]) -> Burst | None:
+    def process(self, records: Sequence[Record], room: int = sys.maxsize) -> Burst | None:
         """Take records of the owned partitions, in order; give what is ready to be written.
+
+        A stage that writes what it has taken in before gives about ``room`` bytes of it, and at
+        least one record's worth. If it has more, `pending` says so. One that writes what these
+        records make of themselves is bounded by them.
 
         Raises:
             StageError: the input contradicts what the stages promise each other.
@@ -99,6 +108,8 @@ class Stage(Protocol):
 
 class StatelessStage:
     """A stage that keeps nothing, and takes all that comes."""
+
+    pending = False
 
     def adopt(
         self,

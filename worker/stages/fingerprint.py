@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -109,7 +110,11 @@ class Fingerprint(StatelessStage):
         self._next = dict(offsets)
         return dict(offsets)
 
-    def process(self, records: Sequence[Record]) -> Burst | None:
+    def process(
+        self,
+        records: Sequence[Record],
+        room: int = sys.maxsize,  # noqa: ARG002 -- bounded by the records
+    ) -> Burst | None:
         """Read and sign a batch; see `Stage`."""
         if not records:
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -54,6 +55,7 @@ class Index:
     """
 
     name = "index"
+    pending = False
 
     def __init__(  # noqa: PLR0913 -- the composition root's business
         self,
@@ -118,7 +120,11 @@ class Index:
         """Take on the shards that are open by now; see `Stage`."""
         return self._stores.started()
 
-    def process(self, records: Sequence[Record]) -> Burst | None:
+    def process(
+        self,
+        records: Sequence[Record],
+        room: int = sys.maxsize,  # noqa: ARG002 -- bounded by the records
+    ) -> Burst | None:
         """Judge frames; see `Stage`."""
         outgoing: list[Outgoing] = []
         offsets: dict[TopicPartition, int] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -48,7 +49,11 @@ class Sequencer(StatelessStage):
         self._columns = columns
         self._allowance = future_allowance_ms
 
-    def process(self, records: Sequence[Record]) -> Burst | None:
+    def process(
+        self,
+        records: Sequence[Record],
+        room: int = sys.maxsize,  # noqa: ARG002 -- bounded by the records
+    ) -> Burst | None:
         """Cut frames; see `Stage`."""
         if not records:
             return None
