@@ -4,6 +4,8 @@ What follows each way in which a transaction can end is named here, and nowhere 
 
 =================  ==================================================================
 committed          the stage makes its state final
+`Refused`          the same again, with less of the largest record that a topic refuses; if
+                   there is no less of it, the loop ends
 `Aborted`          what was computed is dropped; on from the committed offsets
 `OutcomeUnknown`   a new producer under the same name ends the old one's transaction;
                    then the committed offsets tell how it ended; on from there
@@ -26,7 +28,9 @@ from worker.bus import (
     Member,
     OffsetOutOfRange,
     OutcomeUnknown,
+    Outgoing,
     Record,
+    Refused,
     TopicPartition,
 )
 from worker.pace import Pace
@@ -304,7 +308,7 @@ class Loop:
     def _see_through(self, burst: Burst, began: float, *, filled: bool) -> bool:
         outcome = "committed"
         try:
-            self._member.commit(burst.records, burst.offsets)
+            self._commit(burst)
         except Aborted as error:
             outcome = "aborted"
             _log.warning("%s: transaction rolled back: %s", self.stage.name, error)
@@ -326,6 +330,36 @@ class Loop:
         self._give_up_after(began, took, burst)
         self._adopt(self._owned)
         return False
+
+    def _commit(self, burst: Burst) -> None:
+        """Commit, with less of what a topic refuses; raises as `Member.commit` does."""
+        records = list(burst.records)
+        while True:
+            try:
+                self._member.commit(records, burst.offsets)
+            except Refused as error:
+                refused, why = error.records, str(error)
+            else:
+                return
+            # Only here is the error gone: what is raised while it is handled would keep it.
+            self._reduce(records, refused, why)
+
+    def _reduce(self, records: list[Outgoing], refused: Sequence[Outgoing], why: str) -> None:
+        """Put a smaller version in the place of the largest refused record that has one.
+
+        Raises:
+            BusError: none has.
+        """
+        for record in sorted(refused, key=lambda one: one.size, reverse=True):
+            smaller = self.stage.reduced(record)
+            if smaller is not None:
+                _log.warning(
+                    "%s: %s refuses a record of %d bytes; it is published with %d: %s",
+                    self.stage.name, record.topic, record.size, smaller.size, why,
+                )  # fmt: skip
+                records[records.index(record)] = smaller
+                return
+        raise BusError(why)
 
     def _give_up_after(self, began: float, took: float, burst: Burst) -> None:
         """Raise if the same has failed for too long; what failed long before is another matter."""

@@ -8,10 +8,12 @@ _START = 1 / 16
 _START_RECORDS = 250
 """The first burst has this share of what the settings allow, or this many records if that is
 more: a link that turns out slow has then cost little."""
-_SWIFT = 1 / 8
-"""Of the timeout: a burst of twice the size is still far from it."""
 _QUICK = 1 / 4
+"""Of the timeout."""
 _SLOW = 1 / 2
+_GROWTH = 9 / 8
+"""Slow enough for a quota: it lets bursts pass that are many seconds' worth, and then makes the
+next request wait for what was too much, which is about one burst."""
 
 
 class Pace:
@@ -55,5 +57,5 @@ class Pace:
         elif not committed or not filled or spent > _QUICK:
             factor = 1.0
         else:
-            factor = 2.0 if spent < _SWIFT else 9 / 8
+            factor = _GROWTH
         self._share = min(1.0, max(self._least, self._share * factor))

@@ -41,6 +41,7 @@ class Copier:
         self.rooms: list[int] = []
         self.settling = False
         self.taken = 0
+        self.reduced_sizes: list[int] = []
         self.kept: list[Record] = []
 
     def adopt(
@@ -69,6 +70,10 @@ class Copier:
 
     def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
         return Burst((), positions) if self.settling else None
+
+    def reduced(self, record: Outgoing) -> Outgoing | None:
+        self.reduced_sizes.append(record.size)
+        return record._replace(value=b"-") if record.size > 1 else None
 
     def committed(self) -> None:
         self.commits += 1
@@ -424,6 +429,33 @@ def test_a_stage_that_has_more_is_asked_again_at_once() -> None:
     loop.step(60)
     assert loop.busy
     assert stage.rooms[-1] == 16 << 20
+
+
+def refusing(most: int) -> tuple[MemoryBus, Loop, Copier]:
+    made = MemoryBus()
+    made.create_topic("in", 1)
+    made.create_topic("out", 1, max_bytes=most)
+    made.commit_offsets("g", {SOURCE: 0})
+    for value in (b"one", b"x" * 20, b"two", b"y" * 30):
+        made.append(Outgoing("in", 0, None, value))
+    loop, stage = looped(made)
+    return made, loop, stage
+
+
+def test_less_is_published_of_what_a_topic_refuses_and_the_largest_comes_first() -> None:
+    made, loop, stage = refusing(10)
+    run(loop)
+    assert copied(made) == [b"one", b"-", b"two", b"-"]
+    assert stage.reduced_sizes == [30, 20]
+    assert stage.commits == 1
+    assert len(stage.adoptions) == 1
+
+
+def test_what_a_topic_refuses_and_cannot_be_less_ends_the_loop() -> None:
+    _, loop, stage = refusing(0)
+    with pytest.raises(BusError, match="takes no record of"):
+        run(loop)
+    assert stage.commits == 0
 
 
 def test_a_lost_position_goes_on_where_the_stage_says() -> None:

@@ -24,7 +24,7 @@ def through(pace: Pace, rate: float, bursts: int = 200) -> list[tuple[float, boo
 def test_a_fast_link_soon_gets_all_that_the_settings_allow() -> None:
     pace = Pace(4_000, 16 << 20, TIMEOUT)
     assert (pace.records, pace.size) == (250, 1 << 20)
-    through(pace, 500e6, 5)
+    through(pace, 500e6, 25)
     assert (pace.records, pace.size) == (4_000, 16 << 20)
 
 
@@ -37,6 +37,21 @@ def test_any_link_that_can_carry_a_record_is_found_and_not_overrun_again(rate: f
     # And what is left of the link is used: a burst fills at least an eighth of its time.
     seconds = [seconds for seconds, _ in taken[100:]]
     assert min(seconds) >= min(TIMEOUT / 8, 0.02 + (16 << 20) / rate) * 0.9
+
+
+def test_a_quota_that_lets_ten_seconds_pass_at_once_is_not_overrun() -> None:
+    """As Kafka counts: over ten seconds, then whoever had too much waits for all of it."""
+    pace = Pace(4_000, 16 << 20, TIMEOUT)
+    rate, credit, clock, sent = 1e6, 10e6, 0.0, 0
+    while clock < 120:
+        credit -= pace.size
+        seconds = 0.02 + max(0.0, -credit / rate)
+        assert seconds < TIMEOUT
+        sent += pace.size
+        clock += seconds
+        credit = min(10e6, credit + seconds * rate)
+        pace.ended(seconds, committed=True, filled=True)
+    assert sent > 0.95 * rate * clock
 
 
 def test_a_burst_that_was_small_says_nothing_about_large_ones() -> None:

@@ -16,6 +16,7 @@ from worker.bus.port import (
     Polled,
     Reader,
     Record,
+    Refused,
     TopicPartition,
 )
 
@@ -33,5 +34,6 @@ __all__ = [
     "Polled",
     "Reader",
     "Record",
+    "Refused",
     "TopicPartition",
 ]

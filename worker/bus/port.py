@@ -25,6 +25,7 @@ __all__ = [
     "Polled",
     "Reader",
     "Record",
+    "Refused",
     "TopicPartition",
 ]
 
@@ -101,6 +102,19 @@ class Fenced(BusError):  # noqa: N818 -- Kafka's word for it
     """Another process runs under this instance's name, or the group evicted it for good."""
 
 
+class Refused(BusError):  # noqa: N818 -- names what happened to the records
+    """Topics don't take these records, and the transaction was rolled back.
+
+    Others of the transaction may have been refused beside them, as a whole batch is. With a
+    smaller version of the largest the loop tries again; without one this is fatal.
+    """
+
+    def __init__(self, text: str, records: Sequence[Outgoing]) -> None:
+        """Say what was refused, and which records."""
+        self.records = records
+        super().__init__(text)
+
+
 class Aborted(Exception):  # noqa: N818 -- the transaction was, nothing is wrong with the program
     """The transaction was rolled back: nothing of it will ever be visible.
 
@@ -160,6 +174,7 @@ class Member(Protocol):
 
         Raises:
             Aborted: rolled back for certain.
+            Refused: rolled back, since a topic doesn't take a record.
             OutcomeUnknown: committed or not; also where a successor has taken over this
                 name, which only the next `poll` knows for certain.
             Fenced: see there.

@@ -86,6 +86,9 @@ class Stage(Protocol):
         None: the stage can do without.
         """
 
+    def reduced(self, record: Outgoing) -> Outgoing | None:
+        """Give a smaller version of a record that its topic refuses; None if there is none."""
+
     def committed(self) -> None:
         """Make final what the last burst meant for the state."""
 
@@ -128,6 +131,10 @@ class StatelessStage:
         positions: Mapping[TopicPartition, int],  # noqa: ARG002 -- port
     ) -> Burst | None:
         """Do without."""
+        return None
+
+    def reduced(self, record: Outgoing) -> Outgoing | None:  # noqa: ARG002 -- port
+        """Nothing can be left out of a frame."""
         return None
 
     def committed(self) -> None:

@@ -14,7 +14,7 @@ from lsh import Fingerprinter, Fingerprints
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.documents import Document, DocumentReader, Unreadable
 from worker.frames import I64, POSITION_BITS, U32, U64, FingerprintFrame, Ids, encode
-from worker.headers import rejection
+from worker.headers import reduced_rejection, rejection
 from worker.stages.base import Burst, StageError, StatelessStage
 
 __all__ = ["Fingerprint", "RejectLimit", "checksum"]
@@ -215,6 +215,10 @@ class Fingerprint(StatelessStage):
             size += fixed + length
             count += 1
         return cuts
+
+    def reduced(self, record: Outgoing) -> Outgoing | None:
+        """Say of a rejected record where it is to be found, if it can't be published."""
+        return reduced_rejection(record) if record.topic == self._rejected else None
 
     def committed(self) -> None:
         """Count what was rejected."""

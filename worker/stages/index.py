@@ -223,6 +223,10 @@ class Index:
         """Do without: the log is kept as long as the shard needs it."""
         return None
 
+    def reduced(self, record: Outgoing) -> Outgoing | None:  # noqa: ARG002 -- port
+        """Nothing can be left out of an answer."""
+        return None
+
     def committed(self) -> None:
         """Write to the stores what the transaction covered."""
         while self._pending:

@@ -13,7 +13,7 @@ import numpy as np
 
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.frames import F32, POSITION_BITS, U16, U32, U64, MatchFrame, decode
-from worker.headers import MATCHES, SEQUENCE, SOURCE, VERDICT, rejection
+from worker.headers import MATCHES, SEQUENCE, SOURCE, VERDICT, reduced_rejection, rejection
 from worker.shard import Match
 from worker.stages.base import Burst, StageError
 from worker.stages.fingerprint import checksum
@@ -318,6 +318,10 @@ class Route:
             if shard is not None and not self._lanes[place.partition].answers[shard].taken:
                 offsets[place] = position
         return Burst(burst.records, offsets) if offsets else None
+
+    def reduced(self, record: Outgoing) -> Outgoing | None:
+        """Say of a rejected record where it is to be found, if it can't be published."""
+        return reduced_rejection(record) if record.topic == self._rejected else None
 
     def committed(self) -> None:
         """Count what was published."""

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.deadline import within
-from worker.bus.kafka.errors import cause, consequence, retrying
+from worker.bus.kafka.errors import REFUSED, cause, consequence, retrying
 from worker.bus.kafka.listener import LogListener
-from worker.bus.port import Aborted, BusError, OutcomeUnknown, Outgoing, TopicPartition
+from worker.bus.port import (
+    Aborted,
+    BusError,
+    OutcomeUnknown,
+    Outgoing,
+    Refused,
+    TopicPartition,
+)
 
 __all__ = ["TransactionalProducer"]
 
@@ -59,6 +66,7 @@ class TransactionalProducer:
         self._producer: Producer | None = None
         self._disturbed: str | None = None
         self._troubled = troubled
+        self._refused: set[tuple[str | None, object, object]] = set()
 
     @property
     def ready(self) -> bool:
@@ -76,7 +84,15 @@ class TransactionalProducer:
         while True:
             config = self._options.producing(self._id, compress=self._compress)
             listener = LogListener(self._on_log, config["logger"])
-            producer = Producer({**config, "error_cb": self._on_error, "logger": listener})
+            producer = Producer(
+                {
+                    **config,
+                    "error_cb": self._on_error,
+                    "logger": listener,
+                    "on_delivery": self._on_failed,
+                    "delivery.report.only.error": True,
+                }
+            )
             failure = self._failure_to_begin(producer, deadline)
             if failure is None:
                 break
@@ -104,6 +120,10 @@ class TransactionalProducer:
         except (KafkaException, OutcomeUnknown) as error:
             return error
         return None
+
+    def _on_failed(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None and error.code() in REFUSED:
+            self._refused.add((message.topic(), message.key(), message.value()))
 
     def _on_error(self, error: KafkaError) -> None:
         if error.code() in _DISTURBED:
@@ -137,10 +157,12 @@ class TransactionalProducer:
     ) -> None:
         """Write and commit in one transaction; raises as `Member.commit` says."""
         producer = self._undisturbed()
+        self._refused.clear()
+        sent = list(records)
         timeout = self._options.commit_timeout_seconds
         try:
             producer.begin_transaction()
-            self._produce(producer, records)
+            self._produce(producer, sent)
             positions = [KafkaPartition(*partition, at) for partition, at in offsets.items()]
             metadata = consumer.consumer_group_metadata()
             retrying(
@@ -157,7 +179,7 @@ class TransactionalProducer:
         except KafkaException as error:
             # Named by nobody: a frame that holds what it raises keeps the producer, too, and with
             # it its threads and their connections, until the collector comes by.
-            raise self._ended(producer, cause(error)) from error
+            raise self._ended(producer, cause(error), sent) from error
         producer.poll(0)
         if self._disturbed is not None:
             msg = f"committed, but with trouble on the way: {self._disturbed}"
@@ -182,10 +204,10 @@ class TransactionalProducer:
                 except BufferError:
                     producer.poll(0.05)
 
-    def _ended(self, producer: Producer, error: KafkaError) -> Exception:
+    def _ended(self, producer: Producer, error: KafkaError, sent: Sequence[Outgoing]) -> Exception:
         """Abort if that is what is called for, and give the consequence, which is to be raised."""
         outcome = consequence(error, f"transaction of {self._id}")
-        if not isinstance(outcome, Aborted):
+        if not isinstance(outcome, Aborted) and error.code() not in REFUSED:
             return outcome
         try:
             retrying(
@@ -203,6 +225,10 @@ class TransactionalProducer:
         # A request of this transaction may still be on its way, and would be taken for one
         # of the next: so that has another epoch.
         self._disturbed = "the last transaction was aborted"
+        refused, self._refused = self._refused, set()
+        if refused:
+            which = [one for one in sent if (one.topic, one.key, one.value) in refused]
+            return Refused(str(outcome), which)
         return outcome
 
     def close(self) -> None:

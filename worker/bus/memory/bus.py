@@ -56,7 +56,7 @@ class MemoryBus:
         self._topics = Topics(clock)
         self._coordinator = Coordinator(self._topics, trim_consumed=trim_consumed)
 
-    def create_topic(
+    def create_topic(  # noqa: PLR0913 -- each with a default
         self,
         name: str,
         partitions: int,
@@ -64,6 +64,7 @@ class MemoryBus:
         log_append_time: bool = False,
         first_offset: int | Sequence[int] = 0,
         identity: str | None = None,
+        max_bytes: int | None = None,
     ) -> None:
         """Create a topic.
 
@@ -75,6 +76,7 @@ class MemoryBus:
                 where an earlier run's ended.
             identity: what the method of this name gives, the topic's name by default. A run
                 that goes on with kept state creates the topic with the identity it had.
+            max_bytes: what a record of a member may have of key, headers and value.
 
         Raises:
             BusError: it exists.
@@ -88,7 +90,7 @@ class MemoryBus:
             raise ValueError(
                 f"topic {name}: {len(offsets)} first offsets for {partitions} partitions"
             )
-        self._topics.create(name, offsets, log_append_time=log_append_time)
+        self._topics.create(name, offsets, log_append_time=log_append_time, max_bytes=max_bytes)
         self._identities[name] = name if identity is None else identity
 
     def partitions(self, topics: Iterable[str]) -> dict[str, int | None]:

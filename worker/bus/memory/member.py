@@ -8,7 +8,7 @@ from worker.bus.memory.coordinator import Coordinator, Identity
 from worker.bus.memory.faults import Faults, Step
 from worker.bus.memory.topics import Topics
 from worker.bus.memory.transaction import Transaction
-from worker.bus.port import Aborted, Outgoing, Polled, Record, TopicPartition
+from worker.bus.port import Aborted, Outgoing, Polled, Record, Refused, TopicPartition
 from worker.closing import Closing
 
 __all__ = ["MemoryMember"]
@@ -82,6 +82,11 @@ class MemoryMember(Closing):
             for log, batch in batches.items():
                 self._step("produce")
                 transaction.extend(log, batch)
+            refused = [one for batch in batches.values() for one in self._topics.refused(batch)]
+            if refused:
+                transaction.abort()
+                msg = f"{refused[0].topic} takes no record of {refused[0].size} bytes"
+                raise Refused(msg, refused)
             if offsets:
                 self._step("offsets")
                 self._commit_offsets(transaction, offsets)

@@ -19,9 +19,17 @@ class Topics:
         self.clock = clock
         self._logs: dict[tuple[str, int], PartitionLog] = {}
         self._counts: dict[str, int] = {}
+        self._most: dict[str, int] = {}  # bytes that a record may have, where that is limited
         self._turn: dict[str, int] = {}  # of records with neither a partition nor a key
 
-    def create(self, name: str, first_offsets: Sequence[int], *, log_append_time: bool) -> None:
+    def create(
+        self,
+        name: str,
+        first_offsets: Sequence[int],
+        *,
+        log_append_time: bool,
+        max_bytes: int | None = None,
+    ) -> None:
         """Make a topic with one partition per first offset.
 
         Raises:
@@ -38,11 +46,21 @@ class Topics:
             place = TopicPartition(name, partition)
             self._logs[place] = PartitionLog(place, first_offset, log_append_time=log_append_time)
         self._counts[name] = len(first_offsets)
+        if max_bytes is not None:
+            self._most[name] = max_bytes
         self._turn[name] = 0
 
     def count(self, topic: str) -> int | None:
         """Give a topic's number of partitions, None if it does not exist."""
         return self._counts.get(topic)
+
+    def refused(self, batch: Iterable[Outgoing]) -> list[Outgoing]:
+        """Name records that are larger than their topic takes."""
+        if not self._most:
+            return []
+        return [
+            one for one in batch if one.topic in self._most and one.size > self._most[one.topic]
+        ]
 
     def log(self, place: TopicPartition) -> PartitionLog:
         """Give a partition's log.
