@@ -24,6 +24,9 @@ from worker.verdicts import MATCH_RESERVE_BYTES, MatchWriter
 __all__ = ["Application"]
 
 _FRAMES_BYTES = 4 << 20
+_RETRY_SECONDS = 60.0
+_RETRIES = 15
+"""Of a transaction that takes all of its time: enough to find the size that gets through."""
 _FRAMES_ONLY = frozenset({"sequence", "index"})
 """Stages that read and write frames, and no documents."""
 
@@ -75,13 +78,19 @@ class Application:
             compress=not frames,
         )
         worker = self.settings.worker
+        timeout = self.settings.kafka.transaction_timeout_ms / 1_000
         # A frame stands for many documents: a few MB of them are a burst.
         size = _FRAMES_BYTES if frames else worker.batch_bytes
         return Loop(
             built,
             member,
             partitions=self.topology.inputs(stage),
-            options=LoopOptions(max_records=worker.batch_records, max_bytes=size),
+            options=LoopOptions(
+                max_records=worker.batch_records,
+                max_bytes=size,
+                retry_seconds=max(_RETRY_SECONDS, _RETRIES * timeout),
+                transaction_seconds=timeout,
+            ),
             events=self._events(stage),
         )
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from worker.bus import Header, Record
+from worker.bus import Header, Outgoing, Record
 
 __all__ = [
     "DUPLICATE_OF",
     "MATCHES",
+    "PAYLOAD",
     "PREFIX",
     "REASON",
     "SEQUENCE",
@@ -16,6 +17,7 @@ __all__ = [
     "SOURCE_TOPIC",
     "STAGE",
     "VERDICT",
+    "reduced_rejection",
     "rejection",
     "without_own",
 ]
@@ -33,6 +35,11 @@ SOURCE_TOPIC = "neardup-error-topic"
 SOURCE_PARTITION = "neardup-error-partition"
 SOURCE_OFFSET = "neardup-error-offset"
 """Named after Kafka Connect's ``__connect.errors.*``, values in UTF-8."""
+PAYLOAD = "neardup-error-payload"
+"""Of a rejected record that is without what it had: says what is missing, and where that is."""
+
+_LEFT_OUT = b"left out, since this topic refuses it; it is at the source position"
+_ALL_LEFT_OUT = b"left out with key and headers, since this topic refuses them; see the source"
 
 DUPLICATE_OF = "duplicate_of"
 
@@ -47,6 +54,21 @@ def rejection(record: Record, stage: str, reason: str) -> tuple[Header, ...]:
         (SOURCE_PARTITION, b"%d" % record.partition),
         (SOURCE_OFFSET, b"%d" % record.offset),
     )
+
+
+def reduced_rejection(record: Outgoing) -> Outgoing | None:
+    """Give a rejected record without its payload, then without its key and headers too; or None.
+
+    What says why and from where it was rejected stays.
+    """
+    own = tuple(header for header in record.headers if header[0].startswith(PREFIX))
+    if record.value is not None:
+        headers = (*record.headers, (PAYLOAD, _LEFT_OUT))
+        return record._replace(value=None, headers=headers)
+    if record.key is None and record.timestamp is None and len(own) == len(record.headers):
+        return None
+    kept = tuple(header for header in own if header[0] != PAYLOAD)
+    return record._replace(key=None, timestamp=None, headers=(*kept, (PAYLOAD, _ALL_LEFT_OUT)))
 
 
 def without_own(headers: tuple[Header, ...]) -> tuple[Header, ...]:

@@ -4,6 +4,8 @@ What follows each way in which a transaction can end is named here, and nowhere 
 
 =================  ==================================================================
 committed          the stage makes its state final
+`Refused`          the same again, with less of the largest record that a topic refuses; if
+                   there is no less of it, the loop ends
 `Aborted`          what was computed is dropped; on from the committed offsets
 `OutcomeUnknown`   a new producer under the same name ends the old one's transaction;
                    then the committed offsets tell how it ended; on from there
@@ -15,7 +17,7 @@ committed          the stage makes its state final
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
@@ -26,9 +28,12 @@ from worker.bus import (
     Member,
     OffsetOutOfRange,
     OutcomeUnknown,
+    Outgoing,
     Record,
+    Refused,
     TopicPartition,
 )
+from worker.pace import Pace
 from worker.stages import Burst, Stage, StageError
 
 __all__ = ["Loop", "LoopEvents", "LoopOptions"]
@@ -47,6 +52,10 @@ class LoopOptions:
     """How long the same burst may be rolled back before the loop gives up."""
     catch_up_seconds: float = 30.0
     """How long after an assignment a backlog counts as one."""
+    transaction_seconds: float = 4.0
+    """After how long a transaction times out."""
+    settle_seconds: float = 60.0
+    """How long an input that brings nothing is left alone once it was settled."""
 
 
 class LoopEvents:
@@ -84,12 +93,19 @@ class Loop:
         self._member = member
         self._partitions = partitions or {}
         self._options = options or LoopOptions()
+        self._pace = Pace(
+            self._options.max_records, self._options.max_bytes, self._options.transaction_seconds
+        )
         self._events = events or LoopEvents()
         self._clock = clock
         self._owned: frozenset[TopicPartition] = frozenset()
         self._next: dict[TopicPartition, int] = {}
+        self._committed: dict[TopicPartition, int] = {}
+        self._seen: dict[TopicPartition, int] = {}
+        self._settled: dict[TopicPartition, tuple[int, float]] = {}
         self._held: frozenset[TopicPartition] = frozenset()
         self._failing_since: float | None = None
+        self._failed_at = clock()
         self._idled_at = clock()
         self._adopted_at = clock()
         self._backlog = Backlog({})
@@ -139,38 +155,71 @@ class Loop:
         self.beat = self._clock()
         self.busy = True
         timeout = self._options.wait_seconds if wait is None else wait
+        pace = self._pace
         try:
-            polled = self._member.poll(self._options.max_records, self._options.max_bytes, timeout)
+            polled = self._member.poll(
+                pace.records, pace.size, 0.0 if self.stage.pending else timeout
+            )
         except OffsetOutOfRange as error:
             self._start_at(error.partition, self.stage.out_of_range(error))
             return False
         if polled.assignment is not None:
             self._adopt(polled.assignment)
             return False
-        self.busy = bool(polled.records)
         self._events.polled(len(polled.records))
-        self._idle()
+        self.busy = bool(polled.records)
+        quiet = self._idle()
         started = self._start()
         records = polled.records
         if started:  # What came of these is from another position: it is read anew.
             records = [record for record in records if (record[0], record[1]) not in started]
-        burst = self.stage.process(self._accept(records))
+        burst = self.stage.process(self._accept(records), pace.size)
+        if self.stage.pending:
+            self.busy = True
         self._apply_flow()
         if burst is None:
             if polled.records:
                 self.moved = self._clock()
+        elif not self._transact(burst, filled=self._filled(polled.records)):
             return False
-        try:
-            self.transacting = self._clock()
-            return self._transact(burst)
-        finally:
-            self.transacting = None
+        settlement = self._settlement(quiet)
+        if settlement is None:
+            return burst is not None
+        return self._transact(settlement)
 
-    def _idle(self) -> None:
+    def _idle(self) -> frozenset[TopicPartition]:
+        """Do what is due about once a second; name inputs that have brought nothing since."""
         now = self._clock()
-        if now - self._idled_at >= 1.0:
-            self._idled_at = now
-            self.stage.idle()
+        if now - self._idled_at < 1.0:
+            return frozenset()
+        self._idled_at = now
+        self.stage.idle()
+        seen, self._seen = self._seen, dict(self._next)
+        return frozenset(place for place, offset in seen.items() if offset == self._next.get(place))
+
+    def _settlement(self, quiet: frozenset[TopicPartition]) -> Burst | None:
+        """Give what settles quiet inputs, of which more was read than is committed."""
+        now = self._clock()
+        due = {place for place in quiet if self._is_due(place, now)}
+        ahead = self._ahead(due) if due else {}
+        burst = self.stage.settle(ahead) if ahead else None
+        if burst is not None:
+            self._settled |= {place: (self._next[place], now) for place in ahead}
+            self.busy = True
+        return burst
+
+    def _is_due(self, place: TopicPartition, now: float) -> bool:
+        """Tell an input that has brought records since it was settled, or was so long ago."""
+        following, at = self._settled.get(place, (-1, 0.0))
+        return following != self._next[place] or now - at >= self._options.settle_seconds
+
+    def _ahead(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Give the positions of inputs that are past what is committed."""
+        return {
+            place: position
+            for place, position in self._member.positions().items()
+            if place in places and position > self._committed.get(place, position)
+        }
 
     def _start(self) -> Mapping[TopicPartition, int]:
         """Read the partitions that have only now been got ready; give where each begins."""
@@ -216,6 +265,8 @@ class Loop:
         offsets = {tp: offset for tp, offset in committed.items() if offset is not None}
         starts = self.stage.adopt(offsets, self._member.watermarks)
         self._next = {}
+        self._seen = {}
+        self._committed = dict(offsets)
         self._held = frozenset()
         self._adopted_at = self._clock()
         self._backlog = Backlog(offsets)
@@ -248,17 +299,30 @@ class Loop:
         self._member.resume(self._held - held)
         self._held = held
 
-    def _transact(self, burst: Burst) -> bool:
-        began = self._clock()
+    def _filled(self, records: Sequence[Record]) -> bool:
+        """Tell whether a burst was about as large as its pace allows."""
+        size = sum(len(record[5] or b"") for record in records)  # by index: a hot path
+        return self.stage.pending or self._pace.filled(len(records), size)
+
+    def _transact(self, burst: Burst, *, filled: bool = False) -> bool:
+        self.transacting = self._clock()
+        try:
+            return self._see_through(burst, self.transacting, filled=filled)
+        finally:
+            self.transacting = None
+
+    def _see_through(self, burst: Burst, began: float, *, filled: bool) -> bool:
         outcome = "committed"
         try:
-            self._member.commit(burst.records, burst.offsets)
+            self._commit(burst)
         except Aborted as error:
             outcome = "aborted"
             _log.warning("%s: transaction rolled back: %s", self.stage.name, error)
         except OutcomeUnknown as error:
             outcome = "unknown"
             _log.warning("%s: outcome of the transaction unknown: %s", self.stage.name, error)
+        took = self._clock() - began
+        self._pace.ended(took, committed=outcome == "committed", filled=filled)
         if outcome == "unknown":  # Only here is the error gone, and with it what it held.
             self._member.renew()
         self._events.transaction(outcome, self._clock() - began, len(burst.records))
@@ -266,21 +330,79 @@ class Loop:
             self._failing_since = None
             self.moved = self._clock()
             self._backlog.committed(burst.offsets)
+            self._committed |= burst.offsets
             self.stage.committed()
             return True
-        self._give_up_after(began)
+        self._give_up_after(began, took, burst)
         self._adopt(self._owned)
         return False
 
-    def _give_up_after(self, began: float) -> None:
-        if self._failing_since is None:
+    def _commit(self, burst: Burst) -> None:
+        """Commit, with less of what a topic refuses; raises as `Member.commit` does."""
+        records = list(burst.records)
+        while True:
+            try:
+                self._member.commit(records, burst.offsets)
+            except Refused as error:
+                refused, why = error.records, str(error)
+            else:
+                return
+            # Only here is the error gone: what is raised while it is handled would keep it.
+            self._reduce(records, refused, why)
+
+    def _reduce(self, records: list[Outgoing], refused: Sequence[Outgoing], why: str) -> None:
+        """Put a smaller version in the place of the largest refused record that has one.
+
+        Raises:
+            BusError: none has.
+        """
+        for record in sorted(refused, key=lambda one: one.size, reverse=True):
+            smaller = self.stage.reduced(record)
+            if smaller is not None:
+                _log.warning(
+                    "%s: %s refuses a record of %d bytes; it is published with %d: %s",
+                    self.stage.name, record.topic, record.size, smaller.size, why,
+                )  # fmt: skip
+                records[records.index(record)] = smaller
+                return
+        raise BusError(why)
+
+    def _give_up_after(self, began: float, took: float, burst: Burst) -> None:
+        """Raise if the same has failed for too long; what failed long before is another matter."""
+        alone = began - self._failed_at > self._options.retry_seconds
+        self._failed_at = self._clock()
+        if self._failing_since is None or alone:
             self._failing_since = began
         elif self._clock() - self._failing_since > self._options.retry_seconds:
             msg = (
                 f"stage {self.stage.name} could commit nothing for"
                 f" {self._options.retry_seconds:.0f} s: see the warnings above, and the brokers"
             )
+            limit = self._options.transaction_seconds
+            if took >= limit:
+                size = sum(record.size for record in burst.records)
+                msg += (
+                    f". The last transaction wrote {len(burst.records)} records of {size} bytes"
+                    f" in all, and did not end within its {limit:.0f} s. If the link or a quota is"
+                    " too slow for that, raise kafka.transaction_timeout_ms"
+                )
             raise BusError(msg)
+
+    def finish(self) -> None:
+        """Settle what was read before the loop is closed: it may be away for longer than a log.
+
+        A loop that is in trouble leaves it at that, and so does one whose attempt fails.
+        """
+        if self._failing_since is not None:
+            return
+        ahead = self._ahead(self._owned)
+        burst = self.stage.settle(ahead) if ahead else None
+        if burst is None:
+            return
+        try:
+            self._member.commit(burst.records, burst.offsets)
+        except (Aborted, OutcomeUnknown, BusError) as error:
+            _log.info("%s: not settled at the end: %s", self.stage.name, error)
 
     def close(self, *, leave: bool = False) -> None:
         """Give up the seat, then close the stage."""

@@ -70,10 +70,27 @@ def instance_name(settings: Settings, state_dir: Path) -> str:
     if settings.worker.instance is not None:
         return settings.worker.instance
     path = state_dir / "instance"
-    if not path.exists():
+    # An empty one is what a crash may leave of a file that was written in place.
+    name = path.read_text().strip() if path.exists() else ""
+    if not name:
         name = f"{socket.gethostname().split('.')[0][:60]}-{uuid.uuid4().hex[:8]}"
-        path.write_text(name + "\n")
-    return path.read_text().strip()
+        _write_durably(path, name + "\n")
+    return name
+
+
+def _write_durably(path: Path, text: str) -> None:
+    """Write a file so that after a crash it is there in whole, or as it was before."""
+    temporary = path.with_name(path.name + ".new")
+    with temporary.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
 
 
 class Service:
@@ -173,6 +190,7 @@ class Service:
                 if monotonic() - seen >= (_HURRY_SECONDS if loop.catching_up else _LOOK_SECONDS):
                     seen = monotonic()
                     self._observe(loop)
+            loop.finish()
         except BaseException as error:  # noqa: BLE001 -- carried to the main thread, which raises it
             self._fail(name, error)
         finally:

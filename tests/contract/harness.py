@@ -40,10 +40,12 @@ class Harness(ABC):
         """Give a name that nobody else uses."""
         return f"{self._prefix}-{of}-{next(self._counter)}"
 
-    def topic(self, partitions: int = 1, *, log_append_time: bool = False) -> str:
+    def topic(
+        self, partitions: int = 1, *, log_append_time: bool = False, max_bytes: int | None = None
+    ) -> str:
         """Create a topic; give its name."""
         name = self.name("topic")
-        self.create_topic(name, partitions, log_append_time=log_append_time)
+        self.create_topic(name, partitions, log_append_time=log_append_time, max_bytes=max_bytes)
         self._counts[name] = partitions
         return name
 
@@ -81,7 +83,9 @@ class Harness(ABC):
             seat.member.close(leave=True)
 
     @abstractmethod
-    def create_topic(self, name: str, partitions: int, *, log_append_time: bool) -> None: ...
+    def create_topic(
+        self, name: str, partitions: int, *, log_append_time: bool, max_bytes: int | None
+    ) -> None: ...
 
     @abstractmethod
     def append(self, *records: Outgoing) -> list[int]:
@@ -97,7 +101,7 @@ class Harness(ABC):
     def recreate(self, name: str) -> None:
         """Delete a topic, and create one of the same name and as many partitions."""
         self.delete_topic(name)
-        self.create_topic(name, self._counts[name], log_append_time=False)
+        self.create_topic(name, self._counts[name], log_append_time=False, max_bytes=None)
 
     @abstractmethod
     def delete_topic(self, name: str) -> None:
@@ -139,8 +143,12 @@ class MemoryHarness(Harness):
         self.memory = MemoryBus()
         super().__init__(self.memory, "memory")
 
-    def create_topic(self, name: str, partitions: int, *, log_append_time: bool) -> None:
-        self.memory.create_topic(name, partitions, log_append_time=log_append_time)
+    def create_topic(
+        self, name: str, partitions: int, *, log_append_time: bool, max_bytes: int | None
+    ) -> None:
+        self.memory.create_topic(
+            name, partitions, log_append_time=log_append_time, max_bytes=max_bytes
+        )
 
     def append(self, *records: Outgoing) -> list[int]:
         return [self.memory.append(record)[1] for record in records]

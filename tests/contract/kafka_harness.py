@@ -118,8 +118,12 @@ class KafkaHarness(Harness):
         )
         self._transactions: list[_KafkaTransaction] = []
 
-    def create_topic(self, name: str, partitions: int, *, log_append_time: bool) -> None:
+    def create_topic(
+        self, name: str, partitions: int, *, log_append_time: bool, max_bytes: int | None
+    ) -> None:
         config = {"message.timestamp.type": "LogAppendTime"} if log_append_time else {}
+        if max_bytes is not None:
+            config["max.message.bytes"] = str(max_bytes)
         topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
         self._admin.create_topics([topic])[name].result(TIMEOUT_SECONDS)
         # Created is not yet known to every broker's clients.

@@ -1,10 +1,12 @@
 """What a transaction promises: all or nothing, seen at once, by one owner."""
 
+import random
+
 import pytest
 
 from tests.contract.harness import Harness
 from tests.contract.seats import next_offsets, until
-from worker.bus.port import Fenced, OutcomeUnknown, Outgoing, TopicPartition
+from worker.bus.port import Fenced, OutcomeUnknown, Outgoing, Refused, TopicPartition
 
 
 def values(harness: Harness, topic: str) -> list[bytes | None]:
@@ -136,6 +138,53 @@ def test_a_reader_passes_markers(harness: Harness) -> None:
     reader.start(6)
     writer.member.commit([Outgoing(topic, 0, None, b"3")], {})
     assert reader.collect(3)[-1].offset == 6
+
+
+def test_a_position_passes_what_is_never_delivered(harness: Harness) -> None:
+    """Markers and aborted records, but no record that was not delivered."""
+    source, topic = harness.topic(), harness.topic()
+    writer, reader = harness.alone(source), harness.alone(topic)
+    (place,) = reader.owned
+    assert reader.member.positions() == {}
+    writer.member.commit([Outgoing(topic, 0, None, bytes([n])) for n in range(3)], {})
+    aborted = harness.open_transaction()
+    aborted.append(Outgoing(topic, 0, None, b"aborted"))
+    aborted.abort()
+    reader.start()
+    while len(reader.records) < 3:
+        reader.poll(limit=1)
+        assert reader.member.positions()[place] >= len(reader.records)
+        if len(reader.records) < 3:
+            assert reader.member.positions() == {place: len(reader.records)}
+    # Three records and a marker, an aborted one and a marker.
+    until(lambda: reader.poll() and reader.member.positions() == {place: 6}, "all is passed")
+    reader.member.seek(place, 1)
+    assert reader.member.positions() == {place: 1}
+    reader.member.seek(place, 3)
+    assert reader.member.positions() == {place: 3}
+    until(lambda: reader.poll() and reader.member.positions() == {place: 6}, "markers are passed")
+    assert len(reader.records) == 3
+
+
+def test_records_that_a_topic_refuses_are_named_and_nothing_is_written(harness: Harness) -> None:
+    source, small, large = harness.topic(), harness.topic(max_bytes=50_000), harness.topic()
+    seat = harness.alone(source)
+    (place,) = seat.owned
+    noise = random.Random(7)
+    fits, big = (Outgoing(small, 0, b"k", noise.randbytes(size)) for size in (10_000, 200_000))
+    other = Outgoing(large, 0, None, noise.randbytes(200_000))
+    for _ in range(2):
+        seat.poll()
+        with pytest.raises(Refused) as refused:
+            seat.member.commit([other, big], {place: 1})
+        assert refused.value.records == [big]
+    assert values(harness, small) == values(harness, large) == []
+    assert seat.member.committed([place]) == {place: None}
+    seat.poll()
+    seat.member.commit([other, fits], {place: 1})
+    assert values(harness, small) == [fits.value]
+    assert values(harness, large) == [other.value]
+    assert seat.member.committed([place]) == {place: 1}
 
 
 def test_committed_after_renew(harness: Harness) -> None:

@@ -22,8 +22,17 @@ APART: Final = {"alpha": "fingerprint,sequence,route", "beta": "index", "gamma":
 EASY: Final = 800.0
 """Documents a second where seconds are counted: two cores for all must not be what is slow."""
 
+STUCK_SECONDS: Final = 4.0 + 10.0
+"""A transaction's timeout, and until a coordinator looks for such as are past it (default)."""
+
 GONE: Final = Cell(
-    "worker-gone", ("worker-gone",), TRIO, spacing=(28.0, 30.0), away=15.0, rate=EASY
+    # It may die in the midst of a transaction, which nobody of its name comes back to end.
+    "worker-gone",
+    ("worker-gone",),
+    TRIO,
+    spacing=(28.0, 30.0),
+    away=STUCK_SECONDS + 6.0,
+    rate=EASY,
 )
 
 CELLS: Final[Mapping[str, Cell]] = {
@@ -48,8 +57,8 @@ CELLS: Final[Mapping[str, Cell]] = {
             ("stuck-transaction",),
             {"alpha": "fingerprint", "beta": ALL_STAGES, "gamma": ALL_STAGES},
             victims=("alpha",),
-            spacing=(16.0, 18.0),
-            gap=6.0,
+            spacing=(24.0, 26.0),
+            gap=STUCK_SECONDS + 2.0,
             rate=EASY,
         ),
         Cell("state-lost", ("state-lost",), TRIO),

@@ -1,17 +1,24 @@
 """Whatever a topic holds: it ends on *rejected*, untouched, and the worker goes on."""
 
 import json
+import random
+import string
+import subprocess
 import sys
 from typing import Final
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from tests.integration.checker import decisions, exactly_once, payloads, reason, source
 from tests.integration.conftest import Launch
 from tests.integration.proof import history_of, prove
 from tests.integration.raw_producer import produce_raw
+from tests.integration.worker_process import ROOT
+from worker.admin.plan import REJECTED_HEADERS_BYTES
 from worker.bus.port import UNREADABLE_HEADERS, Header, Outgoing
+from worker.headers import PAYLOAD
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
@@ -158,6 +165,48 @@ def test_a_record_that_was_sent_compressed_is_larger_than_any_topic_takes(launch
     application.audit.finish(60)
     assert [reason(record) for record in application.audit.rejected] == ["too-large"]
     assert [record.value for record in application.audit.rejected] == [value]
+
+
+def test_a_rejected_record_that_its_topic_refuses_is_published_without_its_payload(
+    launch: Launch,
+) -> None:
+    """What comes zstd-compressed repeats itself too far apart for the producer's lz4."""
+    application = launch(settings=SETTINGS, partitions=1)
+    largest = 1_048_588 + REJECTED_HEADERS_BYTES
+    resource = ConfigResource("topic", application.topology.rejected)
+    resource.add_incremental_config(
+        ConfigEntry("max.message.bytes", str(largest), incremental_operation=AlterConfigOpType.SET)
+    )
+    admin = application.kafka.admin()  # Held until the result is there.
+    admin.incremental_alter_configs([resource])[resource].result(30)
+    verify = [sys.executable, "-m", "worker.cli", "topics", "verify"]
+    subprocess.run([*verify, "--config", str(application.config)], cwd=ROOT, check=True)
+    application.start("alpha")
+    noise = random.Random(3)
+    block = "".join(noise.choices(string.ascii_letters, k=400_000))
+    value = json.dumps({"id": "a", "text": block * 8}).encode()
+    headers: list[tuple[str, str | bytes | None]] = [("origin", b"far")]
+    producer = Producer(
+        {
+            "bootstrap.servers": application.kafka.bootstrap,
+            "compression.type": "zstd",
+            "message.max.bytes": 64 << 20,
+        }
+    )
+    producer.produce(application.topology.documents, value, b"key", 0, headers=headers)
+    assert producer.flush(30) == 0
+    application.feed(application.documents([("good", TEXT)]))
+    application.audit.finish(60)
+    (rejected,) = application.audit.rejected
+    assert reason(rejected) == "too-large"
+    assert source(rejected) == (0, 0)
+    assert (rejected.key, rejected.value) == (b"key", None)
+    found = dict(rejected.headers)
+    assert found["origin"] == b"far"
+    assert (found[PAYLOAD] or b"").startswith(b"left out")
+    assert len(application.audit.unique) == 1
+    assert application.worker("alpha").output().count("refuses a record of") == 1
+    assert application.worker("alpha").running
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for the library as Linux wheels have it")

@@ -37,6 +37,11 @@ class Copier:
         self.held: frozenset[TopicPartition] = frozenset()
         self.closed = False
         self.keeping = False
+        self.pending = False
+        self.rooms: list[int] = []
+        self.settling = False
+        self.taken = 0
+        self.reduced_sizes: list[int] = []
         self.kept: list[Record] = []
 
     def adopt(
@@ -52,13 +57,23 @@ class Copier:
     def started(self) -> Mapping[TopicPartition, int]:
         return {}
 
-    def process(self, records: Sequence[Record]) -> Burst | None:
+    def process(self, records: Sequence[Record], room: int = sys.maxsize) -> Burst | None:
+        self.rooms.append(room)
         self.kept += records
         if not self.kept or self.keeping:
             return None
         records, self.kept = self.kept, []
         copies = [Outgoing("out", 0, None, record.value) for record in records]
-        return Burst(copies, {SOURCE: records[-1].offset + 1})
+        last = records[-1]
+        self.taken = len(records)
+        return Burst(copies, {TopicPartition(last.topic, last.partition): last.offset + 1})
+
+    def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
+        return Burst((), positions) if self.settling else None
+
+    def reduced(self, record: Outgoing) -> Outgoing | None:
+        self.reduced_sizes.append(record.size)
+        return record._replace(value=b"-") if record.size > 1 else None
 
     def committed(self) -> None:
         self.commits += 1
@@ -266,6 +281,181 @@ def test_a_backlog_that_takes_long_counts_no_more() -> None:
     assert loop.catching_up
     now = 5.0
     assert not loop.catching_up
+
+
+def twice(made: MemoryBus) -> MemoryBus:
+    """Write a transaction, whose marker then stands at the end."""
+    for commit in (True, False):
+        transaction = made.begin("writer")
+        transaction.append_many([Outgoing("in", 0, None, b"more")])
+        transaction.commit() if commit else transaction.abort()
+    return made
+
+
+def test_an_idle_input_is_committed_past_its_markers_and_once() -> None:
+    now = 0.0
+    made = twice(bus())
+    loop, stage = looped(made, lambda: now)
+    stage.settling = True
+    run(loop)
+    assert made.committed("g") == {SOURCE: 11}
+    for _ in range(50):
+        now += 0.9
+        run(loop, 3)
+    assert made.committed("g") == {SOURCE: made.end_offset("in", 0)} == {SOURCE: 14}
+    assert stage.commits == 4
+    made.trim("in", 0, 14)
+    loop.close()
+    heir, _ = looped(made)
+    run(heir)
+    made.append(Outgoing("in", 0, None, b"after"))
+    run(heir)
+    assert copied(made) == [*ALL, b"more", b"after"]
+
+
+def test_an_idle_input_is_settled_beside_a_busy_one() -> None:
+    now = 0.0
+    made = bus()
+    made.create_topic("two", 2)
+    busy, idle = TopicPartition("two", 0), TopicPartition("two", 1)
+    made.commit_offsets("t", {busy: 0, idle: 0})
+    transaction = made.begin("writer")
+    transaction.append_many([Outgoing("two", 1, None, b"aborted")])
+    transaction.abort()
+    stage = Copier()
+    stage.settling = True
+    loop = Loop(stage, made.join("t", ["two"], "one"), clock=lambda: now)
+    for number in range(10):
+        made.append(Outgoing("two", 0, None, b"%d" % number))
+        now += 0.5
+        loop.step(0)
+    assert made.committed("t")[idle] == 2
+
+
+def test_a_loop_that_ends_in_order_settles_first() -> None:
+    made = twice(bus())
+    loop, stage = looped(made)
+    stage.settling = True
+    run(loop)
+    assert made.committed("g") == {SOURCE: 11}
+    loop.finish()
+    assert made.committed("g") == {SOURCE: 14}
+
+
+def test_what_failed_hours_ago_does_not_count() -> None:
+    now = 0.0
+    made = bus()
+    loop, _ = looped(made, lambda: now)
+    wanted = [Aborted("x"), Aborted("x")]
+
+    def fail(at: str, group: str, instance: str) -> None:
+        del group, instance
+        if at == "commit" and wanted:
+            raise wanted.pop()
+
+    made.faults = fail
+    loop.step(0)
+    loop.step(0)
+    # The partition goes to another member, and comes back after hours without a transaction.
+    other = made.join("g", ["in"], "a-first")
+    for _ in range(5):
+        other.poll(10, 1 << 20, 0)
+        loop.step(0)
+    now = 7_200.0
+    other.close(leave=True)
+    run(loop)
+    assert not wanted
+    assert copied(made) == ALL
+
+
+def test_a_slow_link_gets_smaller_bursts_and_large_ones_again_when_it_is_fast() -> None:
+    now = 0.0
+    slow = True
+    made = bus()
+    for number in range(3_000):
+        made.append(Outgoing("in", 0, None, b"%d" % number))
+    stage = Copier()
+    options = LoopOptions(max_records=100, transaction_seconds=4.0)
+    loop = Loop(stage, made.join("g", ["in"], "one"), options=options, clock=lambda: now)
+    taken: list[int] = []
+
+    def fail(at: str, group: str, instance: str) -> None:
+        del group, instance
+        nonlocal now
+        if at == "commit":
+            size = stage.taken
+            taken.append(size)
+            now += min(4.0, size / 5) if slow else 0.01
+            if slow and size / 5 >= 4.0:
+                raise OutcomeUnknown("it timed out")
+
+    made.faults = fail
+    while len(taken) < 20:
+        loop.step(0)
+    assert taken[:2] == [100, 25]
+    assert max(taken[1:]) <= 25
+    slow = False
+    run(loop, 40)
+    assert max(taken) == 100
+    assert taken[20:].count(100) > 10
+    while loop.busy:
+        loop.step(0)
+    assert len(made.read("out", 0, 0, 10_000)) == 3_010
+
+
+def test_a_burst_that_is_too_slow_by_itself_ends_the_loop_with_what_to_do() -> None:
+    now = 0.0
+    made = bus()
+    loop, _ = looped(made, lambda: now)
+
+    def fail(at: str, group: str, instance: str) -> None:
+        del group, instance
+        nonlocal now
+        if at == "commit":
+            now += 4.5
+            raise OutcomeUnknown("it timed out")
+
+    made.faults = fail
+    with pytest.raises(BusError, match=r"wrote 1 records of 1 bytes.*transaction_timeout_ms"):
+        run(loop, 200)
+
+
+def test_a_stage_that_has_more_is_asked_again_at_once() -> None:
+    made = bus()
+    loop, stage = looped(made)
+    run(loop)
+    assert not loop.busy
+    stage.pending = True
+    loop.step(60)
+    assert loop.busy
+    assert stage.rooms[-1] == 16 << 20
+
+
+def refusing(most: int) -> tuple[MemoryBus, Loop, Copier]:
+    made = MemoryBus()
+    made.create_topic("in", 1)
+    made.create_topic("out", 1, max_bytes=most)
+    made.commit_offsets("g", {SOURCE: 0})
+    for value in (b"one", b"x" * 20, b"two", b"y" * 30):
+        made.append(Outgoing("in", 0, None, value))
+    loop, stage = looped(made)
+    return made, loop, stage
+
+
+def test_less_is_published_of_what_a_topic_refuses_and_the_largest_comes_first() -> None:
+    made, loop, stage = refusing(10)
+    run(loop)
+    assert copied(made) == [b"one", b"-", b"two", b"-"]
+    assert stage.reduced_sizes == [30, 20]
+    assert stage.commits == 1
+    assert len(stage.adoptions) == 1
+
+
+def test_what_a_topic_refuses_and_cannot_be_less_ends_the_loop() -> None:
+    _, loop, stage = refusing(0)
+    with pytest.raises(BusError, match="takes no record of"):
+        run(loop)
+    assert stage.commits == 0
 
 
 def test_a_lost_position_goes_on_where_the_stage_says() -> None:

@@ -32,3 +32,12 @@ def test_a_name_is_kept_with_the_state(tmp_path: Path) -> None:
     assert instance_name(load(None, {"worker.instance": "own"}), tmp_path) == "own"
     (tmp_path / "other").mkdir()
     assert instance_name(load(), tmp_path / "other") != first
+
+
+@pytest.mark.parametrize("left", ["", "\n"])
+def test_a_name_that_a_crash_has_cut_short_is_made_anew(tmp_path: Path, left: str) -> None:
+    (tmp_path / "instance").write_text(left)
+    name = instance_name(load(), tmp_path)
+    assert name
+    assert instance_name(load(), tmp_path) == name
+    assert [path.name for path in tmp_path.iterdir()] == ["instance"]

@@ -17,6 +17,7 @@ from worker.bus.port import (
     Polled,
     Reader,
     Record,
+    Refused,
     TopicPartition,
     TopicRecreated,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "Polled",
     "Reader",
     "Record",
+    "Refused",
     "TopicPartition",
     "TopicRecreated",
 ]

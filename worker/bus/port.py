@@ -26,6 +26,7 @@ __all__ = [
     "Polled",
     "Reader",
     "Record",
+    "Refused",
     "TopicPartition",
     "TopicRecreated",
 ]
@@ -72,6 +73,14 @@ class Outgoing(NamedTuple):
     value: bytes | None
     headers: tuple[Header, ...] = ()
     timestamp: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Give the bytes of key, value and headers, within a few a header."""
+        size = len(self.value or b"") + len(self.key or b"")
+        for name, value in self.headers:
+            size += len(name) + len(value or b"") + 6
+        return size
 
 
 class Polled(NamedTuple):
@@ -121,6 +130,19 @@ class TopicRecreated(BusError):  # noqa: N818 -- says what happened
             " nor rejected, and nothing of the new one was read. See docs/runbook.md, 'A topic was"
             " made anew'"
         )
+
+
+class Refused(BusError):  # noqa: N818 -- names what happened to the records
+    """Topics don't take these records, and the transaction was rolled back.
+
+    Others of the transaction may have been refused beside them, as a whole batch is. With a
+    smaller version of the largest the loop tries again; without one this is fatal.
+    """
+
+    def __init__(self, text: str, records: Sequence[Outgoing]) -> None:
+        """Say what was refused, and which records."""
+        self.records = records
+        super().__init__(text)
 
 
 class Aborted(Exception):  # noqa: N818 -- the transaction was, nothing is wrong with the program
@@ -183,6 +205,7 @@ class Member(Protocol):
 
         Raises:
             Aborted: rolled back for certain.
+            Refused: rolled back, since a topic doesn't take a record.
             OutcomeUnknown: committed or not; also where a successor has taken over this
                 name, which only the next `poll` knows for certain.
             TopicRecreated: a topic that the member reads was made anew; rolled back.
@@ -203,6 +226,14 @@ class Member(Protocol):
             TopicRecreated: an offset belongs to an earlier topic of the same name. One that was
                 set without a topic's id is trusted.
             BusError: no answer in time.
+        """
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """Give the offset that is read next, of each partition that was sought.
+
+        It is past everything that was delivered and past what never is: the markers of
+        transactions, and aborted records. Everything before it is a record that was delivered,
+        or none. After a seek it is what was sought, until something has been read from there.
         """
 
     def seek(self, partition: TopicPartition, offset: int) -> None:

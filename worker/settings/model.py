@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -24,6 +26,7 @@ __all__ = ["ENV_PREFIX", "Settings"]
 
 ENV_PREFIX = "NEARDUP_"
 _ABSORB = 0.95
+_POLL_MARGIN_SECONDS = 30.0
 
 
 class Settings(BaseSettings):
@@ -71,10 +74,17 @@ class Settings(BaseSettings):
 
     def kafka_options(self) -> KafkaOptions:
         """Give the adapter's options."""
+        options = self._kafka_options()
+        # No poll comes while a transaction is under way.
+        away = int((options.longest_transaction_seconds + _POLL_MARGIN_SECONDS) * 1_000)
+        return replace(options, max_poll_interval_ms=max(options.max_poll_interval_ms, away))
+
+    def _kafka_options(self) -> KafkaOptions:
         return KafkaOptions(
             bootstrap=self.kafka.bootstrap,
             protocol=self.kafka.group_protocol,
             session_timeout_ms=self.kafka.session_timeout_ms,
+            transaction_timeout_ms=self.kafka.transaction_timeout_ms,
             common=self.kafka.common,
             consumer=self.kafka.consumer,
             producer=self.kafka.producer,
@@ -96,7 +106,14 @@ class Settings(BaseSettings):
                 f"index.shards: got {self.index.shards}, takes at most the number of bands,"
                 f" {parameters.bands}"
             )
-        self.kafka_options()
+        longest = self.kafka_options().longest_transaction_seconds
+        if self.watchdog.transaction_seconds < longest:
+            raise ValueError(
+                f"kafka.transaction_timeout_ms: with {self.kafka.transaction_timeout_ms} ms a"
+                f" transaction and its abort may take {longest:.0f} s, and"
+                f" watchdog.transaction_seconds ({self.watchdog.transaction_seconds:.0f}) ends the"
+                f" worker before; raise that to at least {longest:.0f}, or lower the timeout"
+            )
         return self
 
 

@@ -59,6 +59,12 @@ class KafkaSection(_Section):
         "classic", description="consumer is KIP-848"
     )
     session_timeout_ms: int = Field(10_000, ge=1_000, le=300_000)
+    transaction_timeout_ms: int = Field(
+        4_000,
+        ge=1_000,
+        le=900_000,
+        description="after which a transaction is given up; the longer, the slower a link may be",
+    )
     common: dict[str, _Scalar] = Field(
         {}, description="librdkafka keys for every client", repr=False
     )

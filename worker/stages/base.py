@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -37,6 +38,10 @@ class Stage(Protocol):
     def topics(self) -> tuple[str, ...]:
         """Name the topics that it reads."""
 
+    @property
+    def pending(self) -> bool:
+        """Tell whether more is ready to be written than the last burst had room for."""
+
     def adopt(
         self,
         offsets: Mapping[TopicPartition, int],
@@ -62,12 +67,27 @@ class Stage(Protocol):
             StageError: one can't be got ready.
         """
 
-    def process(self, records: Sequence[Record]) -> Burst | None:
+    def process(self, records: Sequence[Record], room: int = sys.maxsize) -> Burst | None:
         """Take records of the owned partitions, in order; give what is ready to be written.
+
+        A stage that writes what it has taken in before gives about ``room`` bytes of it, and at
+        least one record's worth. If it has more, `pending` says so. One that writes what these
+        records make of themselves is bounded by them.
 
         Raises:
             StageError: the input contradicts what the stages promise each other.
         """
+
+    def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
+        """Give what is to be committed so that these inputs are dealt with up to here.
+
+        Behind the last record of each, only markers of transactions and aborted records have
+        been read. An offset that stays before them is lost when retention empties the log.
+        None: the stage can do without.
+        """
+
+    def reduced(self, record: Outgoing) -> Outgoing | None:
+        """Give a smaller version of a record that its topic refuses; None if there is none."""
 
     def committed(self) -> None:
         """Make final what the last burst meant for the state."""
@@ -92,6 +112,8 @@ class Stage(Protocol):
 class StatelessStage:
     """A stage that keeps nothing, and takes all that comes."""
 
+    pending = False
+
     def adopt(
         self,
         offsets: Mapping[TopicPartition, int],
@@ -103,6 +125,17 @@ class StatelessStage:
     def started(self) -> Mapping[TopicPartition, int]:
         """All partitions can be read at once."""
         return {}
+
+    def settle(
+        self,
+        positions: Mapping[TopicPartition, int],  # noqa: ARG002 -- port
+    ) -> Burst | None:
+        """Do without."""
+        return None
+
+    def reduced(self, record: Outgoing) -> Outgoing | None:  # noqa: ARG002 -- port
+        """Nothing can be left out of a frame."""
+        return None
 
     def committed(self) -> None:
         """Nothing is kept."""

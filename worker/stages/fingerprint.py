@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from lsh import Fingerprinter, Fingerprints
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.documents import Document, DocumentReader, Unreadable
 from worker.frames import I64, POSITION_BITS, U32, U64, FingerprintFrame, Ids, encode
-from worker.headers import rejection
+from worker.headers import reduced_rejection, rejection
 from worker.stages.base import Burst, StageError, StatelessStage
 
 __all__ = ["Fingerprint", "RejectLimit", "checksum"]
@@ -109,7 +110,11 @@ class Fingerprint(StatelessStage):
         self._next = dict(offsets)
         return dict(offsets)
 
-    def process(self, records: Sequence[Record]) -> Burst | None:
+    def process(
+        self,
+        records: Sequence[Record],
+        room: int = sys.maxsize,  # noqa: ARG002 -- bounded by the records
+    ) -> Burst | None:
         """Read and sign a batch; see `Stage`."""
         if not records:
             return None
@@ -148,6 +153,15 @@ class Fingerprint(StatelessStage):
         self._guard.check(len(records), reasons)
         self._reasons = reasons
         return Burst(outgoing, ends)
+
+    def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
+        """Cover what holds no documents by frames that hold none, so that frames go on tiling."""
+        signed = self._fingerprinter.fingerprint([])
+        outgoing: list[Outgoing] = []
+        for partition, end in positions.items():
+            outgoing += self._frames(partition, end, [], signed, [])
+            self._next[partition] = end
+        return Burst(outgoing, positions)
 
     def _reject(self, record: Record, reason: str) -> Outgoing:
         return Outgoing(
@@ -201,6 +215,10 @@ class Fingerprint(StatelessStage):
             size += fixed + length
             count += 1
         return cuts
+
+    def reduced(self, record: Outgoing) -> Outgoing | None:
+        """Say of a rejected record where it is to be found, if it can't be published."""
+        return reduced_rejection(record) if record.topic == self._rejected else None
 
     def committed(self) -> None:
         """Count what was rejected."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -57,6 +58,7 @@ class Index:
     """
 
     name = "index"
+    pending = False
 
     def __init__(  # noqa: PLR0913 -- the composition root's business
         self,
@@ -121,7 +123,11 @@ class Index:
         """Take on the shards that are open by now; see `Stage`."""
         return self._stores.started()
 
-    def process(self, records: Sequence[Record]) -> Burst | None:
+    def process(
+        self,
+        records: Sequence[Record],
+        room: int = sys.maxsize,  # noqa: ARG002 -- bounded by the records
+    ) -> Burst | None:
         """Judge frames; see `Stage`."""
         outgoing: list[Outgoing] = []
         offsets: dict[TopicPartition, int] = {}
@@ -220,6 +226,17 @@ class Index:
             base += frame.count
             for part in split_answer(frame, matches, self._frame_bytes):
                 yield Outgoing(self._matches(shard), frame.partition, None, encode(part))
+
+    def settle(
+        self,
+        positions: Mapping[TopicPartition, int],  # noqa: ARG002 -- port
+    ) -> Burst | None:
+        """Do without: the log is kept as long as the shard needs it."""
+        return None
+
+    def reduced(self, record: Outgoing) -> Outgoing | None:  # noqa: ARG002 -- port
+        """Nothing can be left out of an answer."""
+        return None
 
     def committed(self) -> None:
         """Write to the stores what the transaction covered."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ import numpy as np
 
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.frames import F32, POSITION_BITS, U16, U32, U64, MatchFrame, decode
-from worker.headers import MATCHES, SEQUENCE, SOURCE, VERDICT, rejection
+from worker.headers import MATCHES, SEQUENCE, SOURCE, VERDICT, reduced_rejection, rejection
 from worker.shard import Match
 from worker.stages.base import Burst, StageError
 from worker.stages.fingerprint import checksum
@@ -109,6 +110,7 @@ class Route:
         self._lanes: dict[int, _Lane] = {}
         self._held: frozenset[TopicPartition] = frozenset()
         self._counts = RouteCounts()
+        self._room = sys.maxsize
 
     def adopt(
         self,
@@ -118,6 +120,7 @@ class Route:
         """Begin each lane at its committed offsets, with nothing buffered."""
         self._lanes = {}
         self._held = frozenset()
+        self._room = sys.maxsize
         starts = {}
         for (topic, number), offset in offsets.items():
             if topic != self._documents:
@@ -137,7 +140,12 @@ class Route:
         """Nothing has to be got ready."""
         return {}
 
-    def process(self, records: Sequence[Record]) -> Burst | None:
+    @property
+    def pending(self) -> bool:
+        """Tell whether more is complete than there was room for."""
+        return self._room <= 0
+
+    def process(self, records: Sequence[Record], room: int = sys.maxsize) -> Burst | None:
         """Buffer what came, and publish what is complete; see `Stage`."""
         for record in records:
             lane = self._lanes[record.partition]
@@ -150,8 +158,12 @@ class Route:
         outgoing: list[Outgoing] = []
         offsets: dict[TopicPartition, int] = {}
         self._counts = RouteCounts()
-        for number, lane in self._lanes.items():
+        self._room = room
+        for number, lane in list(self._lanes.items()):
             offsets.update(self._publish(number, lane, outgoing))
+            if self._room <= 0:
+                self._lanes[number] = self._lanes.pop(number)  # The others come first next time.
+                break
         return Burst(outgoing, offsets) if offsets else None
 
     def _take_answer(self, lane: _Lane, shard: int, record: Record) -> None:
@@ -190,19 +202,21 @@ class Route:
     def _publish(
         self, number: int, lane: _Lane, outgoing: list[Outgoing]
     ) -> dict[TopicPartition, int]:
-        """Publish a lane's documents up to where all answers, and all documents, are there."""
+        """Publish a lane's documents up to where all answers, and all documents, are there.
+
+        Less, if there is no room for more.
+        """
         until = min(lane.arrived, *(answers.covered for answers in lane.answers.values()))
         if until <= lane.published:
             return {}
         while lane.documents and lane.documents[0].offset < until:
-            record = lane.documents.popleft()
-            lane.bytes -= len(record.value or b"") + len(record.key or b"")
-            while lane.judged and lane.judged[0].offset < record.offset:
-                outgoing.append(self._lost(number, lane, lane.judged.popleft()))
-            if record.value is None:
-                self._pass_tombstone(record, outgoing)
-            elif lane.judged and lane.judged[0].offset == record.offset:
-                outgoing.append(self._verdict(record, lane, lane.judged.popleft()))
+            if self._room <= 0:
+                until = lane.documents[0].offset
+                break
+            written = len(outgoing)
+            self._publish_next(number, lane, outgoing)
+            for sent in outgoing[written:]:
+                self._room -= sent.size
         while lane.judged and lane.judged[0].offset < until:
             outgoing.append(self._lost(number, lane, lane.judged.popleft()))
         lane.published = until
@@ -215,6 +229,17 @@ class Route:
             if after is not None:
                 offsets[TopicPartition(topic, number)] = after
         return offsets
+
+    def _publish_next(self, number: int, lane: _Lane, outgoing: list[Outgoing]) -> None:
+        """Publish a lane's next document, after those before it that the topic has lost."""
+        record = lane.documents.popleft()
+        lane.bytes -= len(record.value or b"") + len(record.key or b"")
+        while lane.judged and lane.judged[0].offset < record.offset:
+            outgoing.append(self._lost(number, lane, lane.judged.popleft()))
+        if record.value is None:
+            self._pass_tombstone(record, outgoing)
+        elif lane.judged and lane.judged[0].offset == record.offset:
+            outgoing.append(self._verdict(record, lane, lane.judged.popleft()))
 
     def _verdict(self, record: Record, lane: _Lane, judged: _Judged) -> Outgoing:
         value = record.value or b""
@@ -279,6 +304,24 @@ class Route:
         _log.error("%s[%d] offset %d: %s", self._documents, number, judged.offset, reason)
         record = Record(self._documents, number, judged.offset, -1, None, None)
         return self._forward(self._rejected, record, None, rejection(record, self.name, reason))
+
+    def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
+        """Take it that no more documents come before here, nor answers; see `Stage`."""
+        for (topic, number), position in positions.items():
+            if topic == self._documents:
+                lane = self._lanes[number]
+                lane.arrived = max(lane.arrived, position)
+        burst = self.process(()) or Burst((), {})
+        offsets = dict(burst.offsets)
+        for place, position in positions.items():
+            shard = self._shard_of.get(place.topic)
+            if shard is not None and not self._lanes[place.partition].answers[shard].taken:
+                offsets[place] = position
+        return Burst(burst.records, offsets) if offsets else None
+
+    def reduced(self, record: Outgoing) -> Outgoing | None:
+        """Say of a rejected record where it is to be found, if it can't be published."""
+        return reduced_rejection(record) if record.topic == self._rejected else None
 
     def committed(self) -> None:
         """Count what was published."""

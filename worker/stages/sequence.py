@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+import sys
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -11,6 +13,8 @@ from worker.frames import I64, U64, BandFrame, FingerprintFrame, decode, encode
 from worker.stages.base import Burst, StageError, StatelessStage
 
 __all__ = ["Sequencer", "columns_of"]
+
+_log = logging.getLogger(__name__)
 
 
 def columns_of(shard: int, shards: int, columns: int) -> range:
@@ -45,7 +49,11 @@ class Sequencer(StatelessStage):
         self._columns = columns
         self._allowance = future_allowance_ms
 
-    def process(self, records: Sequence[Record]) -> Burst | None:
+    def process(
+        self,
+        records: Sequence[Record],
+        room: int = sys.maxsize,  # noqa: ARG002 -- bounded by the records
+    ) -> Burst | None:
         """Cut frames; see `Stage`."""
         if not records:
             return None
@@ -82,11 +90,24 @@ class Sequencer(StatelessStage):
             parts.append(Outgoing(self._bands, shard, None, encode(part)))
         return parts
 
+    def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
+        """Move on, and write nothing: frames tile the documents, not this log."""
+        return Burst((), positions)
+
     def out_of_range(self, error: OffsetOutOfRange) -> int:
-        """Refuse to skip frames.
+        """Go on from the start of a log that retention has shortened.
+
+        What is gone may have been markers alone. If it was frames, the shards find the hole:
+        each checks that the frames of a partition tile.
 
         Raises:
-            StageError: always.
+            StageError: the position is after the log's end.
         """
-        msg = f"{error}: frames were deleted before they were read; see `neardup topics verify`"
-        raise StageError(msg)
+        if error.position >= error.low:
+            msg = (
+                f"{error}: the topic was made anew, or has lost its end; see"
+                " `neardup topics verify`"
+            )
+            raise StageError(msg)
+        _log.warning("%s: going on from the log's start, offset %d", error, error.low)
+        return error.low

@@ -57,6 +57,22 @@ class TestFingerprint:
         ]
         assert stage.process(mixed) is not None
 
+    def test_what_holds_no_documents_is_covered_by_a_frame_without(self) -> None:
+        stage = fingerprint()
+        stage.adopt({DOCS: 3}, no_watermarks)
+        first = stage.process([document(4)])
+        settled = stage.settle({DOCS: 9})
+        after = stage.process([document(9)])
+        frames = []
+        for burst in (first, settled, after):
+            assert burst is not None
+            (record,) = records(burst.records, "fingerprints")
+            frames.append(decode(FingerprintFrame, record.value, LAYOUT))
+        assert [(frame.start, frame.end) for frame in frames] == [(3, 5), (5, 9), (9, 10)]
+        assert [len(frame.offsets) for frame in frames] == [4, 0, 4]
+        assert settled is not None
+        assert settled.offsets == {DOCS: 9}
+
     def test_documents_are_never_skipped(self) -> None:
         with pytest.raises(StageError, match="deleted before they were read"):
             fingerprint().out_of_range(OffsetOutOfRange(DOCS, 5, 10, 20))

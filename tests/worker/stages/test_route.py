@@ -14,6 +14,8 @@ from worker.bus import Header, OffsetOutOfRange, Outgoing, Record, TopicPartitio
 from worker.frames import MatchFrame, decode, encode
 from worker.stages import StageError
 
+MATCHES_0 = TopicPartition("matches-0", 0)
+
 
 def verdicts(outgoing: Sequence[Outgoing]) -> list[tuple[str, str]]:
     return [
@@ -144,3 +146,41 @@ class TestRoute:
         owned = self.owned(2)
         owned.pop(TopicPartition("matches-1", 0))
         assert stage.adopt(owned, no_watermarks) == {}
+
+    def test_a_burst_has_the_room_it_is_given_and_the_rest_follows(self, tmp_path: Path) -> None:
+        documents, answers = through(tmp_path, [document(n, f"{n} " * 40) for n in range(10)])
+        stage = route()
+        stage.adopt({DOCS: 0, MATCHES_0: 0}, no_watermarks)
+        room = 3 * len(documents[0].value or b"")
+        burst = stage.process([*documents, *answers[0]], room)
+        bursts = []
+        while burst is not None:
+            bursts.append(burst)
+            burst = stage.process([], room) if stage.pending else None
+        assert len(bursts) > 3
+        assert max(len(burst.records) for burst in bursts) <= 3
+        offsets = [burst.offsets[DOCS] for burst in bursts]
+        assert offsets == sorted(set(offsets))
+        assert offsets[-1] == 10
+        sent = [dict(record.headers)["neardup-source"] for one in bursts for record in one.records]
+        assert sent == [b"documents-0-%d" % n for n in range(10)]
+        assert [MATCHES_0 in burst.offsets for burst in bursts] == [False] * (len(bursts) - 1) + [
+            True
+        ]
+
+    def test_every_partition_gets_its_turn(self, tmp_path: Path) -> None:
+        documents, answers = through(tmp_path, [document(n, f"{n} " * 40) for n in range(4)])
+        stage = route()
+        owned = {TopicPartition(t, n): 0 for t in ("documents", "matches-0") for n in (0, 1)}
+        stage.adopt(owned, no_watermarks)
+        everything = [*documents, *answers[0]]
+        frame = decode(MatchFrame, answers[0][0].value, LAYOUT)
+        frame = msgspec.structs.replace(frame, partition=1)
+        other = [one._replace(partition=1) for one in documents]
+        other.append(answers[0][0]._replace(partition=1, value=encode(frame)))
+        first = stage.process([*everything, *other], 1)
+        second = stage.process([], 1)
+        assert first is not None
+        assert second is not None
+        assert [len(first.records), len(second.records)] == [1, 1]
+        assert {first.records[0].partition, second.records[0].partition} == {0, 1}

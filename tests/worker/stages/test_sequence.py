@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.worker.stages.parts import (
     DOCS,
     LAYOUT,
@@ -11,8 +13,9 @@ from tests.worker.stages.parts import (
     records,
     sequencer,
 )
-from worker.bus import TopicPartition
+from worker.bus import OffsetOutOfRange, TopicPartition
 from worker.frames import BandFrame, decode
+from worker.stages import StageError
 
 
 class TestSequence:
@@ -33,3 +36,15 @@ class TestSequence:
         assert times == [1_000, 9_000 + 60_000, 9_000]
         assert {part.number for part in parts} == {77}
         assert [bool(part.checksums) for part in parts] == [True, False, False, False]
+
+    def test_markers_are_dealt_with_by_offsets_alone(self) -> None:
+        place = TopicPartition("fingerprints", 0)
+        settled = sequencer(2).settle({place: 12})
+        assert settled is not None
+        assert (list(settled.records), settled.offsets) == ([], {place: 12})
+
+    def test_a_log_that_was_emptied_is_read_from_its_start_and_one_made_anew_is_not(self) -> None:
+        place = TopicPartition("fingerprints", 0)
+        assert sequencer(2).out_of_range(OffsetOutOfRange(place, 5, 10, 20)) == 10
+        with pytest.raises(StageError, match="made anew"):
+            sequencer(2).out_of_range(OffsetOutOfRange(place, 30, 10, 20))

@@ -101,6 +101,18 @@ class Assignment:
         """Give the offset that is read next; None if nobody reads it yet, or any more."""
         return self._positions.get(partition) if partition in self.partitions else None
 
+    def positions(self) -> dict[TopicPartition, int]:
+        """Give the offset that is read next of each partition that was sought."""
+        # librdkafka passes markers and aborted records in the order of the log, as what is before
+        # them is handed out. It has no position after a seek until it hands something out.
+        found = self._consumer.position(_kafkas(self._positions))
+        passed = {TopicPartition(place.topic, place.partition): place.offset for place in found}
+        return {
+            own: max(offset, passed[own])
+            for own, offset in self._positions.items()
+            if own in self.partitions
+        }
+
     def advance(self, positions: Mapping[TopicPartition, int]) -> None:
         """Note what has been read."""
         self._positions.update(positions)

@@ -61,6 +61,9 @@ READS: Mapping[str, Value] = {
 }
 """How everybody here reads: committed records, as they were written, from where it was told."""
 
+_ANSWER_SECONDS = 6.0
+"""What a coordinator may take to answer, beyond what records take to get to the brokers."""
+
 _HEARD = {"log.connection.close": True, "log_level": 6}
 """The log is where librdkafka tells of a request that it has sent again: see `LogListener`."""
 
@@ -85,7 +88,6 @@ class KafkaOptions:
     max_poll_interval_ms: int = 60_000
     """How long a member may be away between polls before the group does without it."""
     transaction_timeout_ms: int = 4_000
-    commit_timeout_seconds: float = 10.0
     request_timeout_seconds: float = 30.0
     common: Mapping[str, Value] = field(default_factory=dict)
     consumer: Mapping[str, Value] = field(default_factory=dict)
@@ -103,6 +105,16 @@ class KafkaOptions:
                 if key in PROTECTED:
                     msg = f"kafka.{name}: {key} can't be overridden: exactly-once depends on it"
                     raise ProtectedKeyError(msg)
+
+    @property
+    def commit_timeout_seconds(self) -> float:
+        """Give how long a commit or an abort may take: records may still be on their way."""
+        return self.transaction_timeout_ms / 1_000 + _ANSWER_SECONDS
+
+    @property
+    def longest_transaction_seconds(self) -> float:
+        """Give how long a transaction may take in all: two waits, its commit, and its abort."""
+        return 2 * (self.transaction_timeout_ms / 1_000 + self.commit_timeout_seconds)
 
     def client(self, role: str) -> dict[str, Any]:
         """Configure any client."""

@@ -19,6 +19,7 @@ from worker.bus.port import (
 
 __all__ = [
     "PASSING",
+    "REFUSED",
     "cause",
     "consequence",
     "damage",
@@ -56,7 +57,7 @@ def cause(error: KafkaException) -> KafkaError:
     return found
 
 
-_REFUSED = frozenset(
+REFUSED = frozenset(
     {
         KafkaError.MSG_SIZE_TOO_LARGE,
         KafkaError.RECORD_LIST_TOO_LARGE,
@@ -65,6 +66,7 @@ _REFUSED = frozenset(
         KafkaError.POLICY_VIOLATION,
     }
 )
+"""A topic doesn't take a record, however often it is sent."""
 
 
 def consequence(error: KafkaError, doing: str) -> Exception:  # noqa: PLR0911 -- a table
@@ -80,8 +82,13 @@ def consequence(error: KafkaError, doing: str) -> Exception:  # noqa: PLR0911 --
         return Fenced(f"{text}. {_NAMESAKE}")
     if code in _DENIED:
         return BusError(f"{text}. See the ACLs that each stage needs")
-    if code in _REFUSED:
+    if code in REFUSED:
         return BusError(f"{text}. A topic refuses a record: see `neardup topics verify`")
+    if code == KafkaError.INVALID_TRANSACTION_TIMEOUT:
+        return BusError(
+            f"{text}. kafka.transaction_timeout_ms is more than the brokers'"
+            " transaction.max.timeout.ms: lower it, or raise theirs"
+        )
     if code in _PRODUCER_FENCED:
         return OutcomeUnknown(text)
     if error.txn_requires_abort():

@@ -331,6 +331,13 @@ class KafkaMember(Closing):
         self._assignment.note_committed(offsets)
         return offsets
 
+    def positions(self) -> dict[TopicPartition, int]:
+        """See the port."""
+        # librdkafka's own is past records that were not handed out, where an error came first.
+        stopped = self._errors.places
+        found = self._assignment.positions()
+        return {place: offset for place, offset in found.items() if place not in stopped}
+
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """See the port; what has just been taken away is left alone."""
         self._assignment.seek(partition, offset)

@@ -41,6 +41,12 @@ class PendingErrors:
         if place.topic and not stopped and not passes(error):
             self.broken.add(place)
 
+    @property
+    def places(self) -> set[TopicPartition]:
+        """Return the partitions that are broken, or have an error waiting."""
+        waiting = (TopicPartition(m.topic() or "", m.partition() or 0) for m in self._messages)
+        return self.broken.union(waiting)
+
     def take(self) -> Iterator[Message]:
         """Give one error after the other; whoever stops in between finds the rest next time."""
         while self._messages:

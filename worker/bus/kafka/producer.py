@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
 from types import MappingProxyType
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.deadline import within
-from worker.bus.kafka.errors import cause, consequence, retrying
+from worker.bus.kafka.errors import REFUSED, cause, consequence, retrying
 from worker.bus.kafka.listener import LogListener
-from worker.bus.port import Aborted, BusError, OutcomeUnknown, Outgoing, TopicPartition
+from worker.bus.port import (
+    Aborted,
+    BusError,
+    OutcomeUnknown,
+    Outgoing,
+    Refused,
+    TopicPartition,
+)
 
 __all__ = ["TransactionalProducer"]
 
@@ -60,6 +67,7 @@ class TransactionalProducer:
         self._producer: Producer | None = None
         self._disturbed: str | None = None
         self._troubled = troubled
+        self._refused: set[tuple[str | None, object, object]] = set()
 
     @property
     def ready(self) -> bool:
@@ -77,7 +85,15 @@ class TransactionalProducer:
         while True:
             config = self._options.producing(self._id, compress=self._compress)
             listener = LogListener(self._on_log, config["logger"])
-            producer = Producer({**config, "error_cb": self._on_error, "logger": listener})
+            producer = Producer(
+                {
+                    **config,
+                    "error_cb": self._on_error,
+                    "logger": listener,
+                    "on_delivery": self._on_failed,
+                    "delivery.report.only.error": True,
+                }
+            )
             failure = self._failure_to_begin(producer, deadline)
             if failure is None:
                 break
@@ -105,6 +121,10 @@ class TransactionalProducer:
         except (KafkaException, OutcomeUnknown) as error:
             return error
         return None
+
+    def _on_failed(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None and error.code() in REFUSED:
+            self._refused.add((message.topic(), message.key(), message.value()))
 
     def _on_error(self, error: KafkaError) -> None:
         if error.code() in _DISTURBED:
@@ -142,10 +162,12 @@ class TransactionalProducer:
         ``notes`` are, by topic, the metadata that go with its offsets.
         """
         producer = self._undisturbed()
+        self._refused.clear()
+        sent = list(records)
         timeout = self._options.commit_timeout_seconds
         try:
             producer.begin_transaction()
-            self._produce(producer, records)
+            self._produce(producer, sent)
             positions = [
                 KafkaPartition(*partition, at, notes.get(partition.topic, ""))
                 for partition, at in offsets.items()
@@ -165,7 +187,7 @@ class TransactionalProducer:
         except KafkaException as error:
             # Named by nobody: a frame that holds what it raises keeps the producer, too, and with
             # it its threads and their connections, until the collector comes by.
-            raise self._ended(producer, cause(error)) from error
+            raise self._ended(producer, cause(error), sent) from error
         producer.poll(0)
         if self._disturbed is not None:
             msg = f"committed, but with trouble on the way: {self._disturbed}"
@@ -190,10 +212,10 @@ class TransactionalProducer:
                 except BufferError:
                     producer.poll(0.05)
 
-    def _ended(self, producer: Producer, error: KafkaError) -> Exception:
+    def _ended(self, producer: Producer, error: KafkaError, sent: Sequence[Outgoing]) -> Exception:
         """Abort if that is what is called for, and give the consequence, which is to be raised."""
         outcome = consequence(error, f"transaction of {self._id}")
-        if not isinstance(outcome, Aborted):
+        if not isinstance(outcome, Aborted) and error.code() not in REFUSED:
             return outcome
         try:
             retrying(
@@ -211,6 +233,10 @@ class TransactionalProducer:
         # A request of this transaction may still be on its way, and would be taken for one
         # of the next: so that has another epoch.
         self._disturbed = "the last transaction was aborted"
+        refused, self._refused = self._refused, set()
+        if refused:
+            which = [one for one in sent if (one.topic, one.key, one.value) in refused]
+            return Refused(str(outcome), which)
         return outcome
 
     def close(self) -> None:

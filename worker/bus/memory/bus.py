@@ -57,7 +57,7 @@ class MemoryBus:
         self._topics = Topics(clock)
         self._coordinator = Coordinator(self._topics, trim_consumed=trim_consumed)
 
-    def create_topic(
+    def create_topic(  # noqa: PLR0913 -- each with a default
         self,
         name: str,
         partitions: int,
@@ -65,6 +65,7 @@ class MemoryBus:
         log_append_time: bool = False,
         first_offset: int | Sequence[int] = 0,
         identity: str | None = None,
+        max_bytes: int | None = None,
     ) -> None:
         """Create a topic.
 
@@ -77,6 +78,7 @@ class MemoryBus:
             identity: what the method of this name gives, the topic's name by default, or one
                 that no topic before had. A run that goes on with kept state creates the topic
                 with the identity it had.
+            max_bytes: what a record of a member may have of key, headers and value.
 
         Raises:
             BusError: it exists.
@@ -92,7 +94,13 @@ class MemoryBus:
             )
         if identity is None:
             identity = f"{name}#{self._deletions}" if name in self._topics.identities else name
-        self._topics.create(name, offsets, log_append_time=log_append_time, identity=identity)
+        self._topics.create(
+            name,
+            offsets,
+            log_append_time=log_append_time,
+            identity=identity,
+            max_bytes=max_bytes,
+        )
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic, and what all groups have committed of it.

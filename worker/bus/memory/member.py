@@ -8,7 +8,15 @@ from worker.bus.memory.coordinator import Coordinator, Identity
 from worker.bus.memory.faults import Faults, Step
 from worker.bus.memory.topics import Topics
 from worker.bus.memory.transaction import Transaction
-from worker.bus.port import Aborted, Outgoing, Polled, Record, TopicPartition, TopicRecreated
+from worker.bus.port import (
+    Aborted,
+    Outgoing,
+    Polled,
+    Record,
+    Refused,
+    TopicPartition,
+    TopicRecreated,
+)
 from worker.closing import Closing
 
 __all__ = ["MemoryMember"]
@@ -85,6 +93,11 @@ class MemoryMember(Closing):
             for log, batch in batches.items():
                 self._step("produce")
                 transaction.extend(log, batch)
+            refused = [one for batch in batches.values() for one in self._topics.refused(batch)]
+            if refused:
+                transaction.abort()
+                msg = f"{refused[0].topic} takes no record of {refused[0].size} bytes"
+                raise Refused(msg, refused)
             if offsets:
                 self._step("offsets")
                 self._commit_offsets(transaction, offsets)
@@ -116,6 +129,11 @@ class MemoryMember(Closing):
             if was is not None and now is not None and was != now:
                 raise TopicRecreated(partition.topic, was, now)
         return {partition: self._group.offsets.get(partition) for partition in partitions}
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """See the port."""
+        self._check()
+        return dict(self._positions)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """See the port."""

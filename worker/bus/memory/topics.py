@@ -24,10 +24,17 @@ class Topics:
         self._logs: dict[tuple[str, int], PartitionLog] = {}
         self._counts: dict[str, int] = {}
         self.identities: dict[str, str] = {}
+        self._most: dict[str, int] = {}  # bytes that a record may have, where that is limited
         self._turn: dict[str, int] = {}  # of records with neither a partition nor a key
 
     def create(
-        self, name: str, first_offsets: Sequence[int], *, log_append_time: bool, identity: str
+        self,
+        name: str,
+        first_offsets: Sequence[int],
+        *,
+        log_append_time: bool,
+        identity: str,
+        max_bytes: int | None = None,
     ) -> None:
         """Make a topic with one partition per first offset.
 
@@ -45,6 +52,8 @@ class Topics:
             place = TopicPartition(name, partition)
             self._logs[place] = PartitionLog(place, first_offset, log_append_time=log_append_time)
         self._counts[name] = len(first_offsets)
+        if max_bytes is not None:
+            self._most[name] = max_bytes
         self._turn[name] = 0
         self.identities[name] = identity
 
@@ -57,12 +66,21 @@ class Topics:
         count = self._counts.pop(name, None)
         if count is None:
             raise self._unknown(name, 0)
+        self._most.pop(name, None)
         for partition in range(count):
             del self._logs[TopicPartition(name, partition)]
 
     def count(self, topic: str) -> int | None:
         """Give a topic's number of partitions, None if it does not exist."""
         return self._counts.get(topic)
+
+    def refused(self, batch: Iterable[Outgoing]) -> list[Outgoing]:
+        """Name records that are larger than their topic takes."""
+        if not self._most:
+            return []
+        return [
+            one for one in batch if one.topic in self._most and one.size > self._most[one.topic]
+        ]
 
     def log(self, place: TopicPartition) -> PartitionLog:
         """Give a partition's log.
