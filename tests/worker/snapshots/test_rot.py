@@ -34,7 +34,7 @@ from worker.store import BandStore, Header, aside_of, put_aside
 
 __all__ = ["expected"]
 
-SECONDS = 20.0
+SECONDS = 60.0
 
 pytestmark = pytest.mark.timeout(120)
 
