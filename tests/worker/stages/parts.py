@@ -25,6 +25,7 @@ __all__ = [
     "route",
     "sequencer",
     "through",
+    "whole_log",
 ]
 
 LAYOUT = "layout"
@@ -35,6 +36,11 @@ TEXT = "the quick brown fox jumps over the lazy dog, again and again and again"
 
 def no_watermarks(partition: TopicPartition) -> tuple[int, int]:
     raise AssertionError(partition)
+
+
+def whole_log(partition: TopicPartition) -> tuple[int, int]:
+    del partition
+    return 0, 1 << 60
 
 
 def document(offset: int, text: str = TEXT, **more: object) -> Record:

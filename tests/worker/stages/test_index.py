@@ -110,7 +110,10 @@ class TestIndex:
         frame = msgspec.structs.replace(
             frame, start=100, end=220, count=count, offsets=offsets, checksums=b"\1" * 8 * count
         )
-        matches = {row: [Match(row, 0.9, b"i" * 100)] * 5 for row in range(0, count, 2)}
+        matches = {
+            row: [Match(5 * row + n, 0.9, b"i" * 100) for n in range(5)]
+            for row in range(0, count, 2)
+        }
         parts = list(split_answer(frame, matches, 2_000))
         assert len(parts) > 5
         assert (parts[0].start, parts[-1].end) == (100, 220)

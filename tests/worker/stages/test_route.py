@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.worker.stages.parts import DOCS, LAYOUT, document, no_watermarks, route, through
+from tests.worker.stages.parts import DOCS, LAYOUT, document, route, through, whole_log
 from worker.bus import Header, OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.frames import MatchFrame, decode, encode
 from worker.stages import StageError
@@ -32,7 +32,7 @@ class TestRoute:
     ) -> None:
         documents, answers = through(tmp_path, [document(0), document(1)], shards=3)
         stage = route(shards=3)
-        stage.adopt(self.owned(3), no_watermarks)
+        stage.adopt(self.owned(3), whole_log)
         arriving = [documents, answers[2], answers[0], answers[1]]
         if order == "answers first":
             arriving = arriving[1:] + arriving[:1]
@@ -51,7 +51,7 @@ class TestRoute:
         sent = [document(0), document(1)._replace(key=b"k", headers=own, timestamp=55)]
         documents, answers = through(tmp_path, sent)
         stage = route()
-        stage.adopt(self.owned(1), no_watermarks)
+        stage.adopt(self.owned(1), whole_log)
         burst = stage.process([*documents, *answers[0]])
         assert burst is not None
         unique, duplicate = burst.records
@@ -69,7 +69,7 @@ class TestRoute:
         gone = Record("documents", 0, 1, 9, b"k", None)
         documents, answers = through(tmp_path, [document(0), gone])
         stage = route()
-        stage.adopt(self.owned(1), no_watermarks)
+        stage.adopt(self.owned(1), whole_log)
         burst = stage.process([*documents, *answers[0]])
         assert burst is not None
         assert [(out.topic, out.key, out.value) for out in burst.records[1:]] == [
@@ -80,7 +80,7 @@ class TestRoute:
     def test_a_changed_payload_is_rejected(self, tmp_path: Path) -> None:
         documents, answers = through(tmp_path, [document(0)])
         stage = route()
-        stage.adopt(self.owned(1), no_watermarks)
+        stage.adopt(self.owned(1), whole_log)
         burst = stage.process([documents[0]._replace(value=b'{"text":"forged"}'), *answers[0]])
         assert burst is not None
         (out,) = burst.records
@@ -90,7 +90,7 @@ class TestRoute:
     def test_a_payload_that_is_gone_is_rejected(self, tmp_path: Path) -> None:
         documents, answers = through(tmp_path, [document(0), document(1), document(2)])
         stage = route()
-        stage.adopt(self.owned(1), no_watermarks)
+        stage.adopt(self.owned(1), whole_log)
         assert stage.process(answers[0]) is None
         assert stage.out_of_range(OffsetOutOfRange(DOCS, 0, 2, 3)) == 2
         burst = stage.process(documents[2:])
@@ -105,7 +105,7 @@ class TestRoute:
         frame = decode(MatchFrame, answers[0][0].value, LAYOUT)
         later = encode(msgspec.structs.replace(frame, start=5, end=6))
         stage = route()
-        stage.adopt(self.owned(1), no_watermarks)
+        stage.adopt(self.owned(1), whole_log)
         stage.process([*documents, *answers[0]])
         with pytest.raises(StageError, match="from offset 5, and 1 comes next"):
             stage.process([answers[0][0]._replace(offset=1, value=later)])
@@ -113,7 +113,7 @@ class TestRoute:
     def test_a_doubled_answer_is_seen(self, tmp_path: Path) -> None:
         documents, answers = through(tmp_path, [document(0)])
         stage = route()
-        stage.adopt(self.owned(1), no_watermarks)
+        stage.adopt(self.owned(1), whole_log)
         stage.process([*documents, *answers[0]])
         with pytest.raises(StageError, match="lost or doubled"):
             stage.process([answers[0][0]._replace(offset=1)])
@@ -123,15 +123,15 @@ class TestRoute:
     ) -> None:
         documents, answers = through(tmp_path, [document(0), document(1), document(2)])
         stage = route()
-        stage.adopt({**self.owned(1), DOCS: 2}, no_watermarks)
+        stage.adopt({**self.owned(1), DOCS: 2}, whole_log)
         burst = stage.process([*documents[2:], *answers[0]])
         assert burst is not None
         assert verdicts(burst.records) == [("duplicate", "d2")]
 
     def test_documents_that_run_ahead_are_held_back(self, tmp_path: Path) -> None:
         documents, answers = through(tmp_path, [document(n) for n in range(50)])
-        stage = route(buffer_bytes=2_000)
-        stage.adopt(self.owned(1), no_watermarks)
+        stage = route(buffer_bytes=16_000)
+        stage.adopt(self.owned(1), whole_log)
         stage.process(documents[:10])
         assert stage.paused() == set()
         stage.process(documents[10:])
@@ -143,4 +143,4 @@ class TestRoute:
         stage = route(shards=2)
         owned = self.owned(2)
         owned.pop(TopicPartition("matches-1", 0))
-        assert stage.adopt(owned, no_watermarks) == {}
+        assert stage.adopt(owned, whole_log) == {}
