@@ -10,9 +10,9 @@ from worker.bus import Record
 
 __all__ = ["answer_cost", "record_cost"]
 
-_RECORD_BYTES = 112 + 2 * 32 + 80 + 2 * 48 + 8
+_RECORD_BYTES = 112 + 2 * 32 + 80 + 2 * 48 + 8 + 40
 """The tuple, offset and time, the topic's name (each message brings its own), the heads of key and
-value, and the place in the queue."""
+value, and its place and its cost in the queues."""
 _HEADER_BYTES = 72 + 8 + 2 * 56
 """The pair, its place among the headers, and the heads of name and value."""
 _HEADERS_BYTES = 56
@@ -22,11 +22,16 @@ _FRAME_BYTES = 1_200
 
 def record_cost(record: Record) -> int:
     """Return about how many bytes a record takes while it waits."""
-    _, _, _, _, key, value, headers = record
-    cost = _RECORD_BYTES + len(value or b"") + len(key or b"")
+    key, value, headers = record[4:]
+    cost = _RECORD_BYTES
+    if value:
+        cost += len(value)
+    if key:
+        cost += len(key)
     if headers:
         cost += _HEADERS_BYTES + _HEADER_BYTES * len(headers)
-        cost += sum(len(name) + len(header or b"") for name, header in headers)
+        for name, header in headers:
+            cost += len(name) + len(header or b"")
     return cost
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
@@ -42,7 +42,15 @@ class _Answer(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The matches that one shard found for one document: a slice of its packed answer."""
+    """The matches that one shard found for one document: a slice of its answer's arrays."""
+
+    answer: _Unpacked
+    first: int
+    last: int
+
+
+class _Unpacked(NamedTuple):
+    """The matches of an answer."""
 
     which: np.ndarray[tuple[int], np.dtype[np.uint16]]
     similarities: np.ndarray[tuple[int], np.dtype[np.float32]]
@@ -115,20 +123,25 @@ class Lane:
     documents: deque[Record] = field(default_factory=deque)
     cost: int = 0
     """Of the documents."""
+    costs: deque[int] = field(default_factory=deque)
+    """Of each."""
 
     def add(self, record: Record) -> None:
         """Keep a document."""
         self.documents.append(record)
-        self.cost += record_cost(record)
+        cost = record_cost(record)
+        self.costs.append(cost)
+        self.cost += cost
         self.arrived = record.offset + 1
 
-    def take(self, until: int) -> Iterator[Record]:
+    def take(self, until: int) -> list[Record]:
         """Take out the documents before an offset."""
-        documents = self.documents
+        documents, costs = self.documents, self.costs
+        taken = []
         while documents and documents[0].offset < until:
-            record = documents.popleft()
-            self.cost -= record_cost(record)
-            yield record
+            taken.append(documents.popleft())
+            self.cost -= costs.popleft()
+        return taken
 
     def ready(self) -> int:
         """Return up to where all answers, and all documents, are there."""
@@ -186,13 +199,22 @@ class Lane:
 
 
 def best(found: list[Found]) -> list[Match]:
-    """Merge the shards' answers: a document once, best first, ties by sequence."""
-    distinct = {
-        (-similarity, sequences[place], ids[place])
-        for which, similarities, sequences, ids in found
-        for place, similarity in zip(which.tolist(), similarities.tolist(), strict=True)
-    }
-    return [Match(sequence, -negative, ident) for negative, sequence, ident in sorted(distinct)]
+    """Merge the shards' answers: a document once, best first, ties by sequence.
+
+    Each shard's own are in this order.
+    """
+    merged = [
+        (-similarity, answer.sequences[place], answer.ids[place])
+        for answer, first, last in found
+        for place, similarity in zip(
+            answer.which[first:last].tolist(),
+            answer.similarities[first:last].tolist(),
+            strict=True,
+        )
+    ]
+    if len(found) > 1:
+        merged = sorted(set(merged))
+    return [Match(sequence, -negative, ident) for negative, sequence, ident in merged]
 
 
 def _next_named(frame: MatchFrame, offset: int) -> int:
@@ -235,11 +257,16 @@ def _find(frame: MatchFrame, low: int, high: int, found: dict[int, list[Found]])
     if first == last:
         return
     ends = [0, *accumulate(np.frombuffer(frame.counts, U16)[:last].tolist())]
-    which = np.frombuffer(frame.which, U16)
-    similarities = np.frombuffer(frame.similarities, F32)
-    sequences = np.frombuffer(frame.sequences, U64).tolist()
-    ids = frame.ids.unpack()
+    answer = _Unpacked(
+        np.frombuffer(frame.which, U16),
+        np.frombuffer(frame.similarities, F32),
+        np.frombuffer(frame.sequences, U64).tolist(),
+        frame.ids.unpack(),
+    )
+    start = frame.start
     for row, offset in enumerate(matched[first:last].tolist(), first):
-        own = slice(ends[row], ends[row + 1])
-        of_document = found.setdefault(frame.start + offset, [])
-        of_document.append(Found(which[own], similarities[own], sequences, ids))
+        of_document = Found(answer, ends[row], ends[row + 1])
+        if start + offset in found:
+            found[start + offset].append(of_document)
+        else:
+            found[start + offset] = [of_document]
