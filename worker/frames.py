@@ -39,7 +39,7 @@ POSITION_BITS = 16
 FRAME_BYTES = 900_000
 """About how large a frame gets at most; the topics between the stages take 1 MB."""
 
-ACCOUNTED_OFFSETS = 1 << 14
+ACCOUNTED_OFFSETS = 1 << 13
 """How many offsets a frame accounts for at most: its arrays must not outgrow the rest."""
 
 U32 = np.dtype("<u4")

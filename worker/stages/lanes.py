@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import NamedTuple
 
-import numpy as np
-
 from worker.bus import Record
-from worker.frames import F32, POSITION_BITS, U16, U32, U64, MatchFrame
-from worker.shard import Match
+from worker.frames import MatchFrame
 from worker.stages.base import StageError
 from worker.stages.budget import answer_cost, record_cost
+from worker.stages.unpacking import Found, Judged, add_found, judged_of, next_named
 
-__all__ = ["Answers", "Found", "Judged", "Lane", "Step", "best"]
+__all__ = ["Answers", "Lane", "Step"]
 
 _HIGH = 0.75
 """Of a lane's share: from here on it holds back inputs."""
@@ -25,37 +22,12 @@ _RESUMED_AT = 0.25
 so the band is wide."""
 
 
-class Judged(NamedTuple):
-    """What shard 0 says of a document: where it is, and what it was when it was signed."""
-
-    offset: int
-    checksum: int
-    sequence: int
-
-
 class _Answer(NamedTuple):
     """A frame that is not dealt with yet, the offset after it, and what it costs."""
 
     frame: MatchFrame
     after: int
     cost: int
-
-
-class Found(NamedTuple):
-    """The matches that one shard found for one document: a slice of its answer's arrays."""
-
-    answer: _Unpacked
-    first: int
-    last: int
-
-
-class _Unpacked(NamedTuple):
-    """The matches of an answer."""
-
-    which: np.ndarray[tuple[int], np.dtype[np.uint16]]
-    similarities: np.ndarray[tuple[int], np.dtype[np.float32]]
-    sequences: list[int]
-    ids: list[bytes]
 
 
 class Step(NamedTuple):
@@ -79,6 +51,8 @@ class Answers:
     """Where the next frame must begin. The first one after a start may begin earlier."""
     taken: deque[_Answer] = field(default_factory=deque)
     cost: int = 0
+    cut: bool = False
+    """The log began above where this one was read, and no answer has come since."""
 
     def take(self, record: Record, frame: MatchFrame) -> None:
         """Keep an answer.
@@ -96,7 +70,10 @@ class Answers:
             )
             raise StageError(msg)
         self.following = frame.end
-        self.covered = max(self.covered, frame.end)
+        self.cut = False
+        if frame.end <= self.covered:
+            return
+        self.covered = frame.end
         answer = _Answer(frame, record.offset + 1, answer_cost(record))
         self.taken.append(answer)
         self.cost += answer.cost
@@ -160,7 +137,7 @@ class Lane:
                 continue
             if frame.accounted is None:
                 break
-            until = _next_named(frame, until)
+            until = next_named(frame, until)
             if until < frame.end:
                 break
         return until
@@ -174,9 +151,17 @@ class Lane:
         end = min(until, *(frame.end for frame in heads))
         found: dict[int, list[Found]] = {}
         for frame in heads:
-            _find(frame, self.published, end, found)
-        judged, accounted = _judged(heads[0], self.published, end)
+            add_found(frame, self.published, end, found)
+        judged, accounted = judged_of(heads[0], self.published, end)
         return Step(end, judged, accounted, found)
+
+    def waits_in_vain(self) -> int | None:
+        """Return the first document that waits, if it may be for an answer that was deleted."""
+        if not self.documents:
+            return None
+        first = self.documents[0].offset
+        in_vain = any(answers.cut and answers.covered <= first for answers in self.answers)
+        return first if in_vain else None
 
     def total(self) -> int:
         """Return what all that waits costs, in bytes."""
@@ -196,77 +181,3 @@ class Lane:
             total > share * _HIGH * band and cost > own * band
             for cost, band in zip(costs, (_RESUMED_AT if now else 1.0 for now in held), strict=True)
         ]
-
-
-def best(found: list[Found]) -> list[Match]:
-    """Merge the shards' answers: a document once, best first, ties by sequence.
-
-    Each shard's own are in this order.
-    """
-    merged = [
-        (-similarity, answer.sequences[place], answer.ids[place])
-        for answer, first, last in found
-        for place, similarity in zip(
-            answer.which[first:last].tolist(),
-            answer.similarities[first:last].tolist(),
-            strict=True,
-        )
-    ]
-    if len(found) > 1:
-        merged = sorted(set(merged))
-    return [Match(sequence, -negative, ident) for negative, sequence, ident in merged]
-
-
-def _next_named(frame: MatchFrame, offset: int) -> int:
-    """Return the first offset from ``offset`` on of which the frame says something, or its end."""
-    named = [frame.end]
-    for array in (frame.offsets, frame.accounted or b""):
-        offsets = np.frombuffer(array, U32)
-        place = int(np.searchsorted(offsets, max(0, offset - frame.start)))
-        if place < len(offsets):
-            named.append(frame.start + int(offsets[place]))
-    return min(named)
-
-
-def _judged(frame: MatchFrame, low: int, high: int) -> tuple[deque[Judged], frozenset[int] | None]:
-    """Return what shard 0 says of the documents from ``low`` to ``high``."""
-    start = frame.start
-    offsets = np.frombuffer(frame.offsets, U32)
-    first, last = np.searchsorted(offsets, (max(0, low - start), high - start)).tolist()
-    base = (frame.number << POSITION_BITS) + frame.first
-    judged = deque(
-        map(
-            Judged,
-            (offsets[first:last].astype(np.int64) + start).tolist(),
-            np.frombuffer(frame.checksums, U64)[first:last].tolist(),
-            range(base + first, base + last),
-        )
-    )
-    if frame.accounted is None:
-        return judged, None
-    accounted = np.frombuffer(frame.accounted, U32).astype(np.int64) + start
-    return judged, frozenset(accounted.tolist())
-
-
-def _find(frame: MatchFrame, low: int, high: int, found: dict[int, list[Found]]) -> None:
-    """Add the matches of the documents from ``low`` to ``high``, by offset."""
-    if not frame.matched:
-        return
-    matched = np.frombuffer(frame.matched, U32)
-    first, last = np.searchsorted(matched, (max(0, low - frame.start), high - frame.start)).tolist()
-    if first == last:
-        return
-    ends = [0, *accumulate(np.frombuffer(frame.counts, U16)[:last].tolist())]
-    answer = _Unpacked(
-        np.frombuffer(frame.which, U16),
-        np.frombuffer(frame.similarities, F32),
-        np.frombuffer(frame.sequences, U64).tolist(),
-        frame.ids.unpack(),
-    )
-    start = frame.start
-    for row, offset in enumerate(matched[first:last].tolist(), first):
-        of_document = Found(answer, ends[row], ends[row + 1])
-        if start + offset in found:
-            found[start + offset].append(of_document)
-        else:
-            found[start + offset] = [of_document]

@@ -7,13 +7,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
+from time import monotonic
 
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.frames import MatchFrame, decode
 from worker.headers import MATCHES, SEQUENCE, SOURCE, VERDICT, rejection
 from worker.stages.base import Burst, StageError
 from worker.stages.fingerprint import checksum
-from worker.stages.lanes import Answers, Found, Judged, Lane, Step, best
+from worker.stages.lanes import Answers, Lane, Step
+from worker.stages.unpacking import Found, Judged, best
+from worker.stages.waits import Waits
 from worker.verdicts import MatchWriter
 
 __all__ = ["Route", "RouteCounts"]
@@ -56,6 +59,7 @@ class Route:
         same_partitions: Mapping[str, bool],
         buffer_bytes: int = 64 << 20,
         on_burst: Callable[[RouteCounts], None] = lambda _counts: None,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         """Take topic names; ``same_partitions``: which outputs have as many as the input."""
         self._documents = documents
@@ -69,6 +73,8 @@ class Route:
         self._same = same_partitions
         self._buffer_bytes = buffer_bytes
         self._on_burst = on_burst
+        self._clock = clock
+        self._waits = Waits(documents)
         self._lanes: dict[int, Lane] = {}
         self._held: frozenset[TopicPartition] = frozenset()
         self._counts = RouteCounts()
@@ -95,7 +101,9 @@ class Route:
                 continue
             begin = {place: max(offsets[place], watermarks(place)[0]) for place in inputs}
             self._lanes[number] = Lane(
-                offset, begin[inputs[0]], [Answers(offset) for _ in self._shard_of]
+                offset,
+                begin[inputs[0]],
+                [Answers(offset, cut=begin[place] > offsets[place]) for place in inputs[1:]],
             )
             for place, start in begin.items():
                 if start > offsets[place]:
@@ -241,7 +249,10 @@ class Route:
         self._counts = RouteCounts()
 
     def idle(self) -> None:
-        """Nothing is due."""
+        """Report documents that wait for answers that were deleted."""
+        self._waits.look(
+            {number: lane.waits_in_vain() for number, lane in self._lanes.items()}, self._clock()
+        )
 
     def paused(self) -> frozenset[TopicPartition]:
         """Hold back whichever has run ahead: the documents, or answers; see `Lane.ahead`."""
@@ -267,9 +278,11 @@ class Route:
         if error.position >= error.low:
             msg = f"{error}: see `neardup topics verify`"
             raise StageError(msg)
+        lane = self._lanes[error.partition.partition]
         if error.partition.topic == self._documents:
-            lane = self._lanes[error.partition.partition]
             lane.arrived = max(lane.arrived, error.low)
+        else:
+            lane.answers[self._shard_of[error.partition.topic]].cut = True
         _log.warning("%s; going on from its start", error)
         return error.low
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import monotonic
 
 from lsh import Fingerprinter, Parameters
 from worker.bus import Outgoing, Record, TopicPartition
@@ -89,7 +90,11 @@ def _aside(path: Path, why: str) -> None:
     put_aside(path, why)
 
 
-def route(shards: int = 1, buffer_bytes: int = 1 << 20) -> Route:
+def route(
+    shards: int = 1,
+    buffer_bytes: int = 1 << 20,
+    clock: Callable[[], float] = monotonic,
+) -> Route:
     return Route(
         documents="documents",
         matches=lambda shard: f"matches-{shard}",
@@ -101,6 +106,7 @@ def route(shards: int = 1, buffer_bytes: int = 1 << 20) -> Route:
         writer=MatchWriter(),
         same_partitions={"unique": True, "duplicate": True, "rejected": False},
         buffer_bytes=buffer_bytes,
+        clock=clock,
     )
 
 

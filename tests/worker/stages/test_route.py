@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,11 +14,24 @@ from worker.bus import Header, OffsetOutOfRange, Outgoing, Record, TopicPartitio
 from worker.frames import MatchFrame, decode, encode
 from worker.stages import StageError
 
+MATCHES = TopicPartition("matches-0", 0)
+
 
 def verdicts(outgoing: Sequence[Outgoing]) -> list[tuple[str, str]]:
     return [
         (out.topic, json.loads(out.value)["id"] if out.value else "tombstone") for out in outgoing
     ]
+
+
+def reasons(outgoing: Sequence[Outgoing]) -> list[str]:
+    """Return why documents were rejected, as codes."""
+    headers = [dict(out.headers) for out in outgoing if out.topic == "rejected"]
+    return [(own["neardup-error-reason"] or b"").decode().split(":")[0] for own in headers]
+
+
+def begins(lows: Mapping[TopicPartition, int]) -> Callable[[TopicPartition], tuple[int, int]]:
+    """Return watermarks of logs that begin there, the others at 0."""
+    return lambda place: (lows.get(place, 0), 1 << 60)
 
 
 class TestRoute:
@@ -138,6 +151,142 @@ class TestRoute:
         assert stage.paused() == {DOCS}
         stage.process(answers[0])
         assert stage.paused() == set()
+
+    def test_documents_deleted_while_it_was_away_are_rejected(self, tmp_path: Path) -> None:
+        documents, answers = through(tmp_path, [document(0), document(1), document(2)])
+        stage = route()
+        starts = stage.adopt(self.owned(1), begins({DOCS: 2}))
+        assert starts[DOCS] == 2
+        burst = stage.process([*answers[0], *documents[2:]])
+        assert burst is not None
+        assert [out.topic for out in burst.records] == ["rejected", "rejected", "duplicate"]
+        assert reasons(burst.records)[:2] == ["payload-gone", "payload-gone"]
+
+    def test_documents_that_are_all_deleted_are_rejected_though_no_other_comes(
+        self, tmp_path: Path
+    ) -> None:
+        _, answers = through(tmp_path, [document(0), document(1)])
+        stage = route()
+        stage.adopt(self.owned(1), begins({DOCS: 3}))
+        burst = stage.process(answers[0])
+        assert burst is not None
+        assert reasons(burst.records) == ["payload-gone", "payload-gone"]
+        assert burst.offsets[DOCS] == 2
+
+    def test_answers_begin_where_their_log_does(self, tmp_path: Path) -> None:
+        documents, answers = through(tmp_path, [document(0)])
+        stage = route()
+        starts = stage.adopt(self.owned(1), begins({MATCHES: 7}))
+        assert starts[MATCHES] == 7
+        burst = stage.process([*documents, answers[0][0]._replace(offset=7)])
+        assert burst is not None
+        assert verdicts(burst.records) == [("unique", "d0")]
+        assert burst.offsets == {DOCS: 1, MATCHES: 8}
+
+    def test_answers_begin_where_their_log_does_while_it_runs(self, tmp_path: Path) -> None:
+        documents, answers = through(tmp_path, [document(0)])
+        stage = route()
+        stage.adopt(self.owned(1), whole_log)
+        assert stage.out_of_range(OffsetOutOfRange(MATCHES, 0, 7, 9)) == 7
+        burst = stage.process([*documents, answers[0][0]._replace(offset=7)])
+        assert burst is not None
+        assert verdicts(burst.records) == [("unique", "d0")]
+
+    def test_an_answer_deleted_unread_shows_with_the_next(self, tmp_path: Path) -> None:
+        documents, answers = through(tmp_path, [document(0)])
+        frame = decode(MatchFrame, answers[0][0].value, LAYOUT)
+        later = encode(msgspec.structs.replace(frame, start=5, end=6))
+        stage = route()
+        stage.adopt(self.owned(1), begins({MATCHES: 1}))
+        with pytest.raises(StageError, match="from offset 5, and 0 comes next"):
+            stage.process([*documents, answers[0][0]._replace(offset=1, value=later)])
+
+    def test_a_position_above_the_log_is_an_error(self) -> None:
+        stage = route()
+        stage.adopt(self.owned(1), whole_log)
+        with pytest.raises(StageError, match="outside the log"):
+            stage.out_of_range(OffsetOutOfRange(MATCHES, 9, 0, 7))
+
+    def test_documents_that_wait_for_deleted_answers_are_told_once_a_minute(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        now = 0.0
+        documents, answers = through(tmp_path, [document(0)])
+        stage = route(clock=lambda: now)
+        stage.adopt(self.owned(1), begins({MATCHES: 1}))
+        stage.process(documents)
+        for now in (1, 59, 62, 63, 130):  # noqa: B007 -- the clock
+            stage.idle()
+        told = [line for line in caplog.messages if "offset 0: this document and those" in line]
+        assert len(told) == 2
+        stage.process([answers[0][0]._replace(offset=1)])
+        for now in (200, 300):  # noqa: B007
+            stage.idle()
+        assert len(caplog.messages) == 2
+
+    def test_what_was_rejected_is_told_from_what_nobody_judged(self, tmp_path: Path) -> None:
+        unreadable = document(1)._replace(value=b"{")
+        tombstone = document(2)._replace(value=None, key=b"k")
+        blank = document(3, text=" ")
+        sent = [document(0), unreadable, tombstone, blank, document(6)]
+        _, answers = through(tmp_path, sent)
+        stage = route()
+        stage.adopt(self.owned(1), whole_log)
+        later = document(4)  # Where fingerprint has seen nothing: a marker, say.
+        burst = stage.process([*answers[0], *sent[:4], later, sent[4]])
+        assert burst is not None
+        assert [out.topic for out in burst.records] == [
+            "unique",
+            "unique",
+            "duplicate",
+            "rejected",
+            "duplicate",
+        ]
+        assert burst.records[3].value == later.value
+        assert reasons(burst.records) == ["not-judged"]
+
+    def test_a_document_before_what_is_published_was_judged_by_nobody(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        sent = [document(0), document(3)]
+        _, answers = through(tmp_path, sent)
+        stage = route()
+        stage.adopt(self.owned(1), whole_log)
+        first = stage.process([*answers[0], *sent[:1]])
+        assert first is not None
+        assert first.offsets[DOCS] == 3  # Before the next document there is nothing to wait for.
+        burst = stage.process([document(1)])
+        assert burst is not None
+        assert reasons(burst.records) == ["not-judged"]
+        assert burst.offsets == {DOCS: 3}
+        assert any("not-judged" in line for line in caplog.messages)
+
+    def test_an_older_worker_s_answers_tell_nothing_of_rejected_documents(
+        self, tmp_path: Path
+    ) -> None:
+        sent = [document(0), document(1)._replace(value=b"{"), document(3)]
+        _, answers = through(tmp_path, sent)
+        frame = decode(MatchFrame, answers[0][0].value, LAYOUT)
+        older = encode(msgspec.structs.replace(frame, accounted=None))
+        stage = route()
+        stage.adopt(self.owned(1), whole_log)
+        burst = stage.process([answers[0][0]._replace(value=older), *sent[:2]])
+        assert burst is not None
+        assert verdicts(burst.records) == [("unique", "d0")]
+        assert burst.offsets == {DOCS: 2}
+
+    def test_a_range_without_documents_is_done_when_it_is_answered(self, tmp_path: Path) -> None:
+        documents, answers = through(tmp_path, [document(0)])
+        frame = decode(MatchFrame, answers[0][0].value, LAYOUT)
+        nothing = msgspec.structs.replace(
+            frame, start=1, end=3, number=1, offsets=b"", checksums=b"", accounted=b""
+        )
+        stage = route()
+        stage.adopt(self.owned(1), whole_log)
+        stage.process([*documents, *answers[0]])
+        burst = stage.process([answers[0][0]._replace(offset=2, value=encode(nothing))])
+        assert burst is not None
+        assert (burst.records, burst.offsets) == ([], {DOCS: 3, MATCHES: 3})
 
     def test_a_partition_without_all_its_inputs_waits(self) -> None:
         stage = route(shards=2)
