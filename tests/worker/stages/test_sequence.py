@@ -33,3 +33,4 @@ class TestSequence:
         assert times == [1_000, 9_000 + 60_000, 9_000]
         assert {part.number for part in parts} == {77}
         assert [bool(part.checksums) for part in parts] == [True, False, False, False]
+        assert [part.accounted for part in parts] == [b"", None, None, None]
