@@ -13,7 +13,8 @@ from worker.stages import RejectLimit, StageError
 
 def accounted(frame: FingerprintFrame) -> list[int]:
     """Return the offsets that a frame says were read and not judged, relative to its start."""
-    return np.frombuffer(frame.accounted or b"", U32).tolist()
+    offsets: list[int] = np.frombuffer(frame.accounted or b"", U32).tolist()
+    return offsets
 
 
 class TestFingerprint:
