@@ -21,6 +21,7 @@ BENCHMARKS = {
     "recovery": "from the restart of a killed worker to its next verdict",
     "replay": "one shard's log read again, and a snapshot restored",
     "start": "how long `neardup --help` and a worker's first verdict take",
+    "wave": "bytes that a wave of near copies makes of each of its own",
     "accuracy": "recall and precision by similarity",
 }
 

@@ -6,8 +6,10 @@ frame is seen by whoever reads the next one.
 
 Per-document columns are little-endian arrays, so that a stage that only cuts or
 forwards them never touches a single document. ``n`` is the number of documents in a
-frame; offsets of the range that no document has were rejected, tombstones or control
-records.
+frame. ``accounted`` uint32[r], relative to ``start``, are the offsets of the range that were
+read and not judged: rejected, or tombstones. The offsets that are in neither array hold no
+record that *fingerprint* has read. It is None in frames of older
+workers, which don't tell, and of the shards that don't hand it on.
 """
 
 from __future__ import annotations
@@ -18,12 +20,15 @@ import msgspec
 import numpy as np
 
 __all__ = [
+    "ACCOUNTED_OFFSETS",
+    "FRAME_BYTES",
     "POSITION_BITS",
     "BandFrame",
     "FingerprintFrame",
     "FrameError",
     "Ids",
     "MatchFrame",
+    "answer_bytes",
     "decode",
     "encode",
 ]
@@ -31,8 +36,11 @@ __all__ = [
 POSITION_BITS = 16
 """A sequence number is ``frame number << POSITION_BITS | position in the frame``."""
 
-_VERSION = 1
-_READABLE = frozenset({1})
+FRAME_BYTES = 900_000
+"""About how large a frame gets at most; the topics between the stages take 1 MB."""
+
+ACCOUNTED_OFFSETS = 1 << 13
+"""How many offsets a frame accounts for at most: its arrays must not outgrow the rest."""
 
 U32 = np.dtype("<u4")
 U64 = np.dtype("<u8")
@@ -97,14 +105,15 @@ class FingerprintFrame(_Frame, array_like=True, frozen=True, gc=False):
     shingles: bytes
     keys: bytes
     sketches: bytes
+    accounted: bytes | None = None
 
 
 class BandFrame(_Frame, array_like=True, frozen=True, gc=False):
     """A shard's part of a fingerprint frame: the columns of the bands that it owns.
 
     ``number`` is the frame's place in the one order; ``now`` is the log's time of the
-    frame in ms, and ``times`` are at most that plus the allowance. ``checksums`` are only
-    in shard 0's frame: one shard has to hand them on to *route*.
+    frame in ms, and ``times`` are at most that plus the allowance. ``checksums`` and
+    ``accounted`` are only in shard 0's frame: one shard has to hand them on to *route*.
     """
 
     shard: int
@@ -118,6 +127,7 @@ class BandFrame(_Frame, array_like=True, frozen=True, gc=False):
     shingles: bytes
     keys: bytes
     sketches: bytes
+    accounted: bytes | None = None
 
 
 class MatchFrame(_Frame, array_like=True, frozen=True, gc=False):
@@ -126,10 +136,28 @@ class MatchFrame(_Frame, array_like=True, frozen=True, gc=False):
     ``first`` is the position, in the frame numbered ``number``, of the first document of
     the range. ``matched`` uint32[m]: their offsets, relative to ``start``; ``counts``
     uint16[m]: how many matches each has; then, one after the other for all of them,
-    ``sequences`` uint64, ``similarities`` float32 and ``ids``. Shard 0 hands on
-    ``offsets`` (uint32[n], relative to ``start``) and ``checksums`` (uint64[n]) of all
-    documents in the range; both are empty from the others.
+    ``which`` uint16 and ``similarities`` float32. ``which`` points into the documents that
+    are matched, each of which is there once: ``sequences`` uint64 and ``ids``. Shard 0 hands
+    on ``offsets`` (uint32[n], relative to ``start``) and ``checksums`` (uint64[n]) of all
+    documents in the range, and what is ``accounted`` for; both arrays are empty from the others.
     """
+
+    shard: int
+    number: int
+    first: int
+    offsets: bytes
+    checksums: bytes
+    matched: bytes
+    counts: bytes
+    which: bytes
+    similarities: bytes
+    sequences: bytes
+    ids: Ids
+    accounted: bytes | None = None
+
+
+class _MatchFrame1(_Frame, array_like=True, frozen=True, gc=False):
+    """Version 1, which repeats ``sequences`` and ``ids`` for each match."""
 
     shard: int
     number: int
@@ -142,18 +170,37 @@ class MatchFrame(_Frame, array_like=True, frozen=True, gc=False):
     similarities: bytes
     ids: Ids
 
+    def renewed(self) -> MatchFrame:
+        """Return the same answer as it is written now."""
+        fields = msgspec.structs.asdict(self)
+        count = len(self.sequences) // U64.itemsize
+        return MatchFrame(**fields, which=np.arange(count, dtype=U16).tobytes())
+
+
+def answer_bytes(matches: int, id_bytes: int) -> int:
+    """Return what a document's matches take at most in a `MatchFrame`."""
+    match = U16.itemsize + F32.itemsize
+    matched = U64.itemsize + U16.itemsize + id_bytes
+    return U32.itemsize + U16.itemsize + matches * (match + matched)
+
 
 FrameT = TypeVar("FrameT", FingerprintFrame, BandFrame, MatchFrame)
 
+_VERSIONS: dict[type, int] = {FingerprintFrame: 1, BandFrame: 1, MatchFrame: 2}
+"""What is written. A field that is added at the end, with a default, is no new version."""
+
 _encoder = msgspec.msgpack.Encoder()
-_decoders: dict[type, msgspec.msgpack.Decoder[object]] = {
-    kind: msgspec.msgpack.Decoder(kind) for kind in (FingerprintFrame, BandFrame, MatchFrame)
+_decoders: dict[type, dict[int, msgspec.msgpack.Decoder[object]]] = {
+    FingerprintFrame: {1: msgspec.msgpack.Decoder(FingerprintFrame)},
+    BandFrame: {1: msgspec.msgpack.Decoder(BandFrame)},
+    MatchFrame: {1: msgspec.msgpack.Decoder(_MatchFrame1), 2: msgspec.msgpack.Decoder(MatchFrame)},
 }
+"""What is read: by kind and version."""
 
 
 def encode(frame: FingerprintFrame | BandFrame | MatchFrame) -> bytes:
     """Give the frame's bytes: one of version, then msgpack."""
-    return bytes((_VERSION,)) + _encoder.encode(frame)
+    return bytes((_VERSIONS[type(frame)],)) + _encoder.encode(frame)
 
 
 def decode(kind: type[FrameT], data: bytes | None, layout: str) -> FrameT:
@@ -165,17 +212,20 @@ def decode(kind: type[FrameT], data: bytes | None, layout: str) -> FrameT:
     if not data:
         msg = f"an empty record is no {kind.__name__}"
         raise FrameError(msg)
-    if data[0] not in _READABLE:
+    decoder = _decoders[kind].get(data[0])
+    if decoder is None:
         msg = (
             f"a {kind.__name__} of format version {data[0]}, and this worker reads"
-            f" {', '.join(map(str, sorted(_READABLE)))}: upgrade it"
+            f" {', '.join(map(str, _decoders[kind]))}: upgrade it"
         )
         raise FrameError(msg)
     try:
-        frame = _decoders[kind].decode(memoryview(data)[1:])
+        frame = decoder.decode(memoryview(data)[1:])
     except msgspec.MsgspecError as error:
         msg = f"no {kind.__name__}: {error}"
         raise FrameError(msg) from error
+    if isinstance(frame, _MatchFrame1):
+        frame = frame.renewed()
     assert isinstance(frame, kind)  # noqa: S101 -- tells the type checker what the table holds
     if frame.layout != layout:
         msg = (

@@ -56,6 +56,9 @@ class LoopOptions:
     """After how long a transaction times out."""
     settle_seconds: float = 60.0
     """How long an input that brings nothing is left alone once it was settled."""
+    renew_seconds: float = 6 * 3_600.0
+    """How often offsets that have not moved are committed again. Under KIP-848 an offset expires
+    so long after its own commit, and not after its group became empty."""
 
 
 class LoopEvents:
@@ -103,6 +106,7 @@ class Loop:
         self._committed: dict[TopicPartition, int] = {}
         self._seen: dict[TopicPartition, int] = {}
         self._settled: dict[TopicPartition, tuple[int, float]] = {}
+        self._renewed_at = clock()
         self._held: frozenset[TopicPartition] = frozenset()
         self._failing_since: float | None = None
         self._failed_at = clock()
@@ -198,8 +202,16 @@ class Loop:
         return frozenset(place for place, offset in seen.items() if offset == self._next.get(place))
 
     def _settlement(self, quiet: frozenset[TopicPartition]) -> Burst | None:
-        """Give what settles quiet inputs, of which more was read than is committed."""
+        """Return what settles quiet inputs, of which more was read than is committed.
+
+        From time to time, all offsets once more: see `LoopOptions.renew_seconds`.
+        """
         now = self._clock()
+        if self.stage.pending:
+            return None
+        if self._committed and now - self._renewed_at >= self._options.renew_seconds:
+            self._renewed_at = now
+            return Burst((), dict(self._committed))
         due = {place for place in quiet if self._is_due(place, now)}
         ahead = self._ahead(due) if due else {}
         burst = self.stage.settle(ahead) if ahead else None

@@ -254,9 +254,9 @@ class Metrics:
         """Count a burst of *route*."""
         self._documents.labels("unique").inc(counts.unique)
         self._documents.labels("duplicate").inc(counts.duplicate)
-        if counts.lost:
-            self._documents.labels("rejected").inc(counts.lost)
-            self._rejected.labels("payload-lost").inc(counts.lost)
+        for code, count in counts.lost.items():
+            self._documents.labels("rejected").inc(count)
+            self._rejected.labels(code).inc(count)
         self._tombstones.inc(counts.tombstones)
         now = self._clock()
         observe = self._latency.observe

@@ -23,6 +23,8 @@ class FakeCluster:
             for one in plan(settings, self.topology, DEFAULT_MAX_BYTES)
         }
         self.ends: dict[TopicPartition, tuple[int, int]] = {}
+        self.written: dict[TopicPartition, tuple[int, int]] = {}
+        """Where an open transaction holds readers of committed records back."""
         self.offsets: dict[str, dict[TopicPartition, int]] = {
             self.topology.group(stage): {
                 TopicPartition(topic, number): 0
@@ -47,9 +49,12 @@ class FakeCluster:
     def topics(self, names: Iterable[str]) -> tuple[int, dict[str, TopicState | None]]:
         return self.brokers, {name: self.states.get(name) for name in names}
 
-    def ranges(self, counts: Mapping[str, int]) -> dict[TopicPartition, tuple[int, int]]:
+    def ranges(
+        self, counts: Mapping[str, int], *, committed: bool = True
+    ) -> dict[TopicPartition, tuple[int, int]]:
+        ends = self.ends if committed else self.ends | self.written
         places = [TopicPartition(t, n) for t, count in counts.items() for n in range(count)]
-        return {place: self.ends.get(place, (0, 0)) for place in places}
+        return {place: ends.get(place, (0, 0)) for place in places}
 
     def at_time(self, counts: Mapping[str, int], time_ms: int) -> dict[TopicPartition, int | None]:
         return {

@@ -117,11 +117,99 @@ def test_a_group_without_offsets_is_an_error(settings: Settings) -> None:
     assert "group a.route: its offset of a.documents[0] is missing (and 5 more)" in line
 
 
-def test_an_offset_outside_the_log_is_an_error(settings: Settings) -> None:
+@pytest.mark.parametrize(
+    ("group", "topic", "ends", "why"),
+    [
+        ("a.fingerprint", "a.documents", (10, 20), "documents were deleted before they were read"),
+        ("a.index", "a.bands", (10, 20), "frames were deleted before the shard had read them"),
+        ("a.sequence", "a.fingerprints", (0, 4), "the topic is not the one that was read"),
+        ("a.route", "a.matches-1", (0, 4), "the topic is not the one that was read"),
+    ],
+)
+def test_an_offset_outside_the_log_is_an_error(
+    settings: Settings, group: str, topic: str, ends: tuple[int, int], why: str
+) -> None:
     cluster = FakeCluster(settings)
-    cluster.ends[TopicPartition("a.fingerprints", 0)] = (10, 20)
+    for own in ("a.fingerprint", "a.route"):
+        cluster.offsets[own][TopicPartition("a.documents", 0)] = 5
+    place = TopicPartition(topic, 0)
+    cluster.offsets[group][place] = 5
+    cluster.ends[TopicPartition("a.documents", 0)] = (0, 5)
+    cluster.ends[place] = ends
+    expected = f"error group {group}: its offset of {topic}[0] is 5, must be an offset from"
+    assert any(
+        line.startswith(expected) and line.endswith(f"({why})") for line in said(cluster, settings)
+    )
+
+
+def emptied(settings: Settings) -> FakeCluster:
+    """Return an application that was idle until retention had emptied all it could.
+
+    Each group is where the last record ended, and behind that lay the transaction's marker.
+    """
+    cluster = FakeCluster(settings)
+    for number in (0, 1):
+        documents = TopicPartition("a.documents", number)
+        cluster.offsets["a.fingerprint"][documents] = cluster.offsets["a.route"][documents] = 50
+        cluster.ends[documents] = (0, 50)
+        for shard in (0, 1):
+            answers = TopicPartition(f"a.matches-{shard}", number)
+            cluster.offsets["a.route"][answers] = 19
+            cluster.ends[answers] = (20, 20)
+        bands = TopicPartition("a.bands", number)
+        cluster.offsets["a.index"][bands] = 19
+        cluster.ends[bands] = (0, 20)
+    fingerprints = TopicPartition("a.fingerprints", 0)
+    cluster.offsets["a.sequence"][fingerprints] = 39
+    cluster.ends[fingerprints] = (40, 40)
+    return cluster
+
+
+def test_a_log_that_retention_has_emptied_is_in_order(settings: Settings) -> None:
+    assert said(emptied(settings), settings) == []
+
+
+def test_documents_deleted_before_they_were_published_are_told(settings: Settings) -> None:
+    cluster = emptied(settings)
+    documents = TopicPartition("a.documents", 1)
+    cluster.offsets["a.route"][documents] = 30
+    cluster.ends[documents] = (40, 50)
+    for shard in (0, 1):
+        cluster.ends[TopicPartition(f"a.matches-{shard}", 1)] = (0, 25)
     [line] = said(cluster, settings)
-    assert "group a.sequence: its offset of a.fingerprints[0] is 0, must be" in line
+    assert line.startswith("warning group a.route: its offset of a.documents[1] is 30, must be")
+    assert "payload-gone" in line
+
+
+def test_answers_deleted_before_they_were_read_are_an_error(settings: Settings) -> None:
+    cluster = emptied(settings)
+    cluster.offsets["a.fingerprint"][TopicPartition("a.documents", 1)] = 50
+    cluster.offsets["a.route"][TopicPartition("a.documents", 1)] = 30
+    cluster.ends[TopicPartition("a.matches-0", 1)] = (0, 25)  # Of this shard they are there.
+    [line] = said(cluster, settings)
+    assert line == (
+        "error a.matches-1[1]: its start is 20, must be at most 19, where group a.route is (the"
+        " answers for a.documents[1] from offset 30 to 50 were deleted before they were read)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "ends"),
+    [
+        (TopicPartition("a.fingerprints", 0), (40, 42)),
+        (TopicPartition("a.bands", 1), (0, 21)),
+        (TopicPartition("a.matches-1", 1), (20, 22)),
+    ],
+)
+@pytest.mark.parametrize("committed", [True, False])
+def test_answers_on_their_way_are_not_taken_for_lost(
+    settings: Settings, place: TopicPartition, ends: tuple[int, int], *, committed: bool
+) -> None:
+    cluster = emptied(settings)
+    cluster.offsets["a.route"][TopicPartition("a.documents", 1)] = 30
+    cluster.ends[TopicPartition("a.matches-0", 1)] = (0, 25)
+    (cluster.ends if committed else cluster.written)[place] = ends
+    assert said(cluster, settings) == []
 
 
 def test_route_may_trail_fingerprint_and_not_lead_it(settings: Settings) -> None:

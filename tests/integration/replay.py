@@ -112,17 +112,18 @@ def _take(frame: MatchFrame, sequences: dict[Source, int], matches: Matches) -> 
         base = (frame.number << POSITION_BITS) + frame.first
         for position, offset in enumerate(np.frombuffer(frame.offsets, U32).tolist()):
             sequences[frame.partition, frame.start + offset] = base + position
+    known = list(zip(np.frombuffer(frame.sequences, U64).tolist(), frame.ids.unpack(), strict=True))
     found = zip(
-        np.frombuffer(frame.sequences, U64).tolist(),
+        np.frombuffer(frame.which, U16).tolist(),
         np.frombuffer(frame.similarities, F32).tolist(),
-        frame.ids.unpack(),
         strict=True,
     )
     counts = np.frombuffer(frame.counts, U16).tolist()
     for offset, own in zip(np.frombuffer(frame.matched, U32).tolist(), counts, strict=True):
         of_document = matches.setdefault((frame.partition, frame.start + offset), {})
         for _ in range(own):
-            sequence, similarity, ident = next(found)
+            place, similarity = next(found)
+            sequence, ident = known[place]
             of_document[sequence] = similarity, ident.decode()
 
 

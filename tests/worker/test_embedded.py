@@ -13,10 +13,17 @@ from typing import Literal
 import pytest
 
 from tests.crash.texts import near_copies
-from tests.integration.checker import History, check, differences, verdict_of, verdicts
+from tests.integration.checker import (
+    History,
+    check,
+    differences,
+    reason,
+    verdict_of,
+    verdicts,
+)
 from tests.integration.replay import replay
 from worker.bus.memory import MemoryBus
-from worker.bus.port import Outgoing, Record
+from worker.bus.port import Outgoing, Record, TopicPartition
 from worker.embedded import Embedded, create_topics
 from worker.settings import Settings
 from worker.topology import Topology
@@ -203,3 +210,40 @@ def test_a_worker_that_comes_back_goes_on_with_its_state(
         getattr(run, how)()
     assert by_id(run.finish()) == expected
     run.prove(tmp_path)
+
+
+def empty(run: Run, topic: str) -> None:
+    """Delete all of a topic, with the markers at its ends, as retention does after a while."""
+    for number in range(run.bus.partitions([topic])[topic] or 0):
+        run.bus.trim(topic, number, run.bus.reader("").watermarks(TopicPartition(topic, number))[1])
+
+
+@pytest.mark.parametrize("ends", ["restart", "crash"])
+def test_a_worker_comes_back_after_retention_has_emptied_the_answers(
+    tmp_path: Path, texts: Texts, ends: str
+) -> None:
+    run = Run(tmp_path / "run")
+    run.feed(texts[:50])
+    run.finish()
+    for shard in range(run.topology.shards):
+        empty(run, run.topology.matches(shard))
+    getattr(run, ends)()
+    run.feed(texts[50:100])
+    run.prove(tmp_path / "replay")
+
+
+def test_documents_deleted_once_they_were_judged_are_rejected(tmp_path: Path, texts: Texts) -> None:
+    run = Run(tmp_path / "run")
+    run.feed(texts[:50])
+    for _ in range(3):
+        for loop in run.embedded.loops[:3]:
+            loop.step(0.0)
+    empty(run, run.topology.documents)
+    run.restart()
+    history = run.finish()
+    assert len(history.rejected) == 50
+    assert not history.unique
+    assert {reason(record) for record in history.rejected} == {"payload-gone"}
+    run.feed(texts[50:60])
+    history = run.finish()
+    assert len(history.unique) + len(history.duplicate) == 10

@@ -44,6 +44,10 @@ def test_command_line_over_environment_over_file_over_default(
         ("[similarity]\nbands = 40\nrows = 40", r"bands \* rows: got 40 \* 40, takes at most"),
         ("[index]\nshards = 30", "index.shards: got 30, takes at most the number of bands, 18"),
         ("[index]\nabsorb = 0.5", "index.absorb: got 0.5, takes a number from"),
+        (
+            "[index]\nmax_matches = 866",
+            "index.max_matches: got 866, takes at most 865 with limits.id_bytes 1024",
+        ),
         ("[index]\nstandby = 'some'", "index.standby: got 'some', takes none, all, or shard"),
         ("[index]\nstandby = '1,4'", "index.standby: got '1,4', takes .* below 2 with commas"),
         ("[index]\nsnapshots.keep = 0", "index.snapshots.keep: got 0, takes"),
@@ -71,6 +75,11 @@ def test_wrong_settings(tmp_path: Path, text: str, line: str) -> None:
     with pytest.raises(ConfigurationError, match=line) as caught:
         load(toml(tmp_path, text))
     assert "\n" not in str(caught.value)
+
+
+def test_short_ids_leave_room_for_more_matches(tmp_path: Path) -> None:
+    path = toml(tmp_path, "[index]\nmax_matches = 1024\n[limits]\nid_bytes = 256")
+    assert load(path).index.max_matches == 1_024
 
 
 def test_an_unknown_environment_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

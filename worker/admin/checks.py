@@ -6,13 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from worker.admin.cluster import Cluster, TopicState
-from worker.admin.plan import (
-    DEFAULT_MAX_BYTES,
-    Rule,
-    Severity,
-    TopicPlan,
-    plan,
-)
+from worker.admin.offsets import check_offsets, inputs, lost_answers
+from worker.admin.plan import DEFAULT_MAX_BYTES, Rule, TopicPlan, plan
+from worker.admin.problem import Problem
 from worker.bus import TopicPartition
 from worker.settings import Settings
 from worker.topology import STAGES, Topology
@@ -21,27 +17,6 @@ __all__ = ["Inspection", "Problem", "inspect", "verify"]
 
 _SAFE_REPLICATION = 3
 _BOUNDS = ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")
-_EXPIRED = "see docs/runbook.md, 'Expired group offsets'"
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Something that isn't as it must be (an error), or should be (a warning)."""
-
-    severity: Severity
-    subject: str
-    """A topic, or ``group NAME``."""
-    what: str
-    """The setting, or what else it is about."""
-    has: str
-    takes: str
-    why: str = ""
-    fix: str = ""
-
-    def __str__(self) -> str:
-        """Say it in one line."""
-        why = f" ({self.why})" if self.why else ""
-        return f"{self.subject}: {self.what} is {self.has}, must be {self.takes}{why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +55,7 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
         max_bytes = int(documents.settings.get("max.message.bytes", max_bytes))
     plans = list(plan(settings, topology, max_bytes))
     counts = {name: state.partitions for name, state in topics.items() if state is not None}
-    wanted = {stage: _inputs(topology, stage, counts) for stage in STAGES}
+    wanted = {stage: inputs(topology, stage, counts) for stage in STAGES}
     # Route trails fingerprint, and both move on: asked first, it still does.
     committed = cluster.committed({topology.group("route"): wanted.pop("route")})
     committed |= cluster.committed({topology.group(one): places for one, places in wanted.items()})
@@ -90,7 +65,12 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
     problems = [problem for one in plans for problem in _topic(one, topics[one.name])]
     if documents is not None:
         problems += _bounds(topology, topics)
-        problems += _groups(topology, counts, committed, ranges)
+        problems += check_offsets(topology, counts, committed, ranges)
+        if lost_answers(topology, committed, ranges):
+            # What an open transaction holds back is on its way.
+            written = cluster.ranges({name: counts[name] for name in read & set(counts)},
+                                     committed=False)  # fmt: skip
+            problems += lost_answers(topology, committed, written)
     problems.sort(key=lambda problem: problem.severity)
     return Inspection(topology, brokers, plans, topics, committed, ranges, problems)
 
@@ -172,72 +152,3 @@ def _bounds(topology: Topology, topics: Mapping[str, TopicState | None]) -> Iter
                     "a document may be refused for its time, and that stops the worker",
                     _set(name, bound, needed),
                 )  # fmt: skip
-
-
-def _groups(
-    topology: Topology,
-    counts: Mapping[str, int],
-    committed: Mapping[str, Mapping[TopicPartition, int]],
-    ranges: Mapping[TopicPartition, tuple[int, int]],
-) -> Iterator[Problem]:
-    for stage in STAGES:
-        group = topology.group(stage)
-        wanted = _inputs(topology, stage, counts)
-        have = committed[group]
-        missing = [place for place in wanted if place not in have]
-        if missing:
-            yield Problem(
-                "error", f"group {group}", "its offset of " + _place(missing[0]),
-                "missing" + (f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""), "set",
-                fix="neardup init --from earliest|latest|TIME",
-            )  # fmt: skip
-        for place in wanted:
-            low, high = ranges[place]
-            if place in have and not low <= have[place] <= high:
-                yield Problem(
-                    "error", f"group {group}", "its offset of " + _place(place),
-                    str(have[place]), f"an offset from {low} to {high}",
-                    "records were deleted before they were read"
-                    if have[place] < low
-                    else "the topic is not the one that was read",
-                    f"{_EXPIRED}; a worker never skips by itself",
-                )  # fmt: skip
-                break
-    yield from _order(topology, committed, ranges)
-
-
-def _inputs(topology: Topology, stage: str, counts: Mapping[str, int]) -> list[TopicPartition]:
-    """Name the partitions that a stage reads, as far as they exist."""
-    return [
-        TopicPartition(topic, number)
-        for topic, partitions in topology.inputs(stage).items()
-        for number in range(min(partitions, counts.get(topic, 0)))
-    ]
-
-
-def _order(
-    topology: Topology,
-    committed: Mapping[str, Mapping[TopicPartition, int]],
-    ranges: Mapping[TopicPartition, tuple[int, int]],
-) -> Iterator[Problem]:
-    """Route reads what fingerprint has read before it; both begin at the same offsets."""
-    begun = any(high > low for place, (low, high) in ranges.items()
-                if place.topic != topology.documents)  # fmt: skip
-    first, last = committed[topology.group("fingerprint")], committed[topology.group("route")]
-    for number in range(topology.partitions):
-        place = TopicPartition(topology.documents, number)
-        if place not in first or place not in last:
-            continue
-        if last[place] > first[place] or (not begun and last[place] != first[place]):
-            yield Problem(
-                "error", f"group {topology.group('route')}", "its offset of " + _place(place),
-                str(last[place]),
-                ("at most " if begun else "") + f"{first[place]}, where fingerprint is",
-                "documents would be left out",
-                _EXPIRED if begun else "neardup init --force",
-            )  # fmt: skip
-            return
-
-
-def _place(place: TopicPartition) -> str:
-    return f"{place.topic}[{place.partition}]"

@@ -185,9 +185,11 @@ class Cluster:
         ids = topic_ids(self._admin, {place.topic for place in offsets}, self._seconds)
         set_offsets(self._options, group, offsets, ids, self._seconds)
 
-    def ranges(self, counts: Mapping[str, int]) -> dict[TopicPartition, tuple[int, int]]:
-        """Give where every partition begins, and where its committed records end."""
-        lows, highs = self._offsets(counts, _EARLIEST, _LATEST)
+    def ranges(
+        self, counts: Mapping[str, int], *, committed: bool = True
+    ) -> dict[TopicPartition, tuple[int, int]]:
+        """Give where every partition begins, and where its (committed) records end."""
+        lows, highs = self._offsets(counts, _EARLIEST, _LATEST, committed=committed)
         return {partition: (lows[partition], highs[partition]) for partition in lows}
 
     def at_time(self, counts: Mapping[str, int], time_ms: int) -> dict[TopicPartition, int | None]:
@@ -196,7 +198,7 @@ class Cluster:
         return {partition: at if at >= 0 else None for partition, at in found.items()}
 
     def _offsets(
-        self, counts: Mapping[str, int], *specs: OffsetSpec
+        self, counts: Mapping[str, int], *specs: OffsetSpec, committed: bool = True
     ) -> list[dict[TopicPartition, int]]:
         """Ask for offsets of every partition, for each spec, again while their leaders move."""
         places = [
@@ -209,19 +211,23 @@ class Cluster:
         doing = f"offsets of {', '.join(sorted(counts))}"
         with self._explained(doing):
             return retrying(
-                lambda left: self._ask(places, specs, left), self._seconds, doing, asking=True
+                lambda left: self._ask(places, specs, left, committed=committed),
+                self._seconds,
+                doing,
+                asking=True,
             )
 
     def _ask(
-        self, places: Sequence[Place], specs: Sequence[OffsetSpec], left: float
+        self, places: Sequence[Place], specs: Sequence[OffsetSpec], left: float, *, committed: bool
     ) -> list[dict[TopicPartition, int]]:
         """Ask once; that a leader is gone is `LEADER_NOT_AVAILABLE`, however librdkafka says it."""
         # Without that librdkafka goes on asking a leader that is gone.
         self._admin.list_topics(timeout=left)
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         asked = [
             self._admin.list_offsets(
                 dict.fromkeys(places, spec),
-                isolation_level=IsolationLevel.READ_COMMITTED,
+                isolation_level=level,
                 request_timeout=max(1.0, left / 3),
             )
             for spec in specs

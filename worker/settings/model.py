@@ -9,6 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lsh import Parameters, choose
 from worker.bus.kafka import KafkaOptions
+from worker.frames import FRAME_BYTES, answer_bytes
 from worker.settings.sections import (
     APP_NAME,
     MOST_BANDS,
@@ -114,7 +115,18 @@ class Settings(BaseSettings):
                 f" watchdog.transaction_seconds ({self.watchdog.transaction_seconds:.0f}) ends the"
                 f" worker before; raise that to at least {longest:.0f}, or lower the timeout"
             )
+        self._check_answers()
         return self
+
+    def _check_answers(self) -> None:
+        """Check that a document's matches fit into one frame, which can't be cut within them."""
+        ids = self.limits.id_bytes
+        most = (FRAME_BYTES - answer_bytes(0, ids)) // (answer_bytes(1, ids) - answer_bytes(0, ids))
+        if self.index.max_matches > most:
+            raise ValueError(
+                f"index.max_matches: got {self.index.max_matches}, takes at most {most} with"
+                f" limits.id_bytes {ids}, as an answer of more does not fit into a record"
+            )
 
 
 def _seed(similarity: SimilaritySection) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,17 @@ import numpy as np
 from lsh import Fingerprinter, Fingerprints
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.documents import Document, DocumentReader, Unreadable
-from worker.frames import I64, POSITION_BITS, U32, U64, FingerprintFrame, Ids, encode
+from worker.frames import (
+    ACCOUNTED_OFFSETS,
+    FRAME_BYTES,
+    I64,
+    POSITION_BITS,
+    U32,
+    U64,
+    FingerprintFrame,
+    Ids,
+    encode,
+)
 from worker.headers import reduced_rejection, rejection
 from worker.stages.base import Burst, StageError, StatelessStage
 
@@ -85,7 +96,7 @@ class Fingerprint(StatelessStage):
         reader: DocumentReader,
         fingerprinter: Fingerprinter,
         reject_limit: RejectLimit,
-        frame_bytes: int = 900_000,
+        frame_bytes: int = FRAME_BYTES,
         on_rejected: Callable[[str, int], None] = lambda _code, _count: None,
     ) -> None:
         """Take topic names, and the two parsers; ``on_rejected`` is told codes and counts."""
@@ -121,18 +132,21 @@ class Fingerprint(StatelessStage):
         outgoing: list[Outgoing] = []
         reasons: Counter[str] = Counter()
         rows: dict[TopicPartition, list[tuple[Record, Document]]] = {}
+        aside: dict[TopicPartition, list[int]] = {}
         ends: dict[TopicPartition, int] = {}
         for record in records:
             partition = TopicPartition(record.topic, record.partition)
             ends[partition] = record.offset + 1
             kept = rows.setdefault(partition, [])
             if record.value is None:
+                aside.setdefault(partition, []).append(record.offset)
                 continue
             try:
                 kept.append((record, self._reader.read(record)))
             except Unreadable as error:
                 reasons[error.code] += 1
                 outgoing.append(self._reject(record, str(error)))
+                aside.setdefault(partition, []).append(record.offset)
         texts = [document.text for kept in rows.values() for _, document in kept]
         signed = self._fingerprinter.fingerprint(texts)
         blank = signed.blank
@@ -140,15 +154,20 @@ class Fingerprint(StatelessStage):
         for partition, kept in rows.items():
             readable = range(at, at + len(kept))
             at += len(kept)
+            accounted = aside.get(partition, [])
             for position, (record, _) in zip(readable, kept, strict=True):
                 if blank[position]:
                     reasons["empty-text"] += 1
                     reason = "empty-text: nothing is left of the text once it is normalised"
                     outgoing.append(self._reject(record, reason))
+                    accounted.append(record.offset)
             positions = [position for position in readable if not blank[position]]
             first = readable.start
             sources = [kept[position - first] for position in positions]
-            outgoing += self._frames(partition, ends[partition], sources, signed, positions)
+            accounted.sort()
+            outgoing += self._frames(
+                partition, ends[partition], sources, signed, positions, accounted
+            )
             self._next[partition] = ends[partition]
         self._guard.check(len(records), reasons)
         self._reasons = reasons
@@ -159,7 +178,7 @@ class Fingerprint(StatelessStage):
         signed = self._fingerprinter.fingerprint([])
         outgoing: list[Outgoing] = []
         for partition, end in positions.items():
-            outgoing += self._frames(partition, end, [], signed, [])
+            outgoing += self._frames(partition, end, [], signed, [], [])
             self._next[partition] = end
         return Burst(outgoing, positions)
 
@@ -173,20 +192,25 @@ class Fingerprint(StatelessStage):
             record.timestamp if record.timestamp >= 0 else None,
         )
 
-    def _frames(
+    def _frames(  # noqa: PLR0913, PLR0917 -- what a frame is made of
         self,
         partition: TopicPartition,
         end: int,
         sources: list[tuple[Record, Document]],
         signed: Fingerprints,
         positions: list[int],
+        accounted: list[int],
     ) -> Iterator[Outgoing]:
         start = self._next[partition]
+        offsets = [record.offset for record, _ in sources]
         cuts = self._cuts([len(document.id) for _, document in sources], signed)
-        for low, high in zip([0, *cuts], [*cuts, len(sources)], strict=True):
+        stops = {offsets[cut] for cut in cuts} | {*accounted[ACCOUNTED_OFFSETS::ACCOUNTED_OFFSETS]}
+        low = since = 0
+        for stop in [*sorted(stops), end]:
+            high = bisect_left(offsets, stop, low)
+            until = bisect_left(accounted, stop, since)
             part = sources[low:high]
             rows = positions[low:high]
-            stop = sources[high][0].offset if high < len(sources) else end
             frame = FingerprintFrame(
                 layout=self._layout,
                 partition=partition.partition,
@@ -199,9 +223,10 @@ class Fingerprint(StatelessStage):
                 shingles=signed.shingle_counts[rows].astype(U32, copy=False).tobytes(),
                 keys=signed.keys[rows].T.astype(U64, copy=False).tobytes(),
                 sketches=signed.sketches[rows].tobytes(),
+                accounted=(np.array(accounted[since:until], I64) - start).astype(U32).tobytes(),
             )
             yield Outgoing(self._fingerprints, 0, None, encode(frame))
-            start = stop
+            start, low, since = stop, high, until
 
     def _cuts(self, id_lengths: list[int], signed: Fingerprints) -> list[int]:
         """Say before which documents a frame must end to stay under the size limit."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from worker.bus import OffsetOutOfRange, Outgoing, Reader, Record, TopicPartition
 from worker.coverage import Coverage
-from worker.frames import BandFrame, decode, encode
+from worker.frames import FRAME_BYTES, BandFrame, decode, encode
 from worker.shard import BucketRules, Decision, decide
 from worker.snapshots import Kept, OpenStore, Recovery, Shipper
 from worker.stages.answers import split_answer
@@ -76,7 +76,7 @@ class Index:
         standby: Collection[int] = (),
         reader: Callable[[], Reader] | None = None,
         background: bool = False,
-        frame_bytes: int = 900_000,
+        frame_bytes: int = FRAME_BYTES,
         on_burst: Callable[[IndexCounts], None] = lambda _counts: None,
         on_idle: Callable[[Mapping[int, RestoreState]], None] = lambda _states: None,
         on_standby: Callable[[Mapping[int, int]], None] = lambda _lag: None,

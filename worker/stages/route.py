@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
-
-import numpy as np
+from itertools import compress
+from time import monotonic
 
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
-from worker.frames import F32, POSITION_BITS, U16, U32, U64, MatchFrame, decode
+from worker.frames import MatchFrame, decode
 from worker.headers import MATCHES, SEQUENCE, SOURCE, VERDICT, reduced_rejection, rejection
-from worker.shard import Match
 from worker.stages.base import Burst, StageError
 from worker.stages.fingerprint import checksum
+from worker.stages.lanes import Answers, Lane, Step
+from worker.stages.unpacking import Found, Judged, best
+from worker.stages.waits import Waits
 from worker.verdicts import MatchWriter
 
 __all__ = ["Route", "RouteCounts"]
@@ -24,51 +25,16 @@ __all__ = ["Route", "RouteCounts"]
 _log = logging.getLogger(__name__)
 
 
-_AHEAD = 100_000
-"""How many offsets a shard's answers may be ahead of the documents."""
-
-
-class _Judged(NamedTuple):
-    """What shard 0 says of a document: where it is, and what it was when it was signed."""
-
-    offset: int
-    checksum: int
-    sequence: int
-
-
 @dataclass(slots=True)
 class RouteCounts:
-    """What became of a burst, for metrics; ``oldest`` is the earliest record time, in ms."""
+    """What became of a burst, for metrics; ``lost`` by the reason's code, times in ms."""
 
     unique: int = 0
     duplicate: int = 0
-    lost: int = 0
+    lost: Counter[str] = field(default_factory=Counter)
     tombstones: int = 0
     timestamps: list[int] = field(default_factory=list)
     samples: list[tuple[bytes, bytes, float]] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Answers:
-    """One shard's answers for one partition of ``documents``."""
-
-    covered: int
-    begun: bool = False
-    taken: deque[tuple[int, int]] = field(default_factory=deque)
-    """Frames not yet dealt with: (end of the range covered, offset after the frame)."""
-
-
-@dataclass(slots=True)
-class _Lane:
-    """One partition of ``documents`` with its answers; ``published`` is where it stands."""
-
-    published: int
-    arrived: int
-    documents: deque[Record] = field(default_factory=deque)
-    bytes: int = 0
-    answers: dict[int, _Answers] = field(default_factory=dict)
-    judged: deque[_Judged] = field(default_factory=deque)
-    matches: dict[int, list[Match]] = field(default_factory=dict)
 
 
 class Route:
@@ -94,6 +60,7 @@ class Route:
         same_partitions: Mapping[str, bool],
         buffer_bytes: int = 64 << 20,
         on_burst: Callable[[RouteCounts], None] = lambda _counts: None,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         """Take topic names; ``same_partitions``: which outputs have as many as the input."""
         self._documents = documents
@@ -107,7 +74,9 @@ class Route:
         self._same = same_partitions
         self._buffer_bytes = buffer_bytes
         self._on_burst = on_burst
-        self._lanes: dict[int, _Lane] = {}
+        self._clock = clock
+        self._waits = Waits(documents)
+        self._lanes: dict[int, Lane] = {}
         self._held: frozenset[TopicPartition] = frozenset()
         self._counts = RouteCounts()
         self._room = sys.maxsize
@@ -115,9 +84,13 @@ class Route:
     def adopt(
         self,
         offsets: Mapping[TopicPartition, int],
-        watermarks: Callable[[TopicPartition], tuple[int, int]],  # noqa: ARG002 -- port
+        watermarks: Callable[[TopicPartition], tuple[int, int]],
     ) -> dict[TopicPartition, int]:
-        """Begin each lane at its committed offsets, with nothing buffered."""
+        """Begin each lane at its committed offsets, with nothing buffered.
+
+        Where retention has emptied a log past its offset, go on from the log's start: what is
+        missing shows by itself, see `out_of_range`.
+        """
         self._lanes = {}
         self._held = frozenset()
         self._room = sys.maxsize
@@ -125,15 +98,23 @@ class Route:
         for (topic, number), offset in offsets.items():
             if topic != self._documents:
                 continue
-            inputs = [TopicPartition(answers, number) for answers in self._shard_of]
-            if not all(answers in offsets for answers in inputs):
+            inputs = [TopicPartition(name, number) for name in self.topics]
+            if not all(place in offsets for place in inputs):
                 _log.warning("partition %d waits: this worker has not all of its inputs", number)
                 continue
-            self._lanes[number] = _Lane(
-                offset, offset, answers={s: _Answers(offset) for s in self._shard_of.values()}
+            begin = {place: max(offsets[place], watermarks(place)[0]) for place in inputs}
+            self._lanes[number] = Lane(
+                offset,
+                begin[inputs[0]],
+                [Answers(offset, cut=begin[place] > offsets[place]) for place in inputs[1:]],
             )
-            starts[TopicPartition(topic, number)] = offset
-            starts.update({answers: offsets[answers] for answers in inputs})
+            for place, start in begin.items():
+                if start > offsets[place]:
+                    _log.info(
+                        "%s[%d] begins at offset %d by now; this group had read up to %d",
+                        *place, start, offsets[place],
+                    )  # fmt: skip
+            starts.update(begin)
         return starts
 
     def started(self) -> Mapping[TopicPartition, int]:
@@ -147,17 +128,18 @@ class Route:
 
     def process(self, records: Sequence[Record], room: int = sys.maxsize) -> Burst | None:
         """Buffer what came, and publish what is complete; see `Stage`."""
-        for record in records:
-            lane = self._lanes[record.partition]
-            if record.topic == self._documents:
-                lane.documents.append(record)
-                lane.bytes += len(record.value or b"") + len(record.key or b"")
-                lane.arrived = record.offset + 1
-            else:
-                self._take_answer(lane, self._shard_of[record.topic], record)
         outgoing: list[Outgoing] = []
         offsets: dict[TopicPartition, int] = {}
         self._counts = RouteCounts()
+        for record in records:
+            lane = self._lanes[record.partition]
+            if record.topic != self._documents:
+                self._take_answer(lane, self._shard_of[record.topic], record)
+            elif record.offset < lane.published:
+                outgoing.append(self._not_judged(record))
+                offsets[TopicPartition(record.topic, record.partition)] = lane.published
+            else:
+                lane.add(record)
         self._room = room
         for number, lane in list(self._lanes.items()):
             offsets.update(self._publish(number, lane, outgoing))
@@ -166,96 +148,66 @@ class Route:
                 break
         return Burst(outgoing, offsets) if offsets else None
 
-    def _take_answer(self, lane: _Lane, shard: int, record: Record) -> None:
+    def _take_answer(self, lane: Lane, shard: int, record: Record) -> None:
         frame = decode(MatchFrame, record.value, self._layout)
-        answers = lane.answers[shard]
         if (frame.shard, frame.partition) != (shard, record.partition):
             msg = (
                 f"{record.topic}[{record.partition}] holds an answer of shard {frame.shard} for"
                 f" partition {frame.partition}"
             )
             raise StageError(msg)
-        # The first frame after a start may begin before what is published; none may leave a gap.
-        if frame.start > answers.covered or (answers.begun and frame.start != answers.covered):
-            msg = (
-                f"{record.topic}[{record.partition}] at offset {record.offset} answers for"
-                f" documents from offset {frame.start}, and {answers.covered} comes next: a frame"
-                " was lost or doubled"
-            )
-            raise StageError(msg)
-        answers.begun = True
-        answers.covered = max(answers.covered, frame.end)
-        answers.taken.append((frame.end, record.offset + 1))
-        if frame.end <= lane.published:
-            return
-        if shard == 0:
-            offsets = (np.frombuffer(frame.offsets, U32).astype(np.int64) + frame.start).tolist()
-            checksums = np.frombuffer(frame.checksums, U64).tolist()
-            sequence = (frame.number << POSITION_BITS) + frame.first
-            lane.judged.extend(
-                _Judged(offset, check, sequence + position)
-                for position, (offset, check) in enumerate(zip(offsets, checksums, strict=True))
-                if offset >= lane.published
-            )
-        _add_matches(lane, frame)
+        lane.answers[shard].take(record, frame)
 
     def _publish(
-        self, number: int, lane: _Lane, outgoing: list[Outgoing]
+        self, number: int, lane: Lane, outgoing: list[Outgoing]
     ) -> dict[TopicPartition, int]:
         """Publish a lane's documents up to where all answers, and all documents, are there.
 
-        Less, if there is no room for more.
+        Fewer, if there is no room for more.
         """
-        until = min(lane.arrived, *(answers.covered for answers in lane.answers.values()))
-        if until <= lane.published:
-            return {}
-        while lane.documents and lane.documents[0].offset < until:
-            if self._room <= 0:
-                until = lane.documents[0].offset
-                break
-            written = len(outgoing)
-            self._publish_next(number, lane, outgoing)
-            for sent in outgoing[written:]:
-                self._room -= sent.size
-        while lane.judged and lane.judged[0].offset < until:
-            outgoing.append(self._lost(number, lane, lane.judged.popleft()))
-        lane.published = until
-        offsets = {TopicPartition(self._documents, number): until}
-        for topic, shard in self._shard_of.items():
-            answers = lane.answers[shard]
-            after = None
-            while answers.taken and answers.taken[0][0] <= until:
-                _, after = answers.taken.popleft()
-            if after is not None:
-                offsets[TopicPartition(topic, number)] = after
+        offsets: dict[TopicPartition, int] = {}
+        while self._room > 0 and (step := lane.step(self._room)) is not None:
+            published = list(self._outcomes(number, lane, step))
+            self._room -= sum(record.size for record in published)
+            outgoing += published
+            lane.published = step.end
+            offsets[TopicPartition(self._documents, number)] = step.end
+            for topic, shard in self._shard_of.items():
+                after = lane.answers[shard].drop(step.end)
+                if after is not None:
+                    offsets[TopicPartition(topic, number)] = after
         return offsets
 
-    def _publish_next(self, number: int, lane: _Lane, outgoing: list[Outgoing]) -> None:
-        """Publish a lane's next document, after those before it that the topic has lost."""
-        record = lane.documents.popleft()
-        lane.bytes -= len(record.value or b"") + len(record.key or b"")
-        while lane.judged and lane.judged[0].offset < record.offset:
-            outgoing.append(self._lost(number, lane, lane.judged.popleft()))
-        if record.value is None:
-            self._pass_tombstone(record, outgoing)
-        elif lane.judged and lane.judged[0].offset == record.offset:
-            outgoing.append(self._verdict(record, lane, lane.judged.popleft()))
+    def _outcomes(self, number: int, lane: Lane, step: Step) -> Iterator[Outgoing]:
+        """Say what becomes of each document of a step, in their order."""
+        judged = step.judged
+        for record in lane.take(step.end):
+            offset = record.offset
+            while judged and judged[0].offset < offset:
+                yield self._gone(number, judged.popleft())
+            if record.value is None:
+                yield from self._pass_tombstone(record)
+            elif judged and judged[0].offset == offset:
+                yield self._verdict(record, judged.popleft(), step.found.get(offset))
+            elif step.accounted is not None and offset not in step.accounted:
+                yield self._not_judged(record)
+        while judged:
+            yield self._gone(number, judged.popleft())
 
-    def _verdict(self, record: Record, lane: _Lane, judged: _Judged) -> Outgoing:
+    def _verdict(self, record: Record, judged: Judged, found: list[Found] | None) -> Outgoing:
         value = record.value or b""
         if checksum(value) != judged.checksum:
-            return self._changed(record, lane, judged)
-        matches = lane.matches.pop(record.offset, None)
+            return self._changed(record)
         source = b"%s-%d-%d" % (record.topic.encode(), record.partition, record.offset)
         own = [
-            (VERDICT, b"duplicate" if matches else b"unique"),
+            (VERDICT, b"duplicate" if found else b"unique"),
             (SEQUENCE, b"%d" % judged.sequence),
             (SOURCE, source),
         ]
         topic = self._unique
-        if matches:
+        if found:
             topic = self._duplicate
-            value, listed = self._writer.write(record, _best(matches))
+            value, listed = self._writer.write(record, best(found))
             own.append((MATCHES, listed))
             self._counts.duplicate += 1
         else:
@@ -280,30 +232,33 @@ class Route:
             record.timestamp if record.timestamp >= 0 else None,
         )
 
-    def _pass_tombstone(self, record: Record, outgoing: list[Outgoing]) -> None:
+    def _pass_tombstone(self, record: Record) -> Iterator[Outgoing]:
         """Hand it to both outputs, so that compacted copies of either forget too."""
         self._counts.tombstones += 1
-        outgoing += [
-            self._forward(topic, record, None, record.headers)
-            for topic in (self._unique, self._duplicate)
-        ]
+        for topic in (self._unique, self._duplicate):
+            yield self._forward(topic, record, None, record.headers)
 
-    def _changed(self, record: Record, lane: _Lane, judged: _Judged) -> Outgoing:
-        lane.matches.pop(judged.offset, None)
-        self._counts.lost += 1
+    def _changed(self, record: Record) -> Outgoing:
         reason = "payload-changed: its checksum is not that of the document that was judged"
+        return self._reject(record, reason)
+
+    def _gone(self, number: int, judged: Judged) -> Outgoing:
+        reason = "payload-gone: the document was deleted from the topic after it was judged"
+        return self._reject(Record(self._documents, number, judged.offset, -1, None, None), reason)
+
+    def _not_judged(self, record: Record) -> Outgoing:
+        reason = (
+            "not-judged: it was written where fingerprint had read already; the topic was truncated"
+            " and has grown again"
+        )
+        return self._reject(record, reason)
+
+    def _reject(self, record: Record, reason: str) -> Outgoing:
+        self._counts.lost[reason.partition(":")[0]] += 1
         _log.error("%s[%d] offset %d: %s", record.topic, record.partition, record.offset, reason)
         return self._forward(
             self._rejected, record, record.value, rejection(record, self.name, reason)
         )
-
-    def _lost(self, number: int, lane: _Lane, judged: _Judged) -> Outgoing:
-        lane.matches.pop(judged.offset, None)
-        self._counts.lost += 1
-        reason = "payload-gone: the document was deleted from the topic after it was judged"
-        _log.error("%s[%d] offset %d: %s", self._documents, number, judged.offset, reason)
-        record = Record(self._documents, number, judged.offset, -1, None, None)
-        return self._forward(self._rejected, record, None, rejection(record, self.name, reason))
 
     def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
         """Take it that no more documents come before here, nor answers; see `Stage`."""
@@ -329,67 +284,43 @@ class Route:
         self._counts = RouteCounts()
 
     def idle(self) -> None:
-        """Nothing is due."""
+        """Report documents that wait for answers that were deleted."""
+        self._waits.look(
+            {number: lane.waits_in_vain() for number, lane in self._lanes.items()}, self._clock()
+        )
 
     def paused(self) -> frozenset[TopicPartition]:
-        """Hold back whichever has run ahead: the documents, or the answers.
-
-        To pause throws away what was fetched, so there is a wide band between where
-        that begins and where it ends.
-        """
+        """Hold back whichever has run ahead: the documents, or answers; see `Lane.ahead`."""
         share = self._buffer_bytes / max(1, len(self._lanes))
-        held = set()
+        held: set[TopicPartition] = set()
         for number, lane in self._lanes.items():
-            partition = TopicPartition(self._documents, number)
-            if lane.bytes > (share / 4 if partition in self._held else share):
-                held.add(partition)
-            for topic, shard in self._shard_of.items():
-                partition = TopicPartition(topic, number)
-                ahead = lane.answers[shard].covered - lane.arrived
-                if ahead > (_AHEAD // 4 if partition in self._held else _AHEAD):
-                    held.add(partition)
+            inputs = [TopicPartition(topic, number) for topic in self.topics]
+            ahead = lane.ahead(share, [place in self._held for place in inputs])
+            held.update(compress(inputs, ahead))
         self._held = frozenset(held)
         return self._held
 
     def out_of_range(self, error: OffsetOutOfRange) -> int:
-        """Go on after documents that the topic has lost; each is published as *rejected*.
+        """Go on from the log's start, if that is above the position.
+
+        Documents that were judged and are gone are published as *rejected*. Behind the last
+        answers lie the markers of their transactions, which retention deletes in time; if it
+        was an answer, the next one does not tile.
 
         Raises:
-            StageError: it is answers that are lost.
+            StageError: the position is above the log's end.
         """
-        if error.partition.topic != self._documents or error.position >= error.low:
+        if error.position >= error.low:
             msg = f"{error}: see `neardup topics verify`"
             raise StageError(msg)
         lane = self._lanes[error.partition.partition]
-        lane.arrived = max(lane.arrived, error.low)
-        _log.error("%s: documents were deleted before they were published", error)
+        if error.partition.topic == self._documents:
+            lane.arrived = max(lane.arrived, error.low)
+        else:
+            lane.answers[self._shard_of[error.partition.topic]].cut = True
+        _log.warning("%s; going on from its start", error)
         return error.low
-
-    def lag_bytes(self) -> int:
-        """Give the size of the documents that wait for answers."""
-        return sum(lane.bytes for lane in self._lanes.values())
 
     def close(self) -> None:
         """Drop the buffers."""
         self._lanes = {}
-
-
-def _add_matches(lane: _Lane, frame: MatchFrame) -> None:
-    offsets = (np.frombuffer(frame.matched, U32).astype(np.int64) + frame.start).tolist()
-    counts = np.frombuffer(frame.counts, U16).tolist()
-    found = zip(
-        np.frombuffer(frame.sequences, U64).tolist(),
-        np.frombuffer(frame.similarities, F32).tolist(),
-        frame.ids.unpack(),
-        strict=True,
-    )
-    for offset, count in zip(offsets, counts, strict=True):
-        own = [Match(*next(found)) for _ in range(count)]
-        if offset >= lane.published:
-            lane.matches.setdefault(offset, []).extend(own)
-
-
-def _best(matches: list[Match]) -> list[Match]:
-    """Merge the shards' answers: a document once, best first, ties by sequence."""
-    distinct = {match.sequence: match for match in matches}
-    return sorted(distinct.values(), key=lambda match: (-match.similarity, match.sequence))

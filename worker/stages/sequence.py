@@ -86,6 +86,7 @@ class Sequencer(StatelessStage):
                 shingles=frame.shingles,
                 keys=keys[shard :: self._shards].tobytes(),
                 sketches=frame.sketches,
+                accounted=frame.accounted if shard == 0 else None,
             )
             parts.append(Outgoing(self._bands, shard, None, encode(part)))
         return parts

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import monotonic
 
 from lsh import Fingerprinter, Parameters
 from worker.bus import Outgoing, Record, TopicPartition
@@ -25,6 +26,7 @@ __all__ = [
     "route",
     "sequencer",
     "through",
+    "whole_log",
 ]
 
 LAYOUT = "layout"
@@ -35,6 +37,11 @@ TEXT = "the quick brown fox jumps over the lazy dog, again and again and again"
 
 def no_watermarks(partition: TopicPartition) -> tuple[int, int]:
     raise AssertionError(partition)
+
+
+def whole_log(partition: TopicPartition) -> tuple[int, int]:
+    del partition
+    return 0, 1 << 60
 
 
 def document(offset: int, text: str = TEXT, **more: object) -> Record:
@@ -83,7 +90,11 @@ def _aside(path: Path, why: str) -> None:
     put_aside(path, why)
 
 
-def route(shards: int = 1, buffer_bytes: int = 1 << 20) -> Route:
+def route(
+    shards: int = 1,
+    buffer_bytes: int = 1 << 20,
+    clock: Callable[[], float] = monotonic,
+) -> Route:
     return Route(
         documents="documents",
         matches=lambda shard: f"matches-{shard}",
@@ -95,6 +106,7 @@ def route(shards: int = 1, buffer_bytes: int = 1 << 20) -> Route:
         writer=MatchWriter(),
         same_partitions={"unique": True, "duplicate": True, "rejected": False},
         buffer_bytes=buffer_bytes,
+        clock=clock,
     )
 
 

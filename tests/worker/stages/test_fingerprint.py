@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.worker.stages.parts import DOCS, LAYOUT, document, fingerprint, no_watermarks, records
 from worker.bus import OffsetOutOfRange, Record
-from worker.frames import FingerprintFrame, decode
+from worker.frames import ACCOUNTED_OFFSETS, U32, FingerprintFrame, decode
 from worker.stages import RejectLimit, StageError
+
+
+def accounted(frame: FingerprintFrame) -> list[int]:
+    """Return the offsets that a frame says were read and not judged, relative to its start."""
+    offsets: list[int] = np.frombuffer(frame.accounted or b"", U32).tolist()
+    return offsets
 
 
 class TestFingerprint:
@@ -27,6 +34,7 @@ class TestFingerprint:
         assert [a.end for a in frames[:-1]] == [b.start for b in frames[1:]]
         assert frames[-1].end == 10
         assert [i for frame in frames for i in frame.ids.unpack()] == [b"d4", b"d5", b"d9"]
+        assert [frame.start + o for frame in frames for o in accounted(frame)] == [6, 7]
         (rejected,) = records(burst.records, "rejected")
         assert (rejected.key, rejected.value) == (b"k", b"not json")
         headers = dict(rejected.headers)
@@ -41,6 +49,23 @@ class TestFingerprint:
         assert burst is not None
         (frame,) = records(burst.records, "fingerprints")
         assert decode(FingerprintFrame, frame.value, LAYOUT).end == 1
+
+    def test_a_frame_accounts_for_no_more_than_fits(self) -> None:
+        stage = fingerprint()
+        stage.adopt({DOCS: 0}, no_watermarks)
+        count = 2 * ACCOUNTED_OFFSETS + 1
+        tombstones = [Record("documents", 0, n, 1, b"k", None) for n in range(count)]
+        burst = stage.process([*tombstones, document(count)])
+        assert burst is not None
+        frames = [
+            decode(FingerprintFrame, record.value, LAYOUT)
+            for record in records(burst.records, "fingerprints")
+        ]
+        assert [a.end for a in frames[:-1]] == [b.start for b in frames[1:]]
+        assert [len(accounted(frame)) for frame in frames] == [*[ACCOUNTED_OFFSETS] * 2, 1]
+        found = [frame.start + offset for frame in frames for offset in accounted(frame)]
+        assert found == list(range(count))
+        assert [ident for frame in frames for ident in frame.ids.unpack()] == [b"d%d" % count]
 
     def test_too_many_rejected_stop_the_worker_before_they_are_published(self) -> None:
         stage = fingerprint(RejectLimit(share=0.5, window=1_000))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from tests.worker.stages.parts import (
@@ -116,9 +117,18 @@ class TestIndex:
         count = 50
         offsets = b"".join((2 * n).to_bytes(4, "little") for n in range(count))
         frame = msgspec.structs.replace(
-            frame, start=100, end=220, count=count, offsets=offsets, checksums=b"\1" * 8 * count
+            frame,
+            start=100,
+            end=220,
+            count=count,
+            offsets=offsets,
+            checksums=b"\1" * 8 * count,
+            accounted=b"".join((2 * n + 1).to_bytes(4, "little") for n in range(count)),
         )
-        matches = {row: [Match(row, 0.9, b"i" * 100)] * 5 for row in range(0, count, 2)}
+        matches = {
+            row: [Match(5 * row + n, 0.9, b"i" * 100) for n in range(5)]
+            for row in range(0, count, 2)
+        }
         parts = list(split_answer(frame, matches, 2_000))
         assert len(parts) > 5
         assert (parts[0].start, parts[-1].end) == (100, 220)
@@ -130,3 +140,22 @@ class TestIndex:
         assert found == [100 + 2 * row for row in range(0, count, 2)]
         seen = [part.start + o for part in parts for o in memoryview(part.offsets).cast("I")]
         assert seen == [100 + 2 * row for row in range(count)]
+        aside = [
+            part.start + offset
+            for part in parts
+            for offset in memoryview(part.accounted or b"").cast("I")
+        ]
+        assert aside == [101 + 2 * row for row in range(count)]
+
+    def test_a_document_that_many_match_is_named_once(self) -> None:
+        (band,) = self.frames(1)
+        frame = decode(BandFrame, band.value, LAYOUT)
+        count = 1_000
+        offsets = np.arange(count, dtype="<u4").tobytes()
+        frame = msgspec.structs.replace(
+            frame, end=count, count=count, offsets=offsets, checksums=b"\1" * 8 * count
+        )
+        wave = [Match(n, 0.9, b"i" * 40) for n in range(64)]
+        (part,) = split_answer(frame, dict.fromkeys(range(count), wave), 900_000)
+        assert part.ids.unpack() == [match.id for match in wave]
+        assert len(encode(part)) < 8 * 64 * count

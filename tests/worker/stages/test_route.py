@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from tests.worker.stages.parts import DOCS, LAYOUT, document, no_watermarks, route, through
+from tests.worker.stages.parts import DOCS, LAYOUT, document, route, through, whole_log
 from worker.bus import Header, OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.frames import MatchFrame, decode, encode
 from worker.stages import StageError
 
-MATCHES_0 = TopicPartition("matches-0", 0)
+MATCHES = TopicPartition("matches-0", 0)
 
 
 def verdicts(outgoing: Sequence[Outgoing]) -> list[tuple[str, str]]:
     return [
         (out.topic, json.loads(out.value)["id"] if out.value else "tombstone") for out in outgoing
     ]
+
+
+def reasons(outgoing: Sequence[Outgoing]) -> list[str]:
+    """Return why documents were rejected, as codes."""
+    headers = [dict(out.headers) for out in outgoing if out.topic == "rejected"]
+    return [(own["neardup-error-reason"] or b"").decode().split(":")[0] for own in headers]
+
+
+def begins(lows: Mapping[TopicPartition, int]) -> Callable[[TopicPartition], tuple[int, int]]:
+    """Return watermarks of logs that begin there, the others at 0."""
+    return lambda place: (lows.get(place, 0), 1 << 60)
 
 
 class TestRoute:
@@ -34,7 +45,7 @@ class TestRoute:
     ) -> None:
         documents, answers = through(tmp_path, [document(0), document(1)], shards=3)
         stage = route(shards=3)
-        stage.adopt(self.owned(3), no_watermarks)
+        stage.adopt(self.owned(3), whole_log)
         arriving = [documents, answers[2], answers[0], answers[1]]
         if order == "answers first":
             arriving = arriving[1:] + arriving[:1]
@@ -53,7 +64,7 @@ class TestRoute:
         sent = [document(0), document(1)._replace(key=b"k", headers=own, timestamp=55)]
         documents, answers = through(tmp_path, sent)
         stage = route()
-        stage.adopt(self.owned(1), no_watermarks)
+        stage.adopt(self.owned(1), whole_log)
         burst = stage.process([*documents, *answers[0]])
         assert burst is not None
         unique, duplicate = burst.records
@@ -71,7 +82,7 @@ class TestRoute:
         gone = Record("documents", 0, 1, 9, b"k", None)
         documents, answers = through(tmp_path, [document(0), gone])
         stage = route()
-        stage.adopt(self.owned(1), no_watermarks)
+        stage.adopt(self.owned(1), whole_log)
         burst = stage.process([*documents, *answers[0]])
         assert burst is not None
         assert [(out.topic, out.key, out.value) for out in burst.records[1:]] == [
@@ -82,7 +93,7 @@ class TestRoute:
     def test_a_changed_payload_is_rejected(self, tmp_path: Path) -> None:
         documents, answers = through(tmp_path, [document(0)])
         stage = route()
-        stage.adopt(self.owned(1), no_watermarks)
+        stage.adopt(self.owned(1), whole_log)
         burst = stage.process([documents[0]._replace(value=b'{"text":"forged"}'), *answers[0]])
         assert burst is not None
         (out,) = burst.records
@@ -92,7 +103,7 @@ class TestRoute:
     def test_a_payload_that_is_gone_is_rejected(self, tmp_path: Path) -> None:
         documents, answers = through(tmp_path, [document(0), document(1), document(2)])
         stage = route()
-        stage.adopt(self.owned(1), no_watermarks)
+        stage.adopt(self.owned(1), whole_log)
         assert stage.process(answers[0]) is None
         assert stage.out_of_range(OffsetOutOfRange(DOCS, 0, 2, 3)) == 2
         burst = stage.process(documents[2:])
@@ -107,7 +118,7 @@ class TestRoute:
         frame = decode(MatchFrame, answers[0][0].value, LAYOUT)
         later = encode(msgspec.structs.replace(frame, start=5, end=6))
         stage = route()
-        stage.adopt(self.owned(1), no_watermarks)
+        stage.adopt(self.owned(1), whole_log)
         stage.process([*documents, *answers[0]])
         with pytest.raises(StageError, match="from offset 5, and 1 comes next"):
             stage.process([answers[0][0]._replace(offset=1, value=later)])
@@ -115,7 +126,7 @@ class TestRoute:
     def test_a_doubled_answer_is_seen(self, tmp_path: Path) -> None:
         documents, answers = through(tmp_path, [document(0)])
         stage = route()
-        stage.adopt(self.owned(1), no_watermarks)
+        stage.adopt(self.owned(1), whole_log)
         stage.process([*documents, *answers[0]])
         with pytest.raises(StageError, match="lost or doubled"):
             stage.process([answers[0][0]._replace(offset=1)])
@@ -125,15 +136,15 @@ class TestRoute:
     ) -> None:
         documents, answers = through(tmp_path, [document(0), document(1), document(2)])
         stage = route()
-        stage.adopt({**self.owned(1), DOCS: 2}, no_watermarks)
+        stage.adopt({**self.owned(1), DOCS: 2}, whole_log)
         burst = stage.process([*documents[2:], *answers[0]])
         assert burst is not None
         assert verdicts(burst.records) == [("duplicate", "d2")]
 
     def test_documents_that_run_ahead_are_held_back(self, tmp_path: Path) -> None:
         documents, answers = through(tmp_path, [document(n) for n in range(50)])
-        stage = route(buffer_bytes=2_000)
-        stage.adopt(self.owned(1), no_watermarks)
+        stage = route(buffer_bytes=16_000)
+        stage.adopt(self.owned(1), whole_log)
         stage.process(documents[:10])
         assert stage.paused() == set()
         stage.process(documents[10:])
@@ -141,16 +152,152 @@ class TestRoute:
         stage.process(answers[0])
         assert stage.paused() == set()
 
+    def test_documents_deleted_while_it_was_away_are_rejected(self, tmp_path: Path) -> None:
+        documents, answers = through(tmp_path, [document(0), document(1), document(2)])
+        stage = route()
+        starts = stage.adopt(self.owned(1), begins({DOCS: 2}))
+        assert starts[DOCS] == 2
+        burst = stage.process([*answers[0], *documents[2:]])
+        assert burst is not None
+        assert [out.topic for out in burst.records] == ["rejected", "rejected", "duplicate"]
+        assert reasons(burst.records)[:2] == ["payload-gone", "payload-gone"]
+
+    def test_documents_that_are_all_deleted_are_rejected_though_no_other_comes(
+        self, tmp_path: Path
+    ) -> None:
+        _, answers = through(tmp_path, [document(0), document(1)])
+        stage = route()
+        stage.adopt(self.owned(1), begins({DOCS: 3}))
+        burst = stage.process(answers[0])
+        assert burst is not None
+        assert reasons(burst.records) == ["payload-gone", "payload-gone"]
+        assert burst.offsets[DOCS] == 2
+
+    def test_answers_begin_where_their_log_does(self, tmp_path: Path) -> None:
+        documents, answers = through(tmp_path, [document(0)])
+        stage = route()
+        starts = stage.adopt(self.owned(1), begins({MATCHES: 7}))
+        assert starts[MATCHES] == 7
+        burst = stage.process([*documents, answers[0][0]._replace(offset=7)])
+        assert burst is not None
+        assert verdicts(burst.records) == [("unique", "d0")]
+        assert burst.offsets == {DOCS: 1, MATCHES: 8}
+
+    def test_answers_begin_where_their_log_does_while_it_runs(self, tmp_path: Path) -> None:
+        documents, answers = through(tmp_path, [document(0)])
+        stage = route()
+        stage.adopt(self.owned(1), whole_log)
+        assert stage.out_of_range(OffsetOutOfRange(MATCHES, 0, 7, 9)) == 7
+        burst = stage.process([*documents, answers[0][0]._replace(offset=7)])
+        assert burst is not None
+        assert verdicts(burst.records) == [("unique", "d0")]
+
+    def test_an_answer_deleted_unread_shows_with_the_next(self, tmp_path: Path) -> None:
+        documents, answers = through(tmp_path, [document(0)])
+        frame = decode(MatchFrame, answers[0][0].value, LAYOUT)
+        later = encode(msgspec.structs.replace(frame, start=5, end=6))
+        stage = route()
+        stage.adopt(self.owned(1), begins({MATCHES: 1}))
+        with pytest.raises(StageError, match="from offset 5, and 0 comes next"):
+            stage.process([*documents, answers[0][0]._replace(offset=1, value=later)])
+
+    def test_a_position_above_the_log_is_an_error(self) -> None:
+        stage = route()
+        stage.adopt(self.owned(1), whole_log)
+        with pytest.raises(StageError, match="outside the log"):
+            stage.out_of_range(OffsetOutOfRange(MATCHES, 9, 0, 7))
+
+    def test_documents_that_wait_for_deleted_answers_are_told_once_a_minute(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        now = 0.0
+        documents, answers = through(tmp_path, [document(0)])
+        stage = route(clock=lambda: now)
+        stage.adopt(self.owned(1), begins({MATCHES: 1}))
+        stage.process(documents)
+        for now in (1, 59, 62, 63, 130):  # noqa: B007 -- the clock
+            stage.idle()
+        told = [line for line in caplog.messages if "offset 0: this document and those" in line]
+        assert len(told) == 2
+        stage.process([answers[0][0]._replace(offset=1)])
+        for now in (200, 300):  # noqa: B007
+            stage.idle()
+        assert len(caplog.messages) == 2
+
+    def test_what_was_rejected_is_told_from_what_nobody_judged(self, tmp_path: Path) -> None:
+        unreadable = document(1)._replace(value=b"{")
+        tombstone = document(2)._replace(value=None, key=b"k")
+        blank = document(3, text=" ")
+        sent = [document(0), unreadable, tombstone, blank, document(6)]
+        _, answers = through(tmp_path, sent)
+        stage = route()
+        stage.adopt(self.owned(1), whole_log)
+        later = document(4)  # Where fingerprint has seen nothing: a marker, say.
+        burst = stage.process([*answers[0], *sent[:4], later, sent[4]])
+        assert burst is not None
+        assert [out.topic for out in burst.records] == [
+            "unique",
+            "unique",
+            "duplicate",
+            "rejected",
+            "duplicate",
+        ]
+        assert burst.records[3].value == later.value
+        assert reasons(burst.records) == ["not-judged"]
+
+    def test_a_document_before_what_is_published_was_judged_by_nobody(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        sent = [document(0), document(3)]
+        _, answers = through(tmp_path, sent)
+        stage = route()
+        stage.adopt(self.owned(1), whole_log)
+        first = stage.process([*answers[0], *sent[:1]])
+        assert first is not None
+        assert first.offsets[DOCS] == 3  # Before the next document there is nothing to wait for.
+        burst = stage.process([document(1)])
+        assert burst is not None
+        assert reasons(burst.records) == ["not-judged"]
+        assert burst.offsets == {DOCS: 3}
+        assert any("not-judged" in line for line in caplog.messages)
+
+    def test_an_older_worker_s_answers_tell_nothing_of_rejected_documents(
+        self, tmp_path: Path
+    ) -> None:
+        sent = [document(0), document(1)._replace(value=b"{"), document(3)]
+        _, answers = through(tmp_path, sent)
+        frame = decode(MatchFrame, answers[0][0].value, LAYOUT)
+        older = encode(msgspec.structs.replace(frame, accounted=None))
+        stage = route()
+        stage.adopt(self.owned(1), whole_log)
+        burst = stage.process([answers[0][0]._replace(value=older), *sent[:2]])
+        assert burst is not None
+        assert verdicts(burst.records) == [("unique", "d0")]
+        assert burst.offsets == {DOCS: 2}
+
+    def test_a_range_without_documents_is_done_when_it_is_answered(self, tmp_path: Path) -> None:
+        documents, answers = through(tmp_path, [document(0)])
+        frame = decode(MatchFrame, answers[0][0].value, LAYOUT)
+        nothing = msgspec.structs.replace(
+            frame, start=1, end=3, number=1, offsets=b"", checksums=b"", accounted=b""
+        )
+        stage = route()
+        stage.adopt(self.owned(1), whole_log)
+        stage.process([*documents, *answers[0]])
+        burst = stage.process([answers[0][0]._replace(offset=2, value=encode(nothing))])
+        assert burst is not None
+        assert (burst.records, burst.offsets) == ([], {DOCS: 3, MATCHES: 3})
+
     def test_a_partition_without_all_its_inputs_waits(self) -> None:
         stage = route(shards=2)
         owned = self.owned(2)
         owned.pop(TopicPartition("matches-1", 0))
-        assert stage.adopt(owned, no_watermarks) == {}
+        assert stage.adopt(owned, whole_log) == {}
 
     def test_a_burst_has_the_room_it_is_given_and_the_rest_follows(self, tmp_path: Path) -> None:
         documents, answers = through(tmp_path, [document(n, f"{n} " * 40) for n in range(10)])
         stage = route()
-        stage.adopt({DOCS: 0, MATCHES_0: 0}, no_watermarks)
+        stage.adopt({DOCS: 0, MATCHES: 0}, whole_log)
         room = 3 * len(documents[0].value or b"")
         burst = stage.process([*documents, *answers[0]], room)
         bursts = []
@@ -164,7 +311,7 @@ class TestRoute:
         assert offsets[-1] == 10
         sent = [dict(record.headers)["neardup-source"] for one in bursts for record in one.records]
         assert sent == [b"documents-0-%d" % n for n in range(10)]
-        assert [MATCHES_0 in burst.offsets for burst in bursts] == [False] * (len(bursts) - 1) + [
+        assert [MATCHES in burst.offsets for burst in bursts] == [False] * (len(bursts) - 1) + [
             True
         ]
 
@@ -172,7 +319,7 @@ class TestRoute:
         documents, answers = through(tmp_path, [document(n, f"{n} " * 40) for n in range(4)])
         stage = route()
         owned = {TopicPartition(t, n): 0 for t in ("documents", "matches-0") for n in (0, 1)}
-        stage.adopt(owned, no_watermarks)
+        stage.adopt(owned, whole_log)
         everything = [*documents, *answers[0]]
         frame = decode(MatchFrame, answers[0][0].value, LAYOUT)
         frame = msgspec.structs.replace(frame, partition=1)

@@ -36,6 +36,7 @@ class TestSequence:
         assert times == [1_000, 9_000 + 60_000, 9_000]
         assert {part.number for part in parts} == {77}
         assert [bool(part.checksums) for part in parts] == [True, False, False, False]
+        assert [part.accounted for part in parts] == [b"", None, None, None]
 
     def test_markers_are_dealt_with_by_offsets_alone(self) -> None:
         place = TopicPartition("fingerprints", 0)

@@ -1,0 +1,91 @@
+"""A wave of near copies through all four stages: what it makes of each byte."""
+
+from __future__ import annotations
+
+import json
+import random
+import tempfile
+from pathlib import Path
+
+from rich.table import Table
+
+from bench.report import Target, console
+from worker.bus import Outgoing
+from worker.bus.memory import MemoryBus
+from worker.embedded import Embedded, create_topics
+from worker.settings import Settings
+from worker.topology import Topology
+
+__all__ = ["run"]
+
+NOW = 1_700_000_000_000
+TEXT = (
+    "limited offer today only buy now and save big on watches pills and loans click here to claim"
+    " your free prize before midnight dear friend you have been chosen as the lucky winner of our"
+    " summer draw please reply with your name and address so that we can send it limited offer"
+    " today only buy now and save big on watches pills and loans click here to claim your free"
+    " prize before"
+)
+CHANGED_WORDS = 3
+BYTES_A_MATCH = 8
+
+
+def run(*, quick: bool = False) -> list[Target]:
+    """Measure, print, and give the target."""
+    count = 500 if quick else 2_000
+    table = Table(title=f"{count:,} variants of one text, bytes a document")
+    for column in ("max_matches", "in", "matches", "duplicate"):
+        table.add_column(column, justify="right")
+    most = 0.0
+    for matches in (64, 8, 1):
+        figures = _wave(count, matches)
+        table.add_row(str(matches), *(f"{figure:,.0f}" for figure in figures))
+        if matches == Settings.model_fields["index"].default.max_matches:
+            most = figures[1] / matches
+    console.print(table)
+    shards: int = Settings.model_fields["index"].default.shards
+    return [Target("bytes of matches topics a match", most, BYTES_A_MATCH * shards, at_least=False)]
+
+
+def _wave(count: int, matches: int) -> tuple[float, float, float]:
+    """Return the bytes a document of the input, of all matches topics, and of *duplicate*."""
+    settings = Settings.model_validate(
+        {"index": {"max_matches": matches}, "worker": {"batch_records": 500}}
+    )
+    topology = Topology.of(settings, 1)
+    bus = MemoryBus(clock=lambda: NOW)
+    create_topics(bus, topology)
+    values = _variants(count)
+    for value in values:
+        bus.append(Outgoing(topology.documents, 0, None, value))
+    with tempfile.TemporaryDirectory(prefix="neardup-bench-") as folder:
+        embedded = Embedded(settings, topology, bus, Path(folder))
+        embedded.run_until_idle()
+        embedded.close()
+    records, duplicate = _size(bus, topology.duplicate)
+    answers = sum(_size(bus, topology.matches(shard))[1] for shard in range(topology.shards))
+    return sum(map(len, values)) / count, answers / count, duplicate / records
+
+
+def _variants(count: int) -> list[bytes]:
+    """Return documents of one text, each with a few words of its own."""
+    seed = random.Random(1)
+    values = []
+    for number in range(count):
+        words = TEXT.split()
+        for place in seed.sample(range(len(words)), CHANGED_WORDS):
+            words[place] = f"x{seed.randrange(1_000)}"
+        ident = f"https://example.org/comments/{number:08d}"
+        values.append(json.dumps({"id": ident, "text": " ".join(words)}).encode())
+    return values
+
+
+def _size(bus: MemoryBus, topic: str) -> tuple[int, int]:
+    """Return how many records a topic of one partition has, and their bytes, headers included."""
+    records = bus.read(topic, 0, 0, 1 << 30)
+    return len(records), sum(
+        len(record.value or b"")
+        + len(record.key or b"")
+        + sum(len(name) + len(value or b"") for name, value in record.headers)
+        for record in records
+    )

@@ -1,0 +1,177 @@
+"""What waits in a lane, what it costs, and who is held back."""
+
+from __future__ import annotations
+
+import sys
+from itertools import pairwise
+from random import Random
+
+import numpy as np
+import pytest
+
+from tests.worker.stages.parts import DOCS, LAYOUT, document, route, whole_log
+from worker.bus import Record, TopicPartition
+from worker.frames import F32, U16, U32, U64, Ids, MatchFrame, encode
+from worker.stages.budget import record_cost
+from worker.stages.fingerprint import checksum
+from worker.stages.route import Route
+
+SHARDS = 3
+MATCHES = [TopicPartition(f"matches-{shard}", 0) for shard in range(SHARDS)]
+INPUTS = [DOCS, *MATCHES]
+BUDGET = 200_000
+FRAME = 10
+
+
+def answer(shard: int, number: int, matches: int) -> Record:
+    """Return the answer for a frame's documents, each with as many matches."""
+    start = number * FRAME
+    values = [document(offset).value or b"" for offset in range(start, start + FRAME)]
+    frame = MatchFrame(
+        layout=LAYOUT,
+        partition=0,
+        start=start,
+        end=start + FRAME,
+        shard=shard,
+        number=number,
+        first=0,
+        offsets=np.arange(FRAME, dtype=U32).tobytes() if shard == 0 else b"",
+        checksums=np.array([checksum(value) for value in values], U64).tobytes()
+        if shard == 0
+        else b"",
+        matched=np.arange(FRAME, dtype=U32).tobytes() if matches else b"",
+        counts=np.full(FRAME, matches, U16).tobytes() if matches else b"",
+        which=np.tile(np.arange(matches, dtype=U16), FRAME).tobytes(),
+        similarities=np.full(FRAME * matches, 0.9, F32).tobytes(),
+        sequences=np.arange(matches, dtype=U64).tobytes(),
+        ids=Ids.pack([b"%040d" % ident for ident in range(matches)]),
+        accounted=b"" if shard == 0 else None,
+    )
+    return Record(f"matches-{shard}", 0, number, 1, None, encode(frame))
+
+
+def waiting(stage: Route) -> int:
+    """Return what all lanes hold, in bytes."""
+    return sum(lane.total() for lane in stage._lanes.values())
+
+
+def adopted() -> Route:
+    stage = route(SHARDS, BUDGET)
+    stage.adopt(dict.fromkeys(INPUTS, 0), whole_log)
+    return stage
+
+
+class Inputs:
+    """Endless inputs, each delivered as long as it is not held back."""
+
+    def __init__(self, matches: int = 8, *, tombstones: bool = False) -> None:
+        self.stage = adopted()
+        self._next = dict.fromkeys(INPUTS, 0)
+        self._matches = matches
+        self._tombstones = tombstones
+        self.published = 0
+        self.most = 0
+
+    def deliver(self, place: TopicPartition) -> bool:
+        """Deliver a little, if it is wanted."""
+        if place in self.stage.paused():
+            return False
+        number = self._next[place]
+        self._next[place] += 1
+        if place == DOCS:
+            records = [document(offset) for offset in range(number * FRAME, (number + 1) * FRAME)]
+            if self._tombstones:
+                records = [record._replace(value=None, key=b"k") for record in records]
+        else:
+            records = [answer(MATCHES.index(place), number, self._matches)]
+        burst = self.stage.process(records)
+        if burst is not None:
+            self.published = burst.offsets[DOCS]
+        self.most = max(self.most, waiting(self.stage))
+        return True
+
+
+@pytest.mark.parametrize("absent", INPUTS)
+@pytest.mark.parametrize("tombstones", [False, True])
+def test_an_absent_input_costs_no_more_than_the_budget(
+    absent: TopicPartition, *, tombstones: bool
+) -> None:
+    inputs = Inputs(tombstones=tombstones)
+    others = [place for place in INPUTS if place != absent]
+    delivered = 0
+    while sum(map(inputs.deliver, others)):
+        delivered += 1
+        assert delivered < 10_000
+    assert delivered > 10
+    assert inputs.published == 0
+    assert inputs.most < BUDGET * 1.1
+    # It comes back, and is never held; the others follow.
+    for _ in range(delivered):
+        assert inputs.deliver(absent)
+    assert inputs.published > 0
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_in_any_order_of_arrival_something_is_always_wanted(seed: int) -> None:
+    random = Random(seed)
+    inputs = Inputs(random.choice([0, 8, 64]))
+    weights = [random.random() ** 3 + 0.01 for _ in INPUTS]
+    for _ in range(600):
+        place = random.choices(INPUTS, weights)[0]
+        if not inputs.deliver(place):
+            assert any(inputs.deliver(other) for other in INPUTS)
+    assert inputs.published > 0
+    assert inputs.most < BUDGET * 1.5
+
+
+def test_what_is_held_back_stays_so_for_a_while() -> None:
+    inputs = Inputs()
+    while inputs.deliver(DOCS):
+        pass
+    costs = []
+    while DOCS in inputs.stage.paused():
+        costs.append(waiting(inputs.stage))
+        for place in MATCHES:
+            inputs.deliver(place)
+    assert len(costs) > 5
+    assert costs[-1] < costs[0] / 2
+
+
+def test_nothing_is_left_on_the_account() -> None:
+    inputs = Inputs()
+    for _ in range(20):
+        for place in INPUTS:
+            inputs.deliver(place)
+    assert inputs.published == 200
+    assert waiting(inputs.stage) == 0
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        document(1),
+        document(1)._replace(value=None, key=b"k" * 20),
+        document(1)._replace(headers=(("a", b"b" * 100), ("c", None))),
+    ],
+)
+def test_a_record_is_charged_what_python_takes(record: Record) -> None:
+    objects: list[object] = [record, record.offset, record.timestamp, record.topic]
+    objects += [part for part in (record.key, record.value) if part is not None]
+    if record.headers:
+        objects += [record.headers, *record.headers]
+        objects += [part for header in record.headers for part in header if part is not None]
+    collected = 16 * sum(isinstance(one, tuple) for one in objects)
+    taken = sum(map(sys.getsizeof, objects)) + collected
+    assert taken < record_cost(record) < 2 * taken
+
+
+def test_answers_are_read_step_by_step() -> None:
+    stage = adopted()
+    lane = stage._lanes[0]
+    for shard in range(SHARDS):
+        for number in range(4):
+            stage.process([answer(shard, number, 2)])
+    bursts = [stage.process([document(offset)]) for offset in range(4 * FRAME)]
+    ends = [burst.offsets[DOCS] for burst in bursts if burst is not None]
+    assert [b - a for a, b in pairwise(ends)] == [1] * (4 * FRAME - 1)
+    assert lane.published == 4 * FRAME
