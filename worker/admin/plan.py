@@ -9,7 +9,15 @@ from typing import Literal
 from worker.settings import Settings
 from worker.topology import Topology
 
-__all__ = ["DEFAULT_MAX_BYTES", "REJECTED_HEADERS_BYTES", "Rule", "Severity", "TopicPlan", "plan"]
+__all__ = [
+    "DEFAULT_MAX_BYTES",
+    "REJECTED_HEADERS_BYTES",
+    "Rule",
+    "Severity",
+    "TopicPlan",
+    "plan",
+    "redrive_plan",
+]
 
 Severity = Literal["error", "warning"]
 
@@ -25,6 +33,9 @@ _GENEROUS_BYTES = 32 << 20
 _BATCH_OVERHEAD_BYTES = 128
 _BATCH_BYTES = 1_000_000
 _MATCHES_RETENTION_MS = 7 * 24 * 3_600_000
+_SMALL_SEGMENT_BYTES = str(16 << 20)
+"""Of the segment that is written compaction takes nothing away, and each run reads all of it."""
+
 _FOREVER = "-1"
 _NO_BOUND = str((1 << 63) - 1)
 
@@ -51,6 +62,17 @@ class TopicPlan:
     rules: tuple[Rule, ...]
     internal: bool = False
     fixed_partitions: bool = True
+    required: bool = True
+    """Workers don't run without it."""
+
+    @property
+    def partitions_fix(self) -> str:
+        """Say what to do about another number of partitions."""
+        if self.internal:
+            return "delete the topic and run neardup topics create"
+        if not self.required:
+            return "none is needed: the others stay empty"
+        return "records then go to a partition by their key"
 
     def settings(self) -> dict[str, str]:
         """Give the settings of a new topic."""
@@ -139,6 +161,30 @@ def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> It
             (*internal, _log_append_time("warning"), *passing, *_common()),
             internal=True,
         )
+    yield redrive_plan(topology)
+
+
+def redrive_plan(topology: Topology) -> TopicPlan:
+    """Say what the topic must be in which *redrive* notes what it has sent; no worker reads it."""
+    return TopicPlan(
+        topology.redrive,
+        1,
+        "1, the only one that is used",
+        (
+            Rule(
+                "cleanup.policy",
+                "compact",
+                "compact",
+                lambda value: value == "compact",
+                "redrive refuses to run: it would forget what it has sent, and send it again",
+                "warning",
+            ),
+            Rule("segment.bytes", _SMALL_SEGMENT_BYTES, "any size", lambda _: True, ""),
+            *_common(),
+        ),
+        fixed_partitions=False,
+        required=False,
+    )
 
 
 def _output(max_bytes: int, *, value: int | None = None) -> Iterator[Rule]:
