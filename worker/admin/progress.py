@@ -119,8 +119,8 @@ class Progress:
 
 def key_of(identity: str, partition: int, offset: int | None = None) -> bytes:
     """Name what a line is about: a partition of the topic with this id, or a record in it."""
-    place = f"{identity}/{partition}"
-    return (place if offset is None else f"{place}/{offset}").encode()
+    place = f"{identity}:{partition}"  # An id is in base64, so it may have a slash.
+    return (place if offset is None else f"{place}:{offset}").encode()
 
 
 def place_of(key: bytes | None) -> tuple[str, int, int | None]:
@@ -130,7 +130,7 @@ def place_of(key: bytes | None) -> tuple[str, int, int | None]:
         ProgressError: something else wrote it.
     """
     try:
-        identity, *numbers = (key or b"").decode().split("/")
+        identity, *numbers = (key or b"").decode().split(":")
         partition, *offset = map(int, numbers)
         [at] = offset or [-1]
     except ValueError as error:

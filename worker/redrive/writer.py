@@ -27,6 +27,9 @@ __all__ = ["TRANSACTION_SECONDS", "Writer", "Written"]
 TRANSACTION_SECONDS = 15.0
 
 _POLL_SECONDS = 0.1
+_TRIES = 3
+"""A document that is refused has had a number in its producer's sequence. librdkafka misses it
+in the next transaction only, fails that one, and goes on from there (seen with 2.16)."""
 _FENCED = frozenset(
     {
         KafkaError._FENCED,  # noqa: SLF001 -- librdkafka's own code begins with an underscore
@@ -88,7 +91,7 @@ class Writer:
         try:
             retrying(self._producer.init_transactions, TRANSACTION_SECONDS, "begin")
         except KafkaException as failure:
-            raise _failed("a transaction could not begin", cause(failure)) from failure
+            raise _failed(cause(failure)) from failure
         except OutcomeUnknown as failure:
             raise BusError(str(failure)) from failure
 
@@ -100,24 +103,28 @@ class Writer:
             BusError: Kafka failed. Nothing was committed.
             OutcomeUnknown: nobody can tell whether it was committed.
         """
-        producer, deadline = self._producer, monotonic() + TRANSACTION_SECONDS
-        try:
-            producer.poll(0)
-            self._trouble = ""  # What came before the transaction can't harm it.
-            producer.begin_transaction()
-            refused = self._send(documents, lines, deadline)
+        for tries in reversed(range(_TRIES)):
+            try:
+                self._producer.poll(0)
+                self._trouble = ""  # What came before the transaction can't harm it.
+                self._producer.begin_transaction()
+                refused, failure = self._send(documents, lines)
+                if not refused and failure is None:
+                    break
+                self._abort()
+            except KafkaException as error:
+                raise _failed(cause(error)) from error
             if refused:
-                self._abort(deadline)
                 return Written(refused)
-        except KafkaException as failure:
-            raise _failed("nothing of the last batch was sent", cause(failure)) from failure
+            if failure is not None and not tries:
+                raise _failed(failure)
         self._commit()
         return Written(trouble=self._trouble)
 
     def _send(
-        self, documents: Sequence[Outgoing], lines: Sequence[Line], deadline: float
-    ) -> dict[int, str]:
-        """Send everything and wait until it is there, or something is refused."""
+        self, documents: Sequence[Outgoing], lines: Sequence[Line]
+    ) -> tuple[dict[int, str], KafkaError | None]:
+        """Send everything, and wait until it is there or something is not taken; say what."""
         refused: dict[int, str] = {}
         failures: list[KafkaError] = []
 
@@ -129,22 +136,22 @@ class Writer:
             else:
                 failures.append(error)
 
+        deadline = monotonic() + TRANSACTION_SECONDS
         for number, document in enumerate(documents):
             self._produce(document, partial(delivered, number), deadline)
         for key, value in lines:
             line = Outgoing(self._topic, PARTITION, key, value)
             self._produce(line, partial(delivered, None), deadline)
-        # What is behind a refused document isn't sent any more.
+        # What is behind a document that is refused isn't sent any more.
         while len(self._producer) and not refused and not failures:
             if monotonic() > deadline:
-                raise BusError(
-                    f"Kafka takes no batch within {TRANSACTION_SECONDS:.0f} s"
-                    f"{self._trouble and f' ({self._trouble})'}"
-                )
+                raise self._late("Kafka takes no batch")
             self._producer.poll(_POLL_SECONDS)
-        if failures and not refused:
-            raise KafkaException(failures[0])
-        return refused
+        return refused, failures[0] if failures else None
+
+    def _late(self, what: str) -> BusError:
+        trouble = self._trouble and f" ({self._trouble})"
+        return BusError(f"{what} within {TRANSACTION_SECONDS:.0f} s{trouble}")
 
     def _produce(
         self,
@@ -166,30 +173,30 @@ class Writer:
                 )
             except BufferError:
                 if monotonic() > deadline:
-                    raise
+                    raise self._late("Kafka takes no batch") from None
                 self._producer.poll(_POLL_SECONDS)
             else:
                 return
 
-    def _abort(self, deadline: float) -> None:
-        """Abort, with nothing left that could be reported while librdkafka does.
+    def _abort(self) -> None:
+        """Abort, with nothing left that librdkafka could report while it does.
 
-        A callback that it calls after an error has become an exception ends in a SystemError.
+        A callback that it calls after an error has become an exception is a SystemError.
         """
-        producer = self._producer
-        producer.purge()
-        while len(producer) and monotonic() < deadline:
+        producer, deadline = self._producer, monotonic() + TRANSACTION_SECONDS
+        producer.purge(in_flight=False)
+        while len(producer):
+            if monotonic() > deadline:
+                raise self._late("Kafka doesn't answer")
             producer.poll(_POLL_SECONDS)
+        seconds = TRANSACTION_SECONDS
         try:
-            within(
-                lambda: producer.abort_transaction(TRANSACTION_SECONDS),
-                TRANSACTION_SECONDS,
-                "abort",
-            )
-        except OutcomeUnknown as failure:
-            raise BusError(str(failure)) from failure
+            within(lambda: producer.abort_transaction(seconds), seconds, "abort")
+        except OutcomeUnknown:
+            raise self._late("Kafka aborts no transaction") from None
+        producer.poll(0)
         if self._trouble:
-            raise BusError(f"a transaction was aborted, with trouble on the way ({self._trouble})")
+            raise BusError(f"an answer or a connection was lost ({self._trouble})")
 
     def _commit(self) -> None:
         producer, seconds = self._producer, TRANSACTION_SECONDS
@@ -208,10 +215,8 @@ class Writer:
             self._producer.poll(0)
 
 
-def _failed(what: str, error: KafkaError) -> BusError:
-    if error.code() in _FENCED:
-        return Fenced(_SUPERSEDED)
-    return BusError(f"{what}: {_said(error)}")
+def _failed(error: KafkaError) -> BusError:
+    return Fenced(_SUPERSEDED) if error.code() in _FENCED else BusError(_said(error))
 
 
 def _said(error: KafkaError) -> str:
