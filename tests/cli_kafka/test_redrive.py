@@ -271,3 +271,27 @@ def test_of_two_at_once_one_ends(app: Redriving) -> None:
     assert second.returncode == 0
     assert app.run().startswith("0 sent again")
     assert app.sent() == once(values)
+
+
+def test_a_broker_that_dies_loses_and_doubles_nothing(
+    kafka_cluster: ClusterFactory, make: Make
+) -> None:
+    cluster = kafka_cluster(3)
+    app = make(cluster)
+    values = numbered(MANY)
+    app.reject(values)
+    run = app.start()
+    wait_until(partial(app.has_sent, 1_000), 60, "documents to be sent")
+    cluster.kill(1)
+    said = run.communicate(timeout=120)[1]
+    assert run.returncode == (0 if said.startswith(f"{MANY:,} sent again") else 1), said
+    ended = [said]
+
+    def done() -> bool:
+        again = app.start()
+        ended.append(again.communicate(timeout=120)[1])
+        return again.returncode == 0
+
+    wait_until(done, 120, "a run that ends well")
+    assert app.run() == "0 sent again\n"
+    assert app.sent() == once(values), ended

@@ -85,9 +85,9 @@ def begin(cluster: Cluster, topology: Topology, start: Start, *, force: bool = F
             else "the groups have offsets, and work has begun"
         )
         raise ConfigurationError(
-            f"{what}, but {used[0]} holds records, or did: where to go on can't be guessed. To"
-            f" start over, delete the topics {topology.app}.fingerprints, .bands and .matches-*, then run"
-            " `neardup topics create --force`; or choose another --app"
+            f"{what}, but {used[0]} holds records, or did: where to go on can't be guessed."
+            f" To start over, delete the topics {topology.app}.fingerprints, .bands and"
+            " .matches-*, then run `neardup topics create --force`; or choose another --app"
         )
     chosen = {} if force else _agreed(topology, present)
     snapshot = _snapshot(cluster, topology, start)
