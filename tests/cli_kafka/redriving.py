@@ -51,6 +51,7 @@ class Redriving:
                 "bootstrap.servers": self.kafka.bootstrap,
                 "compression.type": compression,
                 "message.max.bytes": 1_000_000_000,
+                "enable.idempotence": True,  # Retries keep the order.
             }
         )
         failures: list[object] = []

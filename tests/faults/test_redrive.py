@@ -43,7 +43,7 @@ def app(one_node: Ground, app_id: str) -> Iterator[Redriving]:
         "end-unanswered",
         "produce-cut-after",
         "produce-unanswered",
-    ],  # fmt: skip
+    ],
 )
 def test_a_lost_answer_ends_the_run_and_the_next_goes_on(
     one_node: Ground, app: Redriving, api: Api, fate: tuple[Act, Of], said: str

@@ -27,6 +27,7 @@ __all__ = ["TRANSACTION_SECONDS", "Writer", "Written"]
 TRANSACTION_SECONDS = 15.0
 
 _POLL_SECONDS = 0.1
+_PURGE_SECONDS = 5.0
 _TRIES = 3
 """A document that is refused has had a number in its producer's sequence. librdkafka misses it
 in the next transaction only, fails that one, and goes on from there (seen with 2.16)."""
@@ -145,7 +146,9 @@ class Writer:
         # What is behind a document that is refused isn't sent any more.
         while len(self._producer) and not refused and not failures:
             if monotonic() > deadline:
-                raise self._late("Kafka takes no batch")
+                # To abort says whether it is only that this run was frozen, and is fenced.
+                why = f"Kafka takes no batch within {TRANSACTION_SECONDS:.0f} s"
+                failures.append(KafkaError(KafkaError._TIMED_OUT, why))  # noqa: SLF001 -- as above
             self._producer.poll(_POLL_SECONDS)
         return refused, failures[0] if failures else None
 
@@ -179,15 +182,14 @@ class Writer:
                 return
 
     def _abort(self) -> None:
-        """Abort, with nothing left that librdkafka could report while it does.
+        """Abort, if possible with nothing left that librdkafka could report while it does.
 
         A callback that it calls after an error has become an exception is a SystemError.
         """
-        producer, deadline = self._producer, monotonic() + TRANSACTION_SECONDS
-        producer.purge(in_flight=False)
-        while len(producer):
-            if monotonic() > deadline:
-                raise self._late("Kafka doesn't answer")
+        producer, deadline = self._producer, monotonic() + _PURGE_SECONDS
+        while len(producer) and monotonic() < deadline:
+            # Again: what was in flight behind a refused document comes back to the queue.
+            producer.purge(in_flight=False)
             producer.poll(_POLL_SECONDS)
         seconds = TRANSACTION_SECONDS
         try:
