@@ -57,6 +57,11 @@ class Topology:
         return f"{self.app}.matches-{shard}"
 
     @property
+    def redrive(self) -> str:
+        """Name the topic of how far the rejected were sent again; also the writer's id."""
+        return f"{self.app}.redrive"
+
+    @property
     def columns(self) -> int:
         """Count the key columns: a band each, and the exact text."""
         return self.parameters.bands + 1

@@ -39,7 +39,7 @@ def test_what_create_makes_is_in_order(settings: Settings) -> None:
             {"message_timestamp_type": "LogAppendTime"},
             "warning a.unique: message.timestamp.type",
         ),
-        ("a.fingerprints", {"retention_ms": "604800000"}, "error a.fingerprints: retention.ms"),
+        ("a.fingerprints", {"retention_ms": "3600000"}, "error a.fingerprints: retention.ms"),
         ("a.bands", {"retention_bytes": "1000000"}, "error a.bands: retention.bytes"),
         ("a.matches-1", {"retention_ms": "3600000"}, "error a.matches-1: retention.ms"),
         ("a.unique", {"max_message_bytes": "1000000"}, "error a.unique: max.message.bytes"),

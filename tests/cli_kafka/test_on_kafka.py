@@ -86,10 +86,10 @@ def test_create_makes_everything_verify_finds_it_in_order(
     missing = run("topics verify", status=2)
     assert f"error    {app_id}.documents: the topic is missing" in missing.stdout
     assert "neardup topics create" in missing.stdout
-    assert missing.stderr == "neardup: a worker can't run: 8 errors\n"
+    assert missing.stderr == "neardup: a worker can't run: 8 errors, 1 warning\n"
 
     made = run("topics create --partitions 3")
-    assert made.stdout.count("created ") == 8
+    assert made.stdout.count("created ") == 9
     assert made.stdout.endswith("ok: 3 partitions, 2 shards, 1 broker\n")
     assert verify(settings) == (3, [])
 

@@ -92,6 +92,15 @@ def test_readers_that_are_apart_are_refused() -> None:
         begin(made.as_cluster(), made.topology, Start("latest"))
 
 
+def test_a_log_that_retention_has_emptied_was_used() -> None:
+    made = cluster()
+    begin(made.as_cluster(), made.topology, Start("earliest"))
+    made.ends[TopicPartition("a.fingerprints", 0)] = (7, 7)
+    del made.offsets["a.route"]
+    with pytest.raises(ConfigurationError, match=r"a\.fingerprints holds records, or did"):
+        begin(made.as_cluster(), made.topology, Start("latest"))
+
+
 @pytest.mark.parametrize("force", [False, True])
 def test_once_work_has_begun_nothing_is_guessed(*, force: bool) -> None:
     made = cluster()

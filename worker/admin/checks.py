@@ -78,7 +78,7 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
 def _topic(one: TopicPlan, state: TopicState | None) -> Iterator[Problem]:
     if state is None:
         yield Problem(
-            "error", one.name, "the topic", "missing", "there",
+            "error" if one.required else "warning", one.name, "the topic", "missing", "there",
             fix="neardup topics create",
         )  # fmt: skip
         return
@@ -89,9 +89,7 @@ def _topic(one: TopicPlan, state: TopicState | None) -> Iterator[Problem]:
             "its number of partitions",
             str(state.partitions),
             one.partitions_why,
-            fix="delete the topic and run neardup topics create"
-            if one.internal
-            else "records then go to a partition by their key",
+            fix=one.partitions_fix,
         )
     for rule in one.rules:
         given = state.settings.get(rule.setting)

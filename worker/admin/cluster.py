@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
-from confluent_kafka import OFFSET_INVALID, IsolationLevel, KafkaError, KafkaException
+from confluent_kafka import (
+    OFFSET_INVALID,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+)
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource  # The admin module only passes them on,
@@ -125,6 +131,15 @@ class Cluster:
             }
             for resource, future in futures.items()
         }
+
+    def identity(self, topic: str) -> str:
+        """Give a topic's id: another one, once it is deleted and made anew."""
+        doing = f"id of {topic}"
+        with self._explained(doing):
+            futures = self._admin.describe_topics(
+                TopicCollection([topic]), request_timeout=self._seconds
+            )
+        return str(self._result(futures[topic], doing).topic_id)
 
     def known_settings(self, topic: str) -> frozenset[str]:
         """Name the settings that these brokers know."""

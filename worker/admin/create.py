@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from worker.admin.cluster import Cluster
-from worker.admin.plan import DEFAULT_MAX_BYTES, plan
+from worker.admin.plan import DEFAULT_MAX_BYTES, TopicPlan, plan, redrive_plan
 from worker.settings import ConfigurationError, Settings
 from worker.topology import Topology
 
-__all__ = ["Created", "create"]
+__all__ = ["Created", "create", "create_redrive"]
+
+_New = tuple[int, dict[str, str]]
+"""Partitions and settings."""
 
 _PARTITIONS = 4
 _REPLICATION = 3
@@ -58,22 +61,40 @@ def create(
     topology = Topology.of(settings, partitions or _PARTITIONS)
     plans = list(plan(settings, topology, documents_max_bytes))
     _, states = cluster.topics(one.name for one in plans)
-    min_isr = {"min.insync.replicas": "2" if replicas >= _REPLICATION else "1"}
-    missing = {
-        one.name: (one.partitions, {**one.settings(), **min_isr})
-        for one in plans
-        if states[one.name] is None
-    }
+    missing = {one.name: _new(one, replicas) for one in plans if states[one.name] is None}
     # The documents first: they tell which settings these brokers know.
     first = {topic: missing.pop(topic) for topic in [name] if topic in missing}
     made = cluster.create(first, replicas)
-    if missing:
-        known = cluster.known_settings(name)
-        made += cluster.create(
-            {
-                topic: (count, {key: value for key, value in given.items() if key in known})
-                for topic, (count, given) in missing.items()
-            },
-            replicas,
-        )
+    made += _create_known(cluster, name, missing, replicas)
     return Created(topology, made, [one.name for one in plans if one.name not in made], replicas)
+
+
+def create_redrive(cluster: Cluster, topology: Topology, replicas: int) -> None:
+    """Create the topic of what was redriven, for an application that was made without it.
+
+    Raises:
+        BusError: the cluster doesn't answer, or refuses.
+    """
+    new = {topology.redrive: _new(redrive_plan(topology), replicas)}
+    _create_known(cluster, topology.documents, new, replicas)
+
+
+def _new(one: TopicPlan, replicas: int) -> _New:
+    min_isr = {"min.insync.replicas": "2" if replicas >= _REPLICATION else "1"}
+    return one.partitions, {**one.settings(), **min_isr}
+
+
+def _create_known(
+    cluster: Cluster, existing: str, topics: dict[str, _New], replicas: int
+) -> list[str]:
+    """Create topics with the settings that these brokers know, as a topic that exists tells."""
+    if not topics:
+        return []
+    known = cluster.known_settings(existing)
+    return cluster.create(
+        {
+            topic: (count, {key: value for key, value in given.items() if key in known})
+            for topic, (count, given) in topics.items()
+        },
+        replicas,
+    )

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
+from worker.admin.retention import BANDS, DOCUMENTS, FINGERPRINTS, MATCHES
+from worker.admin.rule import Rule, Severity
 from worker.settings import Settings
 from worker.topology import Topology
 
-__all__ = ["DEFAULT_MAX_BYTES", "REJECTED_HEADERS_BYTES", "Rule", "Severity", "TopicPlan", "plan"]
-
-Severity = Literal["error", "warning"]
+__all__ = [
+    "DEFAULT_MAX_BYTES",
+    "REJECTED_HEADERS_BYTES",
+    "Rule",
+    "Severity",
+    "TopicPlan",
+    "plan",
+    "redrive_plan",
+]
 
 DEFAULT_MAX_BYTES = 1_048_588
 """Kafka's own default of max.message.bytes: of a record batch, as it is compressed."""
@@ -24,21 +31,10 @@ _GENEROUS_BYTES = 32 << 20
 
 _BATCH_OVERHEAD_BYTES = 128
 _BATCH_BYTES = 1_000_000
-_MATCHES_RETENTION_MS = 7 * 24 * 3_600_000
-_FOREVER = "-1"
+_SMALL_SEGMENT_BYTES = str(16 << 20)
+"""Of the segment that is written compaction takes nothing away, and each run reads all of it."""
+
 _NO_BOUND = str((1 << 63) - 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """What one setting of a topic must be; ``value`` is what a new topic gets."""
-
-    setting: str
-    value: str
-    takes: str
-    holds: Callable[[str], bool]
-    why: str
-    severity: Severity = "error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +47,21 @@ class TopicPlan:
     rules: tuple[Rule, ...]
     internal: bool = False
     fixed_partitions: bool = True
+    required: bool = True
+    """Workers don't run without it."""
+
+    @property
+    def partitions_fix(self) -> str:
+        """Say what to do about another number of partitions."""
+        if self.internal:
+            return "delete the topic and run neardup topics create"
+        if not self.required:
+            return "none is needed: the others stay empty"
+        return "records then go to a partition by their key"
 
     def settings(self) -> dict[str, str]:
         """Give the settings of a new topic."""
-        return {rule.setting: rule.value for rule in self.rules}
+        return {rule.setting: rule.value for rule in self.rules if rule.made}
 
 
 def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> Iterator[TopicPlan]:
@@ -77,6 +84,7 @@ def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> It
                 lambda _: True,
                 "",
             ),
+            *DOCUMENTS.rules(),
             *_common(),
         ),
     )
@@ -108,27 +116,19 @@ def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> It
         ),
         fixed_partitions=False,
     )
-    forever = (
-        _at_least("retention.ms", _FOREVER, "the index is rebuilt from it"),
-        _at_least("retention.bytes", _FOREVER, "the index is rebuilt from it"),
-    )
-    passing = (
-        _at_least("retention.ms", str(_MATCHES_RETENTION_MS), "answers wait here for the workers"),
-        _at_least("retention.bytes", _FOREVER, "answers wait here for the workers"),
-    )
     internal = (_not_compacted("frames have no keys"), *_frames(batch + _BATCH_OVERHEAD_BYTES))
     yield TopicPlan(
         topology.fingerprints,
         1,
         "1: its order is the order of all documents",
-        (*internal, _log_append_time("error"), *forever, *_common()),
+        (*internal, _log_append_time("error"), *FINGERPRINTS.rules(), *_common()),
         internal=True,
     )
     yield TopicPlan(
         topology.bands,
         topology.shards,
         f"{topology.shards}, as index.shards says",
-        (*internal, _log_append_time("warning"), *forever, *_common()),
+        (*internal, _log_append_time("warning"), *BANDS.rules(), *_common()),
         internal=True,
     )
     for shard in range(topology.shards):
@@ -136,9 +136,33 @@ def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> It
             topology.matches(shard),
             n,
             f"{n}, as {topology.documents} has",
-            (*internal, _log_append_time("warning"), *passing, *_common()),
+            (*internal, _log_append_time("warning"), *MATCHES.rules(), *_common()),
             internal=True,
         )
+    yield redrive_plan(topology)
+
+
+def redrive_plan(topology: Topology) -> TopicPlan:
+    """Say what the topic must be in which *redrive* notes what it has sent; no worker reads it."""
+    return TopicPlan(
+        topology.redrive,
+        1,
+        "1, the only one that is used",
+        (
+            Rule(
+                "cleanup.policy",
+                "compact",
+                "compact",
+                lambda value: value == "compact",
+                "redrive refuses to run: it would forget what it has sent, and send it again",
+                "warning",
+            ),
+            Rule("segment.bytes", _SMALL_SEGMENT_BYTES, "any size", lambda _: True, ""),
+            *_common(),
+        ),
+        fixed_partitions=False,
+        required=False,
+    )
 
 
 def _output(max_bytes: int, *, value: int | None = None) -> Iterator[Rule]:
@@ -203,14 +227,3 @@ def _log_append_time(severity: Severity) -> Rule:
     wanted = "LogAppendTime"
     why = "the index measures time by this log" if severity == "error" else "it is the log's time"
     return Rule("message.timestamp.type", wanted, wanted, lambda v: v == wanted, why, severity)
-
-
-def _at_least(setting: str, value: str, why: str) -> Rule:
-    wanted = int(value)
-    return Rule(
-        setting,
-        value,
-        "-1 (no limit)" if wanted < 0 else f"at least {value}",
-        lambda given: int(given) < 0 or (0 <= wanted <= int(given)),
-        why,
-    )

@@ -75,7 +75,8 @@ def begin(cluster: Cluster, topology: Topology, start: Start, *, force: bool = F
     if not force and all(len(present[stage]) == len(wanted[stage]) for stage in STAGES):
         return Begun({}, {groups[stage]: present[stage] for stage in STAGES})
     ends = cluster.ranges(topology.internal())
-    used = sorted({place.topic for place, (low, high) in ends.items() if high > low})
+    # One that retention has emptied was used all the same.
+    used = sorted({place.topic for place, (_, high) in ends.items() if high > 0})
     if used:
         missing = [groups[stage] for stage in STAGES if len(present[stage]) < len(wanted[stage])]
         what = (
@@ -84,9 +85,9 @@ def begin(cluster: Cluster, topology: Topology, start: Start, *, force: bool = F
             else "the groups have offsets, and work has begun"
         )
         raise ConfigurationError(
-            f"{what}, but {used[0]} holds records: where to go on can't be guessed. To start over,"
-            f" delete the topics {topology.app}.fingerprints, .bands and .matches-*, then run"
-            " `neardup topics create --force`; or choose another --app"
+            f"{what}, but {used[0]} holds records, or did: where to go on can't be guessed."
+            f" To start over, delete the topics {topology.app}.fingerprints, .bands and"
+            " .matches-*, then run `neardup topics create --force`; or choose another --app"
         )
     chosen = {} if force else _agreed(topology, present)
     snapshot = _snapshot(cluster, topology, start)

@@ -1,0 +1,173 @@
+"""What each log must keep, and why: one table for new topics, for the checks and for the docs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from worker.admin.rule import Rule
+
+__all__ = ["BANDS", "DOCUMENTS", "FINGERPRINTS", "LOGS", "MATCHES", "Retention", "table"]
+
+_HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS
+_FOREVER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What a topic must keep: times in milliseconds, -1 for ever, None for no such rule."""
+
+    topic: str
+    readers: str
+    why: str
+    short: str
+    """What happens if it keeps less."""
+    new_ms: int | None = None
+    """What a new topic gets; None: what the broker gives."""
+    above_ms: int | None = None
+    """What is kept no longer than this is an error: a worker doesn't start."""
+    advised_ms: int | None = None
+    """Less than this is a warning."""
+    compacted: bool = False
+
+    def rules(self) -> Iterator[Rule]:
+        """Give the rules for the topic's settings."""
+        above, advised = self.above_ms, self.advised_ms
+        value = str(7 * _DAY_MS if self.new_ms is None else self.new_ms)
+        made = self.new_ms is not None
+        if self.new_ms == _FOREVER:
+            yield _forever("retention.ms", self.why)
+        if above is not None:
+            takes = f"more than {above} ({_length(above)})"
+            yield Rule(
+                "retention.ms", value, takes, lambda given: _longer(given, above), self.short
+            )
+        if advised is not None:
+            yield Rule(
+                "retention.ms",
+                value,
+                f"at least {advised} ({_length(advised)})",
+                lambda given: (
+                    _longer(given, advised - 1)
+                    # What is too short for the rule above is named once.
+                    or (above is not None and not _longer(given, above))
+                ),
+                self.short,
+                "warning",
+                made,
+            )
+        if made:
+            yield _forever("retention.bytes", self.why)
+
+    @property
+    def new(self) -> str:
+        """Say what a new topic keeps."""
+        if self.compacted:
+            return "the last record of each key (compacted)"
+        return "what the broker's defaults say" if self.new_ms is None else _length(self.new_ms)
+
+    @property
+    def checked(self) -> str:
+        """Say what `neardup topics verify` wants."""
+        if self.compacted:
+            return "compacted (warning)"
+        if self.new_ms == _FOREVER:
+            return "for ever (error)"
+        wanted = []
+        if self.above_ms is not None:
+            wanted.append(f"more than {_length(self.above_ms)} (error)")
+        if self.advised_ms is not None:
+            wanted.append(f"at least {_length(self.advised_ms)} (warning)")
+        return ", ".join(wanted) or "nothing"
+
+
+DOCUMENTS = Retention(
+    "APP.documents",
+    "*fingerprint*, then *route*",
+    "*route* reads each payload a second time, once it is judged",
+    "a document that is gone by then is published as `payload-gone` on `APP.rejected`",
+    advised_ms=_DAY_MS,
+)
+FINGERPRINTS = Retention(
+    "APP.fingerprints",
+    "*sequence*, once",
+    "it is read within seconds, but waits here while the workers are down",
+    "what is deleted unread is judged by nobody, and stops the workers",
+    new_ms=7 * _DAY_MS,
+    above_ms=_HOUR_MS,
+    advised_ms=_DAY_MS,
+)
+BANDS = Retention(
+    "APP.bands",
+    "*index*, and again when a shard is rebuilt",
+    "the index is rebuilt from it; with `index.snapshots.trim_log` neardup itself deletes what"
+    " all snapshots that it keeps have",
+    "a shard that is lost can't be rebuilt, and the workers stop",
+    new_ms=_FOREVER,
+)
+MATCHES = Retention(
+    "APP.matches-…",
+    "*route*, once",
+    "answers wait here while the workers are down",
+    "what is deleted unread can't be published, and stops the workers",
+    new_ms=7 * _DAY_MS,
+    above_ms=_HOUR_MS,
+    advised_ms=_DAY_MS,
+)
+LOGS = (
+    DOCUMENTS,
+    FINGERPRINTS,
+    BANDS,
+    MATCHES,
+    Retention(
+        "APP.unique, APP.duplicate",
+        "you",
+        "no worker reads them",
+        "readers that are slower than that miss documents",
+    ),
+    Retention(
+        "APP.rejected",
+        "`neardup redrive`, and you",
+        "no worker reads it",
+        "what was not redriven by then is gone; the next run says so",
+    ),
+    Retention(
+        "APP.redrive",
+        "`neardup redrive`",
+        "it says what was sent again",
+        "`neardup redrive` refuses to run, since it would send documents twice",
+        compacted=True,
+    ),
+)
+"""In the order of the documents' way."""
+
+
+def table() -> str:
+    """Write what the documentation says about it, in Markdown."""
+    lines = [
+        "| log | read by | a new one keeps | `topics verify` wants | why | if it keeps less |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {', '.join(f'`{name}`' for name in log.topic.split(', '))} | {log.readers} | {log.new}"
+        f" | {log.checked} | {log.why} | {log.short} |"
+        for log in LOGS
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _forever(setting: str, why: str) -> Rule:
+    return Rule(setting, "-1", "-1 (no limit)", lambda given: int(given) < 0, why)
+
+
+def _longer(given: str, than_ms: int) -> bool:
+    return int(given) < 0 or int(given) > than_ms
+
+
+def _length(milliseconds: int) -> str:
+    if milliseconds == _FOREVER:
+        return "for ever"
+    size, unit = (_DAY_MS, "day") if milliseconds >= _DAY_MS else (_HOUR_MS, "hour")
+    number = milliseconds // size
+    return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
