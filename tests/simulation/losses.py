@@ -27,6 +27,8 @@ class Losses:
         fatal: what an application can't go on without. Documents that *fingerprint* had
             read are no such loss: each must end up on *rejected*.
         unpublished: these documents, by partition and offset.
+        doubtful: where *fingerprint*, with nobody at work, has not come past deleted control
+            records. Nobody can know any more that they were no documents.
         expired: groups' offsets that expired.
     """
 
@@ -37,10 +39,15 @@ class Losses:
         self._archive = archive
         self.fatal: list[Loss] = []
         self.unpublished: set[tuple[int, int]] = set()
+        self.doubtful: list[TopicPartition] = []
         self.expired: list[tuple[str, TopicPartition]] = []
 
-    def pass_time(self) -> None:
-        """Let the brokers delete what has expired, and see what it was."""
+    def __bool__(self) -> bool:
+        """Tell whether an application may refuse to go on."""
+        return bool(self.fatal or self.doubtful or self.expired)
+
+    def pass_time(self, *, awake: bool) -> None:
+        """Let the brokers delete what has expired, and see what it was; is anybody at work?"""
         readers = {stage: self._topology.group(stage) for stage in STAGES}
         before = {stage: self._bus.committed(group) for stage, group in readers.items()}
         starts = {place: self._bus.start_offset(*place) for own in before.values() for place in own}
@@ -51,8 +58,10 @@ class Losses:
             for place, committed in offsets.items():
                 if place not in kept:
                     self.expired.append((readers[stage], place))
-                low = max(starts[place], committed or 0)
-                self._note(stage, place, low, self._bus.start_offset(*place))
+                low, high = max(starts[place], committed or 0), self._bus.start_offset(*place)
+                self._note(stage, place, low, high)
+                if stage == "fingerprint" and low < high and not awake:
+                    self.doubtful.append(place)
 
     def _note(self, stage: str, place: TopicPartition, low: int, high: int) -> None:
         gone = [record.offset for record in self._archive.between(place, low, high)]
@@ -63,4 +72,7 @@ class Losses:
 
     def __str__(self) -> str:
         """Say what went."""
-        return f"fatal {self.fatal}, unpublished {self.unpublished}, expired {self.expired}"
+        return (
+            f"fatal {self.fatal}, unpublished {sorted(self.unpublished)},"
+            f" doubtful {self.doubtful}, expired {self.expired}"
+        )

@@ -10,7 +10,7 @@ from tests.crash.texts import near_copies
 from tests.simulation.conftest import Judge, MakeWorld
 from tests.simulation.measures import Keep, Measures
 
-TEXTS = near_copies(40, 13)
+TEXTS = near_copies(54, 13)
 OF_A = (0, 1)
 """The partitions that worker "a" reads, of three."""
 FOR_EVER = Keep(documents=None, matches=None, outputs=None, offsets=None)
@@ -33,11 +33,15 @@ def test_copies_are_duplicates_after_a_take_over(
     trimmed = [one.bus.start_offset(one.topology.bands, shard) for shard in standing_by]
     assert len(standing_by) == 2
     assert min(trimmed) > 6, "the log was not trimmed past the standby"
+    one.writer.write(TEXTS[36:48], OF_A)  # Not in a snapshot yet.
+    one.rounds(3)
     one.wake("b")
-    one.rounds(30)
-    one.kill("a", lose_disk=True)
+    one.rounds(6)
+    one.writer.write(TEXTS[48:], OF_A)  # To be applied after what the reader has lost.
+    one.rounds(20)
+    one.lose("a")
     one.pass_hours(1)
-    copies = [(f"copy-of-{ident}", text) for ident, text in TEXTS[:36]]
+    copies = [(f"copy-of-{ident}", text) for ident, text in TEXTS]
     one.writer.write(copies, OF_A)
     assert judged(one) == []
     duplicates = one.archive.of(one.topology.duplicate)

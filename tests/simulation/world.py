@@ -32,7 +32,7 @@ SESSION_MS: Final = 60_000
 """After so long without a step, a worker's seats are given up."""
 LOOK_HOURS: Final = 6
 """How often, while time passes, brokers delete and workers work."""
-QUIET_ROUNDS: Final = 4
+QUIET_ROUNDS: Final = 8
 MOST_ROUNDS: Final = 600
 
 
@@ -46,7 +46,7 @@ class Ending(NamedTuple):
     worker: str
     what: str
     excused: bool
-    """It had slept past its session's end, and may stumble over its old view of the log."""
+    """Something was lost, or it had slept past its session's end, and its view was an old one."""
 
 
 class World:
@@ -95,7 +95,7 @@ class World:
         errors = [str(problem) for problem in found.problems if problem.severity == "error"]
         disk = self.known.setdefault(name, self._new_disk())
         if errors:
-            self.endings.append(Ending(name, f"start refused: {errors[0]}", excused=False))
+            self._note_ending(name, f"start refused: {errors[0]}")
             return False
         clock = self.clock.seconds
         life = Life(name, self.settings, self.topology, self.bus, disk, _ignore, clock)
@@ -121,6 +121,11 @@ class World:
             self._bury(name)
             self.known[name] = disk
 
+    def lose(self, name: str) -> None:
+        """End a worker with its machine: nobody will start it again."""
+        self.kill(name, lose_disk=True)
+        self.known.pop(name, None)
+
     def kill_committing(self, name: str, stage: str) -> None:
         """Kill a worker the next time this stage has written all, and not committed."""
         self._doomed = (name, stage)
@@ -138,13 +143,14 @@ class World:
     # Time.
 
     def pass_hours(self, hours: int) -> None:
-        """Let time pass: brokers delete, sessions end, and whoever runs goes on."""
-        self.rounds(3)
-        while hours > 0:
-            self.clock.move(min(hours, LOOK_HOURS) * HOUR)
-            hours -= LOOK_HOURS
-            self._end_sessions()
-            self.losses.pass_time()
+        """Let time pass: sessions end, whoever runs works off what there is, brokers delete."""
+        end = self.clock.milliseconds() + hours * HOUR
+        while (left := end - self.clock.milliseconds()) > 0:
+            until = self.clock.milliseconds() + min(left, LOOK_HOURS * HOUR)
+            self.clock.move(SESSION_MS + 1)
+            self.quiet()
+            self.clock.move(max(0, until - self.clock.milliseconds()))
+            self.losses.pass_time(awake=any(not life.asleep for life in self.lives.values()))
             self.rounds(3)
 
     def rounds(self, number: int) -> bool:
@@ -178,7 +184,7 @@ class World:
                 life.loops[stage].step(0.0)
                 busy |= life.loops[stage].busy
             except (StageError, BusError) as error:
-                self.endings.append(Ending(life.name, f"{stage}: {error}", excused=life.stalled))
+                self._note_ending(life.name, f"{stage}: {error}", excused=life.stalled)
                 self._bury(life.name)
             except _Killed:
                 self.kill(life.name)
@@ -203,6 +209,9 @@ class World:
                     life.stalled = True
                 for stage in STAGES:
                     self.bus.evict(self.topology.group(stage), name)
+
+    def _note_ending(self, name: str, what: str, *, excused: bool = False) -> None:
+        self.endings.append(Ending(name, what, excused=excused or bool(self.losses)))
 
     def _bury(self, name: str) -> None:
         self._seen[name] = self.clock.milliseconds()
