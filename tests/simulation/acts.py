@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
 from hypothesis import strategies as st
@@ -40,6 +41,21 @@ class Write(NamedTuple):
         done = len(world.writer.written)
         texts = TEXTS[done : done + self.documents]
         world.writer.write(texts, self.partitions, self.manner, self.age_hours)
+
+
+class Stall(NamedTuple):
+    """A worker takes no steps for so many rounds of the others, in which documents come."""
+
+    worker: str
+    rounds: int
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        world.freeze(self.worker)
+        for _ in range(4):
+            Write(5, tuple(range(world.topology.partitions)), "plain", 0).do(world)
+            world.rounds(self.rounds)
+        world.wake(self.worker)
 
 
 class Work(NamedTuple):
@@ -144,6 +160,12 @@ def play(world: World, schedule: list[Act]) -> None:
         act.do(world)
 
 
+def _outage(names: Sequence[str], stages: int, hours: int) -> list[Act]:
+    """Have everybody killed when so many stages are done, and nobody there for some time."""
+    done: list[Act] = [Hurry(name, stages) for name in names] if stages else []
+    return [*done, *(Kill(name, lose_disk=False) for name in names), Pass(hours)]
+
+
 def measures() -> st.SearchStrategy[Measures]:
     """Draw how large a world is, and for how long it keeps what."""
     hours = st.sampled_from([None, DAY, 3 * DAY])
@@ -159,15 +181,15 @@ def measures() -> st.SearchStrategy[Measures]:
         Measures,
         partitions=st.just(3),
         shards=st.integers(2, 3),
-        snapshots=st.booleans(),
-        standby=st.booleans(),
+        snapshots=st.sampled_from([True, True, False]),
+        standby=st.sampled_from([True, True, False]),
         lossy=st.booleans(),
         keep=keep,
     )
 
 
 def acts() -> st.SearchStrategy[list[Act]]:
-    """Draw a schedule: what is written, what befalls whom, how many hours go by, in turns."""
+    """Draw a schedule: who comes, then in turns what is written, what befalls whom, and when."""
     workers = st.sampled_from(NAMES)
     some: st.SearchStrategy[tuple[int, ...]] = st.sampled_from(
         [(0,), (1,), (0, 1), (1, 2), (0, 1, 2), (0, 1, 2)]
@@ -178,7 +200,7 @@ def acts() -> st.SearchStrategy[list[Act]]:
         st.integers(1, 12),
         some,
         st.sampled_from(manners),
-        st.sampled_from([0, 0, 0, 30]),
+        st.sampled_from([0, 0, 0, 0, 30]),
     )
     act: st.SearchStrategy[Act] = st.one_of(
         st.builds(Start, workers),
@@ -188,14 +210,20 @@ def acts() -> st.SearchStrategy[list[Act]]:
         st.builds(KillCommitting, workers, st.sampled_from(STAGES)),
         st.builds(Freeze, workers),
         st.builds(Wake, workers),
+        st.builds(Stall, workers, st.integers(2, 12)),
         st.builds(Hurry, workers, st.integers(1, 3)),
     )
-    time: st.SearchStrategy[Act] = st.one_of(
-        st.builds(Work, st.integers(1, 30)),
-        st.builds(Work, st.integers(1, 30)),
-        st.builds(Pass, st.sampled_from([1, 6, 30, 4 * DAY, 9 * DAY])),
+    hours = st.sampled_from([1, 6, 30, 30, 4 * DAY, 9 * DAY])
+    after: st.SearchStrategy[list[Act]] = st.one_of(
+        st.builds(Work, st.integers(1, 30)).map(lambda work: [work]),
+        st.builds(Pass, hours).map(lambda passing: [passing]),
+        st.builds(_outage, st.just(NAMES), st.sampled_from([0, 3, 3, 4]), hours),
     )
-    turn = st.tuples(write, st.lists(act, max_size=3), time)
-    return st.lists(turn, min_size=2, max_size=10).map(
-        lambda drawn: [a for write, acts, time in drawn for a in (write, *acts, time)]
+    turn = st.tuples(write, st.lists(act, max_size=4), after)
+    others: st.SearchStrategy[list[Act]] = st.lists(st.builds(Start, workers), max_size=2)
+    return st.tuples(others, st.lists(turn, min_size=2, max_size=10)).map(
+        lambda drawn: [
+            *drawn[0],
+            *(act for write, acts, after in drawn[1] for act in (write, *acts, *after)),
+        ]
     )

@@ -20,7 +20,7 @@ from tests.simulation.world import World
 
 @pytest.mark.timeout(0 if FULL else 240)
 @settings(
-    max_examples=2_000 if FULL else 40,
+    max_examples=3_000 if FULL else 100,
     derandomize=not FULL,
     database=None,
     deadline=None,
