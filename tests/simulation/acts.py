@@ -219,11 +219,12 @@ def acts() -> st.SearchStrategy[list[Act]]:
         st.builds(Pass, hours).map(lambda passing: [passing]),
         st.builds(_outage, st.just(NAMES), st.sampled_from([0, 3, 3, 4]), hours),
     )
-    turn = st.tuples(write, st.lists(act, max_size=4), after)
+    # Somebody is started in every turn: with nobody there, time only deletes what is unread.
+    turn = st.tuples(st.builds(Start, workers), write, st.lists(act, max_size=4), after)
     others: st.SearchStrategy[list[Act]] = st.lists(st.builds(Start, workers), max_size=2)
     return st.tuples(others, st.lists(turn, min_size=2, max_size=10)).map(
         lambda drawn: [
             *drawn[0],
-            *(act for write, acts, after in drawn[1] for act in (write, *acts, *after)),
+            *(a for start, write, acts, after in drawn[1] for a in (start, write, *acts, *after)),
         ]
     )
