@@ -18,7 +18,7 @@ from tests.simulation.measures import Measures
 from tests.simulation.world import World
 
 
-@pytest.mark.timeout(0 if FULL else 240)
+@pytest.mark.timeout(0 if FULL else 600)  # Hypothesis may shorten what fails for five minutes.
 @settings(
     max_examples=3_000 if FULL else 100,
     derandomize=not FULL,
