@@ -11,12 +11,14 @@ from worker.bus.memory.faults import Faults, Step
 from worker.bus.memory.group import assign_ranges
 from worker.bus.memory.member import MemoryMember
 from worker.bus.memory.murmur2 import murmur2, partition_for
+from worker.bus.memory.retention import Retention
 from worker.bus.memory.transaction import Transaction
 
 __all__ = [
     "Faults",
     "MemoryBus",
     "MemoryMember",
+    "Retention",
     "Step",
     "Transaction",
     "assign_ranges",

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from worker.bus.memory.coordinator import Coordinator, Identity
+from worker.bus.memory.expiry import GroupProtocol, OffsetExpiry
 from worker.bus.memory.faults import Faults, no_faults
 from worker.bus.memory.member import MemoryMember
 from worker.bus.memory.reader import MemoryReader
+from worker.bus.memory.retention import Retention
 from worker.bus.memory.topics import Topics
 from worker.bus.memory.transaction import Transaction
 from worker.bus.port import BusError, Outgoing, Record, TopicPartition
@@ -29,7 +31,8 @@ class MemoryBus:
     of groups holds here, too; see ``tests/contract``. It is deterministic: no threads, no
     randomness, no time but the clock it is given. Two things are simpler than in a
     cluster. A rebalance completes at once, so members see it in their next poll. And
-    nothing times out by itself: `evict` stands for a process that stays away.
+    nothing happens by itself: `evict` stands for a process that stays away until its
+    session ends, and `pass_time` for what brokers delete in the background.
 
     Attributes:
         faults: the hook for crash-point tests; may be set at any time.
@@ -40,6 +43,8 @@ class MemoryBus:
         *,
         clock: Callable[[], int] = _wall_clock,
         trim_consumed: bool = False,
+        offsets_retention_ms: int | None = None,
+        group_protocol: GroupProtocol = "classic",
         faults: Faults = no_faults,
     ) -> None:
         """Make an empty log.
@@ -50,12 +55,16 @@ class MemoryBus:
                 offset on their partition is past them, so that memory holds what is
                 under way and no more. Partitions without such a group are kept. A
                 group that starts later, or goes back, won't find what is gone.
+            offsets_retention_ms: when offsets of groups without members expire, if ever;
+                see `OffsetExpiry`.
+            group_protocol: by the rules of which protocol they do.
             faults: see `Faults`.
         """
         self.faults = faults
         self._deletions = 0
         self._topics = Topics(clock)
-        self._coordinator = Coordinator(self._topics, trim_consumed=trim_consumed)
+        expiry = OffsetExpiry(clock, offsets_retention_ms, group_protocol)
+        self._coordinator = Coordinator(self._topics, expiry, trim_consumed=trim_consumed)
 
     def create_topic(  # noqa: PLR0913 -- each with a default
         self,
@@ -226,6 +235,27 @@ class MemoryBus:
         """
         self._coordinator.check_thread()
         self._topics.log(TopicPartition(topic, partition)).trim(before_offset)
+
+    def retain(self, topic: str, retention: Retention | None) -> None:
+        """Set for how long a topic keeps records; None, as at first: for ever.
+
+        What it holds already becomes one segment; see `Segments`.
+
+        Raises:
+            BusError: the topic doesn't exist.
+        """
+        self._coordinator.check_thread()
+        self._topics.retain(topic, retention)
+
+    def pass_time(self) -> None:
+        """Do what brokers do as time passes: call it whenever the clock has moved far.
+
+        Segments that have expired are deleted (see `Segments`), and so are the offsets that
+        groups have left behind (see `OffsetExpiry`).
+        """
+        self._coordinator.check_thread()
+        self._topics.expire()
+        self._coordinator.expire()
 
     def commit_offsets(
         self,

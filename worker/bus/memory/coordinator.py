@@ -6,6 +6,7 @@ import threading
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from worker.bus.memory.expiry import OffsetExpiry
 from worker.bus.memory.group import Group
 from worker.bus.memory.topics import Topics
 from worker.bus.memory.transaction import Transaction
@@ -24,9 +25,10 @@ class Identity(NamedTuple):
 class Coordinator:
     """What Kafka's group and transaction coordinators keep."""
 
-    def __init__(self, topics: Topics, *, trim_consumed: bool) -> None:
+    def __init__(self, topics: Topics, expiry: OffsetExpiry, *, trim_consumed: bool) -> None:
         """Coordinate over these topics."""
         self._topics = topics
+        self._expiry = expiry
         self._trim_consumed = trim_consumed
         self._groups: dict[str, Group] = {}
         self._owners: dict[Identity, object] = {}
@@ -46,7 +48,7 @@ class Coordinator:
     def group(self, name: str) -> Group:
         """Give a group; an empty one if it is new."""
         if name not in self._groups:
-            self._groups[name] = Group(self._count)
+            self._groups[name] = Group(self._count, self._topics.clock)
         return self._groups[name]
 
     def claim(self, identity: Identity, owner: object) -> None:
@@ -106,6 +108,7 @@ class Coordinator:
         self.group(group).identities.update(
             {partition: identities.get(partition.topic) for partition in offsets}
         )
+        self._expiry.committed(group, offsets)
         for partition, offset in offsets.items():
             consumed = self._consumed.setdefault(partition, {})
             consumed[group] = offset
@@ -121,6 +124,15 @@ class Coordinator:
                 del group.identities[partition]
         for partition in [place for place in self._consumed if place.topic == topic]:
             del self._consumed[partition]
+
+    def expire(self) -> None:
+        """Forget the offsets that have expired, but for those in an open transaction."""
+        for name, group in self._groups.items():
+            for place in self._expiry.expired(name, group):
+                if not any(t.holds(name, (place,)) for t in self._open.values()):
+                    del group.offsets[place]
+                    del group.identities[place]
+                    self._consumed[place].pop(name)
 
     def _count(self, topic: str) -> int:
         count = self._topics.count(topic)

@@ -41,14 +41,17 @@ class Group:
         generation: goes up with every rebalance.
         offsets: the committed offsets.
         identities: of the topics that they belong to; None where that is not known.
+        emptied_at: when the last seat was given up (ms); None: some are taken, or none ever was.
     """
 
-    def __init__(self, count: Callable[[str], int]) -> None:
+    def __init__(self, count: Callable[[str], int], clock: Callable[[], int]) -> None:
         """Found an empty group; ``count`` gives a topic's number of partitions."""
         self.generation = 0
         self.offsets: dict[TopicPartition, int] = {}
         self.identities: dict[TopicPartition, str | None] = {}
+        self.emptied_at: int | None = None
         self._count = count
+        self._clock = clock
         self._seats: dict[str, tuple[str, ...]] = {}
         self._assigned: dict[str, frozenset[TopicPartition]] = {}
 
@@ -61,8 +64,13 @@ class Group:
         """Whether nobody has a seat, present or away."""
         return not self._seats
 
+    def subscribes(self, topic: str) -> bool:
+        """Tell whether anybody with a seat, present or away, reads a topic."""
+        return any(topic in topics for topics in self._seats.values())
+
     def sit(self, instance: str, topics: tuple[str, ...]) -> None:
         """Take the seat of this name, or a new one."""
+        self.emptied_at = None
         if self._seats.get(instance) != topics:
             self._seats[instance] = topics
             self._rebalance()
@@ -70,6 +78,8 @@ class Group:
     def leave(self, instance: str) -> None:
         """Give up a seat, if there is one of this name."""
         if self._seats.pop(instance, None) is not None:
+            if self.empty:
+                self.emptied_at = self._clock()
             self._rebalance()
 
     def assignment(self, instance: str) -> frozenset[TopicPartition]:

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable
 from operator import itemgetter
 from typing import NamedTuple
 
+from worker.bus.memory.retention import Retention, Segments
 from worker.bus.port import OffsetOutOfRange, Outgoing, Record, TopicPartition
 
 __all__ = ["Fetched", "PartitionLog"]
@@ -44,6 +45,7 @@ class PartitionLog:
         "_open",
         "_past",
         "_records",
+        "_segments",
         "end",
         "place",
         "stable",
@@ -63,6 +65,7 @@ class PartitionLog:
         # Per open transaction, the half-open ranges that it wrote. The first offset of
         # a later entry is higher, so the first entry's decides the last stable offset.
         self._open: dict[Hashable, list[tuple[int, int]]] = {}
+        self._segments: Segments | None = None
 
     def extend(
         self, batch: Iterable[Outgoing], now: int, transaction: Hashable | None = None
@@ -81,18 +84,25 @@ class PartitionLog:
             append(make(Record, (topic, partition, offset, stamp, key, value, headers)))
             offset += 1
         self.end = offset
+        if self._segments is not None:
+            self._segments.append(base, self._largest(base, now))
         if transaction is not None:
             self._open.setdefault(transaction, []).append((base, offset))
         self._settle()
         return base
 
-    def finish(self, transaction: Hashable, *, commit: bool) -> None:
-        """End a transaction that wrote here: write its marker; drop its records or free them."""
+    def finish(self, transaction: Hashable, now: int, *, commit: bool) -> None:
+        """End a transaction that wrote here: write its marker; drop its records or free them.
+
+        ``now`` (ms) stamps the marker.
+        """
         written = self._open.pop(transaction)
         if not commit:
             # Nobody has read as far: they are above the last stable offset.
             for low, high in reversed(written):
                 del self._records[self._index(low) : self._index(high)]
+        if self._segments is not None:
+            self._segments.append(self.end, now)
         self.end += 1
         self._settle()
 
@@ -144,6 +154,23 @@ class PartitionLog:
         else:
             self._records[self._past : keep] = [_GONE] * (keep - self._past)
             self._past = keep
+
+    def retain(self, retention: Retention | None, now: int) -> None:
+        """Let time delete records, or no longer. What is here already becomes one segment."""
+        self._segments = None if retention is None else Segments(retention)
+        if self._segments is not None and self.end > self.start:
+            self._segments.append(self.start, self._largest(self.start, now))
+
+    def expire(self, now: int) -> None:
+        """Delete what has expired; see `Segments`."""
+        if self._segments is not None:
+            self.trim(self._segments.expire(now, self.start, self.stable, self.end))
+
+    def _largest(self, base: int, now: int) -> int:
+        """Give the largest timestamp from an offset on; ``now`` if no record has one."""
+        stamps = (record.timestamp for record in self._records[self._index(base) :])
+        largest = max(stamps, default=-1)
+        return largest if largest >= 0 else now
 
     def _settle(self) -> None:
         """Move the last stable offset."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from worker.bus.memory.log import PartitionLog
 from worker.bus.memory.murmur2 import partition_for
+from worker.bus.memory.retention import Retention
 from worker.bus.port import BusError, Outgoing, TopicPartition
 
 __all__ = ["Topics"]
@@ -69,6 +70,24 @@ class Topics:
         self._most.pop(name, None)
         for partition in range(count):
             del self._logs[TopicPartition(name, partition)]
+
+    def retain(self, name: str, retention: Retention | None) -> None:
+        """Set for how long a topic keeps records; None: for ever.
+
+        Raises:
+            BusError: the topic doesn't exist.
+        """
+        count = self._counts.get(name)
+        if count is None:
+            raise self._unknown(name, 0)
+        for partition in range(count):
+            self._logs[name, partition].retain(retention, self.clock())
+
+    def expire(self) -> None:
+        """Delete what has expired by now."""
+        now = self.clock()
+        for log in self._logs.values():
+            log.expire(now)
 
     def count(self, topic: str) -> int | None:
         """Give a topic's number of partitions, None if it does not exist."""

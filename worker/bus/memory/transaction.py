@@ -64,8 +64,9 @@ class Transaction:
         """Make everything visible at once."""
         self._check()
         self._state = "committed"
+        now = self._topics.clock()
         for log in self._logs:
-            log.finish(self, commit=True)
+            log.finish(self, now, commit=True)
         for group, offsets in self._offsets.items():
             self._store(group, offsets)
 
@@ -79,8 +80,9 @@ class Transaction:
             raise RuntimeError("a committed transaction can't be aborted")
         if self._state == "open":
             self._state = "aborted"
+            now = self._topics.clock()
             for log in self._logs:
-                log.finish(self, commit=False)
+                log.finish(self, now, commit=False)
 
     def _check(self) -> None:
         if not self.open:

@@ -1,0 +1,230 @@
+"""Schedules: what happens in a world, as plain data that can be drawn, shrunk and read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol
+
+from hypothesis import strategies as st
+
+from tests.crash.texts import near_copies
+from tests.simulation.measures import Keep, Measures
+from tests.simulation.world import World
+from tests.simulation.writer import Manner
+from worker.topology import STAGES
+
+__all__ = ["Act", "acts", "measures", "play"]
+
+NAMES: Final = ("a", "b", "c")
+"""The first runs from the beginning."""
+TEXTS: Final = near_copies(400, 7)
+DAY: Final = 24
+
+
+class Act(Protocol):
+    """Something that happens."""
+
+    def do(self, world: World) -> None:
+        """Let it happen; to a worker that doesn't run, nothing does."""
+
+
+class Write(NamedTuple):
+    """So many documents are written, to these partitions in turn; others are idle."""
+
+    documents: int
+    partitions: tuple[int, ...]
+    manner: Manner
+    age_hours: int
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        done = len(world.writer.written)
+        texts = TEXTS[done : done + self.documents]
+        world.writer.write(texts, self.partitions, self.manner, self.age_hours)
+
+
+class Stall(NamedTuple):
+    """A worker takes no steps for so many rounds of the others, in which documents come."""
+
+    worker: str
+    rounds: int
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        world.freeze(self.worker)
+        for _ in range(4):
+            Write(5, tuple(range(world.topology.partitions)), "plain", 0).do(world)
+            world.rounds(self.rounds)
+        world.wake(self.worker)
+
+
+class Work(NamedTuple):
+    """Everybody goes on for so many rounds."""
+
+    rounds: int
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        world.rounds(self.rounds)
+
+
+class Hurry(NamedTuple):
+    """The first stages of a worker work off what there is; the others have to wait."""
+
+    worker: str
+    stages: int
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        for _ in range(20):
+            if self.worker in world.lives:
+                world.step(world.lives[self.worker], STAGES[: self.stages])
+
+
+class Pass(NamedTuple):
+    """Hours go by."""
+
+    hours: int
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        world.pass_hours(self.hours)
+
+
+class Start(NamedTuple):
+    """A worker is started, if it may."""
+
+    worker: str
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        world.start(self.worker)
+
+
+class Stop(NamedTuple):
+    """A worker ends well."""
+
+    worker: str
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        world.stop(self.worker)
+
+
+class Kill(NamedTuple):
+    """A worker is killed."""
+
+    worker: str
+    lose_disk: bool
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        world.kill(self.worker, lose_disk=self.lose_disk)
+
+
+class KillCommitting(NamedTuple):
+    """A worker will be killed in the midst of a transaction of this stage."""
+
+    worker: str
+    stage: str
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        world.kill_committing(self.worker, self.stage)
+
+
+class Freeze(NamedTuple):
+    """A worker takes no steps until it is woken."""
+
+    worker: str
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        world.freeze(self.worker)
+
+
+class Wake(NamedTuple):
+    """A worker goes on."""
+
+    worker: str
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        world.wake(self.worker)
+
+
+def play(world: World, schedule: list[Act]) -> None:
+    """Let everything happen, in order."""
+    world.start(NAMES[0])
+    for act in schedule:
+        act.do(world)
+
+
+def _outage(names: Sequence[str], stages: int, hours: int) -> list[Act]:
+    """Have everybody killed when so many stages are done, and nobody there for some time."""
+    done: list[Act] = [Hurry(name, stages) for name in names] if stages else []
+    return [*done, *(Kill(name, lose_disk=False) for name in names), Pass(hours)]
+
+
+def measures() -> st.SearchStrategy[Measures]:
+    """Draw how large a world is, and for how long it keeps what."""
+    hours = st.sampled_from([None, DAY, 3 * DAY])
+    keep = st.builds(
+        Keep,
+        documents=hours,
+        matches=hours,
+        outputs=hours,
+        fingerprints=hours,
+        offsets=st.just(7 * DAY),
+    )
+    return st.builds(
+        Measures,
+        partitions=st.just(3),
+        shards=st.integers(2, 3),
+        snapshots=st.sampled_from([True, True, False]),
+        standby=st.sampled_from([True, True, False]),
+        lossy=st.booleans(),
+        keep=keep,
+    )
+
+
+def acts() -> st.SearchStrategy[list[Act]]:
+    """Draw a schedule: who comes, then in turns what is written, what befalls whom, and when."""
+    workers = st.sampled_from(NAMES)
+    some: st.SearchStrategy[tuple[int, ...]] = st.sampled_from(
+        [(0,), (1,), (0, 1), (1, 2), (0, 1, 2), (0, 1, 2)]
+    )
+    manners: list[Manner] = ["plain", "transaction", "aborted first"]
+    write: st.SearchStrategy[Act] = st.builds(
+        Write,
+        st.integers(1, 12),
+        some,
+        st.sampled_from(manners),
+        st.sampled_from([0, 0, 0, 0, 30]),
+    )
+    act: st.SearchStrategy[Act] = st.one_of(
+        st.builds(Start, workers),
+        st.builds(Start, workers),
+        st.builds(Stop, workers),
+        st.builds(Kill, workers, st.booleans()),
+        st.builds(KillCommitting, workers, st.sampled_from(STAGES)),
+        st.builds(Freeze, workers),
+        st.builds(Wake, workers),
+        st.builds(Stall, workers, st.integers(2, 12)),
+        st.builds(Hurry, workers, st.integers(1, 3)),
+    )
+    hours = st.sampled_from([1, 6, 30, 30, 4 * DAY, 9 * DAY])
+    after: st.SearchStrategy[list[Act]] = st.one_of(
+        st.builds(Work, st.integers(1, 30)).map(lambda work: [work]),
+        st.builds(Pass, hours).map(lambda passing: [passing]),
+        st.builds(_outage, st.just(NAMES), st.sampled_from([0, 3, 3, 4]), hours),
+    )
+    # Somebody is started in every turn: with nobody there, time only deletes what is unread.
+    turn = st.tuples(st.builds(Start, workers), write, st.lists(act, max_size=4), after)
+    others: st.SearchStrategy[list[Act]] = st.lists(st.builds(Start, workers), max_size=2)
+    return st.tuples(others, st.lists(turn, min_size=2, max_size=10)).map(
+        lambda drawn: [
+            *drawn[0],
+            *(a for start, write, acts, after in drawn[1] for a in (start, write, *acts, *after)),
+        ]
+    )

@@ -1,0 +1,56 @@
+"""The in-process log as an operator's commands see a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from worker.admin.cluster import Cluster, TopicState
+from worker.bus.memory import MemoryBus
+from worker.bus.port import TopicPartition
+
+__all__ = ["MemoryCluster"]
+
+
+class MemoryCluster(Cluster):
+    """Answers what `worker.admin.checks.inspect` asks, so that the very checks of a start run.
+
+    Topics show no settings, and no setting is checked: retention is what the tests vary.
+    """
+
+    def __init__(self, bus: MemoryBus) -> None:  # No client is made.
+        """Look at this log."""
+        self._bus = bus
+
+    def topics(self, names: Iterable[str]) -> tuple[int, dict[str, TopicState | None]]:
+        """See `Cluster`."""
+        counts = self._bus.partitions(names)
+        return 1, {
+            name: TopicState(count, 1, {}) if count is not None else None
+            for name, count in counts.items()
+        }
+
+    def committed(
+        self, asked: Mapping[str, Iterable[TopicPartition]]
+    ) -> dict[str, dict[TopicPartition, int]]:
+        """See `Cluster`."""
+        return {
+            group: {
+                place: offset
+                for place, offset in self._bus.committed(group, places).items()
+                if offset is not None
+            }
+            for group, places in asked.items()
+        }
+
+    def ranges(
+        self, counts: Mapping[str, int], *, committed: bool = True
+    ) -> dict[TopicPartition, tuple[int, int]]:
+        """See `Cluster`."""
+        places = [
+            TopicPartition(t, number) for t, count in counts.items() for number in range(count)
+        ]
+        reader = self._bus.reader("")
+        found = {place: reader.watermarks(place) for place in places}
+        if committed:
+            return found
+        return {place: (low, self._bus.end_offset(*place)) for place, (low, _) in found.items()}

@@ -1,0 +1,144 @@
+"""How every world ends, and what is wrong with it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tests.integration.checker import (
+    History,
+    check,
+    coverage,
+    decisions,
+    differences,
+    dump,
+    exactly_once,
+    frame_ranges,
+    index_differences,
+    order,
+    payloads,
+    reason,
+    rebuilt,
+    source,
+    verdicts,
+)
+from tests.integration.replay import replay
+from tests.simulation.world import World
+from worker.app import Application
+
+__all__ = ["problems"]
+
+SHOWN: Final = 5
+ATTEMPTS: Final = 3
+"""How often a worker is started that ends by itself."""
+LAST: Final = "last"
+"""Begins the ids of the documents that are written at the end."""
+
+
+def problems(world: World, directory: Path) -> list[str]:
+    """Let the application come to its end, and say what is wrong with that.
+
+    All workers that ever ran are started again, a document is written to every partition,
+    and all go on until nobody has anything to do. Then
+
+    - no document is published twice, or otherwise than a replay of the run's own order says;
+    - if the application runs: every document is published, or it was deleted after it had
+      been judged, and is on *rejected* for that; and each shard equals one rebuilt from its log;
+    - if it doesn't: something was lost that it can't go on without.
+    """
+    runs = _runs_at_last(world)
+    with tempfile.TemporaryDirectory(dir=directory) as place:
+        found = [*_published(world, Path(place), complete=runs)]
+        if runs:
+            found += _indexes(world, Path(place))
+    found += [
+        f"nothing was lost, and yet {ending.worker} ended: {ending.what}"
+        for ending in world.endings
+        if not ending.excused
+    ][:SHOWN]
+    if not runs and not world.endings:
+        found.append("the application stands still, and nobody says why")
+    return found
+
+
+def _runs_at_last(world: World) -> bool:
+    """Start all, twice, and feed them; tell whether they run, and have nothing to do."""
+    for name in world.lives:
+        world.wake(name)
+    names = sorted(world.known)
+    everywhere = range(world.topology.partitions)
+    for turn in range(2):
+        if not _up(world, names):
+            return False
+        texts = [(f"{LAST}-{turn}-{number}", f"{LAST} {turn} {number}") for number in everywhere]
+        world.writer.write(texts, everywhere)
+        if not _up(world, names):
+            return False
+        if turn == 0:
+            for name in names:
+                world.stop(name)
+    return True
+
+
+def _up(world: World, names: list[str]) -> bool:
+    """Start whoever doesn't run, until all do and nobody has anything to do; or give up."""
+    for _ in range(ATTEMPTS):
+        for name in names:
+            world.start(name)
+        if world.quiet() and set(names) == world.lives.keys():
+            return True
+    return False
+
+
+def _published(world: World, directory: Path, *, complete: bool) -> Iterator[str]:
+    topology, archive = world.topology, world.archive
+    gone = {
+        source(record): record
+        for record in archive.of(topology.rejected)
+        if reason(record) == "payload-gone"
+    }
+    for at in sorted(gone.keys() - world.losses.unpublished):
+        yield f"document {at} is said to be gone, and is not"
+    published = {
+        source(r)
+        for topic in (topology.unique, topology.duplicate, topology.rejected)
+        for r in archive.of(topic)
+    }
+    inputs = [
+        record
+        for record in world.writer.written
+        if (at := (record.partition, record.offset)) not in gone and (complete or at in published)
+    ]
+    frames = archive.of(topology.fingerprints)
+    history = History(
+        inputs,
+        archive.of(topology.unique),
+        archive.of(topology.duplicate),
+        [record for record in archive.of(topology.rejected) if source(record) not in gone],
+        frames=frame_ranges(frames, topology.layout),
+        parameters=topology.parameters,
+    )
+    if gone:  # A match may name a document that is not published.
+        for invariant in (exactly_once, payloads, order, decisions, coverage):
+            yield from list(invariant(history))[:SHOWN]
+    else:
+        yield from check(history)
+    own = verdicts(history)
+    expected = replay(frames, world.settings, topology, 1, directory)
+    yield from differences(own, {at: verdict for at, verdict in expected.items() if at in own})
+
+
+def _indexes(world: World, directory: Path) -> Iterator[str]:
+    """Compare every shard with one that is rebuilt from all that its log ever held."""
+    topology = world.topology
+    stores = {s: store for life in world.lives.values() for s, store in life.index.stores().items()}
+    application = Application(world.settings, topology, world.bus, directory)
+    for shard in range(topology.shards):
+        if shard not in stores:
+            yield f"shard {shard} has no owner"
+            continue
+        bands = [record for record in world.archive.of(topology.bands) if record.partition == shard]
+        fresh = rebuilt(bands, topology, application.rules(), shard, directory)
+        yield from list(index_differences(dump(stores[shard]), fresh))[:SHOWN]

@@ -1,0 +1,77 @@
+"""How large a world is, and for how long its topics keep what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from tests.simulation.clock import HOUR
+from worker.bus.memory import MemoryBus, Retention
+from worker.settings import Settings
+from worker.topology import Topology
+
+__all__ = ["Keep", "Measures"]
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """For how many hours topics keep records; None: for ever. Offsets have their own hours.
+
+    What the index is rebuilt from, ``bands``, is only ever trimmed behind snapshots.
+    """
+
+    documents: int | None = 24
+    matches: int | None = 24
+    outputs: int | None = 24
+    fingerprints: int | None = None
+    offsets: int | None = 7 * 24
+
+    def apply(self, bus: MemoryBus, topology: Topology) -> None:
+        """Set it on topics."""
+        hours = {
+            topology.documents: self.documents,
+            topology.fingerprints: self.fingerprints,
+            **{topology.matches(shard): self.matches for shard in range(topology.shards)},
+            **dict.fromkeys((topology.unique, topology.duplicate, topology.rejected), self.outputs),
+        }
+        for topic, kept in hours.items():
+            if kept is not None:
+                bus.retain(topic, Retention(kept * HOUR, segment_ms=kept * HOUR // 4))
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """Counts and hours. ``snapshots`` are shipped every few seconds, and the log is trimmed.
+
+    With ``standby``, every worker keeps the shards of all others warm. With ``lossy``, the
+    standbys' reader loses records; see `LossyBus`.
+    """
+
+    partitions: int = 3
+    shards: int = 2
+    batch: int = 4
+    snapshots: bool = False
+    standby: bool = False
+    lossy: bool = False
+    keep: Keep = field(default_factory=Keep)
+
+    def settings(self, directory: Path) -> Settings:
+        """Give the workers' settings; snapshots lie in the directory."""
+        return _settings(self, directory / "snapshots" if self.snapshots else None)
+
+
+@cache
+def _settings(measures: Measures, snapshots: Path | None) -> Settings:
+    index: dict[str, object] = {
+        "shards": measures.shards,
+        "cache_bytes": 1 << 20,
+        "filter_bytes": 1 << 16,
+        "bucket_capacity": 3,
+        "flush_documents": 3 * measures.batch,
+        "standby": "all" if measures.standby else "none",
+    }
+    if snapshots is not None:
+        url = str(snapshots)
+        index["snapshots"] = {"url": url, "every_seconds": 5, "keep": 2, "trim_log": True}
+    return Settings.model_validate({"index": index, "worker": {"batch_records": measures.batch}})

@@ -1,0 +1,86 @@
+"""Documents that time deletes before they are published, and answers that nobody read."""
+
+from tests.crash.texts import near_copies
+from tests.integration.checker import reason, source
+from tests.simulation.conftest import Judge, MakeWorld
+from tests.simulation.measures import Keep, Measures
+from tests.simulation.world import World
+
+TEXTS = near_copies(24, 17)
+BEFORE_ROUTE = ("fingerprint", "sequence", "index")
+SHORT_DOCUMENTS = Keep(documents=12, matches=7 * 24)
+
+
+def judge_only(one: World, name: str) -> None:
+    """Let all stages of a worker but the last work off what there is."""
+    for _ in range(30):
+        one.step(one.lives[name], BEFORE_ROUTE)
+
+
+def test_documents_deleted_after_they_were_judged_are_rejected(
+    world: MakeWorld, judged: Judge
+) -> None:
+    one = world(Measures(keep=SHORT_DOCUMENTS))
+    one.start("a")
+    one.writer.write(TEXTS[:12], range(3))
+    one.pass_hours(1)
+    one.writer.write(TEXTS[12:], range(3))
+    judge_only(one, "a")
+    one.kill("a")
+    one.pass_hours(48)
+    assert len(one.losses.unpublished) == 12
+    assert one.start("a"), one.endings
+    one.quiet()
+    rejected = one.archive.of(one.topology.rejected)
+    assert {reason(record) for record in rejected} == {"payload-gone"}
+    assert {source(record) for record in rejected} == one.losses.unpublished
+    assert judged(one) == []
+
+
+def test_documents_deleted_before_they_were_read_stop_the_application(
+    world: MakeWorld, judged: Judge
+) -> None:
+    one = world(Measures(keep=SHORT_DOCUMENTS))
+    one.start("a")
+    one.writer.write(TEXTS[:12], range(3))
+    one.pass_hours(1)
+    one.stop("a")
+    one.writer.write(TEXTS[12:], range(3))
+    one.pass_hours(48)
+    assert {loss.stage for loss in one.losses.fatal} == {"fingerprint"}
+    assert not one.start("a")
+    assert f"{one.topology.documents}[" in one.endings[-1].what
+    assert judged(one) == []
+
+
+def test_answers_deleted_before_they_were_read_are_not_passed_over(
+    world: MakeWorld, judged: Judge
+) -> None:
+    one = world(Measures(keep=Keep(documents=None, matches=12)))
+    one.start("a")
+    one.writer.write(TEXTS[:12], range(3))
+    one.pass_hours(1)
+    one.writer.write(TEXTS[12:], range(3))
+    judge_only(one, "a")
+    one.kill("a")
+    one.pass_hours(48)
+    assert {loss.stage for loss in one.losses.fatal} == {"route"}
+    assert judged(one) == []
+    assert any("matches-" in ending.what for ending in one.endings)
+
+
+def test_a_group_whose_offsets_expired_stops_the_application(
+    world: MakeWorld, judged: Judge
+) -> None:
+    one = world(Measures(keep=Keep(documents=None, matches=None)))
+    one.start("a")
+    one.writer.write(TEXTS[:12], range(3))
+    one.pass_hours(1)
+    one.stop("a")
+    one.pass_hours(6 * 24)
+    assert not one.losses.expired
+    one.pass_hours(2 * 24)
+    assert one.losses.expired
+    assert not one.start("a")
+    assert "is missing" in one.endings[-1].what
+    assert judged(one) == []

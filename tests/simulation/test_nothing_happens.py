@@ -1,0 +1,46 @@
+"""Worlds in which all goes well, so that what the other tests find is no fault of the world."""
+
+import pytest
+
+from tests.crash.texts import near_copies
+from tests.simulation.conftest import Judge, MakeWorld
+from tests.simulation.measures import Keep, Measures
+from tests.simulation.writer import Manner
+
+EVERYWHERE = range(3)
+FOR_EVER = Keep(documents=None, matches=None, outputs=None, offsets=None)
+
+
+@pytest.mark.parametrize("manner", ["plain", "transaction", "aborted first"])
+@pytest.mark.parametrize(
+    "measures",
+    [
+        Measures(keep=FOR_EVER),
+        Measures(snapshots=True, standby=True, keep=FOR_EVER),
+    ],
+)
+def test_weeks_go_by(world: MakeWorld, judged: Judge, measures: Measures, manner: Manner) -> None:
+    one = world(measures)
+    texts = near_copies(36, 2)
+    one.start("a")
+    for part in range(3):
+        one.writer.write(texts[12 * part : 12 * part + 12], EVERYWHERE, manner)
+        one.pass_hours(100)
+        one.start("b")
+    one.stop("a")
+    one.pass_hours(100)
+    assert judged(one) == []
+    assert one.endings == []
+    assert len(one.writer.written) == 36 + 2 * 3
+
+
+def test_logs_that_are_never_idle_are_emptied(world: MakeWorld, judged: Judge) -> None:
+    one = world(Measures(snapshots=True))
+    texts = near_copies(60, 5)
+    one.start("a")
+    one.start("b")
+    for part in range(20):
+        one.writer.write(texts[3 * part : 3 * part + 3], EVERYWHERE)
+        one.pass_hours(6)
+    assert judged(one) == []
+    assert min(one.bus.start_offset(one.topology.documents, n) for n in EVERYWHERE) > 10

@@ -1,0 +1,81 @@
+"""Who writes documents: plainly, in transactions, and in some that are aborted first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Literal
+
+from tests.simulation.clock import HOUR, Clock
+from worker.bus.memory import MemoryBus
+from worker.bus.port import Outgoing, Record
+from worker.topology import Topology
+
+__all__ = ["Manner", "Writer"]
+
+Manner = Literal["plain", "transaction", "aborted first"]
+
+
+class Writer:
+    """Writes documents round the partitions that it is given.
+
+    Attributes:
+        written: all that committed readers may see, in the order of writing.
+    """
+
+    def __init__(self, bus: MemoryBus, topology: Topology, clock: Clock) -> None:
+        """Have nothing written."""
+        self._bus = bus
+        self._topology = topology
+        self._clock = clock
+        self.written: list[Record] = []
+
+    def write(
+        self,
+        texts: Sequence[tuple[str, str]],
+        partitions: Sequence[int],
+        manner: Manner = "plain",
+        age_hours: int = 0,
+    ) -> None:
+        """Write ids and texts; ``age_hours`` is how far in the past their timestamps lie."""
+        stamp = self._clock.milliseconds() - age_hours * HOUR
+        records = [
+            Outgoing(
+                self._topology.documents,
+                partitions[number % len(partitions)],
+                None,
+                json.dumps({"id": ident, "text": text}).encode(),
+                (),
+                stamp,
+            )
+            for number, (ident, text) in enumerate(texts)
+        ]
+        if manner == "plain":
+            for record in records:
+                self.written.append(self._place(record))
+                self._bus.append(record)
+            return
+        if manner == "aborted first":
+            failed = self._bus.begin("writer")
+            failed.append_many(records)
+            failed.abort()
+        transaction = self._bus.begin("writer")
+        for record in records:
+            self.written.append(self._place(record))
+            transaction.append_many([record])
+        transaction.commit()
+
+    def _place(self, record: Outgoing) -> Record:
+        """Give a record as it will be read, if it is the next to be written."""
+        assert record.partition is not None
+        assert record.timestamp is not None
+        offset = self._bus.end_offset(record.topic, record.partition)
+        return Record(
+            record.topic,
+            record.partition,
+            offset,
+            record.timestamp,
+            record.key,
+            record.value,
+            record.headers,
+        )
