@@ -13,25 +13,17 @@ import logging
 import shutil
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from rocksdict import (
-    BlockBasedOptions,
-    Cache,
-    Checkpoint,
-    Options,
-    Rdict,
-    WriteBatch,
-    WriteOptions,
-)
+from rocksdict import Cache, Checkpoint, Rdict, WriteBatch, WriteOptions
 
 from worker.absence import BUCKETS_BELOW, ReadingEnded, StoredFilter
 from worker.coverage import Coverage
+from worker.rocks import HELD_FROM, SLOWED_FROM, UNFLUSHED_TABLES, StoreOptions, tuned
 
 __all__ = [
     "BandStore",
@@ -56,13 +48,6 @@ _progress = struct.Struct("<qqq")
 """Offset, now, documents; the documents were not counted from the beginning."""
 _COVERAGE = b"\xfftiles"
 _sequence = struct.Struct(">Q")
-_MERGED_FLUSHES = 32
-_SLOWED_FROM = 2 * _MERGED_FLUSHES
-_HELD_FROM = 3 * _MERGED_FLUSHES
-"""Files at level 0 with which a write waits a little, and with which it waits for fewer."""
-_UNFLUSHED_TABLES = 2
-"""Full memtables with which a write waits for fewer: it may fill another, and a flush one more."""
-_NEVER = 1 << 30
 _WAIT_SECONDS = 0.005
 _SLOWED_SECONDS = 0.05
 _TELL_SECONDS = 10.0
@@ -76,17 +61,6 @@ class HeaderMismatch(Exception):  # noqa: N818 -- says what was found
 
 class StoreDamaged(Exception):  # noqa: N818 -- says what was found
     """What RocksDB reads isn't what was written; the store has to be rebuilt."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoreOptions:
-    """What a shard's RocksDB may use. ``cache`` is shared by all shards of a worker."""
-
-    write_buffer_bytes: int = 32 << 20
-    flush_documents: int = 10_000
-    flush_seconds: float = 60.0
-    max_open_files: int = 256
-    filter_bytes: int = 16 << 20
 
 
 class BandStore:
@@ -132,7 +106,7 @@ class BandStore:
             # RocksDB would take it for a new store, and delete the rest.
             raise StoreDamaged(f"{path}: the file CURRENT is gone")
         try:
-            self._db = Rdict(str(path), _tuned(self._options, cache))
+            self._db = Rdict(str(path), tuned(self._options, cache))
         except Exception as error:
             raise self._meaning(error) from error
         self._write_options = WriteOptions()
@@ -273,8 +247,8 @@ class BandStore:
         while not number("rocksdb.background-errors"):  # With one, the write says what it is.
             files = int(self._db.property_value("rocksdb.num-files-at-level0") or 0)
             tables = int(number("rocksdb.num-immutable-mem-table") or 0)
-            if files < _HELD_FROM and tables < _UNFLUSHED_TABLES:
-                if files >= _SLOWED_FROM:
+            if files < HELD_FROM and tables < UNFLUSHED_TABLES:
+                if files >= SLOWED_FROM:
                     self._sleep(_SLOWED_SECONDS)
                 return
             self._sleep(_WAIT_SECONDS)
@@ -397,39 +371,3 @@ def put_aside(path: Path, why: str) -> Path:
     path.rename(aside)
     _log.warning("put the index %s aside as %s: %s; it is rebuilt", path, aside, why)
     return aside
-
-
-def _tuned(options: StoreOptions, cache: Cache | None) -> Any:  # noqa: ANN401 -- untyped library
-    """Tune for point lookups of mostly absent keys, with memory bounded by the cache."""
-    tuned = Options(raw_mode=True)
-    tuned.create_if_missing(True)  # noqa: FBT003 -- rocksdict's signature, here and below
-    tuned.set_atomic_flush(True)
-    tuned.set_write_buffer_size(options.write_buffer_bytes)
-    # RocksDB brakes writes by these three; `BandStore._wait_for_room` does it before.
-    tuned.set_max_write_buffer_number(_UNFLUSHED_TABLES + 3)
-    tuned.set_soft_pending_compaction_bytes_limit(0)
-    tuned.set_hard_pending_compaction_bytes_limit(0)
-    tuned.set_level_zero_slowdown_writes_trigger(_NEVER)
-    tuned.set_level_zero_stop_writes_trigger(_NEVER)
-    # Flushes are small, so that little is replayed after a crash. To be merged in larger lots
-    # they wait for longer, which nobody feels: nearly every look-up is of an absent bucket.
-    tuned.set_level_zero_file_num_compaction_trigger(_MERGED_FLUSHES)
-    # A memtable of hash buckets halves the cost of a write, and the flush, which has to sort
-    # it, costs twice what that saves. A Bloom filter of a memtable's keys costs a third of the
-    # write; absent buckets are known without it.
-    tuned.set_allow_concurrent_memtable_write(False)
-    tuned.set_max_open_files(options.max_open_files)
-    tuned.set_keep_log_file_num(3)
-    tuned.set_max_log_file_size(4 << 20)
-    tuned.set_max_background_jobs(2)
-    tuned.set_level_compaction_dynamic_level_bytes(True)
-    tables = BlockBasedOptions()
-    if cache is not None:
-        tables.set_block_cache(cache)
-    tables.set_bloom_filter(10, False)  # noqa: FBT003
-    tables.set_cache_index_and_filter_blocks(True)
-    tables.set_pin_l0_filter_and_index_blocks_in_cache(True)
-    tables.set_block_size(8 << 10)
-    tables.set_format_version(5)
-    tuned.set_block_based_table_factory(tables)
-    return tuned

@@ -19,6 +19,7 @@ import pytest
 from rocksdict import Cache, Options
 
 import worker.store
+from worker.rocks import tuned
 from worker.store import BandStore, HeaderMismatch, StoreDamaged, StoreOptions, put_aside
 
 HEADER: dict[str, str | int | float | bool] = {"bands": 18, "rows": 7}
@@ -271,19 +272,19 @@ def test_a_write_that_has_to_wait_holds_up_no_other_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """The disk takes 100 kB a second: less than is written, or than has to be merged."""
-    tuned, brake = worker.store._tuned, 2
+    brake = 2
 
     def slowed(options: StoreOptions, cache: Cache | None) -> Options:
-        found: Options = tuned(options, cache)
+        found = tuned(options, cache)
         found.set_ratelimiter(100 << 10, 10_000, 10)
         if way == "level 0":
             found.set_level_zero_file_num_compaction_trigger(brake)
         return found
 
-    monkeypatch.setattr(worker.store, "_tuned", slowed)
+    monkeypatch.setattr(worker.store, "tuned", slowed)
     if way == "level 0":
-        monkeypatch.setattr(worker.store, "_SLOWED_FROM", brake)
-        monkeypatch.setattr(worker.store, "_HELD_FROM", brake + 1)
+        monkeypatch.setattr(worker.store, "SLOWED_FROM", brake)
+        monkeypatch.setattr(worker.store, "HELD_FROM", brake + 1)
     options = StoreOptions(write_buffer_bytes=1 << 16, filter_bytes=4_096)
     store = BandStore(tmp_path / "s", HEADER, options=options)
     keys = hashed_keys(20_000, 1)

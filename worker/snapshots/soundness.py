@@ -1,8 +1,9 @@
 """Whether the tables of a store are what RocksDB wrote, by the checksums of their blocks.
 
 rocksdict has no call for that. But RocksDB's repair reads each table of a directory from end
-to end, 650 MB in a second of CPU and without the interpreter's lock, and moves those that it can't read out
-of the way. It is given a directory of links, so the tables themselves stay as they are.
+to end, 650 MB in a second of CPU and without the interpreter's lock, and moves those that it
+can't read out of the way. It is given a directory of links, so the tables themselves stay as
+they are.
 """
 
 from __future__ import annotations
