@@ -169,6 +169,19 @@ def test_a_log_that_retention_has_emptied_is_in_order(settings: Settings) -> Non
     assert said(emptied(settings), settings) == []
 
 
+def test_frames_deleted_before_they_were_read_are_an_error(settings: Settings) -> None:
+    cluster = emptied(settings)
+    fingerprints = TopicPartition("a.fingerprints", 0)
+    cluster.offsets["a.sequence"][fingerprints] = 30
+    assert said(cluster, settings) == []  # All that was fingerprinted is published.
+    cluster.offsets["a.route"][TopicPartition("a.documents", 1)] = 49
+    cluster.offsets["a.fingerprint"][TopicPartition("a.documents", 1)] = 50
+    assert (
+        "error group a.sequence: its offset of a.fingerprints[0] is 30, must be an offset from 40"
+        " to 40 (frames may have been deleted before they were read)"
+    ) in said(cluster, settings)
+
+
 def test_documents_deleted_before_they_were_published_are_told(settings: Settings) -> None:
     cluster = emptied(settings)
     documents = TopicPartition("a.documents", 1)

@@ -120,7 +120,7 @@ def _published(world: World, directory: Path, *, complete: bool) -> Iterator[str
         frames=frame_ranges(frames, topology.layout),
         parameters=topology.parameters,
     )
-    if gone:  # A match may name a document that is not published.
+    if gone or world.losses.fatal:  # A match may name a document that is not published.
         for invariant in (exactly_once, payloads, order, decisions, coverage):
             yield from list(invariant(history))[:SHOWN]
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -48,6 +48,27 @@ class Sequencer(StatelessStage):
         self._shards = shards
         self._columns = columns
         self._allowance = future_allowance_ms
+
+    def adopt(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        watermarks: Callable[[TopicPartition], tuple[int, int]],
+    ) -> dict[TopicPartition, int]:
+        """Go on from the committed offset, or from the start of a log that begins behind it.
+
+        Whether frames were deleted unread was checked at the worker's start, where all
+        groups' offsets are known.
+        """
+        starts = {}
+        for place, offset in offsets.items():
+            low, _ = watermarks(place)
+            if low > offset:
+                _log.warning(
+                    "%s[%d] begins at offset %d by now; this group had read up to %d",
+                    *place, low, offset,
+                )  # fmt: skip
+            starts[place] = max(low, offset)
+        return starts
 
     def process(
         self,
@@ -96,19 +117,17 @@ class Sequencer(StatelessStage):
         return Burst((), positions)
 
     def out_of_range(self, error: OffsetOutOfRange) -> int:
-        """Go on from the start of a log that retention has shortened.
+        """Go on from the log's start if retention has taken a marker; refuse to skip frames.
 
-        What is gone may have been markers alone. If it was frames, the shards find the hole:
-        each checks that the frames of a partition tile.
+        A frame is never alone in the log: the marker of its transaction follows.
 
         Raises:
-            StageError: the position is after the log's end.
+            StageError: frames may have been deleted unread, or the position is after the end.
         """
-        if error.position >= error.low:
-            msg = (
-                f"{error}: the topic was made anew, or has lost its end; see"
-                " `neardup topics verify`"
-            )
-            raise StageError(msg)
-        _log.warning("%s: going on from the log's start, offset %d", error, error.low)
-        return error.low
+        if error.low - error.position == 1:
+            return error.low
+        msg = (
+            f"{error}: frames were deleted before they were read, or the topic was made anew or has"
+            " lost its end; see `neardup topics verify`"
+        )
+        raise StageError(msg)

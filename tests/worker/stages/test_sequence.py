@@ -44,8 +44,14 @@ class TestSequence:
         assert settled is not None
         assert (list(settled.records), settled.offsets) == ([], {place: 12})
 
-    def test_a_log_that_was_emptied_is_read_from_its_start_and_one_made_anew_is_not(self) -> None:
+    def test_a_worker_begins_where_the_log_does_if_that_is_later(self) -> None:
         place = TopicPartition("fingerprints", 0)
-        assert sequencer(2).out_of_range(OffsetOutOfRange(place, 5, 10, 20)) == 10
-        with pytest.raises(StageError, match="made anew"):
-            sequencer(2).out_of_range(OffsetOutOfRange(place, 30, 10, 20))
+        assert sequencer(2).adopt({place: 5}, lambda _: (10, 20)) == {place: 10}
+        assert sequencer(2).adopt({place: 15}, lambda _: (10, 20)) == {place: 15}
+
+    def test_a_marker_may_be_gone_and_a_frame_may_not(self) -> None:
+        place = TopicPartition("fingerprints", 0)
+        assert sequencer(2).out_of_range(OffsetOutOfRange(place, 9, 10, 20)) == 10
+        for position in (8, 30):
+            with pytest.raises(StageError, match="deleted before they were read"):
+                sequencer(2).out_of_range(OffsetOutOfRange(place, position, 10, 20))
