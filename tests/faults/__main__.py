@@ -8,9 +8,10 @@ from typing import Final
 
 from tests.faults.cell import Outcome
 from tests.faults.matrix import CELLS, PROTOCOLS, matrix
-from tests.faults.nemesis import Strike, parse
+from tests.faults.nemesis import parse
 from tests.faults.report import Teller, markdown, show, write_json
 from tests.faults.soak import soak
+from tests.faults.strike import Strike
 
 INTERRUPTED: Final = 130
 

@@ -44,6 +44,7 @@ class Crew:
         self._wanted: set[str] = set()
         self._again: dict[str, float] = {}
         self._lock = RLock()
+        self._alone = False
         self.restarts: list[Restart] = []
 
     @property
@@ -68,6 +69,34 @@ class Crew:
     def _launch(self, name: str) -> None:
         stages = self._stages.get(name, ALL_STAGES)
         self._application.start(name, arguments=("--stages", stages, "--http", "127.0.0.1:0"))
+
+    def leave_alone(self) -> None:
+        """Start nobody again from now on; ends are still noted, once each."""
+        with self._lock:
+            self._alone = True
+
+    def running(self) -> list[str]:
+        """Name the workers that run."""
+        with self._lock:
+            return [name for name in self.names if self._application.worker(name).running]
+
+    def refused(self, name: str, seconds: float) -> Restart:
+        """Start a worker that must end by itself; return how it did. It stays away.
+
+        Raises:
+            TimeoutError: it runs after so many seconds; it has been killed then.
+        """
+        with self._lock:
+            self._launch(name)
+            worker = self._application.worker(name)
+        try:
+            wait_until(lambda: not worker.running, seconds, f"{name} to be refused")
+        except TimeoutError:
+            worker.kill()
+            raise
+        with self._lock:
+            self.restarts.append(_ended(name, worker))
+            return self.restarts[-1]
 
     def kill(self, name: str) -> None:
         """End a worker between any two instructions; it stays away until `start`."""
@@ -108,12 +137,9 @@ class Crew:
                 if worker.running:
                     continue
                 if name not in self._again:
-                    assert worker.process is not None
-                    status = worker.process.poll()
-                    assert status is not None
-                    self.restarts.append(Restart(now, name, status, _last_words(worker)))
+                    self.restarts.append(_ended(name, worker))
                     self._again[name] = now + BACK_OFF_SECONDS
-                elif now >= self._again[name]:
+                elif now >= self._again[name] and not self._alone:
                     del self._again[name]
                     self._launch(name)
 
@@ -127,6 +153,13 @@ class Crew:
             counts["aborted"] += said.count(_ROLLED_BACK)
             counts["unknown"] += said.count(_UNKNOWN)
         return counts
+
+
+def _ended(name: str, worker: WorkerProcess) -> Restart:
+    assert worker.process is not None
+    status = worker.process.poll()
+    assert status is not None
+    return Restart(monotonic(), name, status, _last_words(worker))
 
 
 def _last_words(worker: WorkerProcess) -> str:

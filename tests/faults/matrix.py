@@ -5,26 +5,42 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Final, get_args
 
-from tests.faults.cell import Cell, Outcome, Protocol, Run
+from tests.faults.cell import Brokers, Cell, Ending, Outcome, Protocol, Run
 from tests.faults.crew import ALL_STAGES
-from tests.faults.nemesis import Strike, plan, printed
+from tests.faults.nemesis import plan, printed
+from tests.faults.of_disks import NO_SPACE
 from tests.faults.proxy import Proxies
+from tests.faults.retention import CLEANING
 from tests.faults.running import run_cell
+from tests.faults.speed import Speed
+from tests.faults.strike import Strike
 from tests.integration.corpus import corpus
 from tests.kafka.broker import KafkaCluster
 
-__all__ = ["CELLS", "matrix", "run_of"]
+__all__ = ["CELLS", "DISK_FULL_ENDINGS", "QUARTET", "cluster_of", "matrix", "run_of"]
 
 TRIO: Final = {"alpha": ALL_STAGES, "beta": ALL_STAGES, "gamma": ALL_STAGES}
 QUARTET: Final = {**TRIO, "delta": ALL_STAGES}
 APART: Final = {"alpha": "fingerprint,sequence,route", "beta": "index", "gamma": "index"}
 
+SLOW: Final = 150.0
+"""Documents a second on slow links."""
 EASY: Final = 800.0
 """Documents a second where seconds are counted: two cores for all must not be what is slow."""
 
 GONE: Final = Cell(
     "worker-gone", ("worker-gone",), TRIO, spacing=(28.0, 30.0), away=15.0, rate=EASY
 )
+
+DISK_FULL_ENDINGS: Final = tuple(Ending(status, NO_SPACE) for status in (1, 2))
+
+NO_SEAT_FOR_IT: Final = (
+    Ending(1, "partitions were added"),
+    Ending(2, "its number of partitions"),
+)
+ANOTHER_TOPIC: Final = (Ending(1, ".documents"), Ending(2, ".documents"))
+DAMAGED: Final = (Ending(1, "damaged"), Ending(1, "Corruption"))
+BAD_RECORDS: Final = (Ending(1, "CRC"), Ending(1, "BAD_MSG"), Ending(1, "_BAD_MSG"))
 
 CELLS: Final[Mapping[str, Cell]] = {
     cell.name: cell
@@ -54,7 +70,14 @@ CELLS: Final[Mapping[str, Cell]] = {
         ),
         Cell("state-lost", ("state-lost",), TRIO),
         Cell("snapshots", ("worker-kill", "state-lost", "worker-term"), TRIO, snapshots=3.0),
-        Cell("disk-full", ("disk-full",), TRIO, victims=("alpha",), small_disk=True),
+        Cell(
+            "disk-full",
+            ("disk-full",),
+            TRIO,
+            victims=("alpha",),
+            small_disk=True,
+            endings=DISK_FULL_ENDINGS,
+        ),
         Cell("slow-shard", ("slow-shard",), APART, victims=("beta",)),
         Cell(
             "index-only",
@@ -89,6 +112,97 @@ CELLS: Final[Mapping[str, Cell]] = {
             TRIO,
             spacing=(10.0, 14.0),
         ),
+        Cell(
+            "time",
+            ("idle", "idle-partition"),
+            TRIO,
+            spacing=(20.0, 24.0),
+            rate=EASY,
+            retention=65.0,
+            snapshots=3.0,
+            least_faults=6,
+        ),
+        Cell(
+            "change",
+            ("settings-tuned", "settings-refused"),
+            TRIO,
+            rate=EASY,
+            endings=(Ending(2, "threshold"), Ending(2, "other parameters")),
+        ),
+        Cell(
+            "partitions-added",
+            ("partitions-added",),
+            TRIO,
+            rate=EASY,
+            endings=NO_SEAT_FOR_IT,
+            most_faults=1,
+        ),
+        Cell(
+            "documents-recreated",
+            ("documents-recreated",),
+            TRIO,
+            rate=EASY,
+            endings=ANOTHER_TOPIC,
+            most_faults=1,
+        ),
+        Cell(
+            "slow",
+            ("all-gone", "worker-kill", "broker-kill"),
+            TRIO,
+            spacing=(30.0, 34.0),
+            rate=SLOW,
+            speed=Speed(delay=0.05, bytes_per_second=1_000_000),
+        ),
+        Cell(
+            "rot-tables",
+            ("rot-tables",),
+            TRIO,
+            spacing=(20.0, 24.0),
+            rate=EASY,
+            snapshots=3.0,
+            endings=DAMAGED,
+        ),
+        Cell(
+            "rot-snapshots",
+            ("rot-snapshots",),
+            TRIO,
+            spacing=(14.0, 16.0),
+            rate=EASY,
+            snapshots=3.0,
+        ),
+        Cell(
+            "rot-segments",
+            ("rot-segments",),
+            TRIO,
+            spacing=(30.0, 34.0),
+            rate=EASY,
+            endings=BAD_RECORDS,
+        ),
+        Cell(
+            "standby-trim",
+            ("standby-frozen",),
+            TRIO,
+            spacing=(30.0, 34.0),
+            rate=EASY,
+            standby=True,
+            snapshots=3.0,
+        ),
+        Cell(
+            "defaults",
+            ("worker-kill", "broker-kill"),
+            TRIO,
+            spacing=(50.0, 60.0),
+            rate=EASY,
+            brokers="default",
+        ),
+        Cell(
+            "aborting-input",
+            ("worker-kill", "zombie", "state-lost"),
+            TRIO,
+            spacing=(14.0, 16.0),
+            rate=EASY,
+            aborts=0.3,
+        ),
     )
 }
 
@@ -102,12 +216,14 @@ def run_of(  # noqa: PLR0913 -- each with a default
     *,
     rate: float | None = None,
     schedule: Sequence[Strike] | None = None,
-    faults: int = 2,
+    faults: int | None = None,
 ) -> Run:
     """Make a run: as many faults as there is time for at its rate, and at least so many."""
     rate = rate or cell.rate
     usual = sum(cell.spacing) / 2
-    count = max(faults, int(documents / rate / usual))
+    count = max(faults or cell.least_faults, int(documents / rate / usual))
+    if cell.most_faults is not None:
+        count = min(count, cell.most_faults)
     strikes = (
         list(schedule)
         if schedule is not None
@@ -127,13 +243,14 @@ def matrix(  # noqa: PLR0913 -- what the command line offers
     rate: float | None = None,
     schedule: Sequence[Strike] | None = None,
 ) -> Iterator[Outcome]:
-    """Run cells on one cluster; where one has gone wrong, the next begins with a new one."""
+    """Run cells; where one has gone wrong, or needs other brokers, the next has new ones."""
     left = [(CELLS[name], protocol) for name in names for protocol in protocols]
     while left:
         with ExitStack() as stack:
-            cluster = stack.enter_context(KafkaCluster(3, heap_mb=768, proxied=True))
+            brokers = left[0][0].brokers
+            cluster = stack.enter_context(cluster_of(brokers))
             proxies = stack.enter_context(Proxies(cluster.proxied))
-            while left:
+            while left and left[0][0].brokers == brokers:
                 cell, protocol = left.pop(0)
                 run = run_of(cell, documents, seed, rate=rate, schedule=schedule)
                 say(f"{cell.name}, {protocol}, seed {seed}; the schedule:\n{printed(run.strikes)}")
@@ -141,3 +258,9 @@ def matrix(  # noqa: PLR0913 -- what the command line offers
                 yield outcome
                 if outcome.problems:
                     break
+
+
+def cluster_of(brokers: Brokers) -> KafkaCluster:
+    """Make the three nodes that cells of a kind run on."""
+    fast = brokers == "fast"
+    return KafkaCluster(3, CLEANING if fast else {}, heap_mb=768, proxied=True, fast=fast)

@@ -7,9 +7,9 @@ from confluent_kafka import Producer
 
 from tests.faults.cell import Protocol
 from tests.faults.matrix import CELLS, run_of
-from tests.faults.nemesis import Strike
 from tests.faults.report import Teller
 from tests.faults.running import Ground, run_cell
+from tests.faults.strike import Strike
 from worker.admin import Cluster
 from worker.bus import TopicPartition
 from worker.bus.kafka import KafkaBus, KafkaOptions

@@ -1,6 +1,6 @@
 """The indexes that a run has left behind, each against its log."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +32,8 @@ class EndedRun(NamedTuple):
     """Where each worker's shards lie."""
     directory: Path
     """Where there is room for more."""
+    fingerprints: Sequence[Record] | None = None
+    """What was collected of them, if their log may have forgotten some."""
 
     def problems(self, shard: int) -> list[str]:
         """Say where a shard's indexes aren't what its log makes of it."""
@@ -90,7 +92,9 @@ class EndedRun(NamedTuple):
         bus = MemoryBus()
         create_topics(bus, self.topology)
         sequencer = Application(self.settings, self.topology, bus, self.directory)
-        fingerprints = read_all(self.bootstrap, TopicPartition(self.topology.fingerprints, 0))
+        fingerprints = self.fingerprints
+        if fingerprints is None:
+            fingerprints = read_all(self.bootstrap, TopicPartition(self.topology.fingerprints, 0))
         bands = cut(sequencer.stage("sequence"), fingerprints, self.topology, self.topology)
         return [record for record in bands if record.partition == shard]
 

@@ -103,7 +103,8 @@ class KafkaCluster(Kafka):
     """Kafka nodes of our own, numbered from 1. Use as a context manager.
 
     ``config`` is added to every node's properties and wins over ours
-    (``{"message.max.bytes": 100_000}``).
+    (``{"message.max.bytes": 100_000}``). Without ``fast``, timeouts are those that Kafka has by
+    default.
 
     With ``proxied``, each node has one more listener. It tells clients the address of a
     proxy, which is nobody's until someone listens there (`proxied`, `proxied_bootstrap`).
@@ -116,6 +117,7 @@ class KafkaCluster(Kafka):
         heap_mb: int = 512,
         *,
         proxied: bool = False,
+        fast: bool = True,
     ) -> None:
         """Prepare `nodes` nodes (1 or 3); they start on entering the context.
 
@@ -125,7 +127,7 @@ class KafkaCluster(Kafka):
         if nodes not in (1, 3):
             raise ValueError(f"a cluster has 1 or 3 nodes, not {nodes}")
         self._java = [java(), "-cp", f"{jars()}/*", "-Djava.awt.headless=true"]
-        self._config = dict(config or {})
+        self._config = {**(FAST_FAULTS if fast else {}), **(config or {})}
         self._heap_mb = heap_mb
         self._id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self._directory = Path(tempfile.mkdtemp(prefix="neardup-kafka-"))
@@ -178,6 +180,10 @@ class KafkaCluster(Kafka):
     def address(self, node: int) -> str:
         """Return ``host:port`` of one node."""
         return self._nodes[node].address
+
+    def log_directory(self, node: int, topic: str, partition: int) -> Path:
+        """Return where a node keeps its copy of a partition, if it has one."""
+        return self._nodes[node].directory / "data" / f"{topic}-{partition}"
 
     @property
     def nodes(self) -> list[int]:
@@ -287,7 +293,6 @@ class KafkaCluster(Kafka):
             "transaction.state.log.replication.factor": replicas,
             "transaction.state.log.min.isr": majority,
             "log.cleaner.dedupe.buffer.size": 2_097_152,
-            **FAST_FAULTS,
             **self._config,
         }
 

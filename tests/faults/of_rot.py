@@ -1,0 +1,175 @@
+"""What disks do: bytes flip in tables, in snapshots, in a broker's copy of a log."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from confluent_kafka import ElectionType, TopicPartition
+
+from tests.faults.fault import Fault, World
+from tests.faults.flipping import batches, flip, flip_in_table, flip_text
+from tests.faults.of_workers import StateLost
+from tests.kafka.broker import wait_until
+from tests.kafka.offsets import ends
+
+__all__ = ["RotSegments", "RotSnapshots", "RotTables"]
+
+TABLE_SECONDS: Final = 60.0
+LEADER_SECONDS: Final = 60.0
+BACKLOG_SECONDS: Final = 3.0
+
+
+class RotTables(Fault):
+    """A byte flips in the largest table of a live worker, which is restarted twice."""
+
+    name = "rot-tables"
+    everywhere = False
+    holds = (10.0,)
+    """Longer than it takes the kept snapshots to retire."""
+
+    @classmethod
+    def targets(cls, victims: Sequence[str]) -> Sequence[str]:
+        """Any worker."""
+        return victims
+
+    def inject(self, world: World, target: str) -> str:
+        """Flip under the worker, then restart it: it has read the block, and kept it."""
+        crew = world.crew
+        crew.await_ready(target)
+        state = crew.worker(target).state_from_outside
+        wait_until(lambda: _largest(state) is not None, TABLE_SECONDS, f"a table of {target}")
+        table = _largest(state)
+        assert table is not None
+        flip_in_table(table, Random(target))
+        crew.kill(target)
+        crew.start(target)
+        return f"flipped a bit of {table.parent.name}/{table.name} of {target}, restarted it"
+
+    def heal(self, world: World, target: str) -> None:
+        """Restart it once more: it must come round by itself."""
+        world.crew.kill(target)
+        world.crew.start(target)
+        world.crew.await_ready(target)
+
+
+def _largest(state: Path) -> Path | None:
+    """Return the largest table of all shards; RocksDB deletes files all the time."""
+    found = [(p.stat().st_size, p) for p in state.glob("shard-*/*.sst") if p.exists()]
+    return max(found)[1] if found else None
+
+
+class RotSnapshots(StateLost):
+    """A byte flips in the newest file of each shard's snapshots, and a worker loses its disk."""
+
+    name = "rot-snapshots"
+    everywhere = False
+
+    def inject(self, world: World, target: str) -> str:
+        """Flip, kill, delete."""
+        snapshots = world.application.settings.index.snapshots.url
+        assert snapshots is not None, "the cell has no snapshots"
+        root = Path(snapshots) / world.topology.app
+        wait_until(lambda: bool(_newest(root)), TABLE_SECONDS, "a snapshot")
+        flipped = _newest(root)
+        for path in flipped:
+            flip(path, path.stat().st_size // 3)
+        return f"flipped bits in the snapshots of {len(flipped)} shards, " + super().inject(
+            world, target
+        )
+
+
+def _newest(root: Path) -> list[Path]:
+    """Return the newest file of each shard that is not empty."""
+    found = []
+    for shard in sorted(root.glob("shard-*")):
+        files = [(p.stat().st_mtime_ns, p) for p in shard.glob("files/*") if p.exists()]
+        if files:
+            found.append(max(files)[1])
+    return found
+
+
+class RotSegments(Fault):
+    """A byte flips in a copy of a log: in the leader's, which then leads again, or another's.
+
+    While the broker is down, all workers are, too, and documents wait; one of these is hit,
+    or an old record of ``bands``, which a worker without its state reads again.
+    """
+
+    name = "rot-segments"
+    everywhere = False
+    holds = (15.0,)
+
+    def __init__(self) -> None:
+        """Prepare."""
+        self._node = 0
+        self._place = ("", 0)
+
+    @classmethod
+    def targets(cls, victims: Sequence[str]) -> Sequence[str]:
+        """Which log, and whose copy."""
+        del victims
+        return ("documents leader", "bands leader", "documents follower", "bands follower")
+
+    def inject(self, world: World, target: str) -> str:
+        """Stop everything but the feed, flip, start the broker, have it lead, start the workers."""
+        which, whose = target.split()
+        crew, cluster, admin = world.crew, world.cluster, world.cluster.admin()
+        topic = world.topology.documents if which == "documents" else world.topology.bands
+        self._place = (topic, 0)
+        replicas = admin.list_topics(topic, timeout=30).topics[topic].partitions[0].replicas
+        self._node = replicas[0 if whose == "leader" else -1]
+        for name in crew.names:
+            crew.await_ready(name)
+        names = crew.names
+        with world.feeding.held():
+            for name in names:
+                crew.kill(name)
+            read = ends(admin, [self._place])[self._place]
+        world.wait(BACKLOG_SECONDS)
+        with world.feeding.held():
+            cluster.stop(self._node)
+            found = list(batches(cluster.log_directory(self._node, *self._place)))
+            # Of the documents, one that is still to be read; of the bands, one in the middle.
+            batch = (
+                next(one for one in found if one.offset >= read)
+                if which == "documents"
+                else found[len(found) // 2]
+            )
+            flip_text(batch)
+            cluster.start(self._node)
+            if whose == "leader":
+                self._lead(world)
+            if which == "bands":
+                for name in names:
+                    _forget(crew.worker(name).state_from_outside)
+            crew.start(*names)
+        return f"flipped a bit of {topic}[0] at offset {batch.offset} on broker {self._node}"
+
+    def _lead(self, world: World) -> None:
+        admin = world.cluster.admin()
+        topic, number = self._place
+
+        def leads() -> bool:
+            place = TopicPartition(topic, number)
+            admin.elect_leaders(ElectionType.PREFERRED, [place]).result(LEADER_SECONDS)
+            found = admin.list_topics(topic, timeout=30).topics[topic].partitions[number]
+            return found.leader == self._node
+
+        wait_until(leads, LEADER_SECONDS, f"broker {self._node} to lead {topic}[{number}]")
+
+    def heal(self, world: World, target: str) -> None:
+        """Do what an operator would: delete the copy, so that the broker fetches another."""
+        del target
+        world.cluster.stop(self._node)
+        shutil.rmtree(world.cluster.log_directory(self._node, *self._place))
+        world.cluster.start(self._node)
+        for name in world.crew.names:
+            world.crew.await_ready(name)
+
+
+def _forget(state: Path) -> None:
+    for path in state.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
