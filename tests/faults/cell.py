@@ -115,6 +115,8 @@ class Outcome:
     hits: list[Hit] = field(default_factory=list)
     restarts: list[Restart] = field(default_factory=list)
     """Every end of a worker that it was not told to, and nobody forced on it."""
+    unexpected: int = 0
+    """How many of them the cell does not expect."""
     troubles: Mapping[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     trends: list[Trend] = field(default_factory=list)

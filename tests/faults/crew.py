@@ -1,8 +1,9 @@
 """The workers of a run, and their supervisor: what ends by itself is started again."""
 
+import re
 import signal
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from threading import RLock
 from time import monotonic
@@ -17,7 +18,10 @@ __all__ = ["ALL_STAGES", "Crew", "Restart"]
 ALL_STAGES: Final = "fingerprint,sequence,index,route"
 BACK_OFF_SECONDS: Final = 1.0
 READY_SECONDS: Final = 60.0
+MOST_UNEXPECTED: Final = 12
+"""After so many ends that nobody expected, a run is given up."""
 
+_NUMBER: Final = re.compile(r"\b[0-9a-f]{6,}\b|\d+")
 _ROLLED_BACK: Final = "transaction rolled back"
 _UNKNOWN: Final = "outcome of the transaction unknown"
 
@@ -33,13 +37,24 @@ class Restart:
     why: str
     """The last thing that it said."""
 
+    @property
+    def kind(self) -> str:
+        """Tell it from ends for another reason: status and words, without their numbers."""
+        return f"status {self.status}, {_NUMBER.sub('#', self.why)}"
+
 
 class Crew:
     """Which workers ought to run, by name; safe to be used from several threads."""
 
-    def __init__(self, application: ApplicationUnderTest, stages: Mapping[str, str]) -> None:
-        """Take what stages each worker runs; who isn't named runs all."""
+    def __init__(
+        self,
+        application: ApplicationUnderTest,
+        stages: Mapping[str, str],
+        unexpected: Callable[[Iterable[Restart]], list[Restart]] = list,
+    ) -> None:
+        """Take the stages of each worker (unnamed: all), and what tells which ends are wrong."""
         self._application = application
+        self._unexpected = unexpected
         self._stages = dict(stages)
         self._wanted: set[str] = set()
         self._again: dict[str, float] = {}
@@ -129,8 +144,14 @@ class Crew:
             raise TimeoutError(f"{error}: {self.worker(name).readiness()}") from None
 
     def supervise(self) -> None:
-        """Start again, a second later, whoever has ended by itself."""
+        """Start again, a second later, whoever has ended by itself.
+
+        Raises:
+            AssertionError: workers end again and again, and shouldn't.
+        """
         now = monotonic()
+        wrong = len(self._unexpected(self.restarts))
+        assert wrong <= MOST_UNEXPECTED, f"given up: workers ended {wrong} times by themselves"
         with self._lock:
             for name in sorted(self._wanted):
                 worker = self._application.worker(name)

@@ -24,7 +24,7 @@ class _Pipe:
         self._speed = speed
         self._line = Line()
         self._waiting: deque[tuple[float, bytes]] = deque()
-        self._held = 0
+        self.held = 0
         self._timer: asyncio.TimerHandle | None = None
         self.source: asyncio.Transport | None = None
         self.sink: asyncio.Transport | None = None
@@ -39,8 +39,8 @@ class _Pipe:
         speed = self._speed()
         if speed is not UNHINDERED:
             due = self._line.arrival(now, len(frame), speed) + delay
-            self._held += len(frame)
-            if self._held > MOST_HELD and self.source is not None:
+            self.held += len(frame)
+            if self.held > MOST_HELD and self.source is not None:
                 self.source.pause_reading()
         self._waiting.append((due, frame))
         self.flush()
@@ -57,11 +57,11 @@ class _Pipe:
 
     def _let_go(self, frame: bytes, sink: asyncio.Transport) -> None:
         sink.write(frame)
-        if not self._held:
+        if not self.held:
             return
-        before, self._held = self._held, max(0, self._held - len(frame))
+        before, self.held = self.held, max(0, self.held - len(frame))
         source = self.source
-        if self._held <= MOST_HELD < before and source is not None and not source.is_closing():
+        if self.held <= MOST_HELD < before and source is not None and not source.is_closing():
             source.resume_reading()
 
     def _due(self) -> None:
@@ -76,7 +76,7 @@ class _Pipe:
 
     def drop(self) -> None:
         self._waiting.clear()
-        self._held = 0
+        self.held = 0
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -105,6 +105,11 @@ class Link:
         self.client = _Side(self._request, self._client_up, self._client_down)
         self._broker = _Side(self._response, self._broker_up, self.cut)
         self._connecting: asyncio.Task[None] | None = None
+
+    @property
+    def held(self) -> int:
+        """Give how many bytes are under way, both ways together."""
+        return self._there.held + self._back.held
 
     def _client_up(self, transport: asyncio.Transport) -> None:
         self._links.add(self)

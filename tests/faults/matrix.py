@@ -23,8 +23,6 @@ TRIO: Final = {"alpha": ALL_STAGES, "beta": ALL_STAGES, "gamma": ALL_STAGES}
 QUARTET: Final = {**TRIO, "delta": ALL_STAGES}
 APART: Final = {"alpha": "fingerprint,sequence,route", "beta": "index", "gamma": "index"}
 
-SLOW: Final = 150.0
-"""Documents a second on slow links."""
 EASY: Final = 800.0
 """Documents a second where seconds are counted: two cores for all must not be what is slow."""
 
@@ -150,7 +148,7 @@ CELLS: Final[Mapping[str, Cell]] = {
             ("all-gone", "worker-kill", "broker-kill"),
             TRIO,
             spacing=(30.0, 34.0),
-            rate=SLOW,
+            rate=EASY,
             speed=Speed(delay=0.05, bytes_per_second=1_000_000),
         ),
         Cell(

@@ -1,6 +1,7 @@
 """A cell is run: an application that is fed, read and broken at the same time, then judged."""
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -88,10 +89,14 @@ def concluding(cell: Cell, world: World, outcome: Outcome) -> Iterator[None]:
         outcome.problems.append(f"{type(error).__name__}: {error}")
     crew = world.crew
     outcome.restarts = crew.restarts
-    outcome.problems.extend(
-        f"{one.worker} ended with status {one.status}, which this cell does not expect: {one.why}"
-        for one in cell.unexpected(crew.restarts)
-    )
+    outcome.unexpected = len(cell.unexpected(crew.restarts))
+    wrong = cell.unexpected(crew.restarts)
+    for kind, times in Counter(one.kind for one in wrong).items():
+        first = next(one for one in wrong if one.kind == kind)
+        outcome.problems.append(
+            f"a worker ended by itself, {times} times like this: {first.worker}, status"
+            f" {first.status}: {first.why}"
+        )
     outcome.troubles = dict(crew.troubles())
     if outcome.problems:
         outcome.problems.append(f"logs: {keep_logs(world.application)}")
@@ -142,7 +147,7 @@ def application_of(
             worker.state_from_outside = disk.inside
         over = Event()
         feeding = Feeding(application, over, cell.aborts)
-        crew = Crew(application, cell.workers)
+        crew = Crew(application, cell.workers, cell.unexpected)
         world = World(cluster, proxies, crew, application, feeding, over, disk)
         if cell.retention is not None:
             application.collect()
