@@ -1,7 +1,9 @@
 """What disks do: bytes flip in tables, in snapshots, in a broker's copy of a log."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from os import stat_result
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -22,7 +24,7 @@ BACKLOG_SECONDS: Final = 3.0
 
 
 class RotTables(Fault):
-    """A byte flips in the largest table of a live worker, which is restarted twice."""
+    """A bit flips in the largest table of each shard of a live worker, which is restarted twice."""
 
     name = "rot-tables"
     everywhere = False
@@ -35,17 +37,26 @@ class RotTables(Fault):
         return victims
 
     def inject(self, world: World, target: str) -> str:
-        """Flip under the worker, then restart it: it has read the block, and kept it."""
+        """Flip under the worker, then restart it: what it has read, it has kept."""
         crew = world.crew
         crew.await_ready(target)
         state = crew.worker(target).state_from_outside
-        wait_until(lambda: _largest(state) is not None, TABLE_SECONDS, f"a table of {target}")
-        table = _largest(state)
-        assert table is not None
-        flip_in_table(table, Random(target))
+        random = Random(target)
+        tables: list[Path] = []
+
+        def flipped() -> bool:
+            tables[:] = _best(state.glob("shard-???"), "*.sst", lambda found: found.st_size)
+            with suppress(FileNotFoundError):  # RocksDB has just merged it into another.
+                for table in tables:
+                    flip_in_table(table, random)
+                return bool(tables)
+            return False
+
+        wait_until(flipped, TABLE_SECONDS, f"a table of {target}")
         crew.kill(target)
         crew.start(target)
-        return f"flipped a bit of {table.parent.name}/{table.name} of {target}, restarted it"
+        names = ", ".join(f"{table.parent.name}/{table.name}" for table in tables)
+        return f"flipped bits of {names} of {target}, restarted it"
 
     def heal(self, world: World, target: str) -> None:
         """Restart it once more: it must come round by itself."""
@@ -54,10 +65,17 @@ class RotTables(Fault):
         world.crew.await_ready(target)
 
 
-def _largest(state: Path) -> Path | None:
-    """Return the largest table of all shards; RocksDB deletes files all the time."""
-    found = [(p.stat().st_size, p) for p in state.glob("shard-*/*.sst") if p.exists()]
-    return max(found)[1] if found else None
+def _best(shards: Iterable[Path], pattern: str, rank: Callable[[stat_result], int]) -> list[Path]:
+    """Return the highest ranking file of each shard that has any; some go while we look."""
+    best = []
+    for shard in sorted(shards):
+        ranked = []
+        for path in shard.glob(pattern):
+            with suppress(FileNotFoundError):
+                ranked.append((rank(path.stat()), path))
+        if ranked:
+            best.append(max(ranked)[1])
+    return best
 
 
 class RotSnapshots(StateLost):
@@ -71,23 +89,21 @@ class RotSnapshots(StateLost):
         snapshots = world.application.settings.index.snapshots.url
         assert snapshots is not None, "the cell has no snapshots"
         root = Path(snapshots) / world.topology.app
-        wait_until(lambda: bool(_newest(root)), TABLE_SECONDS, "a snapshot")
-        flipped = _newest(root)
-        for path in flipped:
-            flip(path, path.stat().st_size // 3)
-        return f"flipped bits in the snapshots of {len(flipped)} shards, " + super().inject(
+        files: list[Path] = []
+
+        def flipped() -> bool:
+            shards = root.glob("shard-???")
+            files[:] = _best(shards, "files/*", lambda found: found.st_mtime_ns)
+            with suppress(FileNotFoundError):  # Its snapshot has just retired.
+                for path in files:
+                    flip(path, path.stat().st_size // 3)
+                return bool(files)
+            return False
+
+        wait_until(flipped, TABLE_SECONDS, "a snapshot")
+        return f"flipped bits in the snapshots of {len(files)} shards, " + super().inject(
             world, target
         )
-
-
-def _newest(root: Path) -> list[Path]:
-    """Return the newest file of each shard that is not empty."""
-    found = []
-    for shard in sorted(root.glob("shard-*")):
-        files = [(p.stat().st_mtime_ns, p) for p in shard.glob("files/*") if p.exists()]
-        if files:
-            found.append(max(files)[1])
-    return found
 
 
 class RotSegments(Fault):

@@ -59,7 +59,7 @@ def soak(  # noqa: PLR0913 -- what the command line offers
     seed: int,
     say: Callable[[str], None],
     *,
-    protocol: Protocol = "classic",
+    protocol: Protocol,
     rate: float | None = None,
     schedule: Sequence[Strike] | None = None,
 ) -> Outcome:

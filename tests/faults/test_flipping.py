@@ -49,9 +49,9 @@ def test_in_a_frame_it_is_behind_the_header_of_its_batch(tmp_path: Path) -> None
     assert place > 61
 
 
-def test_in_a_table_it_is_in_its_first_half(tmp_path: Path) -> None:
+def test_in_a_table_it_is_among_its_data(tmp_path: Path) -> None:
     path = tmp_path / "000012.sst"
     path.write_bytes(bytes(1_000))
     flip_in_table(path, Random(1))
     (place,) = differing(bytes(1_000), path.read_bytes())
-    assert place < 500
+    assert place < 700
