@@ -88,14 +88,14 @@ class Retention(Closing):
         high = ends(self._admin, self._swept)
         young = offsets_from(self._admin, self._swept, int((time() - self.seconds) * 1_000))
         low = starts(self._admin, self._swept)
-        untils = []
+        due = []
         for place in self._swept:
             until = young[place] if young[place] >= 0 else high[place]
             if until > low[place]:
-                untils.append(TopicPartition(*place, until))
-        if untils:
+                due.append(TopicPartition(*place, until))
+        if due:
             for deleted in self._admin.delete_records(
-                untils, request_timeout=TIMEOUT_SECONDS
+                due, request_timeout=TIMEOUT_SECONDS
             ).values():
                 deleted.result(TIMEOUT_SECONDS)
 

@@ -45,7 +45,7 @@ def book_of(application: ApplicationUnderTest) -> Book:
     topology = application.topology
     fingerprints = application.fingerprints()
     history = History(
-        application.inputs,
+        list(application.inputs),
         _read(application, topology.unique),
         _read(application, topology.duplicate),
         _read(application, topology.rejected),
