@@ -195,10 +195,11 @@ CELLS: Final[Mapping[str, Cell]] = {
         ),
         Cell(
             "aborting-input",
-            ("worker-kill", "zombie", "state-lost"),
+            ("worker-kill", "idle", "zombie", "state-lost"),
             TRIO,
             spacing=(14.0, 16.0),
             rate=EASY,
+            retention=65.0,
             aborts=0.3,
         ),
     )

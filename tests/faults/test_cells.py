@@ -48,7 +48,11 @@ def test_nothing_is_lost_doubled_or_judged_otherwise(
     ("protocol", "cell", "strike"),
     [
         ("consumer", replace(CELLS["time"], retention=12.0), Strike(1.0, "idle", "alpha", 0.0)),
-        ("classic", CELLS["aborting-input"], Strike(2.0, "worker-kill", "beta", 0.0)),
+        (
+            "classic",
+            replace(CELLS["aborting-input"], retention=None),
+            Strike(2.0, "worker-kill", "beta", 0.0),
+        ),
     ],
     ids=lambda value: value.name if isinstance(value, Cell) else "",
 )
