@@ -175,6 +175,7 @@ CELLS: Final[Mapping[str, Cell]] = {
             spacing=(30.0, 34.0),
             rate=EASY,
             endings=BAD_RECORDS,
+            least_faults=4,
         ),
         Cell(
             "standby-trim",

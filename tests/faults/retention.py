@@ -80,7 +80,7 @@ class Retention(Closing):
         while not self._over.wait(INTERVAL_SECONDS):
             try:
                 self._sweep()
-            except KafkaException:  # A leader is away; the next round does it.
+            except (KafkaException, TimeoutError):  # A leader is away; the next round does it.
                 continue
 
     def _sweep(self) -> None:
@@ -125,8 +125,10 @@ class Retention(Closing):
 
     def close(self) -> None:
         """End; the topics keep their settings."""
+        alive = self._thread.is_alive()
         self._over.set()
         self._thread.join()
+        assert alive, "the logs have forgotten nothing since the thread died, see above"
 
 
 def _takes(one: TopicPlan, seconds: float) -> bool:
