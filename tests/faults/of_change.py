@@ -18,7 +18,8 @@ END_SECONDS: Final = 180.0
 """Clients ask for the topics once a minute; a member that has ended is missed after 6 s."""
 DRAIN_SECONDS: Final = 120.0
 REFUSED_SECONDS: Final = 60.0
-NEW_DOCUMENTS: Final = 800
+NEW_DOCUMENTS: Final = 400
+"""So many more than there were."""
 
 
 class PartitionsAdded(Fault):
@@ -88,22 +89,21 @@ class DocumentsRecreated(Fault):
         wait_until(created, 60, "the topic to be back")
         before = len(audit.records)
         producer = Producer({"bootstrap.servers": world.cluster.bootstrap, "log_level": 0})
-        for place in range(0, NEW_DOCUMENTS, NEW_DOCUMENTS // 8):
-            texts = corpus(NEW_DOCUMENTS, -1)[place : place + NEW_DOCUMENTS // 8]
-            application.write(producer, application.documents(texts, place))
-            world.wait(1.0)
+        # At once more than there were: offsets that were committed lie inside the new log then.
+        fed = len(application.inputs) + NEW_DOCUMENTS
+        application.write(producer, application.documents(corpus(fed, -1)))
 
         def out() -> int:
             return len({record.key for record in audit.records[before:]})
 
         def ended_or_published() -> bool:
-            return not crew.running() or out() >= NEW_DOCUMENTS
+            return not crew.running() or out() >= fed
 
         try:
             wait_until(ended_or_published, END_SECONDS, "the end of all workers")
         except TimeoutError:
             raise AssertionError(
-                f"{documents} was recreated and given {NEW_DOCUMENTS} documents:"
+                f"{documents} was recreated and given {fed} documents:"
                 f" {out()} are published, and {', '.join(crew.running())}"
                 f" go on after {END_SECONDS:.0f} s"
             ) from None
