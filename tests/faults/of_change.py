@@ -40,7 +40,8 @@ class PartitionsAdded(Fault):
         topology, crew = world.topology, world.crew
         crew.leave_alone()
         more = NewPartitions(topology.documents, topology.partitions + 1)
-        for done in world.cluster.admin().create_partitions([more]).values():
+        admin = world.cluster.admin()  # Held until the result is there.
+        for done in admin.create_partitions([more]).values():
             done.result(timeout=60)
         wait_until(lambda: not crew.running(), END_SECONDS, "all workers to end")
         world.feeding.stop()
