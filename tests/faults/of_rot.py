@@ -21,6 +21,7 @@ __all__ = ["RotSegments", "RotSnapshots", "RotTables"]
 TABLE_SECONDS: Final = 60.0
 LEADER_SECONDS: Final = 60.0
 BACKLOG_SECONDS: Final = 3.0
+MET_SECONDS: Final = 90.0
 
 
 class RotTables(Fault):
@@ -115,12 +116,13 @@ class RotSegments(Fault):
 
     name = "rot-segments"
     everywhere = False
-    holds = (15.0,)
+    holds = (5.0,)
 
     def __init__(self) -> None:
         """Prepare."""
         self._node = 0
         self._place = ("", 0)
+        self._offset = 0
 
     @classmethod
     def targets(cls, victims: Sequence[str]) -> Sequence[str]:
@@ -154,6 +156,7 @@ class RotSegments(Fault):
                 else found[len(found) // 2]
             )
             flip_text(batch)
+            self._offset = batch.offset
             cluster.start(self._node)
             if whose == "leader":
                 self._lead(world)
@@ -174,6 +177,23 @@ class RotSegments(Fault):
             return found.leader == self._node
 
         wait_until(leads, LEADER_SECONDS, f"broker {self._node} to lead {topic}[{number}]")
+
+    def last(self, world: World, target: str, seconds: float) -> None:
+        """Let workers come to the record, and past it if nothing stops them."""
+        ends = len(world.crew.restarts)
+        audit, workers = world.application.audit, [world.crew.worker(n) for n in world.crew.names]
+
+        def met() -> bool:
+            if world.over.is_set() or len(world.crew.restarts) > ends:
+                return True
+            if target.startswith("documents"):
+                return audit.reached()[0] > self._offset
+            return all(worker.ready() for worker in workers)
+
+        # A worker may also wait for a better copy, and neither end nor get ready.
+        with suppress(TimeoutError):
+            wait_until(met, MET_SECONDS, "the record to be met")
+        super().last(world, target, seconds)
 
     def heal(self, world: World, target: str) -> None:
         """Do what an operator would: delete the copy, so that the broker fetches another."""

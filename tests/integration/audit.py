@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Place
 
+from tests.kafka.broker import wait_until
 from worker.bus.port import Header, Record, TopicPartition
 from worker.topology import Topology
 
@@ -141,8 +142,20 @@ class Audit:
 
     def reached(self) -> dict[int, int]:
         """Return, by partition of the documents, the offset up to which *route* has committed."""
-        committed = self._offsets.committed(self._documents, TIMEOUT_SECONDS)
-        return {place.partition: place.offset for place in committed}
+        found: dict[int, int] = {}
+
+        def told() -> bool:
+            try:
+                committed = self._offsets.committed(self._documents, TIMEOUT_SECONDS)
+            except KafkaException as error:
+                if error.args[0].code() not in MOVING:
+                    raise
+                return False
+            found.update({place.partition: place.offset for place in committed})
+            return True
+
+        wait_until(told, TIMEOUT_SECONDS, "the groups' coordinator")
+        return found
 
     def _end(self, place: Place) -> int:
         _, end = self._offsets.get_watermark_offsets(place, TIMEOUT_SECONDS)
