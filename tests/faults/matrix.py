@@ -30,6 +30,16 @@ GONE: Final = Cell(
     "worker-gone", ("worker-gone",), TRIO, spacing=(28.0, 30.0), away=15.0, rate=EASY
 )
 
+STUCK: Final = Cell(
+    "stuck-transaction",
+    ("stuck-transaction",),
+    {"alpha": "fingerprint", "beta": ALL_STAGES, "gamma": ALL_STAGES},
+    victims=("alpha",),
+    spacing=(16.0, 18.0),
+    gap=6.0,
+    rate=EASY,
+)
+
 DISK_FULL_ENDINGS: Final = tuple(Ending(status, NO_SPACE) for status in (1, 2))
 
 NO_SEAT_FOR_IT: Final = (
@@ -57,15 +67,7 @@ CELLS: Final[Mapping[str, Cell]] = {
             rate=EASY,
         ),
         Cell("zombie", ("zombie",), TRIO, spacing=(14.0, 16.0)),
-        Cell(
-            "stuck-transaction",
-            ("stuck-transaction",),
-            {"alpha": "fingerprint", "beta": ALL_STAGES, "gamma": ALL_STAGES},
-            victims=("alpha",),
-            spacing=(16.0, 18.0),
-            gap=6.0,
-            rate=EASY,
-        ),
+        STUCK,
         Cell("state-lost", ("state-lost",), TRIO),
         Cell("snapshots", ("worker-kill", "state-lost", "worker-term"), TRIO, snapshots=3.0),
         Cell(
@@ -126,6 +128,7 @@ CELLS: Final[Mapping[str, Cell]] = {
             TRIO,
             rate=EASY,
             endings=(Ending(2, "threshold"), Ending(2, "other parameters")),
+            least_faults=4,
         ),
         Cell(
             "partitions-added",
@@ -187,14 +190,6 @@ CELLS: Final[Mapping[str, Cell]] = {
             snapshots=3.0,
         ),
         Cell(
-            "defaults",
-            ("worker-kill", "broker-kill"),
-            TRIO,
-            spacing=(50.0, 60.0),
-            rate=EASY,
-            brokers="default",
-        ),
-        Cell(
             "aborting-input",
             ("worker-kill", "idle", "zombie", "state-lost"),
             TRIO,
@@ -203,6 +198,16 @@ CELLS: Final[Mapping[str, Cell]] = {
             retention=65.0,
             aborts=0.3,
         ),
+        Cell(
+            "defaults",
+            ("worker-kill", "broker-kill"),
+            TRIO,
+            spacing=(50.0, 60.0),
+            rate=EASY,
+            brokers="default",
+        ),
+        # Brokers look for transactions that are over time every 10 s.
+        replace(STUCK, name="stuck-defaults", brokers="default", gap=15.0),
     )
 }
 

@@ -18,6 +18,7 @@ END_SECONDS: Final = 180.0
 """Clients ask for the topics once a minute; a member that has ended is missed after 6 s."""
 DRAIN_SECONDS: Final = 120.0
 REFUSED_SECONDS: Final = 60.0
+STRANGER: Final = "stranger"
 NEW_DOCUMENTS: Final = 400
 """So many more than there were."""
 
@@ -130,15 +131,21 @@ class _OfSettings(Fault):
 
 
 class SettingsRefused(_OfSettings):
-    """A worker comes back with another threshold: it must be refused, and the others go on."""
+    """A worker comes with another threshold: it must be refused, and the others go on."""
 
     name = "settings-refused"
     everywhere = False
     sections = {"similarity": {"threshold": 0.6}}  # noqa: RUF012 -- a ClassVar by its base
 
+    @classmethod
+    def targets(cls, victims: Sequence[str]) -> Sequence[str]:
+        """One that has no state yet, which nothing but the others' word can stop; and any other."""
+        return (STRANGER, *victims)
+
     def inject(self, world: World, target: str) -> str:
         """Start it with other settings, and wait until it has ended."""
-        self._stop(world, target)
+        if target != STRANGER:
+            self._stop(world, target)
         worker = world.crew.worker(target)
         right = worker.config
         worker.config = world.application.write_config(f"{target}-other.toml", self.sections)
@@ -149,8 +156,9 @@ class SettingsRefused(_OfSettings):
         return f"{target} with another threshold ended with status {ended.status}: {ended.why}"
 
     def heal(self, world: World, target: str) -> None:
-        """Start it as it was."""
-        world.crew.start(target)
+        """Start it as it was; a stranger stays away."""
+        if target != STRANGER:
+            world.crew.start(target)
         for name in world.crew.names:
             world.crew.await_ready(name)
 
