@@ -77,23 +77,16 @@ class DocumentsRecreated(Fault):
         wait_until(lambda: len(audit.records) >= len(application.inputs), 30, "the audit")
         world.book = book_of(application)
         crew.leave_alone()
-        admin = world.cluster.admin()
-        admin.delete_topics([documents])[documents].result(timeout=60)
-        wait_until(
-            lambda: documents not in admin.list_topics(timeout=30).topics, 60, "the topic to go"
-        )
-        cluster = Cluster(application.settings.kafka_options(), 30)
-
-        def created() -> bool:
-            create(cluster, application.settings, partitions=world.topology.partitions)
-            return documents in admin.list_topics(timeout=30).topics
-
-        wait_until(created, 60, "the topic to be back")
         before = len(audit.records)
-        producer = Producer({"bootstrap.servers": world.cluster.bootstrap, "log_level": 0})
-        # At once more than there were: offsets that were committed lie inside the new log then.
-        fed = len(application.inputs) + NEW_DOCUMENTS
-        application.write(producer, application.documents(corpus(fed, -1)))
+        names = crew.running()
+        # Asleep, or they ask for an offset that is not there yet, and notice by that alone.
+        for name in names:
+            crew.pause(name)
+        try:
+            fed = self._recreate(world)
+        finally:
+            for name in names:
+                crew.resume(name)
 
         def out() -> int:
             return len({record.key for record in audit.records[before:]})
@@ -111,6 +104,30 @@ class DocumentsRecreated(Fault):
             ) from None
         how = "all workers ended" if not crew.running() else "all new documents were published"
         return f"recreated {documents}; {how}"
+
+    @staticmethod
+    def _recreate(world: World) -> int:
+        """Delete, create, and feed; return how many documents.
+
+        At once more than there were, so that the committed offsets lie inside the new log.
+        """
+        application, documents = world.application, world.topology.documents
+        admin = world.cluster.admin()
+        admin.delete_topics([documents])[documents].result(timeout=60)
+        wait_until(
+            lambda: documents not in admin.list_topics(timeout=30).topics, 60, "the topic to go"
+        )
+        cluster = Cluster(application.settings.kafka_options(), 30)
+
+        def created() -> bool:
+            create(cluster, application.settings, partitions=world.topology.partitions)
+            return documents in admin.list_topics(timeout=30).topics
+
+        wait_until(created, 60, "the topic to be back")
+        producer = Producer({"bootstrap.servers": world.cluster.bootstrap, "log_level": 0})
+        fed = len(application.inputs) + NEW_DOCUMENTS
+        application.write(producer, application.documents(corpus(fed, -1)))
+        return fed
 
     def heal(self, world: World, target: str) -> None:
         """The run ends here."""
