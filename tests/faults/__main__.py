@@ -8,11 +8,13 @@ from typing import Final
 
 from tests.faults.cell import Outcome
 from tests.faults.matrix import CELLS, PROTOCOLS, matrix
-from tests.faults.nemesis import Strike, parse
+from tests.faults.nemesis import parse
 from tests.faults.report import Teller, markdown, show, write_json
 from tests.faults.soak import soak
+from tests.faults.strike import Strike
 
 INTERRUPTED: Final = 130
+BOTH: Final = "both"
 
 
 def main() -> int:
@@ -22,14 +24,16 @@ def main() -> int:
     parser.add_argument(
         "--cells", default=",".join(CELLS), help=f"some of {', '.join(CELLS)}", metavar="NAME,…"
     )
-    parser.add_argument("--protocol", choices=PROTOCOLS, help="default: both; of a soak, classic")
+    parser.add_argument(
+        "--protocol", choices=(*PROTOCOLS, BOTH), default=BOTH, help="default: %(default)s"
+    )
     parser.add_argument(
         "--documents", type=int, default=100_000, help="a cell; default %(default)s"
     )
     parser.add_argument("--rate", type=float, help="documents a second; default: the cell's")
     parser.add_argument("--seed", type=int, default=1, help="default %(default)s")
     parser.add_argument(
-        "--minutes", type=float, default=60.0, help="of a soak; default %(default)s"
+        "--minutes", type=float, default=60.0, help="of each soak; default %(default)s"
     )
     parser.add_argument("--schedule", type=Path, help="replay this one (JSON lines, as printed)")
     parser.add_argument("--json", type=Path, help="write all figures here")
@@ -38,36 +42,39 @@ def main() -> int:
     names = given.cells.split(",")
     if unknown := [name for name in names if name not in CELLS]:
         parser.error(f"no cell {unknown[0]!r}")
-    if given.schedule and given.what == "matrix" and not (len(names) == 1 and given.protocol):
+    given.protocols = PROTOCOLS if given.protocol == BOTH else (given.protocol,)
+    single = len(names) == 1 and len(given.protocols) == 1
+    if given.schedule and given.what == "matrix" and not single:
         parser.error("--schedule replays one run: name its cell and its protocol")
     schedule = parse(given.schedule.read_text()) if given.schedule else None
     say = Teller()
     outcomes: list[Outcome] = []
     try:
-        if given.what == "soak":
-            outcomes.append(_soak(given, schedule, say))
-        else:
-            for outcome in _matrix(given, names, schedule, say):
-                outcomes.append(outcome)
-                _write(given, outcomes)
+        running = (
+            _soaks(given, schedule, say)
+            if given.what == "soak"
+            else _matrix(given, names, schedule, say)
+        )
+        for outcome in running:
+            outcomes.append(outcome)
+            _write(given, outcomes)
+            verdict = "broken" if outcome.problems else outcome.left_out or "holds"
+            say(f"{outcome.cell}, {outcome.protocol}: {verdict}, {outcome.seconds:.0f} s\n")
     except KeyboardInterrupt:
         say("interrupted; what was finished:")
         show(outcomes)
         return INTERRUPTED
     show(outcomes)
-    _write(given, outcomes)
     return int(any(outcome.problems for outcome in outcomes))
 
 
-def _soak(given: argparse.Namespace, schedule: Sequence[Strike] | None, say: Teller) -> Outcome:
-    return soak(
-        given.minutes,
-        given.seed,
-        say,
-        protocol=given.protocol or "classic",
-        rate=given.rate,
-        schedule=schedule,
-    )
+def _soaks(
+    given: argparse.Namespace, schedule: Sequence[Strike] | None, say: Teller
+) -> Iterator[Outcome]:
+    for protocol in given.protocols:
+        yield soak(
+            given.minutes, given.seed, say, protocol=protocol, rate=given.rate, schedule=schedule
+        )
 
 
 def _matrix(
@@ -76,13 +83,9 @@ def _matrix(
     schedule: Sequence[Strike] | None,
     say: Teller,
 ) -> Iterator[Outcome]:
-    protocols = [given.protocol] if given.protocol else PROTOCOLS
-    for outcome in matrix(
-        names, protocols, given.documents, given.seed, say, rate=given.rate, schedule=schedule
-    ):
-        yield outcome
-        verdict = "broken" if outcome.problems else outcome.left_out or "holds"
-        say(f"{outcome.cell}, {outcome.protocol}: {verdict}, {outcome.seconds:.0f} s\n")
+    yield from matrix(
+        names, given.protocols, given.documents, given.seed, say, rate=given.rate, schedule=schedule
+    )
 
 
 def _write(given: argparse.Namespace, outcomes: Sequence[Outcome]) -> None:

@@ -1,16 +1,32 @@
 """What a cell of the matrix is, how large it is run, and what became of it: plain data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from tests.faults.crew import Restart
-from tests.faults.nemesis import Strike
+from tests.faults.speed import Speed
+from tests.faults.strike import Strike
 from tests.faults.trends import Trend
 
-__all__ = ["Cell", "Hit", "Outcome", "Protocol", "Run"]
+__all__ = ["Brokers", "Cell", "Ending", "Hit", "Outcome", "Protocol", "Run"]
 
 Protocol = Literal["classic", "consumer"]
+Brokers = Literal["fast", "default"]
+"""Whether absences show in seconds, or when they do with Kafka's own settings."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a worker may end by itself."""
+
+    status: int
+    words: str
+    """Part of the last thing that it says."""
+
+    def fits(self, restart: Restart) -> bool:
+        """Tell whether a worker ended like this."""
+        return restart.status == self.status and self.words in restart.why
 
 
 @dataclass(frozen=True)
@@ -38,6 +54,23 @@ class Cell:
     """Whether every worker keeps every shard warm."""
     rate: float = 1_500.0
     """Documents a second at most, unless a run says otherwise."""
+    brokers: Brokers = "fast"
+    retention: float | None = None
+    """Seconds after which every log forgets; None: never."""
+    speed: Speed | None = None
+    """How fast all links of workers are; None: as fast as they can be."""
+    aborts: float = 0.0
+    """Before which share of the slices fed a transaction aborts; 0: no transactions are used."""
+    endings: tuple[Ending, ...] = ()
+    """How workers may end by themselves; any other end breaks the cell."""
+    least_faults: int = 2
+    """How many faults there are at least, however few documents."""
+    most_faults: int | None = None
+    """How many there are at most, as of those that end the run."""
+
+    def unexpected(self, restarts: Iterable[Restart]) -> list[Restart]:
+        """Return the ends of workers that none of ``endings`` explains."""
+        return [one for one in restarts if not any(ending.fits(one) for ending in self.endings)]
 
 
 @dataclass(frozen=True)
@@ -81,6 +114,9 @@ class Outcome:
     seconds: float = 0.0
     hits: list[Hit] = field(default_factory=list)
     restarts: list[Restart] = field(default_factory=list)
+    """Every end of a worker that it was not told to, and nobody forced on it."""
+    unexpected: int = 0
+    """How many of them the cell does not expect."""
     troubles: Mapping[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     trends: list[Trend] = field(default_factory=list)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.conftest import EXTERNAL
 from tests.faults.proxy import Proxies
+from tests.faults.retention import CLEANING
 from tests.faults.running import Ground
 from tests.kafka.broker import KafkaCluster
 
@@ -17,7 +18,7 @@ def behind_proxies(nodes: int) -> Iterator[Ground]:
     if EXTERNAL:
         pytest.skip("needs a cluster to break, and NEARDUP_TEST_KAFKA names one to leave alone")
     with ExitStack() as stack:
-        cluster = stack.enter_context(KafkaCluster(nodes, proxied=True))
+        cluster = stack.enter_context(KafkaCluster(nodes, CLEANING, proxied=True))
         yield cluster, stack.enter_context(Proxies(cluster.proxied))
 
 

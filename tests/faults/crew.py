@@ -1,8 +1,9 @@
 """The workers of a run, and their supervisor: what ends by itself is started again."""
 
+import re
 import signal
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from threading import RLock
 from time import monotonic
@@ -17,7 +18,10 @@ __all__ = ["ALL_STAGES", "Crew", "Restart"]
 ALL_STAGES: Final = "fingerprint,sequence,index,route"
 BACK_OFF_SECONDS: Final = 1.0
 READY_SECONDS: Final = 60.0
+MOST_UNEXPECTED: Final = 12
+"""After so many ends that nobody expected, a run is given up."""
 
+_NUMBER: Final = re.compile(r"\b[0-9a-f]{6,}\b|\d+")
 _ROLLED_BACK: Final = "transaction rolled back"
 _UNKNOWN: Final = "outcome of the transaction unknown"
 
@@ -33,17 +37,29 @@ class Restart:
     why: str
     """The last thing that it said."""
 
+    @property
+    def kind(self) -> str:
+        """Tell it from ends for another reason: status and words, without their numbers."""
+        return f"status {self.status}, {_NUMBER.sub('#', self.why)}"
+
 
 class Crew:
     """Which workers ought to run, by name; safe to be used from several threads."""
 
-    def __init__(self, application: ApplicationUnderTest, stages: Mapping[str, str]) -> None:
-        """Take what stages each worker runs; who isn't named runs all."""
+    def __init__(
+        self,
+        application: ApplicationUnderTest,
+        stages: Mapping[str, str],
+        unexpected: Callable[[Iterable[Restart]], list[Restart]] = list,
+    ) -> None:
+        """Take the stages of each worker (unnamed: all), and what tells which ends are wrong."""
         self._application = application
+        self._unexpected = unexpected
         self._stages = dict(stages)
         self._wanted: set[str] = set()
         self._again: dict[str, float] = {}
         self._lock = RLock()
+        self._alone = False
         self.restarts: list[Restart] = []
 
     @property
@@ -68,6 +84,34 @@ class Crew:
     def _launch(self, name: str) -> None:
         stages = self._stages.get(name, ALL_STAGES)
         self._application.start(name, arguments=("--stages", stages, "--http", "127.0.0.1:0"))
+
+    def leave_alone(self) -> None:
+        """Start nobody again from now on; ends are still noted, once each."""
+        with self._lock:
+            self._alone = True
+
+    def running(self) -> list[str]:
+        """Name the workers that run."""
+        with self._lock:
+            return [name for name in self.names if self._application.worker(name).running]
+
+    def refused(self, name: str, seconds: float) -> Restart:
+        """Start a worker that must end by itself; return how it did. It stays away.
+
+        Raises:
+            TimeoutError: it runs after so many seconds; it has been killed then.
+        """
+        with self._lock:
+            self._launch(name)
+            worker = self._application.worker(name)
+        try:
+            wait_until(lambda: not worker.running, seconds, f"{name} to be refused")
+        except TimeoutError:
+            worker.kill()
+            raise
+        with self._lock:
+            self.restarts.append(_ended(name, worker))
+            return self.restarts[-1]
 
     def kill(self, name: str) -> None:
         """End a worker between any two instructions; it stays away until `start`."""
@@ -100,20 +144,23 @@ class Crew:
             raise TimeoutError(f"{error}: {self.worker(name).readiness()}") from None
 
     def supervise(self) -> None:
-        """Start again, a second later, whoever has ended by itself."""
+        """Start again, a second later, whoever has ended by itself.
+
+        Raises:
+            AssertionError: workers end again and again, and shouldn't.
+        """
         now = monotonic()
+        wrong = len(self._unexpected(self.restarts))
+        assert wrong <= MOST_UNEXPECTED, f"given up: workers ended {wrong} times by themselves"
         with self._lock:
             for name in sorted(self._wanted):
                 worker = self._application.worker(name)
                 if worker.running:
                     continue
                 if name not in self._again:
-                    assert worker.process is not None
-                    status = worker.process.poll()
-                    assert status is not None
-                    self.restarts.append(Restart(now, name, status, _last_words(worker)))
+                    self.restarts.append(_ended(name, worker))
                     self._again[name] = now + BACK_OFF_SECONDS
-                elif now >= self._again[name]:
+                elif now >= self._again[name] and not self._alone:
                     del self._again[name]
                     self._launch(name)
 
@@ -127,6 +174,13 @@ class Crew:
             counts["aborted"] += said.count(_ROLLED_BACK)
             counts["unknown"] += said.count(_UNKNOWN)
         return counts
+
+
+def _ended(name: str, worker: WorkerProcess) -> Restart:
+    assert worker.process is not None
+    status = worker.process.poll()
+    assert status is not None
+    return Restart(monotonic(), name, status, _last_words(worker))
 
 
 def _last_words(worker: WorkerProcess) -> str:

@@ -11,7 +11,11 @@ from confluent_kafka.admin import AdminClient
 
 from tests.faults.crew import Crew
 from tests.faults.disk import SmallDisk
+from tests.faults.feeding import Feeding
 from tests.faults.proxy import Proxies
+from tests.faults.retention import Retention
+from tests.integration.harness import ApplicationUnderTest
+from tests.integration.proof import Book
 from tests.kafka.broker import KafkaCluster, wait_until
 from worker.topology import Topology
 
@@ -30,10 +34,19 @@ class World:
     cluster: KafkaCluster
     proxies: Proxies
     crew: Crew
-    topology: Topology
+    application: ApplicationUnderTest
+    feeding: Feeding
     over: Event
     """Set when the run is given up: nobody waits any longer."""
     disk: SmallDisk | None = None
+    retention: Retention | None = None
+    book: Book | None = None
+    """What a fault that ends the run has left to be judged; None: the run goes on."""
+
+    @property
+    def topology(self) -> Topology:
+        """Name the application's topics."""
+        return self.application.topology
 
     @cached_property
     def _admin(self) -> AdminClient:
@@ -72,6 +85,8 @@ class Fault(ABC):
     name: ClassVar[str]
     holds: ClassVar[tuple[float, ...]] = (0.0,)
     """How many seconds it may last; one of them is drawn."""
+    everywhere: ClassVar[bool] = True
+    """Whether it can strike any run; if not, it needs a cell of its own."""
 
     @classmethod
     @abstractmethod

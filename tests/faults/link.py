@@ -6,20 +6,27 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from tests.faults.rule import Rule
+from tests.faults.speed import UNHINDERED, Line, Speed
 from tests.faults.wire import Header, Splitter, correlation_of, header_of
 
 __all__ = ["Link"]
 
 HOST: Final = "127.0.0.1"
+MOST_HELD: Final = 256 << 10
+"""Bytes under way on a slow link, from which on its sender is held back, as TCP would."""
 
 
 class _Pipe:
     """One direction of a connection: in order, also while something is held up."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, speed: Callable[[], Speed]) -> None:
         self._loop = loop
+        self._speed = speed
+        self._line = Line()
         self._waiting: deque[tuple[float, bytes]] = deque()
+        self.held = 0
         self._timer: asyncio.TimerHandle | None = None
+        self.source: asyncio.Transport | None = None
         self.sink: asyncio.Transport | None = None
 
     @property
@@ -27,7 +34,15 @@ class _Pipe:
         return not self._waiting
 
     def push(self, frame: bytes, delay: float = 0.0) -> None:
-        self._waiting.append((self._loop.time() + delay if delay else 0.0, frame))
+        now = self._loop.time()
+        due = now + delay if delay else 0.0
+        speed = self._speed()
+        if speed is not UNHINDERED:
+            due = self._line.arrival(now, len(frame), speed) + delay
+            self.held += len(frame)
+            if self.held > MOST_HELD and self.source is not None:
+                self.source.pause_reading()
+        self._waiting.append((due, frame))
         self.flush()
 
     def flush(self) -> None:
@@ -38,7 +53,16 @@ class _Pipe:
             if due > self._loop.time():
                 self._timer = self._loop.call_at(due, self._due)
                 return
-            self.sink.write(self._waiting.popleft()[1])
+            self._let_go(self._waiting.popleft()[1], self.sink)
+
+    def _let_go(self, frame: bytes, sink: asyncio.Transport) -> None:
+        sink.write(frame)
+        if not self.held:
+            return
+        before, self.held = self.held, max(0, self.held - len(frame))
+        source = self.source
+        if self.held <= MOST_HELD < before and source is not None and not source.is_closing():
+            source.resume_reading()
 
     def _due(self) -> None:
         self._timer = None
@@ -52,6 +76,7 @@ class _Pipe:
 
     def drop(self) -> None:
         self._waiting.clear()
+        self.held = 0
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -66,23 +91,29 @@ class Link:
         loop: asyncio.AbstractEventLoop,
         reach: int,
         links: "set[Link]",
+        speed: Callable[[], Speed] = lambda: UNHINDERED,
     ) -> None:
         self._fate = fate
         self._loop = loop
         self._reach = reach
         self._links = links
         self._fates: dict[int, Rule] = {}
-        self._there = _Pipe(loop)
-        self._back = _Pipe(loop)
+        self._there = _Pipe(loop, speed)
+        self._back = _Pipe(loop, speed)
         self._there.drained = self._close_if_done  # type: ignore[method-assign]
         self._client_gone = False
         self.client = _Side(self._request, self._client_up, self._client_down)
         self._broker = _Side(self._response, self._broker_up, self.cut)
         self._connecting: asyncio.Task[None] | None = None
 
+    @property
+    def held(self) -> int:
+        """Give how many bytes are under way, both ways together."""
+        return self._there.held + self._back.held
+
     def _client_up(self, transport: asyncio.Transport) -> None:
         self._links.add(self)
-        self._back.sink = transport
+        self._back.sink = self._there.source = transport
         self._broker.other = transport
         self._connecting = self._loop.create_task(self._connect())
 
@@ -93,7 +124,7 @@ class Link:
             self.cut()
 
     def _broker_up(self, transport: asyncio.Transport) -> None:
-        self._there.sink = transport
+        self._there.sink = self._back.source = transport
         self.client.other = transport
         self._there.flush()
         self._close_if_done()

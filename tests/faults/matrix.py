@@ -5,15 +5,19 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Final, get_args
 
-from tests.faults.cell import Cell, Outcome, Protocol, Run
+from tests.faults.cell import Brokers, Cell, Ending, Outcome, Protocol, Run
 from tests.faults.crew import ALL_STAGES
-from tests.faults.nemesis import Strike, plan, printed
+from tests.faults.nemesis import plan, printed
+from tests.faults.of_disks import NO_SPACE
 from tests.faults.proxy import Proxies
+from tests.faults.retention import CLEANING
 from tests.faults.running import run_cell
+from tests.faults.speed import Speed
+from tests.faults.strike import Strike
 from tests.integration.corpus import corpus
 from tests.kafka.broker import KafkaCluster
 
-__all__ = ["CELLS", "matrix", "run_of"]
+__all__ = ["CELLS", "DISK_FULL_ENDINGS", "QUARTET", "cluster_of", "matrix", "run_of"]
 
 TRIO: Final = {"alpha": ALL_STAGES, "beta": ALL_STAGES, "gamma": ALL_STAGES}
 QUARTET: Final = {**TRIO, "delta": ALL_STAGES}
@@ -35,6 +39,30 @@ GONE: Final = Cell(
     rate=EASY,
 )
 
+STUCK: Final = Cell(
+    "stuck-transaction",
+    ("stuck-transaction",),
+    {"alpha": "fingerprint", "beta": ALL_STAGES, "gamma": ALL_STAGES},
+    victims=("alpha",),
+    spacing=(24.0, 26.0),
+    gap=STUCK_SECONDS + 2.0,
+    rate=EASY,
+)
+
+DISK_FULL_ENDINGS: Final = tuple(Ending(status, NO_SPACE) for status in (1, 2))
+
+NO_SEAT_FOR_IT: Final = (
+    Ending(1, "partitions were added"),
+    Ending(2, "its number of partitions"),
+)
+ANOTHER_TOPIC: Final = (
+    Ending(1, "was deleted and made anew"),
+    Ending(1, "no committed offset for"),
+    Ending(2, "its offset of"),
+)
+DAMAGED: Final = (Ending(1, "damaged"), Ending(1, "Corruption"))
+BAD_RECORDS: Final = (Ending(1, "can't be read from offset"),)
+
 CELLS: Final[Mapping[str, Cell]] = {
     cell.name: cell
     for cell in (
@@ -52,18 +80,17 @@ CELLS: Final[Mapping[str, Cell]] = {
             rate=EASY,
         ),
         Cell("zombie", ("zombie",), TRIO, spacing=(14.0, 16.0)),
-        Cell(
-            "stuck-transaction",
-            ("stuck-transaction",),
-            {"alpha": "fingerprint", "beta": ALL_STAGES, "gamma": ALL_STAGES},
-            victims=("alpha",),
-            spacing=(24.0, 26.0),
-            gap=STUCK_SECONDS + 2.0,
-            rate=EASY,
-        ),
+        STUCK,
         Cell("state-lost", ("state-lost",), TRIO),
         Cell("snapshots", ("worker-kill", "state-lost", "worker-term"), TRIO, snapshots=3.0),
-        Cell("disk-full", ("disk-full",), TRIO, victims=("alpha",), small_disk=True),
+        Cell(
+            "disk-full",
+            ("disk-full",),
+            TRIO,
+            victims=("alpha",),
+            small_disk=True,
+            endings=DISK_FULL_ENDINGS,
+        ),
         Cell("slow-shard", ("slow-shard",), APART, victims=("beta",)),
         Cell(
             "index-only",
@@ -98,6 +125,102 @@ CELLS: Final[Mapping[str, Cell]] = {
             TRIO,
             spacing=(10.0, 14.0),
         ),
+        Cell(
+            "time",
+            ("idle", "idle-partition"),
+            TRIO,
+            spacing=(20.0, 24.0),
+            rate=EASY,
+            retention=65.0,
+            snapshots=3.0,
+            least_faults=6,
+        ),
+        Cell(
+            "change",
+            ("settings-tuned", "settings-refused"),
+            TRIO,
+            rate=EASY,
+            endings=(Ending(2, "threshold"), Ending(2, "other parameters")),
+            least_faults=4,
+        ),
+        Cell(
+            "partitions-added",
+            ("partitions-added",),
+            TRIO,
+            rate=EASY,
+            endings=NO_SEAT_FOR_IT,
+            most_faults=1,
+        ),
+        Cell(
+            "documents-recreated",
+            ("documents-recreated",),
+            TRIO,
+            rate=EASY,
+            endings=ANOTHER_TOPIC,
+            most_faults=1,
+        ),
+        Cell(
+            "slow",
+            ("all-gone", "worker-kill", "broker-kill"),
+            TRIO,
+            spacing=(30.0, 34.0),
+            rate=EASY,
+            speed=Speed(delay=0.05, bytes_per_second=1_000_000),
+        ),
+        Cell(
+            "rot-tables",
+            ("rot-tables",),
+            TRIO,
+            spacing=(20.0, 24.0),
+            rate=EASY,
+            snapshots=3.0,
+            endings=DAMAGED,
+        ),
+        Cell(
+            "rot-snapshots",
+            ("rot-snapshots",),
+            TRIO,
+            spacing=(14.0, 16.0),
+            rate=EASY,
+            snapshots=3.0,
+        ),
+        Cell(
+            "rot-segments",
+            ("rot-segments",),
+            TRIO,
+            spacing=(30.0, 34.0),
+            rate=EASY,
+            endings=BAD_RECORDS,
+            least_faults=4,
+        ),
+        Cell(
+            "standby-trim",
+            ("standby-frozen",),
+            TRIO,
+            spacing=(30.0, 34.0),
+            rate=EASY,
+            standby=True,
+            snapshots=3.0,
+        ),
+        Cell(
+            "aborting-input",
+            ("worker-kill", "idle", "zombie", "state-lost"),
+            TRIO,
+            spacing=(14.0, 16.0),
+            rate=EASY,
+            retention=65.0,
+            aborts=0.3,
+        ),
+        Cell(
+            "defaults",
+            ("worker-kill", "broker-kill"),
+            TRIO,
+            spacing=(50.0, 60.0),
+            rate=EASY,
+            brokers="default",
+        ),
+        # Brokers look for transactions that are over time every 10 s.
+        replace(STUCK, name="stuck-defaults", brokers="default", gap=15.0),
     )
 }
 
@@ -111,12 +234,14 @@ def run_of(  # noqa: PLR0913 -- each with a default
     *,
     rate: float | None = None,
     schedule: Sequence[Strike] | None = None,
-    faults: int = 2,
+    faults: int | None = None,
 ) -> Run:
     """Make a run: as many faults as there is time for at its rate, and at least so many."""
     rate = rate or cell.rate
     usual = sum(cell.spacing) / 2
-    count = max(faults, int(documents / rate / usual))
+    count = max(faults or cell.least_faults, int(documents / rate / usual))
+    if cell.most_faults is not None:
+        count = min(count, cell.most_faults)
     strikes = (
         list(schedule)
         if schedule is not None
@@ -136,13 +261,14 @@ def matrix(  # noqa: PLR0913 -- what the command line offers
     rate: float | None = None,
     schedule: Sequence[Strike] | None = None,
 ) -> Iterator[Outcome]:
-    """Run cells on one cluster; where one has gone wrong, the next begins with a new one."""
+    """Run cells; where one has gone wrong, or needs other brokers, the next has new ones."""
     left = [(CELLS[name], protocol) for name in names for protocol in protocols]
     while left:
         with ExitStack() as stack:
-            cluster = stack.enter_context(KafkaCluster(3, heap_mb=768, proxied=True))
+            brokers = left[0][0].brokers
+            cluster = stack.enter_context(cluster_of(brokers))
             proxies = stack.enter_context(Proxies(cluster.proxied))
-            while left:
+            while left and left[0][0].brokers == brokers:
                 cell, protocol = left.pop(0)
                 run = run_of(cell, documents, seed, rate=rate, schedule=schedule)
                 say(f"{cell.name}, {protocol}, seed {seed}; the schedule:\n{printed(run.strikes)}")
@@ -150,3 +276,9 @@ def matrix(  # noqa: PLR0913 -- what the command line offers
                 yield outcome
                 if outcome.problems:
                     break
+
+
+def cluster_of(brokers: Brokers) -> KafkaCluster:
+    """Make the three nodes that cells of a kind run on."""
+    fast = brokers == "fast"
+    return KafkaCluster(3, CLEANING if fast else {}, heap_mb=768, proxied=True, fast=fast)

@@ -13,10 +13,20 @@ from typing import Final
 
 from tests.faults.fault import Fault, World
 from tests.faults.of_brokers import BrokerKill, BrokerPause, BrokerTerminate
+from tests.faults.of_change import (
+    DocumentsRecreated,
+    PartitionsAdded,
+    SettingsRefused,
+    SettingsTuned,
+)
 from tests.faults.of_disks import DiskFull
 from tests.faults.of_network import EndTxn, Fetch, Heartbeat, Produce, TxnOffsetCommit
+from tests.faults.of_rot import RotSegments, RotSnapshots, RotTables
+from tests.faults.of_standby import StandbyFrozen
+from tests.faults.of_time import Idle, IdlePartition
 from tests.faults.of_workers import (
     Added,
+    AllGone,
     Gone,
     Kill,
     Pause,
@@ -26,8 +36,9 @@ from tests.faults.of_workers import (
     Stuck,
     Terminate,
 )
+from tests.faults.strike import Strike
 
-__all__ = ["FAULTS", "Nemesis", "Strike", "Struck", "parse", "plan", "printed"]
+__all__ = ["EVERYWHERE", "FAULTS", "Nemesis", "Struck", "parse", "plan", "printed"]
 
 FAULTS: Final[dict[str, type[Fault]]] = {
     fault.name: fault
@@ -50,22 +61,24 @@ FAULTS: Final[dict[str, type[Fault]]] = {
         Fetch,
         Heartbeat,
         DiskFull,
+        AllGone,
+        Idle,
+        IdlePartition,
+        StandbyFrozen,
+        RotTables,
+        RotSnapshots,
+        RotSegments,
+        SettingsTuned,
+        SettingsRefused,
+        PartitionsAdded,
+        DocumentsRecreated,
     )
 }
 
+EVERYWHERE: Final = tuple(name for name, fault in FAULTS.items() if fault.everywhere)
+"""The faults that need no cell of their own."""
+
 REST_SECONDS: Final = 5.0
-
-
-@dataclass(frozen=True)
-class Strike:
-    """One line of a schedule."""
-
-    at: float
-    """Seconds since the start; later, if the fault before has not been over for `REST_SECONDS`."""
-    fault: str
-    target: str
-    hold: float
-    """For how many seconds."""
 
 
 @dataclass

@@ -6,7 +6,7 @@ from typing import Final
 from tests.faults.fault import Fault, World
 from tests.kafka.broker import wait_until
 
-__all__ = ["DiskFull"]
+__all__ = ["NO_SPACE", "DiskFull"]
 
 NOTICED_SECONDS: Final = 60.0
 NO_SPACE: Final = "No space left on device"

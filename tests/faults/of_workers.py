@@ -13,6 +13,7 @@ from tests.kafka.broker import wait_until
 
 __all__ = [
     "Added",
+    "AllGone",
     "Gone",
     "Kill",
     "Pause",
@@ -55,6 +56,29 @@ class Gone(Kill):
 
     name = "worker-gone"
     holds = (25.0,)
+
+
+class AllGone(Fault):
+    """SIGKILL of all workers; when they are back, what was fed meanwhile waits for them."""
+
+    name = "all-gone"
+    everywhere = False
+    holds = (20.0,)
+
+    @classmethod
+    def targets(cls, victims: Sequence[str]) -> Sequence[str]:
+        """All of them."""
+        return (",".join(victims),)
+
+    def inject(self, world: World, target: str) -> str:
+        """Kill."""
+        for name in target.split(","):
+            world.crew.kill(name)
+        return f"killed {target}"
+
+    def heal(self, world: World, target: str) -> None:
+        """Start."""
+        world.crew.start(*target.split(","))
 
 
 class Terminate(_OfWorkers):

@@ -1,5 +1,7 @@
 """A TCP proxy in front of each broker, which loses, delays or cuts the requests it is told to.
 
+It can also be slow: see `Speed`.
+
 Everything that a worker says to a broker goes through here; brokers among themselves, the
 feeder and the auditor go past it. A delayed request is delivered even if its sender has
 given up and gone meanwhile: that is how an EndTxn ends a transaction it was not meant for.
@@ -15,6 +17,7 @@ from typing import Final, Self
 
 from tests.faults.link import HOST, Link
 from tests.faults.rule import Rule
+from tests.faults.speed import UNHINDERED, Speed
 from tests.faults.wire import Header
 from worker.closing import Closing
 
@@ -30,6 +33,7 @@ class Proxies(Closing):
         """Take by node the port to listen on, and the one to reach (`KafkaCluster.proxied`)."""
         self._ports = dict(ports)
         self._rules: list[Rule] = []
+        self._speed = UNHINDERED
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxies", daemon=True)
         self._servers: list[asyncio.Server] = []
@@ -51,6 +55,15 @@ class Proxies(Closing):
     def remove(self, rule: Rule) -> None:
         """Let requests pass again; what is delayed already still is."""
         self._call(lambda: self._rules.remove(rule))
+
+    @contextlib.contextmanager
+    def speed(self, speed: Speed) -> Iterator[None]:
+        """Have all links be this fast for a while; what is under way arrives when it would."""
+        self._call(lambda: setattr(self, "_speed", speed))
+        try:
+            yield
+        finally:
+            self._call(lambda: setattr(self, "_speed", UNHINDERED))
 
     def fate(self, header: Header) -> Rule | None:
         """Give the rule that a request meets, if any."""
@@ -74,7 +87,7 @@ class Proxies(Closing):
             self._servers.append(server)
 
     def _accept(self, reach: int) -> asyncio.Protocol:
-        return Link(self.fate, self._loop, reach, self._links).client
+        return Link(self.fate, self._loop, reach, self._links, lambda: self._speed).client
 
     async def _leave(self) -> None:
         for server in self._servers:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -24,7 +25,7 @@ SHOWN_LINES: Final = 12
 COUNTED: Final = (
     "documents",
     "faults",
-    "restarts",
+    "ended",
     "aborted",
     "unknown",
     "gap",
@@ -37,7 +38,8 @@ EXPLAINED: Final = (
     "gap: the longest time without a verdict, from a fault to the next; away: until the fault was"
     " over; wait: the longest that a document waited for its own; upstream: the longest time in"
     " which nothing came out of sequence; each while documents were fed. After a stroke: the limit."
-    " restarts: workers that ended by themselves."
+    " ended: how often workers ended by themselves, and with what status; an end that the cell does"
+    " not expect breaks it."
 )
 
 
@@ -76,7 +78,7 @@ def show(outcomes: Sequence[Outcome]) -> None:
             one.protocol,
             f"{one.documents:,}",
             str(len(one.hits)),
-            str(len(one.restarts)),
+            _ended(one),
             str(one.troubles.get("aborted", 0)),
             str(one.troubles.get("unknown", 0)),
             _seconds(one.gap, cell.gap if cell else None),
@@ -89,9 +91,8 @@ def show(outcomes: Sequence[Outcome]) -> None:
     console.print(EXPLAINED, style="dim")
     _show_trends(console, outcomes)
     for one in outcomes:
-        for restart in one.restarts:
-            line = f"{one.cell} {one.protocol}: {restart.worker} ended with {restart.status}: "
-            console.print(Text(line + restart.why, "dim"))
+        for kind, times in Counter(restart.kind for restart in one.restarts).items():
+            console.print(Text(f"{one.cell} {one.protocol}: ended {times} times, {kind}", "dim"))
     for one in outcomes:
         if one.left_out:
             console.print(Text(f"{one.cell} {one.protocol}: LEFT OUT: {one.left_out}", "yellow"))
@@ -99,6 +100,16 @@ def show(outcomes: Sequence[Outcome]) -> None:
             lines = problem.splitlines()
             shown = "\n".join(lines[:SHOWN_LINES] + (["…"] if len(lines) > SHOWN_LINES else []))
             console.print(Text(f"{one.cell} {one.protocol}: {shown}", "red"))
+
+
+def _ended(outcome: Outcome) -> str:
+    """Tell how often workers ended by themselves: ``9 (status 1)``, ``3 (1: 2, 2: 1)``."""
+    counts = Counter(restart.status for restart in outcome.restarts)
+    if not counts:
+        return "0"
+    if len(counts) == 1:
+        return f"{len(outcome.restarts)} (status {next(iter(counts))})"
+    return f"{len(outcome.restarts)} ({', '.join(f'{s}: {n}' for s, n in sorted(counts.items()))})"
 
 
 def _verdict(outcome: Outcome) -> Text:
@@ -146,7 +157,7 @@ def markdown(outcomes: Sequence[Outcome]) -> str:
             one.protocol,
             f"{one.documents:,}",
             str(len(one.hits)),
-            str(len(one.restarts)),
+            _ended(one),
             *(str(one.troubles.get(kind, 0)) for kind in ("aborted", "unknown")),
             *(f"{seconds:.1f} s" for seconds in (one.gap, one.away, one.wait, one.upstream_gap)),
             _verdict(one).plain,

@@ -1,6 +1,7 @@
 """A cell is run: an application that is fed, read and broken at the same time, then judged."""
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -16,18 +17,20 @@ from tests.faults.cell import Cell, Hit, Outcome, Protocol, Run
 from tests.faults.crew import Crew
 from tests.faults.disk import NoSmallDisk, mounted
 from tests.faults.fault import World
+from tests.faults.feeding import Feeding
 from tests.faults.nemesis import Nemesis, Struck
 from tests.faults.proxy import Proxies
+from tests.faults.retention import Retention
 from tests.faults.timeline import longest_gap, longest_wait
 from tests.faults.watch import TopicWatch
 from tests.integration.audit import Arrival
 from tests.integration.harness import ApplicationUnderTest
-from tests.integration.proof import history_of, index_problems, problems_of
+from tests.integration.proof import book_of, index_problems, problems_of
 from tests.integration.worker_process import ROOT
 from tests.kafka.broker import KafkaCluster, wait_until
 from worker.bus import BusError
 
-__all__ = ["FAILURES", "Ground", "application_of", "attack", "judge", "keep_logs", "run_cell"]
+__all__ = ["Ground", "application_of", "attack", "concluding", "judge", "run_cell"]
 
 Say = Callable[[str], None]
 Ground = tuple[KafkaCluster, Proxies]
@@ -37,12 +40,10 @@ FAILURES: Final = (AssertionError, TimeoutError, KafkaException, BusError)
 """What ends a run as broken; anything else is a mistake in these tests."""
 
 START_SECONDS: Final = 90.0
+DEFAULT_SESSION_MS: Final = 10_000
 DRAIN_SECONDS: Final = 300.0
 DISK_MEGABYTES: Final = 640
 """So much that 100,000 documents do not fill it by themselves."""
-SLICE_SECONDS: Final = 0.2
-LARGEST_SLICE: Final = 2_000
-TRICKLE: Final = 0.1
 
 KEPT_SNAPSHOTS: Final = 2
 FAST: Final[Mapping[str, object]] = {
@@ -67,21 +68,38 @@ def run_cell(cell: Cell, protocol: Protocol, ground: Ground, run: Run, say: Say)
 
 
 def _run(cell: Cell, ground: Ground, run: Run, outcome: Outcome, say: Say) -> None:
-    with application_of(cell, outcome.protocol, ground) as (application, world):
-        crew = world.crew
-        try:
-            crew.start(*cell.workers)
-            outcome.hits = attack(application, world, run, say)
-            outcome.documents = len(application.inputs)
-            say("judging")
-            outcome.problems.extend(late(cell, outcome))
-            outcome.problems.extend(judge(application, crew, run.shards))
-        except FAILURES as error:
-            outcome.problems.append(f"{type(error).__name__}: {error}")
-        outcome.restarts = crew.restarts
-        outcome.troubles = dict(crew.troubles())
-        if outcome.problems:
-            outcome.problems.append(f"logs: {keep_logs(application)}")
+    with (
+        application_of(cell, outcome.protocol, ground) as (application, world),
+        concluding(cell, world, outcome),
+    ):
+        world.crew.start(*cell.workers)
+        outcome.hits = attack(application, world, run, say)
+        outcome.documents = len(application.inputs)
+        say("judging")
+        outcome.problems.extend(late(cell, outcome))
+        outcome.problems.extend(judge(world, run.shards))
+
+
+@contextmanager
+def concluding(cell: Cell, world: World, outcome: Outcome) -> Iterator[None]:
+    """Note what failed, and which workers ended by themselves, whom nobody expected to."""
+    try:
+        yield
+    except FAILURES as error:
+        outcome.problems.append(f"{type(error).__name__}: {error}")
+    crew = world.crew
+    outcome.restarts = crew.restarts
+    outcome.unexpected = len(cell.unexpected(crew.restarts))
+    wrong = cell.unexpected(crew.restarts)
+    for kind, times in Counter(one.kind for one in wrong).items():
+        first = next(one for one in wrong if one.kind == kind)
+        outcome.problems.append(
+            f"a worker ended by itself, {times} times like this: {first.worker}, status"
+            f" {first.status}: {first.why}"
+        )
+    outcome.troubles = dict(crew.troubles())
+    if outcome.problems:
+        outcome.problems.append(f"logs: {keep_logs(world.application)}")
 
 
 @contextmanager
@@ -100,17 +118,21 @@ def application_of(
                 "keep": KEPT_SNAPSHOTS,
                 "trim_log": True,
             }
+        if cell.brokers == "fast":
+            # By default an answer that is lost is missed after 10 s.
+            sections["kafka.consumer"] = {"socket.timeout.ms": 6_000}
+        else:
+            sections["kafka"] = {"session_timeout_ms": DEFAULT_SESSION_MS}
         application = ApplicationUnderTest(
             cluster,
             f"neardup-{cell.name}-{protocol}-{uuid4().hex[:6]}",
             settings={
+                **sections,
                 "kafka": {
+                    **sections.get("kafka", {}),
                     "bootstrap": cluster.proxied_bootstrap,
                     "group_protocol": protocol,
                 },
-                # By default an answer that is lost is missed after a minute.
-                "kafka.consumer": {"socket.timeout.ms": 6_000},
-                **sections,
             },
         )
         stack.callback(_delete_topics, cluster, application)
@@ -123,8 +145,18 @@ def application_of(
             )
             worker = application.worker(name, wrapper=disk.wrapper(ROOT))
             worker.state_from_outside = disk.inside
-        crew = Crew(application, cell.workers)
-        yield application, World(cluster, proxies, crew, application.topology, Event(), disk)
+        over = Event()
+        feeding = Feeding(application, over, cell.aborts)
+        crew = Crew(application, cell.workers, cell.unexpected)
+        world = World(cluster, proxies, crew, application, feeding, over, disk)
+        if cell.retention is not None:
+            application.collect()
+            world.retention = stack.enter_context(
+                Retention(cluster.admin(), application, cell.retention)
+            )
+        if cell.speed is not None:
+            stack.enter_context(proxies.speed(cell.speed))
+        yield application, world
 
 
 def attack(application: ApplicationUnderTest, world: World, run: Run, say: Say) -> list[Hit]:
@@ -132,7 +164,7 @@ def attack(application: ApplicationUnderTest, world: World, run: Run, say: Say) 
     audit, crew, over = application.audit, world.crew, world.over
     nemesis = Nemesis(world, run.strikes, say, run.seconds)
     warm_up = min(len(run.documents) // 10, 200)
-    application.feed(application.documents(run.documents[:warm_up]))
+    world.feeding.first(run.documents[:warm_up])
     audit.reach(warm_up, START_SECONDS)
     say(f"{', '.join(crew.names)} at work; {run.rate:.0f} documents a second")
 
@@ -140,7 +172,7 @@ def attack(application: ApplicationUnderTest, world: World, run: Run, say: Say) 
     struck = Event()
 
     def feed() -> None:
-        _feed(application, run, warm_up, over, struck)
+        world.feeding.run(run, warm_up, struck)
         fed_at.append(monotonic())
 
     def strike() -> None:
@@ -158,39 +190,14 @@ def attack(application: ApplicationUnderTest, world: World, run: Run, say: Say) 
                 crew.supervise()
                 _raise_failed(doing)
             _raise_failed(doing)
-            _drain(application, crew, say)
+            if world.book is None:
+                _drain(application, crew, say)
         finally:
             over.set()
     hits = list(_hits(nemesis.struck, audit.arrivals, watch.arrivals, fed_at[0]))
     for hit in hits:
         say(f"{hit.what}: {hit.gap:.1f} s without a verdict, the longest wait {hit.wait:.1f} s")
     return hits
-
-
-def _feed(
-    application: ApplicationUnderTest, run: Run, first: int, over: Event, struck: Event
-) -> None:
-    """Feed at an even rate; late after a fault, it catches up.
-
-    A tenth is kept for when the faults take longer than planned: it trickles until all have
-    struck, so that none strikes a stream that has run dry.
-    """
-    kept = len(run.documents) * 0.9
-    due, done, looked = float(first), first, monotonic()
-    while done < len(run.documents) and not over.wait(SLICE_SECONDS):
-        now = monotonic()
-        more = (now - looked) * run.rate
-        looked = now
-        if struck.is_set():
-            due += more
-        elif due < kept:
-            due = min(kept, due + more)
-        else:
-            due += more * TRICKLE
-        size = min(int(due) - done, LARGEST_SLICE)
-        if size > 0:
-            records = application.documents(run.documents[done : done + size], done)
-            done += len(application.feed(records))
 
 
 def _raise_failed(doing: Sequence[Future[None]]) -> None:
@@ -234,8 +241,12 @@ def _hits(
         )
 
 
-def judge(application: ApplicationUnderTest, crew: Crew, shards: Sequence[int]) -> Iterator[str]:
+def judge(world: World, shards: Sequence[int]) -> Iterator[str]:
     """Stop all workers; say what is wrong with what they have done."""
+    application, crew = world.application, world.crew
+    if world.book is not None:  # They have ended, and may have ended between any two records.
+        yield from problems_of(application, world.book, shards)
+        return
     try:
         wait_until(lambda: _all_ready(crew), START_SECONDS, "all workers to be ready at the end")
     except TimeoutError as error:
@@ -245,7 +256,7 @@ def judge(application: ApplicationUnderTest, crew: Crew, shards: Sequence[int]) 
         status = crew.stop(name)
         if status != 0:
             yield f"{name}, told to stop at the end, ended with {status}"
-    yield from problems_of(application, history_of(application), shards)
+    yield from problems_of(application, book_of(application), shards)
     yield from index_problems(application)
 
 

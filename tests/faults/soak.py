@@ -1,7 +1,8 @@
 """A soak: a steady stream, a fault every 5 to 20 s from the whole list, and an eye on leaks.
 
 The same texts come round and round under new ids, so that the index stops growing once it
-has seen them all, and what still grows is a leak. Two workers are never ended by a fault:
+has seen them all, and what still grows is a leak. Every log forgets what is older than three
+minutes, so everything in the logs goes many times. Two workers are never ended by a fault:
 theirs are the long series of samples (they meet everything that befalls the others, the
 brokers and the network).
 """
@@ -17,15 +18,15 @@ from typing import Final
 
 from tests.faults.cell import Cell, Outcome, Protocol, Run
 from tests.faults.disk import NoSmallDisk, mounted
-from tests.faults.matrix import QUARTET
-from tests.faults.nemesis import FAULTS, Strike, plan, printed
+from tests.faults.matrix import DISK_FULL_ENDINGS, QUARTET, cluster_of
+from tests.faults.nemesis import EVERYWHERE, plan, printed
 from tests.faults.of_disks import DiskFull
 from tests.faults.proxy import Proxies
-from tests.faults.running import FAILURES, Ground, application_of, attack, judge, keep_logs
+from tests.faults.running import Ground, application_of, attack, concluding, judge
 from tests.faults.samples import Sampler
+from tests.faults.strike import Strike
 from tests.faults.trends import Trend
 from tests.integration.corpus import corpus
-from tests.kafka.broker import KafkaCluster
 
 __all__ = ["soak"]
 
@@ -40,14 +41,16 @@ TELLING_MINUTES: Final = 30.0
 
 CELL: Final = Cell(
     "soak",
-    tuple(FAULTS),
+    EVERYWHERE,
     QUARTET,
     victims=("alpha", "beta"),
     small_disk=True,
     snapshots=20.0,
+    retention=180.0,
+    endings=DISK_FULL_ENDINGS,
 )
 NO_DISK: Final = replace(
-    CELL, faults=tuple(name for name in FAULTS if name != DiskFull.name), small_disk=False
+    CELL, faults=tuple(name for name in EVERYWHERE if name != DiskFull.name), small_disk=False
 )
 
 
@@ -56,7 +59,7 @@ def soak(  # noqa: PLR0913 -- what the command line offers
     seed: int,
     say: Callable[[str], None],
     *,
-    protocol: Protocol = "classic",
+    protocol: Protocol,
     rate: float | None = None,
     schedule: Sequence[Strike] | None = None,
 ) -> Outcome:
@@ -69,7 +72,7 @@ def soak(  # noqa: PLR0913 -- what the command line offers
     documents = _documents(int(per_second * seconds), per_second, seed)
     run = Run(documents, strikes, per_second, SHARDS, minutes * 60)
     with ExitStack() as stack:
-        cluster = stack.enter_context(KafkaCluster(3, heap_mb=768, proxied=True))
+        cluster = stack.enter_context(cluster_of(cell.brokers))
         proxies = stack.enter_context(Proxies(cluster.proxied))
         return _run(cell, protocol, (cluster, proxies), run, minutes, say)
 
@@ -93,23 +96,18 @@ def _run(  # noqa: PLR0913, PLR0917 -- one caller
 ) -> Outcome:
     outcome = Outcome(cell.name, protocol)
     began = monotonic()
-    with application_of(cell, protocol, ground) as (application, world):
-        crew = world.crew
-        try:
-            crew.start(*cell.workers)
-            with Sampler(crew, min(10.0, minutes)) as sampler:
-                outcome.hits = attack(application, world, run, say)
-            outcome.documents = len(application.inputs)
-            outcome.trends = list(sampler.trends())
-            say("judging")
-            outcome.problems.extend(creeping(outcome.trends, minutes))
-            outcome.problems.extend(judge(application, crew, run.shards))
-        except FAILURES as error:
-            outcome.problems.append(f"{type(error).__name__}: {error}")
-        outcome.restarts = crew.restarts
-        outcome.troubles = dict(crew.troubles())
-        if outcome.problems:
-            outcome.problems.append(f"logs: {keep_logs(application)}")
+    with (
+        application_of(cell, protocol, ground) as (application, world),
+        concluding(cell, world, outcome),
+    ):
+        world.crew.start(*cell.workers)
+        with Sampler(world.crew, min(10.0, minutes)) as sampler:
+            outcome.hits = attack(application, world, run, say)
+        outcome.documents = len(application.inputs)
+        outcome.trends = list(sampler.trends())
+        say("judging")
+        outcome.problems.extend(creeping(outcome.trends, minutes))
+        outcome.problems.extend(judge(world, run.shards))
     outcome.seconds = monotonic() - began
     return outcome
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Producer
 
-from tests.faults.cell import Protocol
+from tests.faults.cell import Cell, Protocol
 from tests.faults.matrix import CELLS, run_of
-from tests.faults.nemesis import Strike
 from tests.faults.report import Teller
 from tests.faults.running import Ground, run_cell
+from tests.faults.strike import Strike
 from worker.admin import Cluster
 from worker.bus import TopicPartition
 from worker.bus.kafka import KafkaBus, KafkaOptions
@@ -17,6 +17,7 @@ from worker.bus.kafka import KafkaBus, KafkaOptions
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
 
 DOCUMENTS = 2_500
+FEW = 1_000
 RATE = 250.0
 PARTITIONS = 6
 LOOKS = 3
@@ -38,6 +39,27 @@ def test_nothing_is_lost_doubled_or_judged_otherwise(
     # How fast it recovers is a matter of the full matrix, on a machine that does nothing else.
     cell = replace(CELLS[strike.fault], gap=None, wait=None, upstream_gap=None)
     run = replace(run_of(cell, DOCUMENTS, 1, rate=RATE, schedule=[strike]), shards=(1, 4))
+    outcome = run_cell(cell, protocol, three_nodes, run, Teller())
+    assert not outcome.problems, "\n".join(outcome.problems)
+    assert [hit.fault for hit in outcome.hits] == [strike.fault]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "cell", "strike"),
+    [
+        ("consumer", replace(CELLS["time"], retention=12.0), Strike(1.0, "idle", "alpha", 0.0)),
+        (
+            "classic",
+            replace(CELLS["aborting-input"], retention=None),
+            Strike(2.0, "worker-kill", "beta", 0.0),
+        ),
+    ],
+    ids=lambda value: value.name if isinstance(value, Cell) else "",
+)
+def test_neither_time_nor_aborted_input_changes_anything(
+    three_nodes: Ground, protocol: Protocol, cell: Cell, strike: Strike
+) -> None:
+    run = replace(run_of(cell, FEW, 1, rate=RATE, schedule=[strike]), shards=(4,))
     outcome = run_cell(cell, protocol, three_nodes, run, Teller())
     assert not outcome.problems, "\n".join(outcome.problems)
     assert [hit.fault for hit in outcome.hits] == [strike.fault]

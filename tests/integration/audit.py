@@ -7,10 +7,11 @@ from typing import Final, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Place
 
+from tests.kafka.broker import wait_until
 from worker.bus.port import Header, Record, TopicPartition
 from worker.topology import Topology
 
-__all__ = ["Arrival", "Audit", "read_all"]
+__all__ = ["Arrival", "Audit", "read_all", "read_from_start", "record_of"]
 
 CHECK_SECONDS: Final = 0.3
 TIMEOUT_SECONDS: Final = 30.0
@@ -47,6 +48,10 @@ class Audit:
         self._ended = ended
         self.records: list[Record] = []
         self.arrivals: list[Arrival] = []
+        self.visible: dict[int, int] = {}
+        """By partition of the documents, the offset after the last one that readers see, if
+        what follows was aborted, or is a marker. A partition that isn't named ends with a
+        document."""
         self._next: dict[TopicPartition, int] = {}
         self._reader = _consumer(bootstrap, f"{topology.app}.audit")
         self._offsets = _consumer(bootstrap, topology.group("route"))
@@ -129,14 +134,32 @@ class Audit:
         """Tell whether *route* has committed the end of every documents partition."""
         try:
             committed = self._offsets.committed(self._documents, TIMEOUT_SECONDS)
-            return all(
-                place.offset == self._offsets.get_watermark_offsets(place, TIMEOUT_SECONDS)[1]
-                for place in committed
-            )
+            return all(place.offset >= self._end(place) for place in committed)
         except KafkaException as error:
             if error.args[0].code() not in MOVING:
                 raise
             return False
+
+    def reached(self) -> dict[int, int]:
+        """Return, by partition of the documents, the offset up to which *route* has committed."""
+        found: dict[int, int] = {}
+
+        def told() -> bool:
+            try:
+                committed = self._offsets.committed(self._documents, TIMEOUT_SECONDS)
+            except KafkaException as error:
+                if error.args[0].code() not in MOVING:
+                    raise
+                return False
+            found.update({place.partition: place.offset for place in committed})
+            return True
+
+        wait_until(told, TIMEOUT_SECONDS, "the groups' coordinator")
+        return found
+
+    def _end(self, place: Place) -> int:
+        _, end = self._offsets.get_watermark_offsets(place, TIMEOUT_SECONDS)
+        return min(end, self.visible.get(place.partition, end))
 
     def _at_end(self) -> bool:
         # Not where the committed records end: brokers write the markers of a transaction after
@@ -177,22 +200,45 @@ class Audit:
 
 def read_all(bootstrap: str, partition: TopicPartition) -> list[Record]:
     """Read the committed records of one partition from its start to its end."""
+    return read_from_start(bootstrap, partition)[1]
+
+
+def read_from_start(bootstrap: str, partition: TopicPartition) -> tuple[int, list[Record]]:
+    """Read the same; return it behind the offset where the log began.
+
+    The start may move while it is read, as records grow old: it is read anew then.
+    """
     reader = _consumer(bootstrap, "neardup-test-reader")
     try:
-        low, high = reader.get_watermark_offsets(Place(*partition), TIMEOUT_SECONDS)
-        place = Place(*partition, low)
-        reader.assign([place])
-        records: list[Record] = []
         deadline = monotonic() + TIMEOUT_SECONDS
-        while max(low, reader.position([place])[0].offset) < high:
+        low, high = _range(reader, partition)
+        reader.assign([Place(*partition, low)])
+        position, records = low, list[Record]()
+        while position < high:
             assert monotonic() < deadline, f"{partition} can't be read to its end, {high}"
             found = reader.consume(1_000, 0.2)
+            if any(_out_of_range(message) for message in found):
+                low, high = _range(reader, partition)
+                reader.assign([Place(*partition, low)])
+                position, records = low, []
+                continue
             if found:
                 deadline = monotonic() + TIMEOUT_SECONDS
                 records += [record_of(message) for message in found if message.error() is None]
-        return records
+            position = max(low, reader.position([Place(*partition)])[0].offset)
+        return low, records
     finally:
         reader.close()
+
+
+def _range(reader: Consumer, partition: TopicPartition) -> tuple[int, int]:
+    low, high = reader.get_watermark_offsets(Place(*partition), TIMEOUT_SECONDS)
+    return low, high
+
+
+def _out_of_range(message: Message) -> bool:
+    error = message.error()
+    return error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET
 
 
 def record_of(message: Message) -> Record:

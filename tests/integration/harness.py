@@ -16,11 +16,12 @@ from typing import Final, Self
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from tests.integration.audit import Audit
+from tests.integration.audit import Audit, read_all
+from tests.integration.collector import Collector
 from tests.integration.worker_process import WorkerProcess
 from tests.kafka.broker import REAPER, Kafka, wait_until
 from worker.admin import Cluster, Start, begin, create
-from worker.bus.port import BusError, Outgoing, Record
+from worker.bus.port import BusError, Outgoing, Record, TopicPartition
 from worker.settings import Settings, load
 from worker.topology import Topology
 
@@ -62,6 +63,10 @@ class ApplicationUnderTest:
         )
         self.workers: dict[str, WorkerProcess] = {}
         self.inputs: list[Record] = []
+        self.collected: Collector | None = None
+        """What keeps the frames of ``fingerprints``; see `collect`."""
+        self.fewest_matches: int | None = None
+        """The lowest of several limits that workers have had; None: they have had one."""
         self._app = app
         self._sections = dict(settings or {})
         self.config = self.write_config("neardup.toml", {})
@@ -170,7 +175,13 @@ class ApplicationUnderTest:
         )
 
     def feed(self, records: Iterable[Outgoing]) -> list[Record]:
-        """Write documents, and wait until the log has them; give them with their offsets.
+        """Write documents, and wait until the log has them; give them with their offsets."""
+        fed = self.write(self._producer, records)
+        self.inputs += fed
+        return fed
+
+    def write(self, producer: Producer, records: Iterable[Outgoing]) -> list[Record]:
+        """Write records with a producer, and wait until the log has them; give them.
 
         Their times are set here: the answer to a batch that is sent again, since the first
         answer was lost, has but one for all, the batch's latest.
@@ -192,7 +203,7 @@ class ApplicationUnderTest:
             stamp = record.timestamp or int(time() * 1000)
             while True:
                 with contextlib.suppress(BufferError):
-                    self._producer.produce(
+                    producer.produce(
                         record.topic,
                         value=record.value,
                         partition=-1 if record.partition is None else record.partition,
@@ -202,12 +213,10 @@ class ApplicationUnderTest:
                         on_delivery=partial(done, number, record, stamp),
                     )
                     break
-                self._producer.poll(0.1)
-            self._producer.poll(0)
-        assert self._producer.flush(FLUSH_SECONDS) == 0
-        fed = [written[number] for number in sorted(written)]
-        self.inputs += fed
-        return fed
+                producer.poll(0.1)
+            producer.poll(0)
+        assert producer.flush(FLUSH_SECONDS) == 0
+        return [written[number] for number in sorted(written)]
 
     def documents(self, texts: Sequence[tuple[str, str]], first: int = 0) -> list[Outgoing]:
         """Make records of ids and texts, round the partitions."""
@@ -227,6 +236,20 @@ class ApplicationUnderTest:
         """Give the reader of all outputs, which sees committed records only."""
         return Audit(self.kafka.bootstrap, self.topology, self.ended)
 
+    def collect(self) -> None:
+        """Keep the frames of ``fingerprints`` from now on, for a log that forgets them."""
+        self.collected = Collector(self.kafka.bootstrap, self._order).__enter__()
+
+    def fingerprints(self) -> Sequence[Record]:
+        """Return all frames that there ever were."""
+        if self.collected is not None:
+            return self.collected.records()
+        return read_all(self.kafka.bootstrap, self._order)
+
+    @property
+    def _order(self) -> TopicPartition:
+        return TopicPartition(self.topology.fingerprints, 0)
+
     def __enter__(self) -> Self:
         """Return it."""
         return self
@@ -243,6 +266,8 @@ class ApplicationUnderTest:
                 worker.kill()
             if error is not None:
                 print(worker.tail())  # noqa: T201 -- pytest shows it with the failure
+        if self.collected is not None:
+            self.collected.close()
         if "audit" in self.__dict__:
             self.audit.close()
         if self._reaper.stdin is not None:

@@ -1,6 +1,7 @@
 """The indexes that a run has left behind, each against its log."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from worker.topology import Topology
 __all__ = ["EndedRun"]
 
 ADMIN_SECONDS = 30.0
+SHOWN = 5
 
 
 class EndedRun(NamedTuple):
@@ -32,6 +34,8 @@ class EndedRun(NamedTuple):
     """Where each worker's shards lie."""
     directory: Path
     """Where there is room for more."""
+    fingerprints: Sequence[Record] | None = None
+    """What was collected of them, if their log may have forgotten some."""
 
     def problems(self, shard: int) -> list[str]:
         """Say where a shard's indexes aren't what its log makes of it."""
@@ -59,13 +63,14 @@ class EndedRun(NamedTuple):
                 store.close()
             fresh = fresh or self._rebuilt(shard, log, whole=low == 0)
             wanted = fresh if low == 0 else fresh._replace(offset=live.offset)
-            for problem in index_differences(live, wanted):
+            for problem in _few(index_differences(live, wanted)):
                 yield f"shard {shard} of {name}: {problem}"
         if fresh is None:
             yield f"no worker has an index of shard {shard} that has reached the end of its log"
         elif self.settings.index.snapshots.url is not None:
             restored = self._restored(shard, log, LogRange(low, high, high))
-            for problem in index_differences(restored, fresh._replace(offset=restored.offset)):
+            wanted = fresh._replace(offset=restored.offset)
+            for problem in _few(index_differences(restored, wanted)):
                 yield f"shard {shard}, restored from its snapshots and its log: {problem}"
 
     def _owner(self, state: Path) -> Application:
@@ -90,7 +95,9 @@ class EndedRun(NamedTuple):
         bus = MemoryBus()
         create_topics(bus, self.topology)
         sequencer = Application(self.settings, self.topology, bus, self.directory)
-        fingerprints = read_all(self.bootstrap, TopicPartition(self.topology.fingerprints, 0))
+        fingerprints = self.fingerprints
+        if fingerprints is None:
+            fingerprints = read_all(self.bootstrap, TopicPartition(self.topology.fingerprints, 0))
         bands = cut(sequencer.stage("sequence"), fingerprints, self.topology, self.topology)
         return [record for record in bands if record.partition == shard]
 
@@ -108,3 +115,10 @@ class EndedRun(NamedTuple):
             shard, known, RestoreProgress(shard), lambda: False
         )
         return continued(store, log, self.topology, owner.rules())
+
+
+def _few(problems: Iterator[str]) -> Iterator[str]:
+    """Give the first ones, and count the rest: a lost frame is in thousands of buckets."""
+    yield from islice(problems, SHOWN)
+    if more := sum(1 for _ in problems):
+        yield f"… and {more:,} more"

@@ -1,13 +1,16 @@
 """What every run ends with: all invariants hold, and a replay comes to the same verdicts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
-from typing import Final
+from typing import Final, NamedTuple
 
-from tests.integration.audit import Audit, read_all
+from tests.integration.audit import Audit, read_from_start
 from tests.integration.checker import (
     History,
+    Source,
+    Verdict,
     check,
     differences,
     frame_ranges,
@@ -21,19 +24,29 @@ from worker.bus.port import Record, TopicPartition
 from worker.settings import Settings
 from worker.stages import StageError
 
-__all__ = ["history_of", "index_problems", "problems_of", "prove"]
+__all__ = ["Book", "book_of", "history_of", "index_problems", "problems_of", "prove", "published"]
 
 LARGE: Final = 20_000
 """Documents from which on it pays to judge in processes of their own."""
 PROCESSES: Final = 2
 
 
-def history_of(application: ApplicationUnderTest) -> History:
-    """Give all that went in and came out: as it reads now, and as it was seen meanwhile."""
+class Book(NamedTuple):
+    """What is judged: a run's history, and the frames in which its order lies."""
+
+    history: History
+    fingerprints: Sequence[Record]
+    partial: bool = False
+    """Whether frames hold documents that are left out of the history."""
+
+
+def book_of(application: ApplicationUnderTest) -> Book:
+    """Return all that went in and came out: as it reads now, and as it was seen meanwhile."""
     audit: Audit = application.audit
     topology = application.topology
-    return History(
-        application.inputs,
+    fingerprints = application.fingerprints()
+    history = History(
+        list(application.inputs),
         _read(application, topology.unique),
         _read(application, topology.duplicate),
         _read(application, topology.rejected),
@@ -45,9 +58,21 @@ def history_of(application: ApplicationUnderTest) -> History:
                 ("rejected", topology.rejected),
             )
         },
-        frames=frame_ranges(_fingerprints(application), topology.layout),
+        frames=frame_ranges(fingerprints, topology.layout),
         parameters=topology.parameters,
     )
+    return Book(history, fingerprints)
+
+
+def history_of(application: ApplicationUnderTest) -> History:
+    """Give all that went in and came out."""
+    return book_of(application).history
+
+
+def published(book: Book, reached: Mapping[int, int]) -> Book:
+    """Return the same, of the documents below an offset of each partition only."""
+    inputs = [one for one in book.history.inputs if one.offset < reached.get(one.partition, 0)]
+    return Book(replace(book.history, inputs=inputs), book.fingerprints, partial=True)
 
 
 def prove(
@@ -59,34 +84,45 @@ def prove(
 ) -> History:
     """Read to the end; fail with what is wrong."""
     application.audit.finish(seconds, may_end=may_end)
-    history = history_of(application)
-    problems = problems_of(application, history, shards)
+    book = book_of(application)
+    problems = problems_of(application, book, shards)
     assert not problems, "\n".join(problems)
-    return history
+    return book.history
 
 
-def problems_of(
-    application: ApplicationUnderTest, history: History, shards: Iterable[int]
-) -> list[str]:
+def problems_of(application: ApplicationUnderTest, book: Book, shards: Iterable[int]) -> list[str]:
     """Check the invariants, and replay the run's own order with other numbers of shards."""
     counts = sorted(shards, reverse=True)  # The more shards, the longer it takes.
-    frames = _fingerprints(application)
     settings, topology = _portable(application.settings), application.topology
     with _judges(application) as judges:
         replays = [
-            judges.submit(replay, frames, settings, topology, count, application.directory)
+            judges.submit(
+                replay, book.fingerprints, settings, topology, count, application.directory
+            )
             for count in counts
         ]
-        problems = check(history)
-        published = verdicts(history)
+        problems = check(book.history)
+        judged = _shortened(verdicts(book.history), application.fewest_matches)
         for count, replayed in zip(counts, replays, strict=True):
             try:
-                different = differences(published, replayed.result())
+                expected = _shortened(replayed.result(), application.fewest_matches)
             except StageError as error:  # A frame was lost or doubled: nothing to compare.
-                different = [str(error)]
-            if different:
+                problems += [f"replayed with {count} shards:", str(error)]
+                continue
+            if book.partial:
+                expected = {at: expected[at] for at in judged.keys() & expected.keys()}
+            if different := differences(judged, expected):
                 problems += [f"replayed with {count} shards:", *different]
     return problems
+
+
+def _shortened(
+    decisions: Mapping[Source, Verdict], matches: int | None
+) -> Mapping[Source, Verdict]:
+    """Leave each decision its best matches, if workers published more or fewer of them."""
+    if matches is None:
+        return decisions
+    return {at: one._replace(matches=one.matches[:matches]) for at, one in decisions.items()}
 
 
 def index_problems(application: ApplicationUnderTest) -> list[str]:
@@ -97,6 +133,7 @@ def index_problems(application: ApplicationUnderTest) -> list[str]:
         application.topology,
         {name: worker.state_from_outside for name, worker in application.workers.items()},
         application.directory,
+        application.fingerprints() if application.collected else None,
     )
     with _judges(application) as judges:
         found = judges.map(ended.problems, range(application.topology.shards))
@@ -115,15 +152,13 @@ def _judges(application: ApplicationUnderTest) -> Executor:
     return ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn"))
 
 
-def _fingerprints(application: ApplicationUnderTest) -> Sequence[Record]:
-    return read_all(
-        application.kafka.bootstrap, TopicPartition(application.topology.fingerprints, 0)
-    )
-
-
 def _read(application: ApplicationUnderTest, topic: str) -> list[Record]:
-    return [
-        record
-        for number in range(application.topology.partitions)
-        for record in read_all(application.kafka.bootstrap, TopicPartition(topic, number))
-    ]
+    """Return what a topic holds, and before that what it held when it was seen."""
+    bootstrap, seen = application.kafka.bootstrap, application.audit.of(topic)
+    found: list[Record] = []
+    for number in range(application.topology.partitions):
+        place = TopicPartition(topic, number)
+        low, now = read_from_start(bootstrap, place)
+        gone = [record for record in seen if record.partition == number and record.offset < low]
+        found += [*gone, *now]
+    return found

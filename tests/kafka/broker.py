@@ -104,7 +104,8 @@ class KafkaCluster(Kafka):
     """Kafka nodes of our own, numbered from 1. Use as a context manager.
 
     ``config`` is added to every node's properties and wins over ours
-    (``{"message.max.bytes": 100_000}``).
+    (``{"message.max.bytes": 100_000}``). Without ``fast``, timeouts are those that Kafka has by
+    default.
 
     With ``proxied``, each node has one more listener. It tells clients the address of a
     proxy, which is nobody's until someone listens there (`proxied`, `proxied_bootstrap`).
@@ -117,6 +118,7 @@ class KafkaCluster(Kafka):
         heap_mb: int = 512,
         *,
         proxied: bool = False,
+        fast: bool = True,
     ) -> None:
         """Prepare `nodes` nodes (1 or 3); they start on entering the context.
 
@@ -126,7 +128,7 @@ class KafkaCluster(Kafka):
         if nodes not in (1, 3):
             raise ValueError(f"a cluster has 1 or 3 nodes, not {nodes}")
         self._java = [java(), "-cp", f"{jars()}/*", "-Djava.awt.headless=true"]
-        self._config = dict(config or {})
+        self._config = {**(FAST_FAULTS if fast else {}), **(config or {})}
         self._heap_mb = heap_mb
         self._id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self._directory = Path(tempfile.mkdtemp(prefix="neardup-kafka-"))
@@ -182,7 +184,11 @@ class KafkaCluster(Kafka):
 
     def segments(self, node: int, topic: str, partition: int) -> list[Path]:
         """Return the files that hold a partition's records on a node, oldest first."""
-        return sorted((self._nodes[node].directory / "data" / f"{topic}-{partition}").glob("*.log"))
+        return sorted(self.log_directory(node, topic, partition).glob("*.log"))
+
+    def log_directory(self, node: int, topic: str, partition: int) -> Path:
+        """Return where a node keeps its copy of a partition, if it has one."""
+        return self._nodes[node].directory / "data" / f"{topic}-{partition}"
 
     @property
     def nodes(self) -> list[int]:
@@ -292,7 +298,6 @@ class KafkaCluster(Kafka):
             "transaction.state.log.replication.factor": replicas,
             "transaction.state.log.min.isr": majority,
             "log.cleaner.dedupe.buffer.size": 2_097_152,
-            **FAST_FAULTS,
             **self._config,
         }
 

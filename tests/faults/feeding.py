@@ -1,0 +1,115 @@
+"""The stream of documents of a run: even, held up, past a partition, or in transactions."""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from random import Random
+from threading import Event, Lock
+from time import monotonic
+from typing import Final
+
+from tests.faults.cell import Run
+from tests.integration.harness import ApplicationUnderTest
+from tests.integration.transactions import TransactionalFeeder
+from worker.bus.port import Outgoing
+
+__all__ = ["Feeding"]
+
+SLICE_SECONDS: Final = 0.2
+LARGEST_SLICE: Final = 2_000
+TRICKLE: Final = 0.1
+
+
+class Feeding:
+    """Feeds an application at an even rate. Faults may hold it up, from another thread."""
+
+    def __init__(self, application: ApplicationUnderTest, over: Event, aborts: float = 0.0) -> None:
+        """Take whom to feed, and of transactions the share that is aborted; 0: none are used."""
+        self._application = application
+        self._over = over
+        self._lock = Lock()
+        self._left_out: frozenset[int] = frozenset()
+        self._held = False
+        self._transactions = TransactionalFeeder(application, aborts, Random(1)) if aborts else None
+        self.stopped = False
+        """Whether what is left is not fed any more."""
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Feed nothing for a while; what was begun is in the log when this is entered."""
+        self._hold(held=True)
+        try:
+            yield
+        finally:
+            self._hold(held=False)
+
+    def _hold(self, *, held: bool) -> None:
+        with self._lock:
+            self._held = held
+
+    @contextmanager
+    def without(self, partitions: Collection[int]) -> Iterator[None]:
+        """Leave partitions of the documents out for a while."""
+        with self._lock:
+            self._left_out = frozenset(partitions)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._left_out = frozenset()
+
+    def stop(self) -> None:
+        """Feed nothing any more; what was begun is in the log."""
+        with self._lock:
+            self.stopped = True
+
+    def first(self, texts: Sequence[tuple[str, str]]) -> None:
+        """Feed the documents with which a run begins, to all partitions."""
+        self._application.feed(self._application.documents(texts))
+
+    def run(self, run: Run, first: int, struck: Event) -> None:
+        """Feed what a run has, from its document ``first`` on; late after a fault, catch up.
+
+        A tenth is kept for when the faults take longer than planned: it trickles until all
+        have struck, so that none strikes a stream that has run dry.
+        """
+        kept = len(run.documents) * 0.9
+        due, done, looked = float(first), first, monotonic()
+        while done < len(run.documents) and not self._over.wait(SLICE_SECONDS):
+            now = monotonic()
+            more = (now - looked) * run.rate
+            looked = now
+            with self._lock:
+                if self.stopped:
+                    return
+                if self._held:
+                    continue
+                if struck.is_set():
+                    due += more
+                elif due < kept:
+                    due = min(kept, due + more)
+                else:
+                    due += more * TRICKLE
+                size = min(int(due) - done, LARGEST_SLICE)
+                if size > 0:
+                    self._feed(run.documents[done : done + size], done)
+                    done += size
+
+    def _feed(self, texts: Sequence[tuple[str, str]], first: int) -> None:
+        records = self._placed(self._application.documents(texts, first))
+        if self._transactions is None:
+            self._application.feed(records)
+        else:
+            self._transactions.feed(records)
+
+    def _placed(self, records: list[Outgoing]) -> list[Outgoing]:
+        if not self._left_out:
+            return records
+        taken = [
+            number
+            for number in range(self._application.topology.partitions)
+            if number not in self._left_out
+        ]
+        return [
+            record._replace(partition=taken[number % len(taken)])
+            for number, record in enumerate(records)
+        ]

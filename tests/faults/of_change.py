@@ -1,0 +1,211 @@
+"""What operators change: partitions are added, topics recreated, settings changed."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final
+
+from confluent_kafka import Producer
+from confluent_kafka.cimpl import NewPartitions  # Typed there; the admin module passes it on.
+
+from tests.faults.fault import Fault, World
+from tests.integration.corpus import corpus
+from tests.integration.proof import book_of, published
+from tests.kafka.broker import wait_until
+from worker.admin import Cluster, create
+
+__all__ = ["DocumentsRecreated", "PartitionsAdded", "SettingsRefused", "SettingsTuned"]
+
+END_SECONDS: Final = 180.0
+"""Clients ask for the topics once a minute; a member that has ended is missed after 6 s."""
+DRAIN_SECONDS: Final = 120.0
+REFUSED_SECONDS: Final = 60.0
+STRANGER: Final = "stranger"
+NEW_DOCUMENTS: Final = 400
+"""So many more than there were."""
+
+
+class PartitionsAdded(Fault):
+    """The documents get one partition more: all workers must end, and say so."""
+
+    name = "partitions-added"
+    everywhere = False
+
+    @classmethod
+    def targets(cls, victims: Sequence[str]) -> Sequence[str]:
+        """The documents."""
+        del victims
+        return ("documents",)
+
+    def inject(self, world: World, target: str) -> str:
+        """Add one, and wait for the ends of all workers, whom nobody starts again."""
+        del target
+        topology, crew = world.topology, world.crew
+        crew.leave_alone()
+        more = NewPartitions(topology.documents, topology.partitions + 1)
+        admin = world.cluster.admin()  # Held until the result is there.
+        for done in admin.create_partitions([more]).values():
+            done.result(timeout=60)
+        wait_until(lambda: not crew.running(), END_SECONDS, "all workers to end")
+        world.feeding.stop()
+        application = world.application
+        world.book = published(book_of(application), application.audit.reached())
+        return "added a partition to the documents; all workers ended"
+
+    def heal(self, world: World, target: str) -> None:
+        """Partitions can't be taken away: the run ends here."""
+
+
+class DocumentsRecreated(Fault):
+    """The documents are deleted and made anew: all are published, or all workers say no."""
+
+    name = "documents-recreated"
+    everywhere = False
+
+    @classmethod
+    def targets(cls, victims: Sequence[str]) -> Sequence[str]:
+        """The documents."""
+        del victims
+        return ("documents",)
+
+    def inject(self, world: World, target: str) -> str:
+        """Recreate the topic under idle workers, and feed it."""
+        del target
+        application, crew, audit = world.application, world.crew, world.application.audit
+        documents = world.topology.documents
+        with world.feeding.held():
+            wait_until(audit.drained, DRAIN_SECONDS, "all to be published")
+            world.feeding.stop()
+        wait_until(lambda: len(audit.records) >= len(application.inputs), 30, "the audit")
+        world.book = book_of(application)
+        crew.leave_alone()
+        before = len(audit.records)
+        names = crew.running()
+        # Asleep, or they ask for an offset that is not there yet, and notice by that alone.
+        for name in names:
+            crew.pause(name)
+        try:
+            fed = self._recreate(world)
+        finally:
+            for name in names:
+                crew.resume(name)
+
+        def out() -> int:
+            return len({record.key for record in audit.records[before:]})
+
+        def ended_or_published() -> bool:
+            return not crew.running() or out() >= fed
+
+        try:
+            wait_until(ended_or_published, END_SECONDS, "the end of all workers")
+        except TimeoutError:
+            raise AssertionError(
+                f"{documents} was recreated and given {fed} documents:"
+                f" {out()} are published, and {', '.join(crew.running())}"
+                f" go on after {END_SECONDS:.0f} s"
+            ) from None
+        how = "all workers ended" if not crew.running() else "all new documents were published"
+        return f"recreated {documents}; {how}"
+
+    @staticmethod
+    def _recreate(world: World) -> int:
+        """Delete, create, and feed; return how many documents.
+
+        At once more than there were, so that the committed offsets lie inside the new log.
+        """
+        application, documents = world.application, world.topology.documents
+        admin = world.cluster.admin()
+        admin.delete_topics([documents])[documents].result(timeout=60)
+        wait_until(
+            lambda: documents not in admin.list_topics(timeout=30).topics, 60, "the topic to go"
+        )
+        cluster = Cluster(application.settings.kafka_options(), 30)
+
+        def created() -> bool:
+            create(cluster, application.settings, partitions=world.topology.partitions)
+            return documents in admin.list_topics(timeout=30).topics
+
+        wait_until(created, 60, "the topic to be back")
+        producer = Producer({"bootstrap.servers": world.cluster.bootstrap, "log_level": 0})
+        fed = len(application.inputs) + NEW_DOCUMENTS
+        application.write(producer, application.documents(corpus(fed, -1)))
+        return fed
+
+    def heal(self, world: World, target: str) -> None:
+        """The run ends here."""
+
+
+class _OfSettings(Fault):
+    sections: ClassVar[Mapping[str, Mapping[str, object]]]
+
+    @classmethod
+    def targets(cls, victims: Sequence[str]) -> Sequence[str]:
+        """Any worker."""
+        return victims
+
+    def _stop(self, world: World, target: str) -> None:
+        world.crew.await_ready(target)
+        status = world.crew.stop(target)
+        assert status == 0, f"{target}, told to stop, ended with status {status}"
+
+
+class SettingsRefused(_OfSettings):
+    """A worker comes with another threshold: it must be refused, and the others go on."""
+
+    name = "settings-refused"
+    everywhere = False
+    sections = {"similarity": {"threshold": 0.6}}  # noqa: RUF012 -- a ClassVar by its base
+
+    @classmethod
+    def targets(cls, victims: Sequence[str]) -> Sequence[str]:
+        """One that has no state yet, which nothing but the others' word can stop; and any other."""
+        return (STRANGER, *victims)
+
+    def inject(self, world: World, target: str) -> str:
+        """Start it with other settings, and wait until it has ended."""
+        if target != STRANGER:
+            self._stop(world, target)
+        worker = world.crew.worker(target)
+        right = worker.config
+        worker.config = world.application.write_config(f"{target}-other.toml", self.sections)
+        try:
+            ended = world.crew.refused(target, REFUSED_SECONDS)
+        finally:
+            worker.config = right
+        return f"{target} with another threshold ended with status {ended.status}: {ended.why}"
+
+    def heal(self, world: World, target: str) -> None:
+        """Start it as it was; a stranger stays away."""
+        if target != STRANGER:
+            world.crew.start(target)
+        for name in world.crew.names:
+            world.crew.await_ready(name)
+
+
+class SettingsTuned(_OfSettings):
+    """A worker comes back with other limits, none of which decides what matches."""
+
+    name = "settings-tuned"
+    everywhere = False
+    sections = {  # noqa: RUF012 -- a ClassVar by its base
+        "index": {
+            "max_matches": 256,
+            "cache_bytes": 4 << 20,
+            "flush_seconds": 5,
+            "flush_documents": 1_000,
+            "write_buffer_bytes": 4 << 20,
+        },
+        "worker": {"batch_records": 500},
+    }
+
+    def inject(self, world: World, target: str) -> str:
+        """Restart it with other settings, which it keeps."""
+        self._stop(world, target)
+        application = world.application
+        application.fewest_matches = application.settings.index.max_matches
+        config = application.write_config(f"{target}-tuned.toml", self.sections)
+        world.crew.worker(target).config = config
+        world.crew.start(target)
+        return f"restarted {target} with other limits"
+
+    def heal(self, world: World, target: str) -> None:
+        """Wait until it is back."""
+        world.crew.await_ready(target)
