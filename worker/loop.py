@@ -175,7 +175,7 @@ class Loop:
         if burst is None:
             if polled.records:
                 self.moved = self._clock()
-        elif not self._transact(burst, filled=self._filled(polled.records)):
+        elif not self._transact(burst, filled=self._filled(burst, polled.records)):
             return False
         settlement = self._settlement(quiet)
         if settlement is None:
@@ -293,10 +293,12 @@ class Loop:
         self._member.resume(self._held - held)
         self._held = held
 
-    def _filled(self, records: Sequence[Record]) -> bool:
+    def _filled(self, burst: Burst, records: Sequence[Record]) -> bool:
         """Tell whether a burst was about as large as its pace allows."""
+        if burst.size is not None:
+            return self._pace.filled(0, burst.size)
         size = sum(len(record[5] or b"") for record in records)  # by index: a hot path
-        return self.stage.pending or self._pace.filled(len(records), size)
+        return self._pace.filled(len(records), size)
 
     def _transact(self, burst: Burst, *, filled: bool = False) -> bool:
         self.transacting = self._clock()
