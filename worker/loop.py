@@ -34,6 +34,7 @@ from worker.bus import (
     TopicPartition,
 )
 from worker.pace import Pace
+from worker.quiet import QuietInputs
 from worker.stages import Burst, Stage, StageError
 
 __all__ = ["Loop", "LoopEvents", "LoopOptions"]
@@ -101,8 +102,7 @@ class Loop:
         self._owned: frozenset[TopicPartition] = frozenset()
         self._next: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
-        self._seen: dict[TopicPartition, int] = {}
-        self._settled: dict[TopicPartition, tuple[int, float]] = {}
+        self._quiet = QuietInputs(self._options.settle_seconds)
         self._held: frozenset[TopicPartition] = frozenset()
         self._failing_since: float | None = None
         self._failed_at = clock()
@@ -189,24 +189,18 @@ class Loop:
             return frozenset()
         self._idled_at = now
         self.stage.idle()
-        seen, self._seen = self._seen, dict(self._next)
-        return frozenset(place for place, offset in seen.items() if offset == self._next.get(place))
+        return self._quiet.look(self._next)
 
     def _settlement(self, quiet: frozenset[TopicPartition]) -> Burst | None:
         """Give what settles quiet inputs, of which more was read than is committed."""
         now = self._clock()
-        due = {place for place in quiet if self._is_due(place, now)}
+        due = self._quiet.due(quiet, self._next, now)
         ahead = self._ahead(due) if due else {}
         burst = self.stage.settle(ahead) if ahead else None
         if burst is not None:
-            self._settled |= {place: (self._next[place], now) for place in ahead}
+            self._quiet.settled(ahead, self._next, now)
             self.busy = True
         return burst
-
-    def _is_due(self, place: TopicPartition, now: float) -> bool:
-        """Tell an input that has brought records since it was settled, or was so long ago."""
-        following, at = self._settled.get(place, (-1, 0.0))
-        return following != self._next[place] or now - at >= self._options.settle_seconds
 
     def _ahead(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """Give the positions of inputs that are past what is committed."""
@@ -259,7 +253,7 @@ class Loop:
         offsets = {tp: offset for tp, offset in committed.items() if offset is not None}
         starts = self.stage.adopt(offsets, self._member.watermarks)
         self._next = {}
-        self._seen = {}
+        self._quiet.forget()
         self._committed = dict(offsets)
         self._held = frozenset()
         self._adopted_at = self._clock()
