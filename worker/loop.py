@@ -94,9 +94,8 @@ class Loop:
         self._member = member
         self._partitions = partitions or {}
         self._options = options or LoopOptions()
-        self._pace = Pace(
-            self._options.max_records, self._options.max_bytes, self._options.transaction_seconds
-        )
+        limits = self._options
+        self._pace = Pace(limits.max_records, limits.max_bytes, limits.transaction_seconds)
         self._events = events or LoopEvents()
         self._clock = clock
         self._owned: frozenset[TopicPartition] = frozenset()
@@ -153,11 +152,11 @@ class Loop:
         self.beat = self._clock()
         self.busy = True
         timeout = self._options.wait_seconds if wait is None else wait
+        if self.stage.pending:
+            timeout = 0.0
         pace = self._pace
         try:
-            polled = self._member.poll(
-                pace.records, pace.size, 0.0 if self.stage.pending else timeout
-            )
+            polled = self._member.poll(pace.records, pace.size, timeout)
         except OffsetOutOfRange as error:
             self._start_at(error.partition, self.stage.out_of_range(error))
             return False
@@ -349,10 +348,9 @@ class Loop:
         for record in sorted(refused, key=lambda one: one.size, reverse=True):
             smaller = self.stage.reduced(record)
             if smaller is not None:
-                _log.warning(
-                    "%s: %s refuses a record of %d bytes; it is published with %d: %s",
-                    self.stage.name, record.topic, record.size, smaller.size, why,
-                )  # fmt: skip
+                sizes = record.size, smaller.size
+                told = "%s: %s refuses a record of %d bytes; it is published with %d: %s"
+                _log.warning(told, self.stage.name, record.topic, *sizes, why)
                 records[records.index(record)] = smaller
                 return
         raise BusError(why)
