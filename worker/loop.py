@@ -34,6 +34,7 @@ from worker.bus import (
     TopicPartition,
 )
 from worker.pace import Pace
+from worker.quiet import QuietInputs
 from worker.stages import Burst, Stage, StageError
 
 __all__ = ["Loop", "LoopEvents", "LoopOptions"]
@@ -96,17 +97,15 @@ class Loop:
         self._member = member
         self._partitions = partitions or {}
         self._options = options or LoopOptions()
-        self._pace = Pace(
-            self._options.max_records, self._options.max_bytes, self._options.transaction_seconds
-        )
+        limits = self._options
+        self._pace = Pace(limits.max_records, limits.max_bytes, limits.transaction_seconds)
         self._events = events or LoopEvents()
         self._clock = clock
         self._owned: frozenset[TopicPartition] = frozenset()
         self._next: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
-        self._seen: dict[TopicPartition, int] = {}
-        self._settled: dict[TopicPartition, tuple[int, float]] = {}
         self._renewed_at = clock()
+        self._quiet = QuietInputs(self._options.settle_seconds)
         self._held: frozenset[TopicPartition] = frozenset()
         self._failing_since: float | None = None
         self._failed_at = clock()
@@ -159,11 +158,11 @@ class Loop:
         self.beat = self._clock()
         self.busy = True
         timeout = self._options.wait_seconds if wait is None else wait
+        if self.stage.pending:
+            timeout = 0.0
         pace = self._pace
         try:
-            polled = self._member.poll(
-                pace.records, pace.size, 0.0 if self.stage.pending else timeout
-            )
+            polled = self._member.poll(pace.records, pace.size, timeout)
         except OffsetOutOfRange as error:
             self._start_at(error.partition, self.stage.out_of_range(error))
             return False
@@ -184,7 +183,7 @@ class Loop:
         if burst is None:
             if polled.records:
                 self.moved = self._clock()
-        elif not self._transact(burst, filled=self._filled(polled.records)):
+        elif not self._transact(burst, filled=self._filled(burst, polled.records)):
             return False
         settlement = self._settlement(quiet)
         if settlement is None:
@@ -198,8 +197,7 @@ class Loop:
             return frozenset()
         self._idled_at = now
         self.stage.idle()
-        seen, self._seen = self._seen, dict(self._next)
-        return frozenset(place for place, offset in seen.items() if offset == self._next.get(place))
+        return self._quiet.look(self._next)
 
     def _settlement(self, quiet: frozenset[TopicPartition]) -> Burst | None:
         """Return what settles quiet inputs, of which more was read than is committed.
@@ -212,18 +210,13 @@ class Loop:
         if self._committed and now - self._renewed_at >= self._options.renew_seconds:
             self._renewed_at = now
             return Burst((), dict(self._committed))
-        due = {place for place in quiet if self._is_due(place, now)}
+        due = self._quiet.due(quiet, self._next, now)
         ahead = self._ahead(due) if due else {}
         burst = self.stage.settle(ahead) if ahead else None
         if burst is not None:
-            self._settled |= {place: (self._next[place], now) for place in ahead}
+            self._quiet.settled(ahead, self._next, now)
             self.busy = True
         return burst
-
-    def _is_due(self, place: TopicPartition, now: float) -> bool:
-        """Tell an input that has brought records since it was settled, or was so long ago."""
-        following, at = self._settled.get(place, (-1, 0.0))
-        return following != self._next[place] or now - at >= self._options.settle_seconds
 
     def _ahead(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """Give the positions of inputs that are past what is committed."""
@@ -277,7 +270,7 @@ class Loop:
         offsets = {tp: offset for tp, offset in committed.items() if offset is not None}
         starts = self.stage.adopt(offsets, self._member.watermarks)
         self._next = {}
-        self._seen = {}
+        self._quiet.forget()
         self._committed = dict(offsets)
         self._held = frozenset()
         self._adopted_at = self._clock()
@@ -311,10 +304,12 @@ class Loop:
         self._member.resume(self._held - held)
         self._held = held
 
-    def _filled(self, records: Sequence[Record]) -> bool:
+    def _filled(self, burst: Burst, records: Sequence[Record]) -> bool:
         """Tell whether a burst was about as large as its pace allows."""
+        if burst.size is not None:
+            return self._pace.filled(0, burst.size)
         size = sum(len(record[5] or b"") for record in records)  # by index: a hot path
-        return self.stage.pending or self._pace.filled(len(records), size)
+        return self._pace.filled(len(records), size)
 
     def _transact(self, burst: Burst, *, filled: bool = False) -> bool:
         self.transacting = self._clock()
@@ -371,10 +366,9 @@ class Loop:
         for record in sorted(refused, key=lambda one: one.size, reverse=True):
             smaller = self.stage.reduced(record)
             if smaller is not None:
-                _log.warning(
-                    "%s: %s refuses a record of %d bytes; it is published with %d: %s",
-                    self.stage.name, record.topic, record.size, smaller.size, why,
-                )  # fmt: skip
+                sizes = record.size, smaller.size
+                told = "%s: %s refuses a record of %d bytes; it is published with %d: %s"
+                _log.warning(told, self.stage.name, record.topic, *sizes, why)
                 records[records.index(record)] = smaller
                 return
         raise BusError(why)

@@ -12,8 +12,10 @@ _QUICK = 1 / 4
 """Of the timeout."""
 _SLOW = 1 / 2
 _GROWTH = 9 / 8
-"""Slow enough for a quota: it lets bursts pass that are many seconds' worth, and then makes the
-next request wait for what was too much, which is about one burst."""
+_CAREFUL = 51 / 50
+"""From the size on at which bursts were last too slow. A quota lets many seconds' worth pass at
+once, again and again, and only then makes requests wait, for what was too much: until then, all
+is quick."""
 
 
 class Pace:
@@ -32,6 +34,7 @@ class Pace:
         self._timeout = timeout
         self._least = 1 / records
         self._share = min(1.0, max(_START, _START_RECORDS / records))
+        self._wary = 1.0
 
     @property
     def records(self) -> int:
@@ -57,5 +60,7 @@ class Pace:
         elif not committed or not filled or spent > _QUICK:
             factor = 1.0
         else:
-            factor = _GROWTH
+            factor = _GROWTH if self._share < self._wary else _CAREFUL
         self._share = min(1.0, max(self._least, self._share * factor))
+        if factor < 1 or self._share >= 1:
+            self._wary = self._share

@@ -372,7 +372,7 @@ def test_a_slow_link_gets_smaller_bursts_and_large_ones_again_when_it_is_fast() 
     now = 0.0
     slow = True
     made = bus()
-    for number in range(3_000):
+    for number in range(20_000):
         made.append(Outgoing("in", 0, None, b"%d" % number))
     stage = Copier()
     options = LoopOptions(max_records=100, transaction_seconds=4.0)
@@ -395,12 +395,12 @@ def test_a_slow_link_gets_smaller_bursts_and_large_ones_again_when_it_is_fast() 
     assert taken[:2] == [100, 25]
     assert max(taken[1:]) <= 25
     slow = False
-    run(loop, 40)
+    run(loop, 200)
     assert max(taken) == 100
     assert taken[20:].count(100) > 10
     while loop.busy:
         loop.step(0)
-    assert len(made.read("out", 0, 0, 10_000)) == 3_010
+    assert len(made.read("out", 0, 0, 30_000)) == 20_010
 
 
 def test_a_burst_that_is_too_slow_by_itself_ends_the_loop_with_what_to_do() -> None:

@@ -54,6 +54,17 @@ def test_a_quota_that_lets_ten_seconds_pass_at_once_is_not_overrun() -> None:
     assert sent > 0.95 * rate * clock
 
 
+def test_a_link_that_was_slow_gets_all_again_once_it_is_fast() -> None:
+    pace = Pace(4_000, 16 << 20, TIMEOUT)
+    through(pace, 100e3)
+    slow = pace.size
+    for _ in range(20):
+        pace.ended(0.02, committed=True, filled=True)
+    assert pace.size < 2 * slow
+    through(pace, 500e6, 300)
+    assert (pace.records, pace.size) == (4_000, 16 << 20)
+
+
 def test_a_burst_that_was_small_says_nothing_about_large_ones() -> None:
     pace = Pace(4_000, 16 << 20, TIMEOUT)
     for _ in range(100):

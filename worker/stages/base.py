@@ -20,6 +20,8 @@ class Burst(NamedTuple):
 
     records: Sequence[Outgoing]
     offsets: Mapping[TopicPartition, int]
+    size: int | None = None
+    """The bytes of the records, of a stage that keeps to the room that it is given."""
 
 
 class Stage(Protocol):

@@ -146,7 +146,7 @@ class Route:
             if self._room <= 0:
                 self._lanes[number] = self._lanes.pop(number)  # The others come first next time.
                 break
-        return Burst(outgoing, offsets) if offsets else None
+        return Burst(outgoing, offsets, room - self._room) if offsets else None
 
     def _take_answer(self, lane: Lane, shard: int, record: Record) -> None:
         frame = decode(MatchFrame, record.value, self._layout)

@@ -99,15 +99,20 @@ class TransactionalProducer:
                 break
             _drop(producer)
             if monotonic() > deadline or not _may_pass(failure):
-                msg = (
-                    f"producer {self._id} could not begin within"
-                    f" {self._options.request_timeout_seconds:.0f} s: {failure}"
-                )
-                raise BusError(msg) from failure
+                raise self._unable(failure) from failure
             _log.info("producer %s: %s; again", self._id, failure)
         self._producer = producer
         producer.poll(0)  # What was logged on the way here is no doubt about what follows.
         self._disturbed = None
+
+    def _unable(self, failure: Exception) -> BusError:
+        """Say why there is no producer, and what to do if that is known."""
+        doing = f"producer {self._id} could not begin"
+        if isinstance(failure, KafkaException):
+            known = consequence(cause(failure), doing)
+            if isinstance(known, BusError):
+                return known
+        return BusError(f"{doing} within {self._options.request_timeout_seconds:.0f} s: {failure}")
 
     def _failure_to_begin(self, producer: Producer, deadline: float) -> Exception | None:
         try:

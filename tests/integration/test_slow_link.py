@@ -1,0 +1,63 @@
+"""A quota slows what a worker writes: its bursts must fit into their transactions' time."""
+
+import random
+import string
+import subprocess
+from collections.abc import Callable
+from time import monotonic
+from typing import Final
+
+import pytest
+
+from tests.integration.harness import ApplicationUnderTest
+from tests.kafka.broker import Kafka, KafkaCluster
+from tests.kafka.jars import jars, java
+from worker.bus import BusError
+from worker.bus.kafka import KafkaBus, KafkaOptions
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
+
+QUOTA: Final = 1_000_000
+"""Bytes a second of each producer."""
+COUNT: Final = 10_000
+SIZE: Final = 4_000
+FOUND: Final = 3_000
+"""Documents until the pace has been found: the first ten seconds pass as if there were no quota."""
+DOUBT: Final = "outcome of the transaction unknown"
+
+
+def limit_producers(cluster: KafkaCluster, rate: int) -> None:
+    """Give every client id a quota; confluent-kafka can't, so Kafka's own tool does."""
+    command = [java(), "-cp", f"{jars()}/*", "kafka.admin.ConfigCommand"]
+    command += ["--bootstrap-server", cluster.bootstrap, "--alter", "--entity-type", "clients"]
+    command += ["--entity-default", "--add-config", f"producer_byte_rate={rate}"]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def test_a_worker_under_a_quota_uses_it(
+    kafka_cluster: Callable[..., KafkaCluster], app_id: str
+) -> None:
+    cluster = kafka_cluster(nodes=1)
+    with ApplicationUnderTest(cluster, app_id) as application:
+        letters = string.ascii_letters + string.digits
+        noise = random.Random(5)
+        texts = [(f"d{n}", "".join(noise.choices(letters, k=SIZE))) for n in range(COUNT)]
+        application.feed(application.documents(texts))
+        limit_producers(cluster, QUOTA)
+        application.start("alpha")
+        alpha = application.worker("alpha")
+        application.audit.reach(FOUND)
+        began, doubts = monotonic(), alpha.output().count(DOUBT)
+        application.audit.reach(COUNT, 240)
+        rate = (COUNT - FOUND) * SIZE / (monotonic() - began)
+        assert rate > 0.5 * QUOTA
+        assert alpha.output().count(DOUBT) - doubts <= 2
+
+
+def test_a_timeout_that_the_brokers_refuse(kafka: Kafka, app_id: str) -> None:
+    topic = kafka.create_topic(app_id)
+    longer_than_allowed = KafkaOptions(kafka.bootstrap, transaction_timeout_ms=1_000_000)
+    with KafkaBus(longer_than_allowed).join(app_id, [topic], "one") as member:
+        polls = (member.poll(1, 1, 0.1) for _ in range(600))
+        with pytest.raises(BusError, match=r"transaction_timeout_ms is more than the brokers'"):
+            list(polls)
