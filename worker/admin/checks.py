@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from worker.admin.cluster import Cluster, TopicState
@@ -32,13 +32,17 @@ class Inspection:
     problems: list[Problem]
 
 
-def verify(settings: Settings) -> tuple[int, list[Problem]]:
-    """Give the documents' partition count (0: no such topic), and what is wrong.
+def verify(
+    settings: Settings, on_undecided: Callable[[], None] = lambda: None
+) -> tuple[int, list[Problem]]:
+    """Return the documents' partition count (0: no such topic), and what is wrong.
+
+    ``on_undecided``: see `Cluster`.
 
     Raises:
         BusError: the cluster doesn't answer within seconds, or refuses.
     """
-    found = inspect(Cluster(settings.kafka_options()), settings)
+    found = inspect(Cluster(settings.kafka_options(), on_undecided=on_undecided), settings)
     documents = found.topics[found.topology.documents]
     return documents.partitions if documents is not None else 0, found.problems
 

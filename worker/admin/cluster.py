@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +34,8 @@ __all__ = ["Cluster", "TopicState"]
 T = TypeVar("T")
 
 _SECONDS = 8.0
+_UNDECIDED_SECONDS = 30.0
+"""Twice what a transaction lasts that nobody comes back for, with brokers' default settings."""
 _LEADERLESS = frozenset({KafkaError._TIMED_OUT, KafkaError._NOENT})  # noqa: SLF001
 """How librdkafka may say that it has no leader to ask, beside an offset of -1001."""
 # confluent-kafka has no types for these two.
@@ -57,8 +59,19 @@ class Cluster:
     refuses.
     """
 
-    def __init__(self, options: KafkaOptions, seconds: float = _SECONDS) -> None:
-        """Prepare; nothing is connected yet."""
+    def __init__(
+        self,
+        options: KafkaOptions,
+        seconds: float = _SECONDS,
+        *,
+        on_undecided: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Prepare; nothing is connected yet.
+
+        ``on_undecided`` is called, in any thread, when a group's offsets have to wait for a
+        transaction that is open.
+        """
+        self._on_undecided = on_undecided
         self._options = options
         self._seconds = seconds
         self._trouble = ""
@@ -192,8 +205,12 @@ class Cluster:
     def committed(
         self, asked: Mapping[str, Iterable[TopicPartition]]
     ) -> dict[str, dict[TopicPartition, int]]:
-        """Give what groups have committed; partitions without an offset are left out."""
-        return committed_offsets(self._options, asked, self._seconds)
+        """Return what groups have committed; partitions without an offset are left out.
+
+        Waits for open transactions that hold offsets of a group, as a killed worker leaves them.
+        """
+        seconds = max(self._seconds, _UNDECIDED_SECONDS)
+        return committed_offsets(self._options, asked, seconds, self._on_undecided)
 
     def commit(self, group: str, offsets: Offsets) -> None:
         """Set offsets of a group that has no members at work."""

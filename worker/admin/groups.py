@@ -6,6 +6,7 @@ a group's offsets while the group's coordinator is just starting or moving.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ Offsets = Mapping[TopicPartition, int]
 T = TypeVar("T")
 
 _PAUSE_SECONDS = 0.2
+_MOMENT_SECONDS = 2.0
 _PASSING = frozenset(
     {
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -56,9 +58,15 @@ def reader(options: KafkaOptions, group: str, **more: object) -> Iterator[Consum
 
 
 def committed_offsets(
-    options: KafkaOptions, asked: Mapping[str, Iterable[TopicPartition]], seconds: float
+    options: KafkaOptions,
+    asked: Mapping[str, Iterable[TopicPartition]],
+    seconds: float,
+    on_undecided: Callable[[], None] = lambda: None,
 ) -> dict[str, dict[TopicPartition, int]]:
-    """Give what groups have committed of partitions; those without are left out.
+    """Return what groups have committed of partitions; those without are left out.
+
+    Offsets in an open transaction are waited for; ``on_undecided`` is called, once and from
+    another thread, when that takes more than a moment.
 
     Raises:
         BusError: no answer in time, or refused.
@@ -70,7 +78,9 @@ def committed_offsets(
             return {}
         with reader(options, group) as consumer:
             found = _answer(
-                lambda left: consumer.committed(places, left), seconds, f"offsets of group {group}"
+                lambda left: _decided(consumer, places, left, told),
+                seconds,
+                f"offsets of group {group}",
             )
         return {
             TopicPartition(place.topic, place.partition): place.offset
@@ -78,8 +88,37 @@ def committed_offsets(
             if place.offset >= 0
         }
 
+    told = _Once(on_undecided)
     with ThreadPoolExecutor(len(asked) or 1) as pool:
         return dict(zip(asked, pool.map(one, asked), strict=True))
+
+
+class _Once:
+    """Calls a function for the first of those that ask for it; the others wait."""
+
+    def __init__(self, function: Callable[[], None]) -> None:
+        self._function: Callable[[], None] | None = function
+        self._lock = threading.Lock()
+
+    def __call__(self) -> None:
+        with self._lock:
+            function, self._function = self._function, None
+            if function is not None:
+                function()
+
+
+def _decided(
+    consumer: Consumer, places: list[Place], left: float, on_undecided: Callable[[], None]
+) -> list[Place]:
+    """Ask for committed offsets. librdkafka waits for open transactions, and says nothing."""
+    moment = min(left, _MOMENT_SECONDS)
+    try:
+        return consumer.committed(places, moment)
+    except KafkaException as failure:
+        if cause(failure).code() != KafkaError._TIMED_OUT or moment == left:  # noqa: SLF001 -- its own
+            raise
+    on_undecided()
+    return consumer.committed(places, left - moment)
 
 
 def set_offsets(
@@ -134,4 +173,9 @@ def _refused(error: KafkaError | None, doing: str) -> BusError:
         KafkaError.STALE_MEMBER_EPOCH,
     }:
         return BusError(f"{doing}: the group is at work; stop all its workers first")
+    if error.code() == KafkaError._TIMED_OUT:  # noqa: SLF001 -- librdkafka's own codes
+        return BusError(
+            f"{doing}: no answer in time. A transaction that holds them may be open for longer than"
+            " it should; see docs/runbook.md, 'A stuck transaction'"
+        )
     return BusError(f"{doing}: {error.str()} ({error.name()})")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack
+from functools import partial
 
 from worker.admin import verify
+from worker.bus import BusError
 from worker.bus.kafka import KafkaBus
 from worker.collector import relax
 from worker.health import serving
@@ -33,7 +35,8 @@ def run(settings: Settings) -> None:
     with ExitStack() as stack:
         stack.enter_context(locked(state_dir))
         instance = instance_name(settings, state_dir)
-        partitions, problems = verify(settings)
+        bus = KafkaBus(settings.kafka_options())
+        partitions, problems = verify(settings, partial(_end_ghost, settings, bus, instance))
         errors = [problem for problem in problems if problem.severity == "error"]
         for problem in problems:
             _log.log(logging.ERROR if problem in errors else logging.WARNING, "%s", problem)
@@ -41,7 +44,6 @@ def run(settings: Settings) -> None:
             more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
             raise ConfigurationError(f"{errors[0]}{more}; see `neardup topics verify`")
         topology = Topology.of(settings, partitions)
-        bus = KafkaBus(settings.kafka_options())
         service = Service(settings, topology, bus, state_dir, instance)
         relax()
         stack.enter_context(stopping_on_signals(service.stop))
@@ -64,3 +66,16 @@ def run(settings: Settings) -> None:
         )
         service.run()
         _log.info("left cleanly")
+
+
+def _end_ghost(settings: Settings, bus: KafkaBus, instance: str) -> None:
+    """End what this worker has left open when it was killed, for which the groups' offsets wait."""
+    topology = Topology.of(settings, 1)
+    seats = {
+        topology.group(stage): next(iter(topology.inputs(stage)))
+        for stage in settings.worker.stages
+    }
+    try:
+        bus.end_transactions(seats, instance)
+    except BusError as error:
+        _log.warning("%s; waiting for the brokers to end it", error)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
 from confluent_kafka import KafkaException
@@ -14,6 +15,7 @@ from worker.bus.kafka.ends import Ends, Surveyor
 from worker.bus.kafka.errors import cause
 from worker.bus.kafka.identities import Identities, present_ids, topic_ids
 from worker.bus.kafka.member import KafkaMember
+from worker.bus.kafka.producer import TransactionalProducer, transactional_id
 from worker.bus.kafka.reader import KafkaReader
 from worker.bus.kafka.watcher import Watched, Watcher
 from worker.bus.port import BusError
@@ -90,6 +92,24 @@ class KafkaBus:
         except KafkaException as error:
             msg = f"{topic}[{partition}] can't be trimmed: {cause(error).str()}"
             raise BusError(msg) from error
+
+    def end_transactions(self, seats: Mapping[str, str], instance: str) -> None:
+        """End the transactions that an earlier process of this instance has left open.
+
+        ``seats`` name a topic of each group. Until then nobody is told the offsets in them.
+
+        Raises:
+            BusError: no answer in time.
+        """
+
+        def end(group: str) -> None:
+            name = transactional_id(group, instance)
+            producer = TransactionalProducer(self._options, name, seats[group])
+            producer.renew()
+            producer.close()
+
+        with ThreadPoolExecutor(len(seats)) as pool:
+            list(pool.map(end, seats))
 
     def reader(self, group: str) -> KafkaReader:
         """See the port."""

@@ -26,7 +26,7 @@ from worker.bus.kafka.errors import (
 )
 from worker.bus.kafka.listener import LogListener
 from worker.bus.kafka.pending import PendingErrors
-from worker.bus.kafka.producer import TransactionalProducer
+from worker.bus.kafka.producer import TransactionalProducer, transactional_id
 from worker.bus.kafka.records import record_of
 from worker.bus.kafka.watcher import Watched, Watcher
 from worker.bus.port import (
@@ -79,7 +79,7 @@ class KafkaMember(Closing):
         self._watcher = watcher
         self._producer = TransactionalProducer(
             options,
-            f"{group}.{instance}",
+            transactional_id(group, instance),
             self._topics[0],
             compress=compress,
             troubled=self._on_log,

@@ -24,7 +24,7 @@ from worker.bus.port import (
     TopicPartition,
 )
 
-__all__ = ["TransactionalProducer"]
+__all__ = ["TransactionalProducer", "transactional_id"]
 
 _log = logging.getLogger(__name__)
 
@@ -36,6 +36,11 @@ _DISTURBED = frozenset(
         KafkaError.REQUEST_TIMED_OUT,
     }
 )
+
+
+def transactional_id(group: str, instance: str) -> str:
+    """Return the name of the transactions that a member of a group makes."""
+    return f"{group}.{instance}"
 
 
 class TransactionalProducer:
