@@ -30,7 +30,7 @@ test: $(VENV)/.dev ## Run the tests, with a real Kafka if Java 17 and Maven are 
 test-faults: $(VENV)/.dev ## Break workers, brokers and their network while documents stream (hours; ARGS="--help")
 	@$(BIN)/python -m tests.faults matrix $(ARGS)
 
-test-soak: $(VENV)/.dev ## An hour of faults, with an eye on leaks (ARGS="--minutes 10")
+test-soak: $(VENV)/.dev ## An hour of faults under each protocol, with an eye on leaks (ARGS="--minutes 10")
 	@$(BIN)/python -m tests.faults soak $(ARGS)
 
 lint: $(VENV)/.dev ## Check style, format, spelling and types

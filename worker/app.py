@@ -11,7 +11,8 @@ from rocksdict import Cache
 from lsh import Fingerprinter
 from worker.bus import Bus
 from worker.documents import DocumentFormat, DocumentReader
-from worker.loop import Loop, LoopEvents, LoopOptions
+from worker.loop import Loop
+from worker.loop_options import LoopEvents, LoopOptions
 from worker.metrics import Metrics
 from worker.settings import Settings
 from worker.shard import BucketRules
@@ -129,6 +130,7 @@ class Application:
             ),
             fingerprinter=Fingerprinter(topology.parameters),
             reject_limit=RejectLimit(limits.reject_share, limits.reject_window),
+            skip_deleted=documents.skip_deleted,
             on_rejected=self.metrics.rejected,
         )
 

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from worker import __version__
 from worker.bus import TopicPartition
-from worker.loop import LoopEvents
+from worker.loop_options import LoopEvents
 from worker.snapshots import Manifest, ShipperEvents
 from worker.stages import IndexCounts, RestoreState, RouteCounts
 from worker.store import BandStore

@@ -169,6 +169,21 @@ def test_a_log_that_retention_has_emptied_is_in_order(settings: Settings) -> Non
     assert said(emptied(settings), settings) == []
 
 
+def test_documents_deleted_unread_are_an_error_unless_they_may_be_skipped(
+    settings: Settings,
+) -> None:
+    cluster = emptied(settings)
+    documents = TopicPartition("a.documents", 1)
+    cluster.offsets["a.fingerprint"][documents] = 30
+    cluster.offsets["a.route"][documents] = 30
+    cluster.ends[documents] = (40, 50)
+    [line] = said(cluster, settings)
+    assert line.startswith("error group a.fingerprint: its offset of a.documents[1] is 30, must be")
+    skipping = settings.documents.model_copy(update={"skip_deleted": True})
+    [line] = said(cluster, settings.model_copy(update={"documents": skipping}))
+    assert line.startswith("warning group a.fingerprint: its offset of a.documents[1] is 30")
+
+
 def test_frames_deleted_before_they_were_read_are_an_error(settings: Settings) -> None:
     cluster = emptied(settings)
     fingerprints = TopicPartition("a.fingerprints", 0)

@@ -219,8 +219,7 @@ CELLS: Final[Mapping[str, Cell]] = {
             rate=EASY,
             brokers="default",
         ),
-        # Brokers look for transactions that are over time every 10 s.
-        replace(STUCK, name="stuck-defaults", brokers="default", gap=15.0),
+        replace(STUCK, name="stuck-defaults", brokers="default"),
     )
 }
 

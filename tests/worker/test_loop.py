@@ -19,7 +19,8 @@ from worker.bus import (
     TopicPartition,
 )
 from worker.bus.memory import MemoryBus
-from worker.loop import Loop, LoopOptions
+from worker.loop import Loop
+from worker.loop_options import LoopOptions
 from worker.stages import Burst, StageError
 
 SOURCE = TopicPartition("in", 0)

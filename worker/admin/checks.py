@@ -69,7 +69,9 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
     problems = [problem for one in plans for problem in _topic(one, topics[one.name])]
     if documents is not None:
         problems += _bounds(topology, topics)
-        problems += check_offsets(topology, counts, committed, ranges)
+        problems += check_offsets(
+            topology, counts, committed, ranges, skip_deleted=settings.documents.skip_deleted
+        )
         if lost_answers(topology, committed, ranges):
             # What an open transaction holds back is on its way.
             written = cluster.ranges({name: counts[name] for name in read & set(counts)},

@@ -11,6 +11,7 @@ from worker.topology import STAGES, Topology
 __all__ = ["check_offsets", "inputs", "lost_answers"]
 
 _EXPIRED = "see docs/runbook.md, 'Expired group offsets'"
+_UNREAD = "see docs/runbook.md, 'Documents that were deleted unread'"
 _ANSWERS_LOST = "see docs/runbook.md, 'Answers that were deleted'"
 
 _BELOW_START: Mapping[str, str | None] = {
@@ -42,8 +43,13 @@ def check_offsets(
     counts: Mapping[str, int],
     committed: Mapping[str, Mapping[TopicPartition, int]],
     ranges: Mapping[TopicPartition, tuple[int, int]],
+    *,
+    skip_deleted: bool = False,
 ) -> Iterator[Problem]:
-    """Compare what the groups have committed with where the logs begin and end."""
+    """Compare what the groups have committed with where the logs begin and end.
+
+    With ``skip_deleted`` documents that were deleted unread are a warning.
+    """
     for stage in STAGES:
         group = topology.group(stage)
         wanted = inputs(topology, stage, counts)
@@ -60,6 +66,8 @@ def check_offsets(
             if place not in have or low <= have[place] <= high:
                 continue
             why = "the topic is not the one that was read"
+            skipped = False
+            fix = f"{_EXPIRED}; a worker never skips by itself"
             if have[place] < low:
                 below = _BELOW_START[stage]
                 marker = low - have[place] == 1  # A frame is never alone: its marker follows it.
@@ -68,10 +76,12 @@ def check_offsets(
                 ):
                     continue
                 why = below
+                if stage == "fingerprint":
+                    fix, skipped = _UNREAD, skip_deleted
             yield Problem(
-                "error", f"group {group}", "its offset of " + _place(place),
-                str(have[place]), f"an offset from {low} to {high}", why,
-                f"{_EXPIRED}; a worker never skips by itself",
+                "warning" if skipped else "error", f"group {group}",
+                "its offset of " + _place(place),
+                str(have[place]), f"an offset from {low} to {high}", why, fix,
             )  # fmt: skip
             break
     yield from _deleted(topology, committed, ranges)

@@ -96,6 +96,9 @@ class DocumentsSection(_Section):
         default=False, description="reject documents with no id in value or key"
     )
     splice: bool = Field(default=True, description="add duplicate_of to JSON objects")
+    skip_deleted: bool = Field(
+        default=False, description="go on without documents that were deleted before they were read"
+    )
 
 
 class SimilaritySection(_Section):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from bisect import bisect_left
 from collections import Counter, deque
@@ -29,6 +30,8 @@ from worker.headers import reduced_rejection, rejection
 from worker.stages.base import Burst, StageError, StatelessStage
 
 __all__ = ["Fingerprint", "RejectLimit", "checksum"]
+
+_log = logging.getLogger(__name__)
 
 _FIXED_BYTES = 4 + 8 + 8 + 4 + 2 + 5
 """Of a document in a frame, next to id, keys and sketch."""
@@ -97,9 +100,13 @@ class Fingerprint(StatelessStage):
         fingerprinter: Fingerprinter,
         reject_limit: RejectLimit,
         frame_bytes: int = FRAME_BYTES,
+        skip_deleted: bool = False,
         on_rejected: Callable[[str, int], None] = lambda _code, _count: None,
     ) -> None:
-        """Take topic names, and the two parsers; ``on_rejected`` is told codes and counts."""
+        """Take topic names, and the two parsers; ``on_rejected`` is told codes and counts.
+
+        ``skip_deleted``: where documents were deleted unread, go on from the log's start.
+        """
         self.topics = (documents,)
         self._fingerprints = fingerprints
         self._rejected = rejected
@@ -108,6 +115,7 @@ class Fingerprint(StatelessStage):
         self._fingerprinter = fingerprinter
         self._guard = _RejectGuard(reject_limit)
         self._frame_bytes = frame_bytes
+        self._skip_deleted = skip_deleted
         self._on_rejected = on_rejected
         self._next: dict[TopicPartition, int] = {}
         self._reasons: Counter[str] = Counter()
@@ -115,11 +123,23 @@ class Fingerprint(StatelessStage):
     def adopt(
         self,
         offsets: Mapping[TopicPartition, int],
-        watermarks: Callable[[TopicPartition], tuple[int, int]],  # noqa: ARG002 -- port
+        watermarks: Callable[[TopicPartition], tuple[int, int]],
     ) -> dict[TopicPartition, int]:
-        """Go on from the committed offsets."""
+        """Go on from the committed offsets.
+
+        What is skipped is covered by the next frame all the same: frames tile.
+        """
         self._next = dict(offsets)
-        return dict(offsets)
+        if not self._skip_deleted:
+            return dict(offsets)
+        starts = {place: max(at, watermarks(place)[0]) for place, at in offsets.items()}
+        for place, start in starts.items():
+            if start > offsets[place]:
+                _log.error(
+                    "%s[%d]: offsets %d to %d were deleted before they were read, and are skipped",
+                    *place, offsets[place], start - 1,
+                )  # fmt: skip
+        return starts
 
     def process(
         self,
@@ -252,13 +272,16 @@ class Fingerprint(StatelessStage):
         self._reasons = Counter()
 
     def out_of_range(self, error: OffsetOutOfRange) -> int:
-        """Refuse to skip documents.
+        """Refuse to skip documents, unless that is what the settings say.
 
         Raises:
-            StageError: always.
+            StageError: it is not, or the position is after the log's end.
         """
+        if self._skip_deleted and error.position < error.low:
+            _log.error("%s: documents were deleted before they were read, and are skipped", error)
+            return error.low
         msg = (
             f"{error}: the documents between were deleted before they were read, or the topic was"
-            " made anew. Reset the groups' offsets once you know which"
+            " made anew. See docs/runbook.md, 'Documents that were deleted unread'"
         )
         raise StageError(msg)

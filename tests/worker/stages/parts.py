@@ -49,7 +49,12 @@ def document(offset: int, text: str = TEXT, **more: object) -> Record:
     return Record("documents", 0, offset, 1_000 + offset, None, value)
 
 
-def fingerprint(limit: RejectLimit | None = None, frame_bytes: int = 900_000) -> Fingerprint:
+def fingerprint(
+    limit: RejectLimit | None = None,
+    frame_bytes: int = 900_000,
+    *,
+    skip_deleted: bool = False,
+) -> Fingerprint:
     return Fingerprint(
         documents="documents",
         fingerprints="fingerprints",
@@ -59,6 +64,7 @@ def fingerprint(limit: RejectLimit | None = None, frame_bytes: int = 900_000) ->
         fingerprinter=Fingerprinter(PARAMETERS),
         reject_limit=limit or RejectLimit(share=1),
         frame_bytes=frame_bytes,
+        skip_deleted=skip_deleted,
     )
 
 

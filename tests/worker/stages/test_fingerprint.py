@@ -50,6 +50,21 @@ class TestFingerprint:
         (frame,) = records(burst.records, "fingerprints")
         assert decode(FingerprintFrame, frame.value, LAYOUT).end == 1
 
+    def test_deleted_documents_are_skipped_only_where_the_settings_say_so(self) -> None:
+        error = OffsetOutOfRange(DOCS, 3, 8, 20)
+        with pytest.raises(StageError, match="deleted"):
+            fingerprint().out_of_range(error)
+        stage = fingerprint(skip_deleted=True)
+        assert stage.adopt({DOCS: 3}, lambda _: (8, 20)) == {DOCS: 8}
+        burst = stage.process([document(9)])
+        assert burst is not None
+        (frame,) = records(burst.records, "fingerprints")
+        found = decode(FingerprintFrame, frame.value, LAYOUT)
+        assert (found.start, found.end) == (3, 10)  # Frames tile over what is gone.
+        assert stage.out_of_range(error) == 8
+        with pytest.raises(StageError, match="deleted"):
+            stage.out_of_range(OffsetOutOfRange(DOCS, 30, 8, 20))
+
     def test_a_frame_accounts_for_no_more_than_fits(self) -> None:
         stage = fingerprint()
         stage.adopt({DOCS: 0}, no_watermarks)
