@@ -60,8 +60,8 @@ def state_before_commit(life: Life, bus: MemoryBus) -> None:
     index = life.index
     process = index.process
 
-    def eager(records: Sequence[Record]) -> Burst | None:
-        burst = process(records)
+    def eager(records: Sequence[Record], room: int) -> Burst | None:
+        burst = process(records, room)
         for partition, pending in index._pending.items():
             store, decision = index._stores.owned[partition].store, pending.decision
             store.write(decision.writes, offset=store.offset, now=store.now, documents=0)
@@ -154,11 +154,11 @@ def outcome(world: World, mistake: Mistake | None, strike: Strike, oracle: Oracl
         (no_rebuild_after_doubt, "fingerprint", "commit", 2, "unknown", "gap before frame"),
         (no_rebuild_after_doubt, "sequence", "commit", 2, "unknown", "frame was lost"),
         (no_rebuild_after_doubt, "index", "commit", 2, "unknown", "frame was lost"),
-        (no_rebuild_after_doubt, "route", "commit", 2, "unknown", "is on no output"),
+        (no_rebuild_after_doubt, "route", "commit", 3, "unknown", "is on no output"),
         (commit_after_lost, "fingerprint", "offsets", 2, "evicted", "overlap before frame"),
         (commit_after_lost, "sequence", "offsets", 2, "evicted", "frame was lost or doubled"),
         (commit_after_lost, "index", "offsets", 2, "evicted", "frame was lost or doubled"),
-        (commit_after_lost, "route", "offsets", 2, "evicted", "is on ["),
+        (commit_after_lost, "route", "offsets", 3, "evicted", "is on ["),
     ],
 )
 def test_a_mistake_is_found(  # noqa: PLR0913, PLR0917 -- a row of the table

@@ -40,6 +40,8 @@ class World:
     """Set when the run is given up: nobody waits any longer."""
     disk: SmallDisk | None = None
     retention: Retention | None = None
+    rotten: bool = False
+    """Whether tables of live stores were damaged."""
     book: Book | None = None
     """What a fault that ends the run has left to be judged; None: the run goes on."""
 

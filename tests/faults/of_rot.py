@@ -54,6 +54,7 @@ class RotTables(Fault):
             return False
 
         wait_until(flipped, TABLE_SECONDS, f"a table of {target}")
+        world.rotten = True
         crew.kill(target)
         crew.start(target)
         names = ", ".join(f"{table.parent.name}/{table.name}" for table in tables)

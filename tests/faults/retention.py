@@ -29,7 +29,7 @@ CLEANING: Final = {
     "log.initial.task.delay.ms": 1_000,
     "log.retention.check.interval.ms": 1_000,
     "log.segment.delete.delay.ms": 1_000,
-    "offsets.retention.minutes": 1,
+    "offsets.retention.minutes": 5,
     "offsets.retention.check.interval.ms": 5_000,
 }
 """For the brokers of such a run: by default they look every 5 minutes (10 for offsets)."""

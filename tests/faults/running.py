@@ -257,7 +257,7 @@ def judge(world: World, shards: Sequence[int]) -> Iterator[str]:
         if status != 0:
             yield f"{name}, told to stop at the end, ended with {status}"
     yield from problems_of(application, book_of(application), shards)
-    yield from index_problems(application)
+    yield from index_problems(application, rotten=world.rotten)
 
 
 def late(cell: Cell, outcome: Outcome) -> Iterator[str]:

@@ -16,6 +16,7 @@ from worker.bus.port import Record, TopicPartition
 from worker.embedded import create_topics
 from worker.settings import Settings
 from worker.snapshots import Kept, LogRange, Recovery, RestoreProgress
+from worker.snapshots.soundness import rotten
 from worker.topology import Topology
 
 __all__ = ["EndedRun"]
@@ -36,6 +37,8 @@ class EndedRun(NamedTuple):
     """Where there is room for more."""
     fingerprints: Sequence[Record] | None = None
     """What was collected of them, if their log may have forgotten some."""
+    rotten: bool = False
+    """Whether tables were damaged: who opens such a store puts it aside, and makes it anew."""
 
     def problems(self, shard: int) -> list[str]:
         """Say where a shard's indexes aren't what its log makes of it."""
@@ -53,6 +56,8 @@ class EndedRun(NamedTuple):
             owner = self._owner(state)
             if not owner.store_path(shard).exists():
                 continue
+            if self.rotten and rotten(sorted(owner.store_path(shard).glob("*.sst"))):
+                continue
             store = owner.open_store(shard)
             try:
                 # Who lost a shard to another worker keeps what it had, for when it comes back.
@@ -65,9 +70,10 @@ class EndedRun(NamedTuple):
             wanted = fresh if low == 0 else fresh._replace(offset=live.offset)
             for problem in _few(index_differences(live, wanted)):
                 yield f"shard {shard} of {name}: {problem}"
-        if fresh is None:
+        if fresh is None and not self.rotten:
             yield f"no worker has an index of shard {shard} that has reached the end of its log"
-        elif self.settings.index.snapshots.url is not None:
+        if self.settings.index.snapshots.url is not None:
+            fresh = fresh or self._rebuilt(shard, log, whole=low == 0)
             restored = self._restored(shard, log, LogRange(low, high, high))
             wanted = fresh._replace(offset=restored.offset)
             for problem in _few(index_differences(restored, wanted)):

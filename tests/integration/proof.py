@@ -125,8 +125,11 @@ def _shortened(
     return {at: one._replace(matches=one.matches[:matches]) for at, one in decisions.items()}
 
 
-def index_problems(application: ApplicationUnderTest) -> list[str]:
-    """Compare every index that is up to date with one rebuilt; all workers have stopped."""
+def index_problems(application: ApplicationUnderTest, *, rotten: bool = False) -> list[str]:
+    """Compare every index that is up to date with one rebuilt; all workers have stopped.
+
+    ``rotten``: tables were damaged, and stores that show it are left out.
+    """
     ended = EndedRun(
         application.kafka.bootstrap,
         _portable(application.settings),
@@ -134,6 +137,7 @@ def index_problems(application: ApplicationUnderTest) -> list[str]:
         {name: worker.state_from_outside for name, worker in application.workers.items()},
         application.directory,
         application.fingerprints() if application.collected else None,
+        rotten,
     )
     with _judges(application) as judges:
         found = judges.map(ended.problems, range(application.topology.shards))
