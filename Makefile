@@ -25,7 +25,7 @@ demo: $(VENV)/.runtime ## Watch neardup filter a sample on this machine (no Kafk
 	@$(BIN)/neardup demo $(ARGS)
 
 test: $(VENV)/.dev ## Run the tests, with a real Kafka if Java 17 and Maven are here (ARGS="-k name")
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)
 
 test-faults: $(VENV)/.dev ## Break workers, brokers and their network while documents stream (hours; ARGS="--help")
 	@$(BIN)/python -m tests.faults matrix $(ARGS)

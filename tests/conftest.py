@@ -10,7 +10,7 @@ break a cluster are then skipped.
 import os
 import re
 import uuid
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
@@ -39,9 +39,35 @@ class _RealKafka:
 STATE = pytest.StashKey[_RealKafka]()
 
 
+class _Counter:
+    """Counts the tests whose body ran on a real broker, and why others didn't.
+
+    By their reports: where tests run side by side, these are all that the summary's process sees.
+    """
+
+    def __init__(self, state: _RealKafka) -> None:
+        self._state = state
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if "kafka" not in report.keywords:
+            return
+        if report.skipped and isinstance(report.longrepr, tuple):
+            self._state.skipped.add(str(report.longrepr[2]).removeprefix("Skipped: "))
+        elif report.when == "call" and not report.skipped:
+            self._state.ran += 1
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Keep the run's state on its config: the hooks below get no fixtures."""
-    config.stash[STATE] = _RealKafka()
+    state = config.stash[STATE] = _RealKafka()
+    config.pluginmanager.register(_Counter(state))
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Fetch the jars once, before several processes want them at the same time."""
+    ours = not hasattr(session.config, "workerinput")
+    if ours and session.config.getoption("numprocesses", None) and not EXTERNAL:
+        _look_for_broker(session.config)
 
 
 @pytest.hookimpl(tryfirst=True)  # Before `-m kafka` selects by the marker.
@@ -58,11 +84,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         return
     if not any(item.get_closest_marker("kafka") for item in session.items):
         return
+    _look_for_broker(session.config)
+
+
+def _look_for_broker(config: pytest.Config) -> None:
     try:
         java()
         jars()
     except KafkaUnavailable as why:
-        session.config.stash[STATE].unavailable = str(why)
+        config.stash[STATE].unavailable = str(why)
         if REQUIRED:
             pytest.exit(f"REAL-KAFKA TESTS REQUIRED BUT: {why}", returncode=1)
 
@@ -72,21 +102,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     why = item.config.stash[STATE].unavailable
     if why is not None and item.get_closest_marker("kafka"):
         pytest.skip(why)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item,
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Count the tests whose body ran on a real broker, and why others didn't."""
-    report = yield
-    if item.get_closest_marker("kafka"):
-        state = item.config.stash[STATE]
-        if report.skipped and isinstance(report.longrepr, tuple):
-            state.skipped.add(str(report.longrepr[2]).removeprefix("Skipped: "))
-        elif report.when == "call" and not report.skipped:
-            state.ran += 1
-    return report
 
 
 def pytest_terminal_summary(
