@@ -1,5 +1,6 @@
 """The short matrix that runs with all tests: one fault of a kind, on three nodes."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -10,8 +11,9 @@ from tests.faults.matrix import CELLS, run_of
 from tests.faults.report import Teller
 from tests.faults.running import Ground, run_cell
 from tests.faults.strike import Strike
+from tests.kafka.broker import wait_until
 from worker.admin import Cluster
-from worker.bus import TopicPartition
+from worker.bus import BusError, TopicPartition
 from worker.bus.kafka import KafkaBus, KafkaOptions
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
@@ -70,7 +72,13 @@ def test_offsets_are_told_once_there_are_leaders_again(three_nodes: Ground, app_
     topic = brokers.create_topic(app_id, PARTITIONS)
     cluster = Cluster(KafkaOptions(brokers.bootstrap), seconds=60)
     empty = {TopicPartition(topic, number): (0, 0) for number in range(PARTITIONS)}
-    assert cluster.ranges({topic: PARTITIONS}) == empty
+
+    def known() -> bool:
+        with suppress(BusError):  # Not every broker has heard of the topic yet.
+            return cluster.ranges({topic: PARTITIONS}) == empty
+        return False
+
+    wait_until(known, 60, "every broker to know the topic")
     brokers.kill(3)
     try:
         for _ in range(LOOKS):

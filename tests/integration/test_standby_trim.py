@@ -22,13 +22,11 @@ from tests.kafka.broker import wait_until
 from worker.admin import Cluster
 from worker.app import Application
 from worker.bus.kafka import KafkaBus
-from worker.snapshots.inspection import verify
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1_800)]
 
 SECONDS: Final = 120.0
 ROUNDS: Final = scaled(1, 4)
-SLICE: Final = scaled(400, 4_000)
 BURSTS: Final = 60
 
 _LAG = re.compile(r'^neardup_standby_lag_records\{shard="(\d+)"\} (\S+)$', re.MULTILINE)
@@ -62,59 +60,6 @@ def is_warm(application: ApplicationUnderTest, worker: WorkerProcess) -> bool:
 def texts(count: int, random: Random) -> list[str]:
     """Make texts of which none resembles another."""
     return [" ".join(f"{random.getrandbits(40):010x}" for _ in range(40)) for _ in range(count)]
-
-
-def test_a_standby_that_was_away_for_a_session_takes_over_and_no_copy_is_unique(
-    launch: Launch, tmp_path: Path
-) -> None:
-    snapshots = {"url": str(tmp_path / "kept"), "every_seconds": 1, "keep": 1, "trim_log": True}
-    settings = {"index.snapshots": snapshots, "index": {"standby": "all"}}
-    application = launch(settings=settings)
-    application.seat("alpha", "beta")
-    beta = application.worker("beta")
-    random = Random(7)
-    fed: list[str] = []
-
-    def feed() -> None:
-        fresh = texts(SLICE, random)
-        named = [(f"doc-{len(fed) + number}", text) for number, text in enumerate(fresh)]
-        application.feed(application.documents(named, len(fed)))
-        fed.extend(fresh)
-
-    def trimmed_past(ends: dict[int, int]) -> bool:
-        feed()  # A shard is shipped if its offset has moved.
-        application.audit.reach(len(application.inputs), SECONDS)
-        return all(low > ends[shard] for shard, (low, _) in ranges(application).items())
-
-    feed()
-    application.audit.reach(len(application.inputs), SECONDS)
-    for _ in range(ROUNDS):
-        wait_until(partial(is_warm, application, beta), SECONDS, "beta to be warm")
-        beta.signal(signal.SIGSTOP)
-        ends = {shard: high for shard, (_, high) in ranges(application).items()}
-        wait_until(partial(trimmed_past, ends), SECONDS, "logs to be trimmed past beta")
-        beta.signal(signal.SIGCONT)
-        feed()
-        wait_until(beta.ready, SECONDS, "beta to be ready")
-        feed()
-    wait_until(partial(is_warm, application, beta), SECONDS, "beta to be warm again")
-    assert "is outside the log" in beta.output(), beta.output()
-
-    application.worker("alpha").kill()
-    copies = [(f"copy-{number}", text) for number, text in enumerate(fed)]
-    application.feed(application.documents(copies, len(fed)))
-    application.audit.reach(len(application.inputs), 300)
-    assert "was kept warm" in beta.output()
-    duplicates = {json.loads(record.value or b"")["id"] for record in application.audit.duplicate}
-    assert duplicates == {ident for ident, _ in copies}
-
-    application.seat("alpha")
-    prove(application, seconds=300)
-    for name in ("alpha", "beta"):
-        assert application.worker(name).stop() == 0
-        for path in application.worker(name).state_dir.glob("shard-???"):
-            assert verify(path).faults == []
-    assert index_problems(application) == []
 
 
 def test_one_shard_behind_the_trim_costs_the_others_nothing(launch: Launch, tmp_path: Path) -> None:
