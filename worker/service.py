@@ -24,6 +24,7 @@ from worker.health import Health
 from worker.loop import Loop
 from worker.metrics import Metrics
 from worker.settings import ConfigurationError, Settings
+from worker.snapshots.storage import sync_directory
 from worker.stages import Index, StageError
 from worker.topology import Topology
 from worker.watchdog import Alarm, Pulse, Watchdog, where
@@ -86,11 +87,7 @@ def _write_durably(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    sync_directory(path.parent)
 
 
 class Service:
