@@ -131,7 +131,7 @@ class SnapshotsSection(_Section):
     every_seconds: float = Field(900, gt=0, description="between a shard's snapshots")
     keep: int = Field(3, ge=1, description="snapshots of a shard; older ones are deleted")
     trim_log: bool = Field(
-        default=False, description="delete from APP.bands what precedes the oldest one kept"
+        default=False, description="delete from APP.bands what precedes the oldest of those kept"
     )
 
 

@@ -256,8 +256,9 @@ class ShardSnapshots:
 
         A snapshot that misses a file, or is distrusted, doesn't count. Those with another
         header are another index's, and not ours to delete. While there is a manifest that
-        can't be read, which may be a newer version's, no files are deleted. Gives the oldest
-        good one that is kept.
+        can't be read, which may be a newer version's, no files are deleted. Returns the oldest
+        good one that is kept; None as long as there are fewer than ``keep``: what the log has
+        is then still wanted, should one of them prove damaged.
         """
         unreadable: list[str] = []
         stored = self._stored(lambda name, why: unreadable.append(f"{name}: {why}"))
@@ -266,6 +267,7 @@ class ShardSnapshots:
         kept = [manifest for manifest in own if manifest.name not in useless][:keep]
         if not kept:
             return None
+        oldest = kept[-1] if len(kept) == keep else None
         staying = {manifest.name for manifest in kept}
         retired = {
             name
@@ -278,12 +280,12 @@ class ShardSnapshots:
             self._storage.remove(f"snapshots/{name}")
         if unreadable:
             _log.warning("%s: deletes no files, since of %s", self.place, "; ".join(unreadable))
-            return kept[-1]
+            return oldest
         named = {file.sha256 for name, m in stored if name not in retired for file in m.files}
         for name in self._storage.sizes("files"):
             if name not in named and self._storage.age_seconds(f"files/{name}") > _YOUNG_SECONDS:
                 self._storage.remove(f"files/{name}")
-        return kept[-1]
+        return oldest
 
 
 def file_digest(path: Path) -> str:

@@ -143,7 +143,7 @@ def _is_table(file: Path, older: str) -> bool:
 
 
 def test_without_a_good_snapshot_and_without_a_log_the_stage_ends(tmp_path: Path) -> None:
-    run = SnapshotRun(tmp_path, trim_log=True)
+    run = SnapshotRun(tmp_path, trim_log=True, keep=1)
     run.feed_some(0, 50)
     run.snapshot()
     run.close()
@@ -152,6 +152,20 @@ def test_without_a_good_snapshot_and_without_a_log_the_stage_ends(tmp_path: Path
     run.open()
     with pytest.raises(StageError, match=r"begins at .* no good snapshot in .*/kept"):
         run.finish()
+
+
+def test_the_log_is_there_as_long_as_there_are_fewer_snapshots_than_are_kept(
+    tmp_path: Path, expected: dict[str, object]
+) -> None:
+    run = SnapshotRun(tmp_path, trim_log=True, keep=2)
+    run.feed_some(0, 50)
+    run.snapshot()
+    run.close()
+    lose_everything(run)
+    shutil.rmtree(run.kept)  # The one that there was.
+    run.open()
+    run.feed(TEXTS[50:])
+    assert by_id(run.finish()) == expected
 
 
 def test_snapshots_of_other_parameters_are_not_taken(
