@@ -101,7 +101,7 @@ def problems_of(application: ApplicationUnderTest, book: Book, shards: Iterable[
             )
             for count in counts
         ]
-        problems = check(book.history)
+        problems = check(book.history, partial=book.partial)
         judged = _shortened(verdicts(book.history), application.fewest_matches)
         for count, replayed in zip(counts, replays, strict=True):
             try:

@@ -81,10 +81,16 @@ INVARIANTS: Final = (
 )
 
 
-def check(history: History) -> list[str]:
-    """Check all invariants; give what is wrong, a few examples of each kind."""
+def check(history: History, *, partial: bool = False) -> list[str]:
+    """Check all invariants; return what is wrong, a few examples of each kind.
+
+    ``partial``: the run ended before all was published, or lost what it can't do without. Then
+    a match may name a document that is not published.
+    """
     problems: list[str] = []
     for invariant in INVARIANTS:
+        if partial and invariant is references:
+            continue
         found = list(invariant(history))
         problems += found[:SHOWN]
         if len(found) > SHOWN:
