@@ -11,6 +11,8 @@ more: a link that turns out slow has then cost little."""
 _QUICK = 1 / 4
 """Of the timeout."""
 _SLOW = 1 / 2
+_EAGER = 3 / 2
+"""Until one was too slow: a link that is not slow gets large bursts within a few."""
 _GROWTH = 9 / 8
 _CAREFUL = 51 / 50
 """From the size on at which bursts were last too slow. A quota lets many seconds' worth pass at
@@ -34,7 +36,8 @@ class Pace:
         self._timeout = timeout
         self._least = 1 / records
         self._share = min(1.0, max(_START, _START_RECORDS / records))
-        self._wary = 1.0
+        self._wary: float | None = None
+        """The size at which bursts were last too slow; None: none ever was."""
 
     @property
     def records(self) -> int:
@@ -59,8 +62,12 @@ class Pace:
             factor = 1 / 2
         elif not committed or not filled or spent > _QUICK:
             factor = 1.0
+        elif self._wary is None:
+            factor = _EAGER
         else:
             factor = _GROWTH if self._share < self._wary else _CAREFUL
         self._share = min(1.0, max(self._least, self._share * factor))
-        if factor < 1 or self._share >= 1:
+        if factor < 1:
             self._wary = self._share
+        elif self._share >= 1:
+            self._wary = None
