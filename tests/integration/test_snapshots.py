@@ -34,7 +34,7 @@ def log_starts(application: ApplicationUnderTest) -> list[int]:
 def test_a_worker_that_lost_its_disk_restores_what_the_log_has_no_more(
     launch: Launch, tmp_path: Path
 ) -> None:
-    snapshots = {"url": str(tmp_path / "kept"), "every_seconds": 1, "trim_log": True}
+    snapshots = {"url": str(tmp_path / "kept"), "every_seconds": 1, "keep": 1, "trim_log": True}
     application = launch(settings={"index.snapshots": snapshots})
     application.seat("alpha", "beta")
 

@@ -27,6 +27,9 @@ class FileEntry(msgspec.Struct, frozen=True):
     name: str
     size: int
     sha256: str
+    content: bytes | None = None
+    """Of a small one, which lies in the manifest itself: snapshots have many of these in common,
+    and one that rots must not be the end of all of them."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):

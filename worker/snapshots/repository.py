@@ -10,12 +10,13 @@ store comes of: snapshots that these concern are neither restored nor counted.
 from __future__ import annotations
 
 import hashlib
+import io
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from worker.snapshots.manifest import FileEntry, Manifest, ManifestError, decode
 from worker.snapshots.storage import Storage, sync_directory
@@ -26,6 +27,7 @@ __all__ = ["Interrupted", "Repository", "ShardSnapshots", "SnapshotDamaged", "fi
 _log = logging.getLogger(__name__)
 
 _CHUNK = 4 << 20
+_SMALL_BYTES = 16 << 10
 _TRANSFERS = 4
 """Files on their way at the same time: hashing and input/output run outside the GIL."""
 _YOUNG_SECONDS = 3_600.0
@@ -95,7 +97,11 @@ class ShardSnapshots:
         """Give, by manifest, the files of these snapshots that are gone or of another size."""
         sizes = self._storage.sizes("files")
         gaps = {
-            manifest.name: [f.name for f in manifest.files if sizes.get(f.sha256) != f.size]
+            manifest.name: [
+                file.name
+                for file in manifest.files
+                if file.content is None and sizes.get(file.sha256) != file.size
+            ]
             for manifest in manifests
         }
         return {name: files for name, files in gaps.items() if files}
@@ -157,14 +163,17 @@ class ShardSnapshots:
         def hashed(path: Path) -> FileEntry:
             if stop():
                 raise Interrupted
-            return FileEntry(path.name, path.stat().st_size, digest(path))
+            size = path.stat().st_size
+            small = path.suffix != ".sst" and size <= _SMALL_BYTES
+            content = path.read_bytes() if small else None
+            return FileEntry(path.name, size, digest(path), content)
 
         entries = [hashed(path) for path in sorted(directory.iterdir())]
         check(entries)
         for entry in entries:
             if stop():
                 raise Interrupted
-            if there.get(entry.sha256) != entry.size:
+            if entry.content is None and there.get(entry.sha256) != entry.size:
                 self._storage.put(directory / entry.name, f"files/{entry.sha256}")
         manifest = make(entries)
         gone = self.missing([manifest])
@@ -214,7 +223,7 @@ class ShardSnapshots:
         hashed = hashlib.sha256()
         size = 0
         try:
-            with self._storage.open(f"files/{file.sha256}") as reading, target.open("xb") as out:
+            with self._opened(file) as reading, target.open("xb") as out:
                 while chunk := reading.read(_CHUNK):
                     if stop():
                         raise Interrupted
@@ -227,8 +236,15 @@ class ShardSnapshots:
         except FileNotFoundError as error:
             raise SnapshotDamaged(f"{file.name} ({file.sha256}) is gone") from error
         if (size, hashed.hexdigest()) != (file.size, file.sha256):
-            self._set_aside(file)
+            if file.content is None:
+                self._set_aside(file)
             raise SnapshotDamaged(f"{file.name} ({file.sha256}) is damaged")
+
+    def _opened(self, file: FileEntry) -> BinaryIO:
+        """Open a file of a snapshot, wherever it lies."""
+        if file.content is not None:
+            return io.BytesIO(file.content)
+        return self._storage.open(f"files/{file.sha256}")
 
     def _set_aside(self, file: FileEntry) -> None:
         """Move a damaged file out of the way, so that the next snapshot ships it again."""
@@ -239,7 +255,7 @@ class ShardSnapshots:
 
         def differs(file: FileEntry) -> bool:
             try:
-                with self._storage.open(f"files/{file.sha256}") as reading:
+                with self._opened(file) as reading:
                     hashed = hashlib.sha256()
                     while chunk := reading.read(_CHUNK):
                         hashed.update(chunk)

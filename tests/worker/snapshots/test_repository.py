@@ -122,6 +122,25 @@ def test_a_damaged_file_is_never_taken_and_is_shipped_again(
     assert content(tmp_path / "again") == FILES
 
 
+def test_small_files_lie_in_the_manifest_and_no_snapshot_depends_on_anothers(
+    tmp_path: Path,
+) -> None:
+    snapshots = Repository(str(tmp_path / "kept"), "app").shard(3)
+    small = {"CURRENT": b"MANIFEST-000005\n", "empty": b""}
+    published = publish(snapshots, tmp_path, 1, {**small, "own.sst": b"table"})
+    assert len(list((Path(snapshots.place) / "files").iterdir())) == 1
+    (found,) = snapshots.manifests()
+    assert found == published
+    snapshots.fetch(found, tmp_path / "back")
+    assert content(tmp_path / "back") == {**small, "own.sst": b"table"}
+    current = next(file for file in published.files if file.name == "CURRENT")
+    other = FileEntry(current.name, current.size, current.sha256, b"MANIFEST-000006\n")
+    broken = manifest(1, [other])
+    assert snapshots.damaged(broken) == [other]
+    with pytest.raises(SnapshotDamaged, match="CURRENT"):
+        snapshots.fetch(broken, tmp_path / "again")
+
+
 def test_a_fetch_can_be_interrupted(snapshots: ShardSnapshots, tmp_path: Path) -> None:
     published = publish(snapshots, tmp_path, 1, FILES)
     with pytest.raises(Interrupted):
@@ -138,11 +157,12 @@ def test_only_the_newest_are_kept_and_young_files_of_no_manifest_stay(tmp_path: 
     assert oldest is not None
     assert oldest.offset == 4
     assert [found.offset for found in snapshots.manifests()] == [5, 4]
-    assert len(list(files.iterdir())) == len(FILES) + 5 + 1
+    tables = sum(name.endswith(".sst") for name in FILES)
+    assert len(list(files.iterdir())) == tables + 5 + 1
     for path in files.iterdir():
         os.utime(path, (time() - 3_700, time() - 3_700))
     snapshots.retire(HEADER, keep=2)
-    assert len(list(files.iterdir())) == len(FILES) + 2
+    assert len(list(files.iterdir())) == tables + 2
 
 
 def test_what_misses_a_file_counts_for_nothing(tmp_path: Path) -> None:
@@ -170,8 +190,8 @@ def test_snapshots_of_another_index_are_neither_counted_nor_deleted(
 
 def test_a_manifest_that_cannot_be_read_is_named_and_holds_back_deletions(tmp_path: Path) -> None:
     snapshots = Repository(str(tmp_path / "kept"), "app").shard(3)
-    publish(snapshots, tmp_path, 1, {"a": b"1"})
-    published = publish(snapshots, tmp_path, 2, {"a": b"2"})
+    publish(snapshots, tmp_path, 1, {"a.sst": b"1"})
+    published = publish(snapshots, tmp_path, 2, {"a.sst": b"2"})
     newest = Path(snapshots.place) / "snapshots" / published.name
     newest.write_bytes(newest.read_bytes()[:50])
     bad: list[str] = []
