@@ -15,7 +15,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from bench.processes import Program
 from tests.kafka.broker import KafkaCluster
-from worker.admin import Cluster, Start, begin, create
+from worker.admin import Cluster, Start, agree, begin, create
 from worker.settings import Settings, load
 
 __all__ = [
@@ -93,7 +93,8 @@ def application(
     settings = load(None, chosen)
     cluster = Cluster(settings.kafka_options())
     created = create(cluster, settings, partitions=PARTITIONS, replication=1)
-    begin(cluster, created.topology, Start.parse(start, datetime.now(UTC)), force=False)
+    agree(cluster, settings, created.topology)
+    begin(cluster, created.topology, Start.parse(start, datetime.now(UTC)))
     environment = {
         "NEARDUP_" + key.upper().replace(".", "__"): value for key, value in chosen.items()
     }

@@ -62,6 +62,11 @@ class Topology:
         return f"{self.app}.redrive"
 
     @property
+    def layout_log(self) -> str:
+        """Name the topic of what the workers have agreed on; also the id of who writes it."""
+        return f"{self.app}.layout"
+
+    @property
     def columns(self) -> int:
         """Count the key columns: a band each, and the exact text."""
         return self.parameters.bands + 1

@@ -7,6 +7,7 @@ from worker.admin import Cluster
 from worker.admin.cluster import TopicState
 from worker.admin.plan import DEFAULT_MAX_BYTES, plan
 from worker.bus import TopicPartition
+from worker.layout import agreed, dump
 from worker.settings import Settings
 from worker.topology import STAGES, Topology
 
@@ -34,6 +35,12 @@ class FakeCluster:
             for stage in STAGES
         }
 
+        facts = agreed(settings, self.topology)
+        self.records: dict[str, dict[bytes | None, bytes]] = {
+            self.topology.layout_log: {b"layout": dump(facts)}
+        }
+        """Of compacted topics, the last ones."""
+
     def as_cluster(self) -> Cluster:
         return cast("Cluster", self)
 
@@ -55,6 +62,9 @@ class FakeCluster:
         ends = self.ends if committed else self.ends | self.written
         places = [TopicPartition(t, n) for t, count in counts.items() for n in range(count)]
         return {place: ends.get(place, (0, 0)) for place in places}
+
+    def last_records(self, topic: str) -> dict[bytes | None, bytes]:
+        return self.records[topic]
 
     def at_time(self, counts: Mapping[str, int], time_ms: int) -> dict[TopicPartition, int | None]:
         return {

@@ -73,6 +73,7 @@ def test_new_topics_keep_what_the_table_says(settings: Settings) -> None:
         "a.unique": None,
         "a.duplicate": None,
         "a.rejected": None,
+        "a.layout": None,
         "a.fingerprints": str(FINGERPRINTS.new_ms),
         "a.bands": str(BANDS.new_ms),
         "a.matches-0": str(MATCHES.new_ms),

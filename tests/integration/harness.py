@@ -20,7 +20,7 @@ from tests.integration.audit import Audit, read_all
 from tests.integration.collector import Collector
 from tests.integration.worker_process import WorkerProcess
 from tests.kafka.broker import REAPER, Kafka, wait_until
-from worker.admin import Cluster, Start, begin, create
+from worker.admin import Cluster, Start, agree, begin, create
 from worker.bus.port import BusError, Outgoing, Record, TopicPartition
 from worker.settings import Settings, load
 from worker.topology import Topology
@@ -84,6 +84,7 @@ class ApplicationUnderTest:
     def _begun(self, cluster: Cluster) -> bool:
         """Set the groups' offsets; a broker that is new has to make their topic first."""
         try:
+            agree(cluster, self.settings, self.topology)
             begin(cluster, self.topology, Start("earliest"))
         except BusError as error:
             if "COORDINATOR" not in str(error):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from worker.admin.checks import Inspection, Problem, inspect, verify
 from worker.admin.cluster import Cluster
 from worker.admin.create import Created, create
+from worker.admin.layout_log import agree, refuse_others
 from worker.admin.starts import Begun, Start, begin
 
 __all__ = [
@@ -14,8 +15,10 @@ __all__ = [
     "Inspection",
     "Problem",
     "Start",
+    "agree",
     "begin",
     "create",
     "inspect",
+    "refuse_others",
     "verify",
 ]

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from worker.admin.cluster import Cluster, TopicState
+from worker.admin.layout_log import recorded
 from worker.admin.offsets import check_offsets, inputs, lost_answers
 from worker.admin.plan import DEFAULT_MAX_BYTES, Rule, TopicPlan, plan
 from worker.admin.problem import Problem
 from worker.bus import TopicPartition
+from worker.layout import agreed, differences
 from worker.settings import Settings
 from worker.topology import STAGES, Topology
 
@@ -66,7 +68,11 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
     # And the logs' ends last: a group at work would seem to be past them.
     read = {topology.documents, *topology.internal()}
     ranges = cluster.ranges({name: count for name, count in counts.items() if name in read})
-    problems = [problem for one in plans for problem in _topic(one, topics[one.name])]
+    problems = list(_layout(cluster, settings, topology, topics))
+    if any(problem.what.startswith("index.shards") for problem in problems):
+        # What these settings want of topics and groups is then beside the point.
+        return Inspection(topology, brokers, plans, topics, committed, ranges, problems)
+    problems += [problem for one in plans for problem in _topic(one, topics[one.name])]
     if documents is not None:
         problems += _bounds(topology, topics)
         problems += check_offsets(
@@ -79,6 +85,33 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
             problems += lost_answers(topology, committed, written)
     problems.sort(key=lambda problem: problem.severity)
     return Inspection(topology, brokers, plans, topics, committed, ranges, problems)
+
+
+def _layout(
+    cluster: Cluster,
+    settings: Settings,
+    topology: Topology,
+    topics: Mapping[str, TopicState | None],
+) -> Iterator[Problem]:
+    """Compare what the application's workers have agreed on with these settings."""
+    if topics[topology.layout_log] is None or topics[topology.documents] is None:
+        return
+    found = recorded(cluster, topology)
+    if found is None:
+        yield Problem(
+            "error", topology.layout_log, "what the workers agree on", "not recorded", "there",
+            fix="neardup init",
+        )  # fmt: skip
+        return
+    for one in differences(found, agreed(settings, topology)):
+        yield Problem(
+            "error", topology.layout_log, one.name, f"{one.here} here",
+            f"{one.recorded}, as for all workers of {topology.app}",
+            "workers that differ would judge the same documents differently" if one.by_choice
+            else "workers that differ don't understand each other's frames",
+            fix="neardup init --accept, if all workers are to use the settings given here"
+            if one.by_choice else "for other parameters use another --app",
+        )  # fmt: skip
 
 
 def _topic(one: TopicPlan, state: TopicState | None) -> Iterator[Problem]:

@@ -23,7 +23,8 @@ from confluent_kafka.admin._listoffsets import OffsetSpec  # and mypy wants them
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from worker.admin.groups import Offsets, committed_offsets, set_offsets
+from worker.admin.compacted import PARTITION, records
+from worker.admin.groups import Offsets, committed_offsets, reader, set_offsets
 from worker.bus import BusError, TopicPartition
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.errors import cause, retrying
@@ -77,6 +78,11 @@ class Cluster:
         self._trouble = ""
         config: dict[str, Any] = {**options.client("admin"), "error_cb": self._on_error}
         self._admin = AdminClient(config)
+
+    @property
+    def options(self) -> KafkaOptions:
+        """Return how this cluster is reached."""
+        return self._options
 
     def _on_error(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 -- librdkafka's own code
@@ -211,6 +217,22 @@ class Cluster:
         """
         seconds = max(self._seconds, _UNDECIDED_SECONDS)
         return committed_offsets(self._options, asked, seconds, self._on_undecided)
+
+    def last_records(self, topic: str) -> dict[bytes | None, bytes]:
+        """Return the last value of each key of a compacted topic that has one partition."""
+        low, high = self.ranges({topic: 1})[TopicPartition(topic, PARTITION)]
+        found: dict[bytes | None, bytes] = {}
+        end_too: dict[str, object] = {"enable.partition.eof": True}
+        with (
+            self._explained(f"records of {topic}"),
+            reader(self._options, topic, **end_too) as consumer,
+        ):
+            for _, key, value in records(consumer, topic, low, high):
+                if value is None:
+                    found.pop(key, None)
+                else:
+                    found[key] = value
+        return found
 
     def commit(self, group: str, offsets: Offsets) -> None:
         """Set offsets of a group that has no members at work."""

@@ -172,7 +172,10 @@ def _refused(error: KafkaError | None, doing: str) -> BusError:
         KafkaError.NON_EMPTY_GROUP,
         KafkaError.STALE_MEMBER_EPOCH,
     }:
-        return BusError(f"{doing}: the group is at work; stop all its workers first")
+        return BusError(
+            f"{doing}: the group is at work; stop all its workers first"
+            " (one that was stopped counts until its session ends)"
+        )
     if error.code() == KafkaError._TIMED_OUT:  # noqa: SLF001 -- librdkafka's own codes
         return BusError(
             f"{doing}: no answer in time. A transaction that holds them may be open for longer than"

@@ -139,7 +139,28 @@ def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> It
             (*internal, _log_append_time("warning"), *MATCHES.rules(), *_common()),
             internal=True,
         )
+    yield _layout_plan(topology)
     yield redrive_plan(topology)
+
+
+def _layout_plan(topology: Topology) -> TopicPlan:
+    """Say what the topic must be in which the workers' agreement is recorded."""
+    return TopicPlan(
+        topology.layout_log,
+        1,
+        "1, the only one that is used",
+        (
+            Rule(
+                "cleanup.policy",
+                "compact",
+                "compact",
+                lambda value: value == "compact",
+                "it would forget what the workers have agreed on, and then none starts",
+            ),
+            *_common(),
+        ),
+        fixed_partitions=False,
+    )
 
 
 def redrive_plan(topology: Topology) -> TopicPlan:

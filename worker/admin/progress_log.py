@@ -7,25 +7,20 @@ that one that was deleted and made anew starts over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from time import monotonic
+from collections.abc import Iterable
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as Place
 
+from worker.admin.compacted import records
 from worker.admin.progress import Progress, ProgressError, Refusal, key_of, place_of, topic_of
 from worker.bus import BusError
 from worker.bus.kafka.errors import retrying
 
-__all__ = ["PARTITION", "Line", "ProgressLog", "committed_progress"]
+__all__ = ["Line", "ProgressLog", "committed_progress"]
 
 Line = tuple[bytes, bytes | None]
 """A record of the topic: its key and value; without a value it takes a line back."""
-
-PARTITION = 0
-"""The only one that is used."""
-
-_SILENCE_SECONDS = 15.0
 
 
 class ProgressLog:
@@ -52,7 +47,7 @@ class ProgressLog:
             KafkaException: Kafka refused.
         """
         lines: dict[bytes | None, tuple[int, bytes]] = {}
-        for offset, key, value in _records(consumer, self.topic, low, high):
+        for offset, key, value in records(consumer, self.topic, low, high):
             self.empty = False
             lines.pop(key, None)
             if value is not None:
@@ -86,33 +81,6 @@ class ProgressLog:
         """Write that the documents refused a record, or, with None, take that back."""
         key = key_of(self._identity, partition, offset)
         return key, None if refusal is None else refusal.dump()
-
-
-def _records(
-    consumer: Consumer, topic: str, low: int, high: int
-) -> Iterator[tuple[int, bytes | None, bytes | None]]:
-    """Read up to an end, at which the last records may be markers, or compacted away."""
-    if low >= high:
-        return
-    consumer.assign([Place(topic, PARTITION, low)])
-    heard = monotonic()
-    while True:
-        message = consumer.poll(0.5)
-        if message is None:
-            if monotonic() - heard > _SILENCE_SECONDS:
-                raise BusError(
-                    f"{topic} brings nothing for {_SILENCE_SECONDS:.0f} s; nothing was sent"
-                )
-            continue
-        error, offset = message.error(), message.offset() or 0
-        if error is None:
-            heard = monotonic()
-            yield offset, message.key(), message.value()
-        elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 -- librdkafka's own code
-            if offset >= high:
-                return
-        elif not error.retriable():
-            raise KafkaException(error)
 
 
 def committed_progress(

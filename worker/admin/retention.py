@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from worker.admin.rule import Rule
+from worker.admin.rule import Rule, Severity
 
 __all__ = ["BANDS", "DOCUMENTS", "FINGERPRINTS", "LOGS", "MATCHES", "Retention", "table"]
 
@@ -29,7 +29,8 @@ class Retention:
     """What is kept no longer than this is an error: a worker doesn't start."""
     advised_ms: int | None = None
     """Less than this is a warning."""
-    compacted: bool = False
+    compacted: Severity | None = None
+    """It must be compacted, and how bad it is if it isn't."""
 
     def rules(self) -> Iterator[Rule]:
         """Give the rules for the topic's settings."""
@@ -71,7 +72,7 @@ class Retention:
     def checked(self) -> str:
         """Say what `neardup topics verify` wants."""
         if self.compacted:
-            return "compacted (warning)"
+            return f"compacted ({self.compacted})"
         if self.new_ms == _FOREVER:
             return "for ever (error)"
         wanted = []
@@ -133,11 +134,18 @@ LOGS = (
         "what was not redriven by then is gone; the next run says so",
     ),
     Retention(
+        "APP.layout",
+        "each worker, when it starts",
+        "it says what the workers have agreed on",
+        "no worker starts any more",
+        compacted="error",
+    ),
+    Retention(
         "APP.redrive",
         "`neardup redrive`",
         "it says what was sent again",
         "`neardup redrive` refuses to run, since it would send documents twice",
-        compacted=True,
+        compacted="warning",
     ),
 )
 """In the order of the documents' way."""

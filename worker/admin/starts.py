@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -13,7 +14,7 @@ from worker.bus import TopicPartition
 from worker.settings import ConfigurationError
 from worker.topology import STAGES, Topology
 
-__all__ = ["Begun", "Start", "begin"]
+__all__ = ["Begun", "Start", "begin", "used_topics"]
 
 _AGE = re.compile(r"(\d+)([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -21,20 +22,27 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where in the documents an application begins; ``time_ms`` goes with ``time``."""
+    """Where in the documents an application begins.
 
-    kind: Literal["earliest", "latest", "time"]
+    ``time_ms`` goes with ``time``. ``app`` goes with ``after``: what that application has
+    published is left out, and all that comes after it is not.
+    """
+
+    kind: Literal["earliest", "latest", "time", "after"]
     time_ms: int = 0
+    app: str = ""
 
     @classmethod
     def parse(cls, given: str, now: datetime) -> Start:
-        """Read ``earliest``, ``latest``, an ISO 8601 time, or an age like ``24h``.
+        """Read ``earliest``, ``latest``, an ISO 8601 time, an age like ``24h``, or ``app:NAME``.
 
         Raises:
             ConfigurationError: it is none of these, or in the future.
         """
         if given in ("earliest", "latest"):
             return cls("earliest" if given == "earliest" else "latest")
+        if given.startswith("app:"):
+            return cls("after", app=given.removeprefix("app:"))
         age = _AGE.fullmatch(given)
         try:
             if age:
@@ -44,7 +52,7 @@ class Start:
         except (ValueError, OverflowError):
             raise ConfigurationError(
                 f"--from: got {given!r}, takes earliest, latest, an ISO 8601 time"
-                " (2026-01-31T12:00:00Z) or an age (90m, 24h, 7d)"
+                " (2026-01-31T12:00:00Z), an age (90m, 24h, 7d), or app:NAME"
             ) from None
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
@@ -68,15 +76,14 @@ def begin(cluster: Cluster, topology: Topology, start: Start, *, force: bool = F
         ConfigurationError: something was processed already, so that no offset can be guessed.
         BusError: the cluster doesn't answer, or a group is at work.
     """
+    ends = cluster.ranges(topology.internal())
+    used = used_topics(ends)
     groups = {stage: topology.group(stage) for stage in STAGES}
     wanted = {stage: _inputs(topology, stage) for stage in STAGES}
     found = cluster.committed({groups[stage]: wanted[stage] for stage in STAGES})
     present = {stage: found[groups[stage]] for stage in STAGES}
     if not force and all(len(present[stage]) == len(wanted[stage]) for stage in STAGES):
         return Begun({}, {groups[stage]: present[stage] for stage in STAGES})
-    ends = cluster.ranges(topology.internal())
-    # One that retention has emptied was used all the same.
-    used = sorted({place.topic for place, (_, high) in ends.items() if high > 0})
     if used:
         missing = [groups[stage] for stage in STAGES if len(present[stage]) < len(wanted[stage])]
         what = (
@@ -107,6 +114,11 @@ def begin(cluster: Cluster, topology: Topology, start: Start, *, force: bool = F
     return Begun(committed, {group: offsets for group, offsets in kept.items() if offsets})
 
 
+def used_topics(ranges: Mapping[TopicPartition, tuple[int, int]]) -> list[str]:
+    """Name the topics that were written to, whatever retention has left of them."""
+    return sorted({place.topic for place, (_, high) in ranges.items() if high > 0})
+
+
 def _inputs(topology: Topology, stage: str) -> set[TopicPartition]:
     return {
         TopicPartition(topic, number)
@@ -130,6 +142,8 @@ def _agreed(topology: Topology, present: dict[str, dict[TopicPartition, int]]) -
 
 def _snapshot(cluster: Cluster, topology: Topology, start: Start) -> dict[TopicPartition, int]:
     counts = {topology.documents: topology.partitions}
+    if start.kind == "after":
+        return _published(cluster, topology, start.app)
     ranges = cluster.ranges(counts)
     if start.kind == "earliest":
         return {place: low for place, (low, _) in ranges.items()}
@@ -140,3 +154,24 @@ def _snapshot(cluster: Cluster, topology: Topology, start: Start) -> dict[TopicP
         place: high if (found := at[place]) is None else found
         for place, (_, high) in ranges.items()
     }
+
+
+def _published(cluster: Cluster, topology: Topology, app: str) -> dict[TopicPartition, int]:
+    """Return how far another application has published the same documents.
+
+    Raises:
+        ConfigurationError: it has not begun with them.
+        BusError: one of its workers is at work.
+    """
+    group = replace(topology, app=app).group("route")
+    places = [TopicPartition(topology.documents, n) for n in range(topology.partitions)]
+    offsets = cluster.committed({group: places})[group]
+    missing = [place for place in places if place not in offsets]
+    if missing:
+        raise ConfigurationError(
+            f"--from: got app:{app}, but group {group} has no offset of"
+            f" {missing[0].topic}[{missing[0].partition}]"
+        )
+    # Kafka refuses this as long as the group has members, which would publish more.
+    cluster.commit(group, offsets)
+    return offsets

@@ -37,15 +37,17 @@ Start = Annotated[
     str,
     typer.Option(
         "--from",
-        metavar="earliest|latest|TIME",
-        help="Where to begin in the documents; TIME is ISO 8601 (UTC), or an age like 24h.",
+        metavar="earliest|latest|TIME|app:NAME",
+        help="Where to begin in the documents; TIME is ISO 8601 (UTC), or an age like 24h;"
+        " app:NAME is where that application, now stopped, ended to publish.",
     ),
 ]
 Force = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="Replace starting offsets, too; only as long as no worker has processed anything.",
+        help="Replace starting offsets and what workers agree on; only as long as no worker has"
+        " processed anything.",
     ),
 ]
 
@@ -194,21 +196,28 @@ def topics_verify(bootstrap: Bootstrap = None, config: Config = None, app: App =
     show(_settings(config, bootstrap, app))
 
 
-def init(
+def init(  # noqa: PLR0913 -- the command's options
     bootstrap: Bootstrap = None,
     config: Config = None,
     app: App = None,
     *,
     start: Start = "earliest",
     force: Force = False,
+    accept: Annotated[
+        bool,
+        typer.Option(
+            "--accept",
+            help="Have all workers use these settings of documents, limits and topics from now on.",
+        ),
+    ] = False,
 ) -> None:
-    """Set where the groups begin, for topics that were made by other means.
+    """Set where the groups begin and what workers agree on, for topics made by other means.
 
     Leaves offsets alone that are set already.
     """
     from worker.cli.topics import begin  # noqa: PLC0415 -- keeps --help fast
 
-    begin(_settings(config, bootstrap, app), start=start, force=force)
+    begin(_settings(config, bootstrap, app), start=start, force=force, accept=accept)
 
 
 def config_show(

@@ -14,11 +14,12 @@ from collections.abc import Collection
 from confluent_kafka import Consumer, KafkaException
 
 from worker.admin import Cluster
+from worker.admin.compacted import PARTITION
 from worker.admin.create import create_redrive
 from worker.admin.groups import reader
 from worker.admin.plan import DEFAULT_MAX_BYTES, redrive_plan
 from worker.admin.progress import Progress
-from worker.admin.progress_log import PARTITION, ProgressLog, committed_progress
+from worker.admin.progress_log import ProgressLog, committed_progress
 from worker.bus import BusError, OutcomeUnknown, TopicPartition
 from worker.bus.kafka.errors import cause
 from worker.cli.errors import EXIT_FAILED, CommandError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import zip_longest
 
@@ -12,10 +13,11 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from worker.admin import Begun, Cluster, Inspection, Problem, Start, inspect
+from worker.admin import Begun, Cluster, Inspection, Problem, Start, agree, inspect, refuse_others
 from worker.admin import begin as begin_groups
 from worker.admin import create as create_topics
 from worker.cli.errors import EXIT_USAGE, CommandError
+from worker.layout import Difference
 from worker.settings import Settings
 from worker.topology import STAGES, Topology
 
@@ -49,6 +51,8 @@ def create(  # noqa: PLR0913 -- the command's options
     where = Start.parse(start, datetime.now(UTC))
     cluster = _cluster(settings)
     console = _console()
+    if not force:
+        refuse_others(cluster, settings)
     created = create_topics(
         cluster,
         settings,
@@ -60,16 +64,19 @@ def create(  # noqa: PLR0913 -- the command's options
         console.print(f"[green]created[/]  {escape(name)}")
     if created.found:
         console.print(f"kept     {len(created.found)} topics that exist, unchanged", style="dim")
-    _report(console, begin_groups(cluster, created.topology, where, force=force), start)
+    topology = created.topology
+    _recorded(console, topology, agree(cluster, settings, topology, replace=force))
+    _report(console, begin_groups(cluster, topology, where, force=force), start)
     _conclude(console, inspect(cluster, settings))
 
 
-def begin(settings: Settings, *, start: str, force: bool) -> None:
+def begin(settings: Settings, *, start: str, force: bool, accept: bool) -> None:
     """Set where the groups begin."""
     where = Start.parse(start, datetime.now(UTC))
     cluster = _cluster(settings)
     console = _console()
     topology = _existing(cluster, settings)
+    _recorded(console, topology, agree(cluster, settings, topology, replace=force or accept))
     _report(console, begin_groups(cluster, topology, where, force=force), start)
     _conclude(console, inspect(cluster, settings))
 
@@ -77,9 +84,24 @@ def begin(settings: Settings, *, start: str, force: bool) -> None:
 def _existing(cluster: Cluster, settings: Settings) -> Topology:
     found = inspect(cluster, settings)
     for problem in found.problems:
-        if problem.severity == "error" and not problem.subject.startswith("group "):
+        settable = problem.subject.startswith("group ") or (
+            problem.subject == found.topology.layout_log
+            and found.topics[found.topology.layout_log] is not None
+        )
+        if problem.severity == "error" and not settable:
             raise CommandError(f"{problem}; see `neardup topics verify`")
     return found.topology
+
+
+def _recorded(console: Console, topology: Topology, changed: Sequence[Difference] | None) -> None:
+    if changed is None:
+        console.print(f"kept     {escape(topology.layout_log)}: as recorded", style="dim")
+    else:
+        console.print(
+            f"[green]recorded[/] {escape(topology.layout_log)}: what all workers agree on"
+        )
+        for one in changed:
+            console.print(escape(f"         {one.name}: {one.recorded} became {one.here}"))
 
 
 def _report(console: Console, begun: Begun, start: str) -> None:

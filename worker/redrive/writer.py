@@ -15,7 +15,8 @@ from time import monotonic
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from worker.admin.progress_log import PARTITION, Line
+from worker.admin.compacted import PARTITION
+from worker.admin.progress_log import Line
 from worker.bus import BusError, Fenced, OutcomeUnknown, Outgoing
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.deadline import within

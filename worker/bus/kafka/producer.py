@@ -164,11 +164,12 @@ class TransactionalProducer:
         self,
         records: Iterable[Outgoing],
         offsets: Mapping[TopicPartition, int],
-        consumer: Consumer,
+        consumer: Consumer | None = None,
         notes: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Write and commit in one transaction; raises as `Member.commit` says.
 
+        ``offsets``, if there are any, are those of the ``consumer``'s group.
         ``notes`` are, by topic, the metadata that go with its offsets.
         """
         producer = self._undisturbed()
@@ -178,21 +179,8 @@ class TransactionalProducer:
         try:
             producer.begin_transaction()
             self._produce(producer, sent)
-            positions = [
-                KafkaPartition(*partition, at, notes.get(partition.topic, ""))
-                for partition, at in offsets.items()
-            ]
-            metadata = consumer.consumer_group_metadata()
-            retrying(
-                lambda left: within(
-                    lambda: producer.send_offsets_to_transaction(positions, metadata, left),
-                    left,
-                    "offsets",
-                ),
-                # Later the coordinator has aborted the transaction anyway.
-                self._options.transaction_timeout_ms / 1_000,
-                "offsets",
-            )
+            if consumer is not None:
+                self._send_offsets(producer, offsets, consumer, notes)
             within(lambda: producer.commit_transaction(timeout), timeout, "commit")
         except KafkaException as error:
             # Named by nobody: a frame that holds what it raises keeps the producer, too, and with
@@ -202,6 +190,29 @@ class TransactionalProducer:
         if self._disturbed is not None:
             msg = f"committed, but with trouble on the way: {self._disturbed}"
             raise OutcomeUnknown(msg)
+
+    def _send_offsets(
+        self,
+        producer: Producer,
+        offsets: Mapping[TopicPartition, int],
+        consumer: Consumer,
+        notes: Mapping[str, str],
+    ) -> None:
+        positions = [
+            KafkaPartition(*partition, at, notes.get(partition.topic, ""))
+            for partition, at in offsets.items()
+        ]
+        metadata = consumer.consumer_group_metadata()
+        retrying(
+            lambda left: within(
+                lambda: producer.send_offsets_to_transaction(positions, metadata, left),
+                left,
+                "offsets",
+            ),
+            # Later the coordinator has aborted the transaction anyway.
+            self._options.transaction_timeout_ms / 1_000,
+            "offsets",
+        )
 
     def _produce(self, producer: Producer, records: Iterable[Outgoing]) -> None:
         produce = producer.produce
