@@ -57,12 +57,17 @@ class Watched:
         sizes = {"shards": 1, "cache_bytes": 1 << 20, "flush_documents": 10}
         settings = Settings.model_validate({"index": {**sizes, **index}})
         topology = Topology.of(settings, 1)
-        bus = MemoryBus()
-        create_topics(bus, topology)
+        self.bus = MemoryBus()
+        create_topics(self.bus, topology)
         self.now = 0.0
         self.notes = {stage: Notes(stop) for stage in STAGES}
         self.application = Application(
-            settings, topology, bus, directory, probe=self.notes.__getitem__, clock=lambda: self.now
+            settings,
+            topology,
+            self.bus,
+            directory,
+            probe=self.notes.__getitem__,
+            clock=lambda: self.now,
         )
 
     @property
@@ -167,3 +172,20 @@ def test_snapshots_are_taken_by_the_clock_that_the_application_was_given(tmp_pat
     shipping = ["checkpoint", "flush", "flush done", "checkpoint done", "ship", "ship done"]
     assert told[told.index("checkpoint") : told.index("ship done") + 1] == shipping
     loop.close()
+
+
+def test_a_standby_tries_again_by_the_clock_that_the_application_was_given(tmp_path: Path) -> None:
+    Watched(tmp_path).application.open_store(0).close()
+    watched = Watched(tmp_path, bucket_capacity=3, standby="all")
+    application = watched.application
+    topology = application.topology
+    with watched.bus.join(topology.group("index"), [topology.bands], "a"):  # It has the shard.
+        loop = application.loop("index", "b")
+        loop.step(0.0)
+        opened = []
+        for seconds in (1.0, 20.0, 20.0):
+            watched.now += seconds
+            loop.step(0.0)
+            opened.append(watched.told.count("open"))
+        assert opened == [1, 0, 1]
+        loop.close()
