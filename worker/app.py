@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
+from time import monotonic
 
 from rocksdict import Cache
 
@@ -12,8 +13,9 @@ from lsh import Fingerprinter
 from worker.bus import Bus
 from worker.documents import DocumentFormat, DocumentReader
 from worker.loop import Loop
-from worker.loop_options import LoopEvents, LoopOptions
+from worker.loop_options import LoopOptions
 from worker.metrics import Metrics
+from worker.probe import UNWATCHED, Probe, probing
 from worker.settings import Settings
 from worker.shard import BucketRules
 from worker.snapshots import Kept, Repository, Shipper, tidy
@@ -44,11 +46,15 @@ class Application:
         *,
         metrics: Metrics | None = None,
         background: bool = False,
+        probe: Callable[[str], Probe] = lambda _stage: UNWATCHED,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         """Take what all stages share.
 
         With ``background``, shards are opened, fetched and shipped in threads of their own,
         as a worker that must go on polling needs it; a bus for one thread can't have it.
+        ``probe`` gives what is told of a stage's points, by the stage's name. By ``clock``,
+        in seconds from an unknown start, everything that is due at times has its turns.
         """
         self.settings = settings
         self.topology = topology
@@ -56,6 +62,8 @@ class Application:
         self._bus = bus
         self._state_dir = state_dir
         self._background = background
+        self._probe = probe
+        self._clock = clock
         self._cache = Cache(settings.index.cache_bytes)
 
     @property
@@ -92,11 +100,10 @@ class Application:
                 retry_seconds=max(_RETRY_SECONDS, _RETRIES * timeout),
                 transaction_seconds=timeout,
             ),
-            events=self._events(stage),
+            events=self.metrics.loop_events(stage),
+            probe=self._probe(stage),
+            clock=self._clock,
         )
-
-    def _events(self, stage: str) -> LoopEvents:
-        return self.metrics.loop_events(stage)
 
     def stage(self, name: str) -> Stage:
         """Build a stage."""
@@ -182,18 +189,29 @@ class Application:
             OSError: RocksDB can't open it.
         """
         index = self.settings.index
-        return BandStore(
-            self.store_path(shard),
-            self.store_header(shard),
-            cache=self._cache,
-            options=StoreOptions(
-                write_buffer_bytes=index.write_buffer_bytes,
-                filter_bytes=index.filter_bytes,
-                flush_documents=index.flush_documents,
-                flush_seconds=index.flush_seconds,
-            ),
-            on_keys=on_keys,
-        )
+        probe = self._probe("index")
+        with probing(probe, "open"):
+            store = BandStore(
+                self.store_path(shard),
+                self.store_header(shard),
+                cache=self._cache,
+                options=StoreOptions(
+                    write_buffer_bytes=index.write_buffer_bytes,
+                    filter_bytes=index.filter_bytes,
+                    flush_documents=index.flush_documents,
+                    flush_seconds=index.flush_seconds,
+                ),
+                clock=self._clock,
+                on_keys=on_keys,
+                probe=probe,
+            )
+            probe.opened(store)
+        return store
+
+    def put_aside(self, shard: int, why: str) -> None:
+        """Move a shard's store, which is closed, out of the way."""
+        with probing(self._probe("index"), "put aside"):
+            put_aside(self.store_path(shard), why)
 
     def repository(self) -> Repository | None:
         """Find where snapshots lie, if anywhere.
@@ -206,11 +224,16 @@ class Application:
             return None
         return Repository(snapshots.url, self.settings.app, snapshots.options)
 
+    def _kept(self, repository: Repository) -> Kept:
+        return Kept(repository, self.store_path, self.store_header, self._probe("index"))
+
     def _shipper(self, repository: Repository) -> Shipper:
         snapshots, bands = self.settings.index.snapshots, self.topology.bands
+        probe = self._probe("index")
 
         def trim(shard: int, before: int) -> None:
-            self._bus.trim(bands, shard, before)
+            with probing(probe, "trim"):
+                self._bus.trim(bands, shard, before)
 
         return Shipper(
             repository,
@@ -220,6 +243,8 @@ class Application:
             trim=trim if snapshots.trim_log else None,
             background=self._background,
             events=self.metrics.snapshot_events(),
+            probe=probe,
+            clock=self._clock,
         )
 
     def _index(self) -> Index:
@@ -234,12 +259,13 @@ class Application:
             columns=topology.columns,
             rules=self.rules(),
             open_store=self.open_store,
-            put_aside=lambda shard, why: _aside(self.store_path(shard), why),
-            kept=Kept(repository, self.store_path, self.store_header) if repository else None,
+            put_aside=self.put_aside,
+            kept=self._kept(repository) if repository else None,
             shipper=self._shipper(repository) if repository else None,
             standby=self.settings.index.standby_shards,
             reader=lambda: self._bus.reader(topology.group("index")),
             background=self._background,
+            clock=self._clock,
             on_standby=self.metrics.standby,
             on_idle=self.metrics.restoring,
             on_burst=self.metrics.indexed,
@@ -265,8 +291,5 @@ class Application:
             same_partitions={topic: counts[topic] == topology.partitions for topic in outputs},
             buffer_bytes=settings.worker.buffer_bytes,
             on_burst=self.metrics.routed,
+            clock=self._clock,
         )
-
-
-def _aside(path: Path, why: str) -> None:
-    put_aside(path, why)

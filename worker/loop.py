@@ -34,6 +34,7 @@ from worker.bus import (
 )
 from worker.loop_options import LoopEvents, LoopOptions
 from worker.pace import Pace
+from worker.probe import UNWATCHED, Probe, probing
 from worker.quiet import QuietInputs
 from worker.stages import Burst, Stage, StageError
 
@@ -53,6 +54,7 @@ class Loop:
         partitions: Mapping[str, int] | None = None,
         options: LoopOptions | None = None,
         events: LoopEvents | None = None,
+        probe: Probe = UNWATCHED,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         """Take a stage and its seat; nothing is read before `step`.
@@ -63,21 +65,18 @@ class Loop:
         self.stage = stage
         self._member = member
         self._partitions = partitions or {}
-        self._options = options or LoopOptions()
-        limits = self._options
+        self._options = limits = options or LoopOptions()
         self._pace = Pace(limits.max_records, limits.max_bytes, limits.transaction_seconds)
         self._events = events or LoopEvents()
+        self._probe = probe
         self._clock = clock
         self._owned: frozenset[TopicPartition] = frozenset()
         self._next: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
-        self._renewed_at = clock()
+        self._renewed_at = self._failed_at = self._idled_at = self._adopted_at = clock()
         self._quiet = QuietInputs(self._options.settle_seconds)
         self._held: frozenset[TopicPartition] = frozenset()
         self._failing_since: float | None = None
-        self._failed_at = clock()
-        self._idled_at = clock()
-        self._adopted_at = clock()
         self._backlog = Backlog({})
         self.adopted = False
         self.busy = False
@@ -129,7 +128,8 @@ class Loop:
             timeout = 0.0
         pace = self._pace
         try:
-            polled = self._member.poll(pace.records, pace.size, timeout)
+            with probing(self._probe, "poll"):
+                polled = self._member.poll(pace.records, pace.size, timeout)
         except OffsetOutOfRange as error:
             self._start_at(error.partition, self.stage.out_of_range(error))
             return False
@@ -199,7 +199,7 @@ class Loop:
         for partition, offset in starts.items():
             self._start_at(partition, offset)
         if starts:
-            self._member.resume(starts)
+            self._resume(starts)
             self.busy = True
         return starts
 
@@ -223,7 +223,7 @@ class Loop:
         """Own exactly this, from the committed offsets on."""
         self._owned = assignment
         self._check_partitions(assignment)
-        committed = self._member.committed(assignment) if assignment else {}
+        committed = self._look_up(assignment) if assignment else {}
         missing = sorted(partition for partition, offset in committed.items() if offset is None)
         if missing:
             topic, number = missing[0]
@@ -235,7 +235,8 @@ class Loop:
             )
             raise StageError(msg)
         offsets = {tp: offset for tp, offset in committed.items() if offset is not None}
-        starts = self.stage.adopt(offsets, self._member.watermarks)
+        with probing(self._probe, "adopt"):
+            starts = self.stage.adopt(offsets, self._member.watermarks)
         self._next = {}
         self._quiet.forget()
         self._committed = dict(offsets)
@@ -244,9 +245,13 @@ class Loop:
         self._backlog = Backlog(offsets)
         for partition, offset in starts.items():
             self._start_at(partition, offset)
-        self._member.resume(starts)
+        self._resume(starts)
         self.adopted = True
         self._events.assigned(len(assignment))
+
+    def _look_up(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int | None]:
+        with probing(self._probe, "look up"):
+            return self._member.committed(partitions)
 
     def _check_partitions(self, assignment: frozenset[TopicPartition]) -> None:
         for topic, number in sorted(assignment):
@@ -261,14 +266,19 @@ class Loop:
 
     def _start_at(self, partition: TopicPartition, offset: int) -> None:
         self._next[partition] = offset
-        self._member.seek(partition, offset)
+        with probing(self._probe, "seek"):
+            self._member.seek(partition, offset)
+
+    def _resume(self, partitions: Collection[TopicPartition]) -> None:
+        with probing(self._probe, "resume"):
+            self._member.resume(partitions)
 
     def _apply_flow(self) -> None:
         held = self.stage.paused()
         if held == self._held:
             return
         self._member.pause(held - self._held)
-        self._member.resume(self._held - held)
+        self._resume(self._held - held)
         self._held = held
 
     def _filled(self, burst: Burst, records: Sequence[Record]) -> bool:
@@ -298,7 +308,8 @@ class Loop:
         took = self._clock() - began
         self._pace.ended(took, committed=outcome == "committed", filled=filled)
         if outcome == "unknown":  # Only here is the error gone, and with it what it held.
-            self._member.renew()
+            with probing(self._probe, "renew"):
+                self._member.renew()
         self._events.transaction(outcome, self._clock() - began, len(burst.records))
         if outcome == "committed":
             self._failing_since = None

@@ -23,6 +23,7 @@ from rocksdict import Cache, Checkpoint, Rdict, WriteBatch, WriteOptions
 
 from worker.absence import BUCKETS_BELOW, ReadingEnded, StoredFilter
 from worker.coverage import Coverage
+from worker.probe import UNWATCHED, Probe, probing
 from worker.rocks import HELD_FROM, SLOWED_FROM, UNFLUSHED_TABLES, StoreOptions, tuned
 
 __all__ = [
@@ -48,6 +49,12 @@ _progress = struct.Struct("<qqq")
 """Offset, now, documents; the documents were not counted from the beginning."""
 _COVERAGE = b"\xfftiles"
 _sequence = struct.Struct(">Q")
+_BACKGROUND = (
+    "rocksdb.mem-table-flush-pending",
+    "rocksdb.num-running-flushes",
+    "rocksdb.compaction-pending",
+    "rocksdb.num-running-compactions",
+)
 _WAIT_SECONDS = 0.005
 _SLOWED_SECONDS = 0.05
 _TELL_SECONDS = 10.0
@@ -86,6 +93,7 @@ class BandStore:
         clock: Callable[[], float] = monotonic,
         sleep: Callable[[float], None] = sleep,
         on_keys: Callable[[int, int], None] = lambda _count, _total: None,
+        probe: Probe = UNWATCHED,
     ) -> None:
         """Open or create.
 
@@ -101,6 +109,7 @@ class BandStore:
         self._options = options or StoreOptions()
         self._clock = clock
         self._sleep = sleep
+        self._probe = probe
         path.parent.mkdir(parents=True, exist_ok=True)
         if not (path / "CURRENT").exists() and any(path.glob("*.sst")):
             # RocksDB would take it for a new store, and delete the rest.
@@ -221,20 +230,21 @@ class BandStore:
         """
         total = self.documents + documents
         covered = self.coverage if coverage is None else coverage
-        batch.writes.put(_COVERAGE, covered.encode(offset))
-        batch.writes.put(_PROGRESS, _progress.pack(offset, now, total))
-        self._filter.add(batch.writes, batch.buckets)
-        self._wait_for_room()
-        try:
-            self._db.write(batch.writes, write_opt=self._write_options)
-        except Exception as error:
-            raise self._meaning(error) from error
-        self.offset = offset
-        self.now = now
-        self.documents = total
-        self.coverage = covered
-        self.unflushed += documents
-        self.flush_if_due()
+        with probing(self._probe, "write"):
+            batch.writes.put(_COVERAGE, covered.encode(offset))
+            batch.writes.put(_PROGRESS, _progress.pack(offset, now, total))
+            self._filter.add(batch.writes, batch.buckets)
+            self._wait_for_room()
+            try:
+                self._db.write(batch.writes, write_opt=self._write_options)
+            except Exception as error:
+                raise self._meaning(error) from error
+            self.offset = offset
+            self.now = now
+            self.documents = total
+            self.coverage = covered
+            self.unflushed += documents
+            self.flush_if_due()
 
     def _wait_for_room(self) -> None:
         """Wait while RocksDB falls behind, so that its own brakes are never touched.
@@ -273,29 +283,36 @@ class BandStore:
 
     def flush(self, *, wait: bool = True) -> None:
         """Write out what memory holds. Without waiting, a failure shows in the next write."""
-        try:
-            self._db.flush(wait)
-        except Exception as error:
-            raise self._meaning(error) from error
-        self.unflushed = 0
-        self._flushed_at = self._clock()
+        with probing(self._probe, "flush"):
+            try:
+                self._db.flush(wait)
+            except Exception as error:
+                raise self._meaning(error) from error
+            self.unflushed = 0
+            self._flushed_at = self._clock()
 
     @property
     def flushing(self) -> bool:
         """Tell whether a flush that nobody waits for is under way."""
         return bool(self._db.property_int_value("rocksdb.num-immutable-mem-table"))
 
+    @property
+    def writing(self) -> bool:
+        """Tell whether files are written in the background: flushed, or merged."""
+        return any(map(self._db.property_int_value, _BACKGROUND))
+
     def checkpoint(self, path: Path) -> None:
         """Make a store of its own, of this very offset, at a path that doesn't exist yet.
 
         Flushes; the tables, which never change, are hard links if it is the same file system.
         """
-        # A checkpoint would flush, too, but rocksdict lets no other thread run meanwhile.
-        self.flush()
-        try:
-            Checkpoint(self._db).create_checkpoint(str(path))
-        except Exception as error:
-            raise self._meaning(error) from error
+        with probing(self._probe, "checkpoint"):
+            # A checkpoint would flush, too, but rocksdict lets no other thread run meanwhile.
+            self.flush()
+            try:
+                Checkpoint(self._db).create_checkpoint(str(path))
+            except Exception as error:
+                raise self._meaning(error) from error
 
     def size_bytes(self) -> int:
         """Estimate the size on disk."""
@@ -325,12 +342,14 @@ class BandStore:
         Without ``flush`` the store is given up: what RocksDB can't write any more is logged,
         and left to the log that the store is made from.
         """
-        try:
-            self._db.close()  # flushes by itself
-        except Exception as error:
-            if flush:
-                raise self._meaning(error) from error
-            _log.info("closed %s: %s", self.path, error)
+        with probing(self._probe, "close"):
+            try:
+                self._db.close()  # flushes by itself
+            except Exception as error:
+                if flush:
+                    raise self._meaning(error) from error
+                _log.info("closed %s: %s", self.path, error)
+            self._probe.closed(self)
 
 
 class StoreBatch:

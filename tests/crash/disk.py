@@ -8,34 +8,24 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Final
 
-from worker.store import BandStore
+from worker.probe import Files
 
 __all__ = ["left_by_kill", "settle"]
 
 SETTLE_SECONDS: Final = 20.0
 
-_BACKGROUND: Final = tuple(
-    f"rocksdb.{name}"
-    for name in (
-        "mem-table-flush-pending",
-        "num-running-flushes",
-        "compaction-pending",
-        "num-running-compactions",
-    )
-)
 
-
-def settle(stores: Iterable[BandStore]) -> None:
+def settle(opened: Iterable[Files]) -> None:
     """Wait until nothing is written in the background: a flush that began has then ended.
 
     Raises:
         TimeoutError: it doesn't end.
     """
-    for store in stores:
+    for files in opened:
         deadline = monotonic() + SETTLE_SECONDS
-        while any(store._db.property_int_value(name) for name in _BACKGROUND):
+        while files.writing:
             if monotonic() > deadline:
-                raise TimeoutError(f"{store.path} still flushes or compacts")
+                raise TimeoutError(f"{files.path} still flushes or compacts")
             sleep(0.0005)
 
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.crash.points import DONE, Fault, watch
+from tests.crash.points import DONE, Fault
 from worker.app import Application
 from worker.bus.memory import MemoryBus
 from worker.loop import Loop
 from worker.metrics import Metrics
+from worker.probe import Files, Point, Probe
 from worker.settings import Settings
 from worker.stages import Index
-from worker.store import BandStore
 from worker.topology import STAGES, Topology
 
 __all__ = ["Death", "Life"]
@@ -37,7 +37,7 @@ class Life:
         superseded: another has taken its name; every step must end in Fenced.
         over: it has ended, in whatever way.
         death: how, until it is buried.
-        opened: the stores whose files it has open.
+        opened: the shards' files that it has open.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 -- a process gets all of it
@@ -55,19 +55,18 @@ class Life:
         self.disk = disk
         self.asleep = self.stalled = self.superseded = self.over = False
         self.death: Death | None = None
-        self.opened: list[BandStore] = []
+        self.opened: list[Files] = []
         self._hook = hook
-        application = Application(settings, topology, bus, disk, metrics=_METRICS)
-        self._open_store = application.open_store
-        setattr(application, "open_store", self._opened)  # noqa: B010 -- in place of a method
-        self.loops: dict[str, Loop] = {}
-        for stage in STAGES:
-            loop = application.loop(stage, name)
-            loop._clock = clock
-            loop._idled_at = clock()
-            self._watch_loop(loop, stage)
-            self.loops[stage] = loop
-        self._watch_snapshots()
+        application = Application(
+            settings,
+            topology,
+            bus,
+            disk,
+            metrics=_METRICS,
+            probe=lambda stage: _Told(self, stage),
+            clock=clock,
+        )
+        self.loops: dict[str, Loop] = {stage: application.loop(stage, name) for stage in STAGES}
 
     @property
     def index(self) -> Index:
@@ -87,57 +86,22 @@ class Life:
         for loop in self.loops.values():
             loop.stage.close()
 
-    def _watch_loop(self, loop: Loop, stage: str) -> None:
-        def hook(name: str) -> None:
-            self.tell(stage, name)
 
-        for method in ("poll", "committed", "seek", "resume", "renew"):
-            watch(loop._member, method, hook, "look up" if method == "committed" else None)
-        watch(loop.stage, "adopt", hook)
+class _Told(Probe):
+    """Tells a life of the points of one of its stages, and keeps what files it has open."""
 
-    def _watch_snapshots(self) -> None:
-        def hook(name: str) -> None:
-            self.tell("index", name)
+    def __init__(self, life: Life, stage: str) -> None:
+        self._life = life
+        self._stage = stage
 
-        shards = self.index._stores
-        watch(shards, "_put_aside", hook, "put aside")
-        watch(shards._recovery, "_put_aside", hook, "put aside")
-        if shards._shipper is not None:
-            watch(shards._shipper, "_ship", hook, "ship")
-            watch(shards._shipper, "_trim_before", hook, "trim")
-            watch(shards._recovery, "_fetch", hook, "fetch")
-            watch(shards._recovery, "_exchange", hook, "exchange")
+    def before(self, point: Point) -> None:
+        self._life.tell(self._stage, point)
 
-    def _opened(self, shard: int, on_keys: Callable[[int, int], None]) -> BandStore:
-        self.tell("index", "open")
-        store = self._open_store(shard, on_keys)
-        self.opened.append(store)
-        self._watch_store(store)
-        self.tell("index", "open" + DONE)
-        return store
+    def after(self, point: Point) -> None:
+        self._life.tell(self._stage, point + DONE)
 
-    def _watch_store(self, store: BandStore) -> None:
-        def hook(name: str) -> None:
-            self.tell("index", name)
+    def opened(self, files: Files) -> None:
+        self._life.opened.append(files)
 
-        flush = store.flush_if_due
-
-        def flush_if_due() -> None:
-            due = store.unflushed >= store._options.flush_documents
-            if due:
-                hook("flush")
-            flush()
-            if due:
-                hook("flush" + DONE)
-
-        setattr(store, "flush_if_due", flush_if_due)  # noqa: B010 -- in place of a method
-        watch(store, "write", hook)
-        close = store.close
-
-        def close_and_forget(*, flush: bool = True) -> None:
-            close(flush=flush)
-            self.opened.remove(store)
-
-        setattr(store, "close", close_and_forget)  # noqa: B010 -- in place of a method
-        watch(store, "close", hook)
-        watch(store, "checkpoint", hook)
+    def closed(self, files: Files) -> None:
+        self._life.opened.remove(files)

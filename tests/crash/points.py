@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Final, Literal, NamedTuple
 
-__all__ = ["DONE", "Fault", "Hook", "Point", "Strike", "watch"]
+__all__ = ["DONE", "Fault", "Point", "Strike"]
 
 DONE: Final = " done"
 """Ends the name of the point after a call; the point before it has the call's own name."""
@@ -53,22 +51,3 @@ class Strike(NamedTuple):
     nth: int
     fault: Fault
     then: Strike | None = None
-
-
-Hook = Callable[[str], None]
-"""Is told the name of a point; may raise."""
-
-
-def watch(target: object, method: str, hook: Hook, name: str | None = None) -> None:
-    """Call the hook before and after each call of this object's method."""
-    inner = getattr(target, method)
-    name = name or method
-
-    @wraps(inner)
-    def watched(*args: object, **options: object) -> object:
-        hook(name)
-        result = inner(*args, **options)
-        hook(name + DONE)
-        return result
-
-    setattr(target, method, watched)

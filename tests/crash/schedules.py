@@ -98,9 +98,7 @@ class Flush(NamedTuple):
 
     def do(self, world: World) -> None:
         """See `Act`."""
-        if self.worker in world.lives:
-            for store in world.lives[self.worker].index.stores().values():
-                store.flush()
+        world.flush(self.worker)
 
 
 class Suffer(NamedTuple):

@@ -1,12 +1,14 @@
 """Mistakes that a worker of this kind may make: each is found.
 
-A mistake is made by wrapping the product's own parts in the test. The same faults befall
-a worker that doesn't make it, and nothing is found: so what is found is the mistake.
+A mistake is made by wrapping, by their published names, what the product is made of. The same
+faults befall a worker that doesn't make it, and nothing is found: so what is found is the mistake.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -16,108 +18,135 @@ from tests.crash.points import Fault, Point, Strike
 from tests.crash.proof import Oracle
 from tests.crash.texts import near_copies, slices
 from tests.crash.world import World
-from worker.bus.memory import MemoryBus
+from worker.bus.memory import MemoryBus, MemoryMember
 from worker.bus.port import (
     Aborted,
-    Member,
     OutcomeUnknown,
     Outgoing,
     Record,
     TopicPartition,
 )
 from worker.stages import Burst, StageError
+from worker.store import BandStore, StoreBatch
 
 Offsets = Mapping[TopicPartition, int]
-Mistake = Callable[[Life, MemoryBus], None]
+Mistake = Callable[[World], None]
 Commit = Callable[[Iterable[Outgoing], Offsets], None]
 
 
-def replace_commit(member: Member, commit: Commit) -> None:
-    setattr(member, "commit", commit)  # noqa: B010 -- in place of a method
+def replace_commits(bus: MemoryBus, by: Callable[[MemoryMember, str, str], Commit]) -> None:
+    """Have all who join from now on commit in another way; it knows their group and name."""
+    join = bus.join
+
+    def joined(
+        group: str, topics: Sequence[str], instance: str, *, compress: bool = True
+    ) -> MemoryMember:
+        member = join(group, topics, instance, compress=compress)
+        setattr(member, "commit", by(member, group, instance))  # noqa: B010 -- in place of a method
+        return member
+
+    setattr(bus, "join", joined)  # noqa: B010 -- in place of a method
 
 
-def offsets_before_outputs(life: Life, bus: MemoryBus) -> None:
+def offsets_before_outputs(world: World) -> None:
     """Two transactions: the offsets first. Whoever dies between them loses the outputs."""
-    del bus
-    for loop in life.loops.values():
-        member = loop._member
+
+    def by(member: MemoryMember, group: str, instance: str) -> Commit:
+        del group, instance
         commit = member.commit
 
-        def apart(records: Iterable[Outgoing], offsets: Offsets, commit: Commit = commit) -> None:
+        def apart(records: Iterable[Outgoing], offsets: Offsets) -> None:
             records = list(records)
             commit([], offsets)
             commit(records, {})
 
-        replace_commit(member, apart)
+        return apart
+
+    replace_commits(world.bus, by)
 
 
-def state_before_commit(life: Life, bus: MemoryBus) -> None:
+def state_before_commit(world: World) -> None:
     """What was decided is written at once, and the offset when the transaction has committed.
 
     Whoever is rolled back finds documents in the index that it is about to judge.
     """
-    del bus
+    world.mistake = write_at_once
+
+
+def write_at_once(life: Life) -> None:
     index = life.index
-    process = index.process
+    process, committed = index.process, index.committed
+    offsets: list[Callable[[], None]] = []
 
     def eager(records: Sequence[Record], room: int) -> Burst | None:
         burst = process(records, room)
-        for partition, pending in index._pending.items():
-            store, decision = index._stores.owned[partition].store, pending.decision
-            store.write(decision.writes, offset=store.offset, now=store.now, documents=0)
-            decision.writes = store.batch()
+        offsets.clear()
+        with pytest.MonkeyPatch.context() as patch:
+            for store in index.stores().values():
+                patch.setattr(store, "write", halved(store, offsets))
+            committed()
         return burst
 
+    def late() -> None:
+        while offsets:
+            offsets.pop()()
+
     setattr(index, "process", eager)  # noqa: B010 -- in place of a method
+    setattr(index, "committed", late)  # noqa: B010 -- in place of a method
 
 
-def no_rebuild_after_doubt(life: Life, bus: MemoryBus) -> None:
+def halved(store: BandStore, offsets: list[Callable[[], None]]) -> Callable[..., None]:
+    """Give what writes to a store all but the offset reached, and notes what writes that."""
+    write = store.write
+
+    def half(batch: StoreBatch, **reached: Any) -> None:  # noqa: ANN401 -- the method's own
+        write(batch, offset=store.offset, now=store.now, documents=0)
+        offsets.append(partial(write, store.batch(), **reached))
+
+    return half
+
+
+def no_rebuild_after_doubt(world: World) -> None:
     """An unknown outcome is taken for a commit; the committed offsets aren't asked for."""
-    del bus
-    for loop in life.loops.values():
-        member = loop._member
+
+    def by(member: MemoryMember, group: str, instance: str) -> Commit:
+        del group, instance
         commit = member.commit
 
-        def hopeful(
-            records: Iterable[Outgoing],
-            offsets: Offsets,
-            member: Member = member,
-            commit: Commit = commit,
-        ) -> None:
+        def hopeful(records: Iterable[Outgoing], offsets: Offsets) -> None:
             try:
                 commit(records, offsets)
             except OutcomeUnknown:
                 member.renew()
 
-        replace_commit(member, hopeful)
+        return hopeful
+
+    replace_commits(world.bus, by)
 
 
-def commit_after_lost(life: Life, bus: MemoryBus) -> None:
+def commit_after_lost(world: World) -> None:
     """Who has lost its partitions still ends what it had begun, as on an orderly revoke.
 
     Without the group's generation, which would have it refused: a plain producer's.
     """
-    for loop in life.loops.values():
-        member = loop._member
-        commit = member.commit
-        group = f"neardup.{loop.stage.name}"
+    bus = world.bus
 
-        def late(
-            records: Iterable[Outgoing],
-            offsets: Offsets,
-            commit: Commit = commit,
-            group: str = group,
-        ) -> None:
+    def by(member: MemoryMember, group: str, instance: str) -> Commit:
+        commit = member.commit
+
+        def late(records: Iterable[Outgoing], offsets: Offsets) -> None:
             records = list(records)
             try:
                 commit(records, offsets)
             except Aborted:
-                transaction = bus.begin(f"{life.name}-{group}")
+                transaction = bus.begin(f"{instance}-{group}")
                 transaction.append_many(records)
                 transaction.commit_offsets(group, offsets)
                 transaction.commit()
 
-        replace_commit(member, late)
+        return late
+
+    replace_commits(bus, by)
 
 
 def two_workers(world: World) -> None:
@@ -131,7 +160,7 @@ def two_workers(world: World) -> None:
 def outcome(world: World, mistake: Mistake | None, strike: Strike, oracle: Oracle) -> list[str]:
     """Give what is found, by the invariants or by the stages themselves."""
     if mistake is not None:
-        world.mistake = mistake
+        mistake(world)
     world.nemesis.arm(strike)
     stopped = []
     try:

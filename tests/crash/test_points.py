@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Final
+from typing import Final, get_args
 from zlib import crc32
 
 import pytest
@@ -19,6 +19,7 @@ from tests.crash.proof import Oracle
 from tests.crash.scenarios import SCENARIOS
 from tests.crash.world import World
 from tests.integration.corpus import FULL
+from worker.probe import Point as Published
 from worker.topology import STAGES
 
 TRANSACTION: Final = ("begin", "produce", "offsets", "commit", "commit" + DONE)
@@ -122,6 +123,14 @@ def test_no_point_of_a_lone_worker_is_forgotten(traces: dict[str, list[Point]]) 
 def test_all_that_has_to_do_with_snapshots_comes_about(traces: dict[str, list[Point]]) -> None:
     came_to = {point.name for point in traces["kept"] if point.stage == "index"}
     assert came_to >= set(names("kept", "index"))
+
+
+def test_every_published_point_is_come_to(traces: dict[str, list[Point]]) -> None:
+    came_to = {point.name for trace in traces.values() for point in trace}
+    published = {name + end for name in get_args(Published) for end in ("", DONE)}
+    only_in_doubt = {"renew", "renew" + DONE}
+    assert published - came_to == only_in_doubt
+    assert came_to - published == set(TRANSACTION)
 
 
 @pytest.mark.parametrize(("scenario", "stage", "name", "fault"), list(cases()))

@@ -39,7 +39,7 @@ class Died(BaseException):
     """The process is gone: no product code may catch this."""
 
 
-def _none(life: Life, bus: MemoryBus) -> None:
+def _none(life: Life) -> None:
     """Make no mistake."""
 
 
@@ -67,7 +67,7 @@ class World:
         self.inputs: list[Record] = []
         self.auditor = Auditor(self.bus, self.topology)
         self.nemesis = Nemesis(self._befall)
-        self.mistake: Callable[[Life, MemoryBus], None] = _none
+        self.mistake: Callable[[Life], None] = _none
         self._acting: list[Life] = []
         self._left: dict[str, Path] = {}
         self._now = 0.0
@@ -98,7 +98,7 @@ class World:
                 self.nemesis.arrive,
                 lambda: self._now,
             )
-            self.mistake(life, self.bus)
+            self.mistake(life)
 
     def leave(self, name: str) -> None:
         """Let a worker end well, and for good; should it come back, it has its disk."""
@@ -130,6 +130,14 @@ class World:
             life = self.lives[name]
             with self._fate_of(life):
                 self._befall(life, fault)
+
+    def flush(self, name: str) -> None:
+        """Let a worker flush all of its stores."""
+        if name in self.lives:
+            life = self.lives[name]
+            with self._fate_of(life):
+                for store in life.index.stores().values():
+                    store.flush()
 
     # Time goes on.
 

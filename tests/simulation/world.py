@@ -99,7 +99,6 @@ class World:
             return False
         clock = self.clock.seconds
         life = Life(name, self.settings, self.topology, self.bus, disk, _ignore, clock)
-        _put_on_clock(life, self.clock)
         self.lives[name] = life
         self._seen[name] = self.clock.milliseconds()
         return True
@@ -232,11 +231,3 @@ class World:
 
 def _ignore(life: Life, stage: str, name: str) -> None:
     """Do nothing at a life's points."""
-
-
-def _put_on_clock(life: Life, clock: Clock) -> None:
-    """Let a worker's own intervals pass in virtual time."""
-    stores = life.index._stores
-    for part in (stores, stores._replays, stores._shipper, stores._standby):
-        if part is not None:
-            part._clock = clock.seconds

@@ -21,6 +21,7 @@ from worker.bus import (
 from worker.bus.memory import MemoryBus
 from worker.loop import Loop
 from worker.loop_options import LoopOptions
+from worker.probe import Point, Probe
 from worker.stages import Burst, StageError
 
 SOURCE = TopicPartition("in", 0)
@@ -161,26 +162,31 @@ def test_whatever_a_transaction_ends_in_everything_is_copied_once(
     assert len(stage.adoptions) == 2
 
 
-def test_an_error_is_over_when_its_producer_is_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
+class Renewals(Probe):
+    """Notes which error is being handled when a producer is renewed."""
+
+    def __init__(self) -> None:
+        self.handled: list[BaseException | None] = []
+
+    def before(self, point: Point) -> None:
+        if point == "renew":
+            self.handled.append(sys.exception())
+
+
+def test_an_error_is_over_when_its_producer_is_renewed() -> None:
     """What is raised while it is handled may keep it, and with it the old producer."""
     made = bus()
-    loop, _ = looped(made)
-    renew = loop._member.renew
-    handled: list[BaseException | None] = []
-
-    def noted() -> None:
-        handled.append(sys.exception())
-        renew()
+    renewals = Renewals()
+    loop = Loop(Copier(), made.join("g", ["in"], "one"), probe=renewals)
 
     def fail(at: str, group: str, instance: str) -> None:
         del group, instance
-        if at == "commit" and not handled:
+        if at == "commit" and not renewals.handled:
             raise OutcomeUnknown("x")
 
-    monkeypatch.setattr(loop._member, "renew", noted)
     made.faults = fail
     run(loop)
-    assert handled == [None]
+    assert renewals.handled == [None]
     assert copied(made) == ALL
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
 
+from worker.probe import UNWATCHED, Probe, probing
 from worker.snapshots.damage import Damages
 from worker.snapshots.manifest import Manifest
 from worker.snapshots.progress import RestoreProgress
@@ -51,11 +52,12 @@ class LogRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Where snapshots lie, which directory is a shard's, and what header it must have."""
+    """Where snapshots lie, a shard's directory and header, and who is told of what is fetched."""
 
     repository: Repository
     path: Callable[[int], Path]
     header: Callable[[int], Header]
+    probe: Probe = UNWATCHED
 
 
 OpenStore = Callable[[int, Callable[[int, int], None]], BandStore]
@@ -189,9 +191,11 @@ class Recovery:
                 if store is not None and not _spares(manifest, store):
                     return store
                 try:
-                    self._fetch(kept, snapshots, manifest, attempt)
+                    with probing(kept.probe, "fetch"):
+                        self._fetch(kept, snapshots, manifest, attempt)
                     former, store = store, None
-                    return self._exchange(kept, snapshots, manifest, former, attempt)
+                    with probing(kept.probe, "exchange"):
+                        return self._exchange(kept, snapshots, manifest, former, attempt)
                 except (SnapshotDamaged, StoreDamaged) as error:
                     _log.warning(
                         "shard %d: the snapshot at offset %d is no good, trying an older one: %s",

@@ -12,6 +12,7 @@ from pathlib import Path
 from time import monotonic, time
 
 from worker.bus import BusError
+from worker.probe import UNWATCHED, Probe, probing
 from worker.snapshots.manifest import FileEntry, Manifest
 from worker.snapshots.repository import Interrupted, Repository, ShardSnapshots, file_digest
 from worker.snapshots.soundness import check_opening, rotten
@@ -80,6 +81,7 @@ class Shipper:
         trim: Callable[[int, int], None] | None = None,
         background: bool = True,
         events: ShipperEvents | None = None,
+        probe: Probe = UNWATCHED,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         """Prepare; ``trim`` deletes a shard's log before an offset."""
@@ -90,6 +92,7 @@ class Shipper:
         self._trim = trim
         self._background = background
         self._events = events or ShipperEvents()
+        self._probe = probe
         self._clock = clock
         self._turns: dict[int, _Turn] = {}
         self._shipping: set[int] = set()
@@ -153,26 +156,29 @@ class Shipper:
 
     def _ship(self, taken: _Checkpoint) -> None:
         shard = taken.shard
-        try:
-            self._publish(taken)
-        except Interrupted:
-            _log.info("shard %d: the snapshot at offset %d is left unfinished", shard, taken.offset)
-        except Exception as error:  # noqa: BLE001 -- an object store's library has its own
-            _log.warning(
-                "shard %d: the snapshot at offset %d was not shipped to %s: %s",
-                shard,
-                taken.offset,
-                self._repository.url,
-                error,
-            )
-            self._events.failed(shard)
-            if isinstance(error, StoreDamaged):
-                self._damaged[shard] = taken.store, error
-            elif shard in self._turns:
-                self._turns[shard].offset = 0  # due again, even if nothing has moved
-        finally:
-            shutil.rmtree(taken.path, ignore_errors=True)
-            self._shipping.discard(shard)
+        with probing(self._probe, "ship"):
+            try:
+                self._publish(taken)
+            except Interrupted:
+                _log.info(
+                    "shard %d: the snapshot at offset %d is left unfinished", shard, taken.offset
+                )
+            except Exception as error:  # noqa: BLE001 -- an object store's library has its own
+                _log.warning(
+                    "shard %d: the snapshot at offset %d was not shipped to %s: %s",
+                    shard,
+                    taken.offset,
+                    self._repository.url,
+                    error,
+                )
+                self._events.failed(shard)
+                if isinstance(error, StoreDamaged):
+                    self._damaged[shard] = taken.store, error
+                elif shard in self._turns:
+                    self._turns[shard].offset = 0  # due again, even if nothing has moved
+            finally:
+                shutil.rmtree(taken.path, ignore_errors=True)
+                self._shipping.discard(shard)
 
     def _publish(self, taken: _Checkpoint) -> Manifest:
         """Ship a checkpoint, retire what is old, trim the log if that is asked for."""

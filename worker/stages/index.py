@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import NamedTuple
 
 from worker.bus import OffsetOutOfRange, Outgoing, Reader, Record, TopicPartition
@@ -76,6 +77,7 @@ class Index:
         standby: Collection[int] = (),
         reader: Callable[[], Reader] | None = None,
         background: bool = False,
+        clock: Callable[[], float] = monotonic,
         frame_bytes: int = FRAME_BYTES,
         on_burst: Callable[[IndexCounts], None] = lambda _counts: None,
         on_idle: Callable[[Mapping[int, RestoreState]], None] = lambda _states: None,
@@ -104,9 +106,17 @@ class Index:
         if standby and reader is not None:
             places = [TopicPartition(bands, shard) for shard in standby]
             warm = Standby(
-                places, reader, recovery, put_aside, self._keep_warm, background=background
+                places,
+                reader,
+                recovery,
+                put_aside,
+                self._keep_warm,
+                background=background,
+                clock=clock,
             )
-        self._stores = Shards(recovery, put_aside, shipper, warm, background=background)
+        self._stores = Shards(
+            recovery, put_aside, shipper, warm, background=background, clock=clock
+        )
         self._pending: dict[TopicPartition, _Pending] = {}
         self._counts = IndexCounts()
 
