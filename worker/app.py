@@ -16,7 +16,7 @@ from worker.loop_options import LoopEvents, LoopOptions
 from worker.metrics import Metrics
 from worker.settings import Settings
 from worker.shard import BucketRules
-from worker.snapshots import Kept, Repository, Shipper, tidy
+from worker.snapshots import Kept, Repository, Shipper, Verification, tidy
 from worker.stages import Fingerprint, Index, RejectLimit, Route, Sequencer, Stage
 from worker.store import BandStore, Header, StoreOptions, put_aside
 from worker.topology import Topology
@@ -217,6 +217,7 @@ class Application:
             self.store_header,
             every_seconds=snapshots.every_seconds,
             keep=snapshots.keep,
+            verification=Verification(snapshots.verify_seconds),
             trim=trim if snapshots.trim_log else None,
             background=self._background,
             events=self.metrics.snapshot_events(),
