@@ -25,7 +25,7 @@ from worker.bus import Record, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.embedded import create_topics
 from worker.settings import load
-from worker.snapshots import Repository, Shipper
+from worker.snapshots import Repository, Shipper, Verification
 from worker.topology import Topology
 
 __all__ = ["run"]
@@ -150,7 +150,12 @@ class _Shard:
         application = self._application(state)
         store = application.open_store(0)
         shipper = Shipper(
-            self._repository, application.store_header, every_seconds=1, keep=1, background=False
+            self._repository,
+            application.store_header,
+            every_seconds=1,
+            keep=1,
+            verification=Verification(every_seconds=86_400),
+            background=False,
         )
         size = shipper.ship_now(store, 0).size_bytes
         store.close()

@@ -18,7 +18,7 @@ from worker.metrics import Metrics
 from worker.probe import UNWATCHED, Probe, probing
 from worker.settings import Settings
 from worker.shard import BucketRules
-from worker.snapshots import Kept, Repository, Shipper, tidy
+from worker.snapshots import Kept, Repository, Shipper, Verification, tidy
 from worker.stages import Fingerprint, Index, RejectLimit, Route, Sequencer, Stage
 from worker.store import BandStore, Header, StoreOptions, put_aside
 from worker.topology import Topology
@@ -240,6 +240,7 @@ class Application:
             self.store_header,
             every_seconds=snapshots.every_seconds,
             keep=snapshots.keep,
+            verification=Verification(snapshots.verify_seconds),
             trim=trim if snapshots.trim_log else None,
             background=self._background,
             events=self.metrics.snapshot_events(),

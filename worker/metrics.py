@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from worker import __version__
 from worker.bus import TopicPartition
 from worker.loop_options import LoopEvents
-from worker.snapshots import Manifest, ShipperEvents
+from worker.snapshots import Damage, Manifest, ShipperEvents
 from worker.stages import IndexCounts, RestoreState, RouteCounts
 from worker.store import BandStore
 
@@ -163,6 +163,15 @@ class Metrics:
             ["shard"],
             registry=registry,
         )
+        self._snapshot_damaged = Counter(
+            "neardup_snapshot_damaged_files",
+            "Files of snapshots that were damaged or gone when they were read back, by whether the"
+            " store still has them: yes (they are shipped again), no (snapshots are lost).",
+            ["in_store"],
+            registry=registry,
+        )
+        for in_store in ("yes", "no"):
+            self._snapshot_damaged.labels(in_store)
         self._restore_bytes = Gauge(
             "neardup_restore_bytes",
             "Of a snapshot that is being fetched: done, total.",
@@ -283,6 +292,12 @@ class _Snapshots(ShipperEvents):
     def failed(self, shard: int) -> None:
         del shard
         self._metrics._snapshots.labels("failed").inc()  # noqa: SLF001
+
+    def damaged(self, shard: int, damage: Damage) -> None:
+        del shard
+        counter = self._metrics._snapshot_damaged  # noqa: SLF001
+        counter.labels("yes").inc(len(damage.repairable))
+        counter.labels("no").inc(len(damage.lost))
 
 
 class _Events(LoopEvents):

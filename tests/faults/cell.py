@@ -50,6 +50,8 @@ class Cell:
     small_disk: bool = False
     snapshots: float | None = None
     """Seconds between a shard's snapshots, behind which its log is trimmed; None: none."""
+    verified: float | None = None
+    """Seconds between two times that snapshots are read back; None: as by default."""
     standby: bool = False
     """Whether every worker keeps every shard warm."""
     rate: float = 1_500.0

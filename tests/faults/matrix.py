@@ -183,6 +183,7 @@ CELLS: Final[Mapping[str, Cell]] = {
             spacing=(14.0, 16.0),
             rate=EASY,
             snapshots=3.0,
+            verified=3.0,
         ),
         Cell(
             "rot-segments",

@@ -110,6 +110,7 @@ def application_of(
     cluster, proxies = ground
     with ExitStack() as stack:
         warm = {"standby": "all"} if cell.standby else {}
+        verified = {} if cell.verified is None else {"verify_seconds": cell.verified}
         sections: dict[str, Mapping[str, object]] = {"index": {**FAST, **warm}}
         if cell.snapshots is not None:
             sections["index.snapshots"] = {
@@ -117,6 +118,7 @@ def application_of(
                 "every_seconds": cell.snapshots,
                 "keep": KEPT_SNAPSHOTS,
                 "trim_log": True,
+                **verified,
             }
         if cell.brokers == "fast":
             # By default an answer that is lost is missed after 10 s.

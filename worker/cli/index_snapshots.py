@@ -24,6 +24,7 @@ from worker.snapshots import (
     Repository,
     RestoreProgress,
     Shipper,
+    Verification,
 )
 from worker.snapshots.inspection import inspect
 from worker.store import BandStore, Header, StoreDamaged, StoreOptions, put_aside
@@ -69,7 +70,7 @@ def verify(settings: Settings, only: list[int] | None) -> None:
             if manifest.name in without:
                 bad.append(f"distrusted at offset {manifest.offset}: {without[manifest.name]}")
                 continue
-            damaged = kept.damaged(manifest)
+            damaged = kept.damaged(manifest.files)
             wrong += bool(damaged)
             what = ", ".join(file.name for file in damaged)
             mark = f"[bold red]damaged[/]  {what} of" if damaged else "[green]ok[/]      "
@@ -141,6 +142,7 @@ def snapshot(settings: Settings, only: list[int] | None) -> None:
                 lambda _shard, header=header: header,  # type: ignore[misc]
                 every_seconds=1,
                 keep=settings.index.snapshots.keep,
+                verification=Verification(settings.index.snapshots.verify_seconds),
                 background=False,
             )
             store = BandStore(path, header, options=_options(settings))

@@ -130,6 +130,11 @@ class SnapshotsSection(_Section):
     )
     every_seconds: float = Field(900, gt=0, description="between a shard's snapshots")
     keep: int = Field(3, ge=1, description="snapshots of a shard; older ones are deleted")
+    verify_seconds: float = Field(
+        86_400,
+        gt=0,
+        description="between two times that the files of a shard's snapshots are read back",
+    )
     trim_log: bool = Field(
         default=False, description="delete from APP.bands what precedes the oldest of those kept"
     )

@@ -14,8 +14,10 @@ from worker.snapshots.recovery import (
 )
 from worker.snapshots.repository import Interrupted, Repository, ShardSnapshots, SnapshotDamaged
 from worker.snapshots.shipper import Shipper, ShipperEvents
+from worker.snapshots.verification import Damage, Verification
 
 __all__ = [
+    "Damage",
     "FileEntry",
     "Interrupted",
     "Kept",
@@ -31,5 +33,6 @@ __all__ = [
     "ShipperEvents",
     "SnapshotDamaged",
     "Unrecoverable",
+    "Verification",
     "tidy",
 ]

@@ -8,7 +8,7 @@ import msgspec
 
 from worker.store import Header
 
-__all__ = ["FileEntry", "Manifest", "ManifestError"]
+__all__ = ["FileEntry", "Manifest", "ManifestError", "header_digest"]
 
 FORMAT_VERSION = 1
 
@@ -62,12 +62,17 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
         The header names the log, so two clusters or two lives of a topic can share a place.
         """
-        header = msgspec.json.encode(self.header, order="sorted")
-        return f"{self.offset:020d}-{hashlib.sha256(header).hexdigest()[:16]}.json"
+        return f"{self.offset:020d}-{header_digest(self.header)}.json"
 
     def encode(self) -> bytes:
         """Give the manifest as JSON."""
         return msgspec.json.format(msgspec.json.encode(self)) + b"\n"
+
+
+def header_digest(header: Header) -> str:
+    """Return the name that an index has in a repository: that of its header."""
+    encoded = msgspec.json.encode(header, order="sorted")
+    return hashlib.sha256(encoded).hexdigest()[:16]
 
 
 def decode(data: bytes) -> Manifest:

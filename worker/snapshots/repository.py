@@ -4,7 +4,9 @@ Below ``<url>/<app>/shard-000``, ``files/`` holds the stores' files under their 
 ``snapshots/`` the manifests, named after their offsets and headers. A manifest is written after
 all of its files, so a snapshot that was cut short is none. ``distrusted/`` has a note for each
 file that is no sound table although its digest is right, and for each manifest that no good
-store comes of: snapshots that these concern are neither restored nor counted.
+store comes of: snapshots that these concern are neither restored nor counted. ``damaged/``
+has files that are not what was shipped, and ``verified/`` when each index's files were last read
+back.
 """
 
 from __future__ import annotations
@@ -13,12 +15,12 @@ import hashlib
 import io
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from worker.snapshots.manifest import FileEntry, Manifest, ManifestError, decode
+from worker.snapshots.manifest import FileEntry, Manifest, ManifestError, decode, header_digest
 from worker.snapshots.storage import Storage, sync_directory
 from worker.store import Header
 
@@ -96,15 +98,12 @@ class ShardSnapshots:
     def missing(self, manifests: Iterable[Manifest]) -> dict[str, list[str]]:
         """Give, by manifest, the files of these snapshots that are gone or of another size."""
         sizes = self._storage.sizes("files")
-        gaps = {
-            manifest.name: [
-                file.name
-                for file in manifest.files
-                if file.content is None and sizes.get(file.sha256) != file.size
-            ]
-            for manifest in manifests
-        }
+        gaps = {m.name: [file.name for file in _absent(m.files, sizes)] for m in manifests}
         return {name: files for name, files in gaps.items() if files}
+
+    def absent(self, files: Iterable[FileEntry]) -> list[FileEntry]:
+        """Return those of these files that are to be shipped: gone, or of another size."""
+        return _absent(files, self._storage.sizes("files"))
 
     def distrusted(self, manifests: Iterable[Manifest]) -> dict[str, str]:
         """Give, by manifest, why these snapshots must not be restored; most often nothing."""
@@ -151,14 +150,14 @@ class ShardSnapshots:
         """Ship a checkpoint's files, then its manifest; what is there already stays.
 
         ``check`` sees the files after they were hashed, and before any is shipped: so what
-        rots later has another digest than was checked, and no restore takes it.
+        rots later has another digest than was checked, and no restore takes it. What ``check``
+        sets aside is shipped again.
 
         Raises:
             SnapshotDamaged: another worker has just deleted a file that was there.
             Interrupted: ``stop`` said so.
         """
         digest = digest or file_digest
-        there = self._storage.sizes("files")
 
         def hashed(path: Path) -> FileEntry:
             if stop():
@@ -170,11 +169,10 @@ class ShardSnapshots:
 
         entries = [hashed(path) for path in sorted(directory.iterdir())]
         check(entries)
-        for entry in entries:
+        for entry in self.absent(entries):
             if stop():
                 raise Interrupted
-            if entry.content is None and there.get(entry.sha256) != entry.size:
-                self._storage.put(directory / entry.name, f"files/{entry.sha256}")
+            self._storage.put(directory / entry.name, f"files/{entry.sha256}")
         manifest = make(entries)
         gone = self.missing([manifest])
         if gone:
@@ -237,7 +235,7 @@ class ShardSnapshots:
             raise SnapshotDamaged(f"{file.name} ({file.sha256}) is gone") from error
         if (size, hashed.hexdigest()) != (file.size, file.sha256):
             if file.content is None:
-                self._set_aside(file)
+                self.set_aside(file)
             raise SnapshotDamaged(f"{file.name} ({file.sha256}) is damaged")
 
     def _opened(self, file: FileEntry) -> BinaryIO:
@@ -246,26 +244,48 @@ class ShardSnapshots:
             return io.BytesIO(file.content)
         return self._storage.open(f"files/{file.sha256}")
 
-    def _set_aside(self, file: FileEntry) -> None:
+    def set_aside(self, file: FileEntry) -> None:
         """Move a damaged file out of the way, so that the next snapshot ships it again."""
         self._storage.move(f"files/{file.sha256}", f"damaged/{file.sha256}")
 
-    def damaged(self, manifest: Manifest) -> list[FileEntry]:
-        """Read every file of a snapshot; give those that are gone or not what was shipped."""
+    def damaged(
+        self, files: Sequence[FileEntry], *, stop: Callable[[], bool] = lambda: False
+    ) -> list[FileEntry]:
+        """Read files back; return those that are gone or not what was shipped.
+
+        Raises:
+            Interrupted: ``stop`` said so.
+        """
 
         def differs(file: FileEntry) -> bool:
             try:
                 with self._opened(file) as reading:
                     hashed = hashlib.sha256()
                     while chunk := reading.read(_CHUNK):
+                        if stop():
+                            raise Interrupted
                         hashed.update(chunk)
                     return hashed.hexdigest() != file.sha256
             except FileNotFoundError:
                 return True
 
         with ThreadPoolExecutor(_TRANSFERS, "check") as pool:
-            wrong = pool.map(differs, manifest.files)
-            return [file for file, bad in zip(manifest.files, wrong, strict=True) if bad]
+            wrong = pool.map(differs, files)
+            return [file for file, bad in zip(files, wrong, strict=True) if bad]
+
+    def verified_at(self, header: Header) -> float:
+        """Return when an index's files were last read back, in seconds since the epoch.
+
+        It is 0 if they never were, or if the note can't be understood.
+        """
+        try:
+            return float(self._storage.read(f"verified/{header_digest(header)}"))
+        except (FileNotFoundError, ValueError):
+            return 0.0
+
+    def note_verified(self, header: Header, at: float) -> None:
+        """Note when an index's files were last read back."""
+        self._storage.write(f"verified/{header_digest(header)}", f"{at}\n".encode())
 
     def retire(self, header: Header, keep: int) -> Manifest | None:
         """Delete all but the newest snapshots made with this header, and files of none.
@@ -302,6 +322,10 @@ class ShardSnapshots:
             if name not in named and self._storage.age_seconds(f"files/{name}") > _YOUNG_SECONDS:
                 self._storage.remove(f"files/{name}")
         return oldest
+
+
+def _absent(files: Iterable[FileEntry], sizes: Mapping[str, int]) -> list[FileEntry]:
+    return [file for file in files if file.content is None and sizes.get(file.sha256) != file.size]
 
 
 def file_digest(path: Path) -> str:

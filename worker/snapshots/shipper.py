@@ -16,6 +16,7 @@ from worker.probe import UNWATCHED, Probe, probing
 from worker.snapshots.manifest import FileEntry, Manifest
 from worker.snapshots.repository import Interrupted, Repository, ShardSnapshots, file_digest
 from worker.snapshots.soundness import check_opening, rotten
+from worker.snapshots.verification import Damage, Verification
 from worker.store import BandStore, Header, StoreDamaged
 
 __all__ = ["Shipper", "ShipperEvents"]
@@ -35,6 +36,9 @@ class ShipperEvents:
 
     def failed(self, shard: int) -> None:
         """A snapshot could not be shipped."""
+
+    def damaged(self, shard: int, damage: Damage) -> None:
+        """Files of earlier snapshots were found damaged, or gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,8 @@ class Shipper:
 
     The stage's thread takes checkpoints; one thread ships them, one at a time, so that a
     shard has at most one under way. A failure is a warning and a metric: the next turn
-    tries again. What was never shipped is read and checked first: rot is not passed on.
+    tries again. What was never shipped is read and checked first: rot is not passed on. What
+    was shipped is read back now and then, and shipped again if it is damaged.
     """
 
     def __init__(  # noqa: PLR0913 -- the composition root's business
@@ -78,6 +83,7 @@ class Shipper:
         *,
         every_seconds: float,
         keep: int,
+        verification: Verification,
         trim: Callable[[int, int], None] | None = None,
         background: bool = True,
         events: ShipperEvents | None = None,
@@ -89,6 +95,7 @@ class Shipper:
         self._header = header
         self._every = every_seconds
         self._keep = keep
+        self._verification = verification
         self._trim = trim
         self._background = background
         self._events = events or ShipperEvents()
@@ -202,7 +209,7 @@ class Shipper:
             taken.path,
             make,
             digest=self._digest(taken.shard),
-            check=lambda files: self._check(taken, snapshots, files),
+            check=lambda files: self._check(taken, snapshots, header, files),
             stop=self._ending.is_set,
         )
         seconds = self._clock() - began
@@ -220,19 +227,32 @@ class Shipper:
             self._trim_before(manifest.shard, oldest.offset)
         return manifest
 
-    def _check(self, taken: _Checkpoint, snapshots: ShardSnapshots, files: list[FileEntry]) -> None:
-        """See that a checkpoint is sound, as far as no snapshot has shown that before.
+    def _check(
+        self,
+        taken: _Checkpoint,
+        snapshots: ShardSnapshots,
+        header: Header,
+        files: list[FileEntry],
+    ) -> None:
+        """Read back what lies there, if that is due, and see that what will be shipped is sound.
 
         Raises:
             StoreDamaged: it isn't, and so its store, which has the same files, is damaged.
             Interrupted: the worker ends.
         """
+        damage = self._verification.run_if_due(snapshots, header, files, stop=self._ending.is_set)
+        if damage.repairable or damage.lost:
+            self._events.damaged(taken.shard, damage)
         tables = {file.sha256: file.name for file in files if file.name.endswith(".sst")}
         blamed = snapshots.distrusted_files(tables)
         if blamed:
             names = ", ".join(sorted(tables[digest] for digest in blamed))
             raise StoreDamaged(f"{taken.store.path}: {names} rotten, as in a snapshot before")
         known = snapshots.checked()
+        for file in snapshots.absent(files):
+            # Its digest may be of long ago, when it was shipped for the first time.
+            if file.sha256 in known and file_digest(taken.path / file.name) != file.sha256:
+                raise StoreDamaged(f"{taken.store.path}: {file.name} is not what it was")
         fresh = [taken.path / name for digest, name in tables.items() if digest not in known]
         found = rotten(sorted(fresh), on_bytes=self._go_on)
         if found:

@@ -106,9 +106,12 @@ class Storage:
             return
 
     def move(self, name: str, to: str) -> None:
-        """Give a file another name."""
+        """Give a file another name, unless somebody else has moved or deleted it."""
         self._fs.makedirs(self._path(to).rpartition("/")[0], exist_ok=True)
-        self._fs.mv(self._path(name), self._path(to))
+        try:
+            self._fs.mv(self._path(name), self._path(to))
+        except FileNotFoundError:
+            return
 
     def _path(self, name: str) -> str:
         return f"{self.root}/{name}"

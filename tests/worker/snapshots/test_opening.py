@@ -23,6 +23,7 @@ from worker.snapshots import (
     RestoreProgress,
     ShardSnapshots,
     Shipper,
+    Verification,
 )
 from worker.snapshots.storage import Storage
 from worker.stages import Index, StageError
@@ -293,6 +294,7 @@ def shipped(disk: Disk, url: str, offset: int) -> None:
         lambda _shard: HEADER,
         every_seconds=1e-6,
         keep=3,
+        verification=Verification(SECONDS),
         background=False,
     )
     lost = BandStore(disk.path.with_name("lost"), HEADER)
@@ -349,6 +351,7 @@ def test_a_worker_ships_without_holding_up_its_stage(disk: Disk, tmp_path: Path)
         lambda _shard: HEADER,
         every_seconds=1e-6,
         keep=3,
+        verification=Verification(SECONDS),
     )
     snapshots = Repository(str(tmp_path / "kept"), "app").shard(0)
     store = BandStore(disk.path, HEADER)

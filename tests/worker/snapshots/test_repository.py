@@ -113,7 +113,7 @@ def test_a_damaged_file_is_never_taken_and_is_shipped_again(
     snapshots = Repository(str(tmp_path / "kept"), "app").shard(3)
     published = publish(snapshots, tmp_path, 1, FILES)
     damage(snapshots, data)
-    assert [file.name for file in snapshots.damaged(published)] == ["000001.sst"]
+    assert [file.name for file in snapshots.damaged(published.files)] == ["000001.sst"]
     with pytest.raises(SnapshotDamaged, match=f"000001.sst .* is {why}"):
         snapshots.fetch(published, tmp_path / "back")
     assert snapshots.missing([published]) == {published.name: ["000001.sst"]}
@@ -136,7 +136,7 @@ def test_small_files_lie_in_the_manifest_and_no_snapshot_depends_on_anothers(
     current = next(file for file in published.files if file.name == "CURRENT")
     other = FileEntry(current.name, current.size, current.sha256, b"MANIFEST-000006\n")
     broken = manifest(1, [other])
-    assert snapshots.damaged(broken) == [other]
+    assert snapshots.damaged(broken.files) == [other]
     with pytest.raises(SnapshotDamaged, match="CURRENT"):
         snapshots.fetch(broken, tmp_path / "again")
 

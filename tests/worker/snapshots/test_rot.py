@@ -24,6 +24,7 @@ from worker.snapshots import (
     RestoreProgress,
     Shipper,
     Unrecoverable,
+    Verification,
 )
 from worker.snapshots.repository import ShardSnapshots
 from worker.snapshots.soundness import rotten
@@ -263,7 +264,13 @@ def test_the_stage_hears_of_rot_that_the_shipping_thread_has_found(tmp_path: Pat
     repository = Repository(str(tmp_path / "kept"), "app")
     kept = Kept(repository, lambda _: path, lambda _: HEADER)
     recovery = Recovery(lambda _, on_keys: BandStore(path, HEADER, on_keys=on_keys), aside, kept)
-    shipper = Shipper(repository, lambda _: HEADER, every_seconds=1e-6, keep=3)
+    shipper = Shipper(
+        repository,
+        lambda _: HEADER,
+        every_seconds=1e-6,
+        keep=3,
+        verification=Verification(SECONDS),
+    )
     shards = Shards(recovery, aside, shipper, background=True)
 
     def started() -> int:
