@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping
 from worker.admin.cluster import Cluster, TopicState
 from worker.bus.memory import MemoryBus
 from worker.bus.port import TopicPartition
+from worker.layout import agreed, dump
+from worker.settings import Settings
+from worker.topology import Topology
 
 __all__ = ["MemoryCluster"]
 
@@ -14,20 +17,27 @@ __all__ = ["MemoryCluster"]
 class MemoryCluster(Cluster):
     """Answers what `worker.admin.checks.inspect` asks, so that the very checks of a start run.
 
-    Topics show no settings, and no setting is checked: retention is what the tests vary.
+    Topics show no settings, and no setting is checked: retention is what the tests vary. What
+    the workers agree on is recorded.
     """
 
-    def __init__(self, bus: MemoryBus) -> None:  # No client is made.
-        """Look at this log."""
+    def __init__(self, bus: MemoryBus, settings: Settings, topology: Topology) -> None:
+        """Look at this log; no client is made."""
         self._bus = bus
+        facts = agreed(settings, topology)
+        self._records = {topology.layout_log: {b"layout": dump(facts)}}
 
     def topics(self, names: Iterable[str]) -> tuple[int, dict[str, TopicState | None]]:
         """See `Cluster`."""
-        counts = self._bus.partitions(names)
+        counts = {**self._bus.partitions(names), **dict.fromkeys(self._records, 1)}
         return 1, {
             name: TopicState(count, 1, {}) if count is not None else None
             for name, count in counts.items()
         }
+
+    def last_records(self, topic: str) -> dict[bytes | None, bytes]:
+        """See `Cluster`."""
+        return dict(self._records[topic])
 
     def committed(
         self, asked: Mapping[str, Iterable[TopicPartition]]

@@ -91,7 +91,7 @@ class World:
         """Start a worker that doesn't run, as ``neardup run`` would: only if all checks pass."""
         if name in self.lives:
             return True
-        found = inspect(MemoryCluster(self.bus), self.settings)
+        found = inspect(MemoryCluster(self.bus, self.settings, self.topology), self.settings)
         errors = [str(problem) for problem in found.problems if problem.severity == "error"]
         disk = self.known.setdefault(name, self._new_disk())
         if errors:
