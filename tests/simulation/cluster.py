@@ -37,7 +37,7 @@ class MemoryCluster(Cluster):
 
     def last_records(self, topic: str) -> dict[bytes | None, bytes]:
         """See `Cluster`."""
-        return dict(self._records[topic])
+        return {**self._records[topic]}
 
     def committed(
         self, asked: Mapping[str, Iterable[TopicPartition]]
