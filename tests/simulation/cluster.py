@@ -25,7 +25,9 @@ class MemoryCluster(Cluster):
         """Look at this log; no client is made."""
         self._bus = bus
         facts = agreed(settings, topology)
-        self._records = {topology.layout_log: {b"layout": dump(facts)}}
+        self._records: dict[str, dict[bytes | None, bytes]] = {
+            topology.layout_log: {b"layout": dump(facts)}
+        }
 
     def topics(self, names: Iterable[str]) -> tuple[int, dict[str, TopicState | None]]:
         """See `Cluster`."""
@@ -37,7 +39,7 @@ class MemoryCluster(Cluster):
 
     def last_records(self, topic: str) -> dict[bytes | None, bytes]:
         """See `Cluster`."""
-        return {**self._records[topic]}
+        return dict(self._records[topic])
 
     def committed(
         self, asked: Mapping[str, Iterable[TopicPartition]]
