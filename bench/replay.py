@@ -1,7 +1,7 @@
 """How fast one shard of four comes back: from its whole log, from a snapshot, and after a kill.
 
-No Kafka: *fingerprint* and *sequence* make the shard's log, NEARDUP_BENCH_INDEX documents
-(300,000 by default) that are nearly all new, and *index* reads it in bursts of 16 frames.
+No Kafka: *fingerprint* makes the log, NEARDUP_BENCH_INDEX documents (300,000 by default) that
+are nearly all new, and *index* reads it in bursts of 16 frames.
 First it judges and answers, as when they are live; then, from an empty store, in silence.
 The store is shipped as a snapshot, deleted, and restored: from the first request until it is
 open. A third store has read nine tenths, was closed, is opened, and reads the last tenth.
@@ -78,7 +78,7 @@ def run(*, quick: bool = False) -> list[Target]:
 
 
 class _Shard:
-    """Shard 0 of an application, and its log."""
+    """Shard 0 of an application, and the log."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -95,21 +95,20 @@ class _Shard:
         self._topology = Topology.of(self._settings, PARTITIONS)
         self._bus = MemoryBus()
         create_topics(self._bus, self._topology)
-        self._place = TopicPartition(self._topology.bands, 0)
+        self._place = TopicPartition(self._topology.seats, 0)
 
     def _application(self, state: str) -> Application:
         return Application(self._settings, self._topology, self._bus, self._folder / state)
 
     def log(self, total: int) -> Iterator[Record]:
-        """Give the records of the shard's partition of ``bands``."""
-        application = self._application("none")
-        fingerprint, sequence = application.stage("fingerprint"), application.stage("sequence")
+        """Give the records of the order as the shard's owner reads them."""
+        fingerprint = self._application("none").stage("fingerprint")
         documents = self._topology.documents
         fingerprint.adopt(
             {TopicPartition(documents, number): 0 for number in range(PARTITIONS)}, _whole_log
         )
         texts = enumerate(short_texts(total))
-        frames = offset = 0
+        frames = 0
         while batch := list(islice(texts, _BATCH)):
             records = [
                 Record(
@@ -124,13 +123,8 @@ class _Shard:
             ]
             burst = fingerprint.process(records)
             for signed in burst.records if burst is not None else ():
-                frame = Record(signed.topic, 0, frames, _NOW_MS, None, signed.value)
+                yield Record(*self._place, frames, _NOW_MS, None, signed.value)
                 frames += 1
-                cut = sequence.process([frame])
-                for part in cut.records if cut is not None else ():
-                    if part.partition == self._place.partition:
-                        yield Record(part.topic, 0, offset, -1, None, part.value)
-                        offset += 1
 
     def read(self, log: list[Record], state: str, *, committed: int) -> float:
         """Read a log from where the store is, in silence up to an offset; give the seconds."""
@@ -152,6 +146,7 @@ class _Shard:
         shipper = Shipper(
             self._repository,
             application.store_header,
+            shards=SHARDS,
             every_seconds=1,
             keep=1,
             verification=Verification(every_seconds=86_400),

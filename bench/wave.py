@@ -1,4 +1,4 @@
-"""A wave of near copies through all four stages: what it makes of each byte."""
+"""A wave of near copies through all stages: what it makes of each byte."""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ from time import monotonic
 from rocksdict import Cache
 
 from lsh import Fingerprinter
-from worker.bus import Bus
+from worker.bus import Bus, Member
+from worker.bus.shared import SharedMember, SharedReader
 from worker.documents import DocumentFormat, DocumentReader
 from worker.loop import Loop
 from worker.loop_options import LoopOptions
@@ -19,7 +20,7 @@ from worker.probe import UNWATCHED, Probe, probing
 from worker.settings import Settings
 from worker.shard import BucketRules
 from worker.snapshots import Kept, Repository, Shipper, Verification, tidy
-from worker.stages import Fingerprint, Index, RejectLimit, Route, Sequencer, Stage
+from worker.stages import Fingerprint, Index, RejectLimit, Route, Stage
 from worker.store import BandStore, Header, StoreOptions, put_aside
 from worker.topology import Topology
 from worker.verdicts import MATCH_RESERVE_BYTES, MatchWriter
@@ -30,7 +31,7 @@ _FRAMES_BYTES = 4 << 20
 _RETRY_SECONDS = 60.0
 _RETRIES = 15
 """Of a transaction that takes all of its time: enough to find the size that gets through."""
-_FRAMES_ONLY = frozenset({"sequence", "index"})
+_FRAMES_ONLY = frozenset({"index"})
 """Stages that read and write frames, and no documents."""
 
 
@@ -73,19 +74,23 @@ class Application:
 
     @cached_property
     def _log_identity(self) -> str:
-        return self._bus.identity(self.topology.bands)
+        return self._bus.identity(self.topology.fingerprints)
 
     def loop(self, stage: str, instance: str) -> Loop:
         """Build a stage and seat it in its group."""
         built = self.stage(stage)
         frames = stage in _FRAMES_ONLY
-        member = self._bus.join(
+        seats = stage == "index"
+        member: Member = self._bus.join(
             self.topology.group(stage),
             list(built.topics),
             instance,
             # Frames are hashes, of which lz4 saves 4 to 7 %; of newswire it saves a third.
             compress=not frames,
+            of=self.topology.fingerprints if seats else None,
         )
+        if seats:
+            member = SharedMember(member, self._reader())
         worker = self.settings.worker
         timeout = self.settings.kafka.transaction_timeout_ms / 1_000
         # A frame stands for many documents: a few MB of them are a burst.
@@ -105,11 +110,16 @@ class Application:
             clock=self._clock,
         )
 
+    def _reader(self) -> SharedReader:
+        """Make a reader of the order, for any number of shards."""
+        topology = self.topology
+        group, topics = topology.group("index"), [topology.fingerprints]
+        return SharedReader(topology.order, lambda: self._bus.reader(group, topics))
+
     def stage(self, name: str) -> Stage:
         """Build a stage."""
         builders: dict[str, Callable[[], Stage]] = {
             "fingerprint": self._fingerprint,
-            "sequence": self._sequence,
             "index": self._index,
             "route": self._route,
         }
@@ -139,17 +149,6 @@ class Application:
             reject_limit=RejectLimit(limits.reject_share, limits.reject_window),
             skip_deleted=documents.skip_deleted,
             on_rejected=self.metrics.rejected,
-        )
-
-    def _sequence(self) -> Sequencer:
-        topology = self.topology
-        return Sequencer(
-            fingerprints=topology.fingerprints,
-            bands=topology.bands,
-            layout=topology.layout,
-            shards=topology.shards,
-            columns=topology.columns,
-            future_allowance_ms=int(self.settings.index.future_allowance_seconds * 1000),
         )
 
     def rules(self) -> BucketRules:
@@ -228,16 +227,17 @@ class Application:
         return Kept(repository, self.store_path, self.store_header, self._probe("index"))
 
     def _shipper(self, repository: Repository) -> Shipper:
-        snapshots, bands = self.settings.index.snapshots, self.topology.bands
+        snapshots, order = self.settings.index.snapshots, self.topology.order
         probe = self._probe("index")
 
-        def trim(shard: int, before: int) -> None:
+        def trim(before: int) -> None:
             with probing(probe, "trim"):
-                self._bus.trim(bands, shard, before)
+                self._bus.trim(*order, before)
 
         return Shipper(
             repository,
             self.store_header,
+            shards=self.topology.shards,
             every_seconds=snapshots.every_seconds,
             keep=snapshots.keep,
             verification=Verification(snapshots.verify_seconds),
@@ -253,18 +253,19 @@ class Application:
         repository = self.repository()
         tidy(self._state_dir)
         return Index(
-            bands=topology.bands,
+            seats=topology.seats,
             matches=topology.matches,
             layout=topology.layout,
             shards=topology.shards,
             columns=topology.columns,
+            future_allowance_ms=int(self.settings.index.future_allowance_seconds * 1000),
             rules=self.rules(),
             open_store=self.open_store,
             put_aside=self.put_aside,
             kept=self._kept(repository) if repository else None,
             shipper=self._shipper(repository) if repository else None,
             standby=self.settings.index.standby_shards,
-            reader=lambda: self._bus.reader(topology.group("index")),
+            reader=self._reader,
             background=self._background,
             clock=self._clock,
             on_standby=self.metrics.standby,

@@ -1,4 +1,4 @@
-"""The four stages on the in-process log, in one thread: demo, offline runs and tests."""
+"""All stages on the in-process log, in one thread: demo, offline runs and tests."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def create_topics(
 ) -> None:
     """Create all topics, and commit every group's start: 0, or ``first_offsets`` by topic.
 
-    With kept state, ``documents``, ``fingerprints`` and ``bands`` go on where their readers
-    stopped (see `Embedded.reached`); the answers and outputs, read to the end, may begin at 0.
+    With kept state, ``documents`` and ``fingerprints`` go on where their readers stopped
+    (see `Embedded.reached`); the answers and outputs, read to the end, may begin at 0.
     """
     first = first_offsets or {}
     outputs = (topology.unique, topology.duplicate, topology.rejected)
@@ -41,11 +41,12 @@ def create_topics(
         )
     for stage in STAGES:
         offsets = {
-            TopicPartition(topic, number): bus.start_offset(topic, number)
+            place: bus.start_offset(*topology.log_of(place))
             for topic, partitions in topology.inputs(stage).items()
-            for number in range(partitions)
+            for place in (TopicPartition(topic, number) for number in range(partitions))
         }
-        bus.commit_offsets(topology.group(stage), offsets)
+        of = topology.fingerprints if stage == "index" else None
+        bus.commit_offsets(topology.group(stage), offsets, of=of)
 
 
 class Embedded:
@@ -84,16 +85,16 @@ class Embedded:
         topology = self.application.topology
         places = {
             topology.documents: ("fingerprint", topology.partitions),
-            topology.fingerprints: ("sequence", 1),
-            topology.bands: ("index", topology.shards),
+            topology.seats: ("index", topology.shards),
         }
-        return {
+        found = {
             topic: [
                 self._bus.committed(topology.group(stage))[TopicPartition(topic, number)] or 0
                 for number in range(partitions)
             ]
             for topic, (stage, partitions) in places.items()
         }
+        return {**found, topology.fingerprints: [min(found[topology.seats])]}
 
     def close(self) -> None:
         """Close all stages, each even if another one fails."""

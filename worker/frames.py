@@ -4,12 +4,12 @@ A frame covers a half-open range of offsets of one partition of ``documents``. F
 of a partition tile it: each begins where the one before it ended, so a lost or doubled
 frame is seen by whoever reads the next one.
 
-Per-document columns are little-endian arrays, so that a stage that only cuts or
-forwards them never touches a single document. ``n`` is the number of documents in a
+Per-document columns are little-endian arrays, so that a stage that only forwards them never
+touches a single document. ``n`` is the number of documents in a
 frame. ``accounted`` uint32[r], relative to ``start``, are the offsets of the range that were
 read and not judged: rejected, or tombstones. The offsets that are in neither array hold no
-record that *fingerprint* has read. It is None in frames of older
-workers, which don't tell, and of the shards that don't hand it on.
+record that *fingerprint* has read. It is None in frames of older workers, which don't tell, and in
+the answers of the shards that don't hand it on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ __all__ = [
     "ACCOUNTED_OFFSETS",
     "FRAME_BYTES",
     "POSITION_BITS",
-    "BandFrame",
     "FingerprintFrame",
     "FrameError",
     "Ids",
@@ -108,28 +107,6 @@ class FingerprintFrame(_Frame, array_like=True, frozen=True, gc=False):
     accounted: bytes | None = None
 
 
-class BandFrame(_Frame, array_like=True, frozen=True, gc=False):
-    """A shard's part of a fingerprint frame: the columns of the bands that it owns.
-
-    ``number`` is the frame's place in the one order; ``now`` is the log's time of the
-    frame in ms, and ``times`` are at most that plus the allowance. ``checksums`` and
-    ``accounted`` are only in shard 0's frame: one shard has to hand them on to *route*.
-    """
-
-    shard: int
-    number: int
-    now: int
-    count: int
-    offsets: bytes
-    times: bytes
-    checksums: bytes
-    ids: Ids
-    shingles: bytes
-    keys: bytes
-    sketches: bytes
-    accounted: bytes | None = None
-
-
 class MatchFrame(_Frame, array_like=True, frozen=True, gc=False):
     """A shard's answer for a range: the verified matches of the documents that have any.
 
@@ -184,21 +161,20 @@ def answer_bytes(matches: int, id_bytes: int) -> int:
     return U32.itemsize + U16.itemsize + matches * (match + matched)
 
 
-FrameT = TypeVar("FrameT", FingerprintFrame, BandFrame, MatchFrame)
+FrameT = TypeVar("FrameT", FingerprintFrame, MatchFrame)
 
-_VERSIONS: dict[type, int] = {FingerprintFrame: 1, BandFrame: 1, MatchFrame: 2}
+_VERSIONS: dict[type, int] = {FingerprintFrame: 1, MatchFrame: 2}
 """What is written. A field that is added at the end, with a default, is no new version."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoders: dict[type, dict[int, msgspec.msgpack.Decoder[object]]] = {
     FingerprintFrame: {1: msgspec.msgpack.Decoder(FingerprintFrame)},
-    BandFrame: {1: msgspec.msgpack.Decoder(BandFrame)},
     MatchFrame: {1: msgspec.msgpack.Decoder(_MatchFrame1), 2: msgspec.msgpack.Decoder(MatchFrame)},
 }
 """What is read: by kind and version."""
 
 
-def encode(frame: FingerprintFrame | BandFrame | MatchFrame) -> bytes:
+def encode(frame: FingerprintFrame | MatchFrame) -> bytes:
     """Give the frame's bytes: one of version, then msgpack."""
     return bytes((_VERSIONS[type(frame)],)) + _encoder.encode(frame)
 

@@ -153,7 +153,7 @@ class Metrics:
         )
         self._snapshot_offset = Gauge(
             "neardup_snapshot_offset",
-            "The offset, in the shard's partition of bands, of that snapshot.",
+            "The offset in fingerprints of that snapshot.",
             ["shard"],
             registry=registry,
         )

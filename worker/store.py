@@ -1,6 +1,6 @@
 """The RocksDB under one index shard: a sorted map, its offset, and a header.
 
-The write-ahead log is off, because the shard's partition of ``bands`` is one. What makes
+The write-ahead log is off, because the log of fingerprints is one. What makes
 that sound is that everything lives in one column family and that every write batch
 carries the offset it reaches: whatever a crash leaves on disk is a state that the shard
 really was in, and the log replays the rest.
@@ -38,9 +38,8 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 
-FORMAT_VERSION = 2
-_WITHOUT_FILTER = 1
-"""The format before; such a store gets its filter when it is opened."""
+FORMAT_VERSION = 3
+"""Up to 2, the offset was one in a log of the shard's own."""
 
 _RECORDS = b"\xfe"
 _HEADER = b"\xffheader"
@@ -73,10 +72,9 @@ class StoreDamaged(Exception):  # noqa: N818 -- says what was found
 class BandStore:
     """One shard's buckets and document records.
 
-    Not thread-safe. ``offset`` is the offset in the shard's partition of ``bands`` from
-    which to read on; ``now`` is the running maximum of the log's time, in ms; ``documents``
-    were judged up to there; ``coverage`` says of which offsets of the documents frames were
-    applied, and is empty where an earlier version made the store.
+    Not thread-safe. ``offset`` is the offset in the log of fingerprints from which to read on;
+    ``now`` is the running maximum of the log's time, in ms; ``documents`` were judged up to
+    there; ``coverage`` says of which offsets of the documents frames were applied.
 
     Every method that reads or writes raises `StoreDamaged` if RocksDB finds other bytes
     than it wrote, and OSError if the disk is full or refuses. After either, RocksDB takes no
@@ -162,11 +160,11 @@ class BandStore:
             raise StoreDamaged(f"{self.path}: its header can't be read: {error}") from error
         if found == wanted:
             return
-        if found == {**wanted, "format": _WITHOUT_FILTER}:
-            # At once: a version that knows no filter would add buckets that it lacks.
-            self._db.put(_HEADER, json.dumps(wanted, sort_keys=True).encode())
-            self._db.flush()
-            return
+        if found.get("format") != FORMAT_VERSION:
+            raise HeaderMismatch(
+                f"{self.path} has format {found.get('format')}, and this neardup reads"
+                f" {FORMAT_VERSION} only: begin with a new index, or run the version that made it"
+            )
         differences = [
             f"{name}: it has {found.get(name, 'none')}, the settings say {wanted.get(name, 'none')}"
             for name in sorted(found.keys() | wanted.keys())

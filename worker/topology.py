@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from lsh import Parameters
+from worker.bus import TopicPartition
 from worker.settings import Settings
 
 __all__ = ["STAGES", "Topology"]
 
-STAGES = ("fingerprint", "sequence", "index", "route")
+STAGES = ("fingerprint", "index", "route")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,21 @@ class Topology:
         return f"{self.app}.fingerprints"
 
     @property
-    def bands(self) -> str:
-        """Name the topic with a partition per shard."""
-        return f"{self.app}.bands"
+    def order(self) -> TopicPartition:
+        """Name that partition, which all shards read."""
+        return TopicPartition(self.fingerprints, 0)
+
+    @property
+    def seats(self) -> str:
+        """Name the topic with a partition per shard: whoever has one owns the shard.
+
+        It has no records. The offsets that are committed of it are offsets in the order.
+        """
+        return f"{self.app}.shards"
+
+    def log_of(self, place: TopicPartition) -> TopicPartition:
+        """Return the partition to which the committed offset of an input belongs."""
+        return self.order if place.topic == self.seats else place
 
     def matches(self, shard: int) -> str:
         """Name the topic of a shard's answers."""
@@ -91,12 +104,11 @@ class Topology:
         answers = {self.matches(shard): self.partitions for shard in range(self.shards)}
         return {
             "fingerprint": {self.documents: self.partitions},
-            "sequence": {self.fingerprints: 1},
-            "index": {self.bands: self.shards},
+            "index": {self.seats: self.shards},
             "route": {self.documents: self.partitions, **answers},
         }[stage]
 
     def internal(self) -> dict[str, int]:
         """Give the topics between the stages, with their partition counts."""
         answers = {self.matches(shard): self.partitions for shard in range(self.shards)}
-        return {self.fingerprints: 1, self.bands: self.shards, **answers}
+        return {self.fingerprints: 1, self.seats: self.shards, **answers}

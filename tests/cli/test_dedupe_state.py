@@ -108,7 +108,22 @@ def test_other_parameters_are_refused_by_name(tmp_path: Path) -> None:
         assert content(state) == before
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 9, "generation": "x"}'])
+def test_a_state_of_another_version_is_refused(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    dedupe("--state", state, stdin=LINES[0])
+    current = state / "CURRENT"
+    current.write_text(current.read_text().replace('"format": 2', '"format": 1'))
+    before = content(state)
+    done = neardup("dedupe", "--state", state, stdin=LINES[0])
+    assert done.returncode == 2
+    assert done.stderr.decode() == (
+        f"neardup: --state: {state} has format 1, and this neardup reads 2 only: name a new"
+        " directory, or run the version that made this one\n"
+    )
+    assert content(state) == before
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2, "generation": "x"}'])
 def test_a_damaged_state_is_refused(text: str, tmp_path: Path) -> None:
     state = tmp_path / "state"
     dedupe("--state", state, stdin=LINES[0])

@@ -34,6 +34,8 @@ class FakeCluster:
             }
             for stage in STAGES
         }
+        self.belongs: dict[str, str] = {}
+        """Of topics whose offsets are another's, that other one."""
 
         facts = agreed(settings, self.topology)
         self.records: dict[str, dict[bytes | None, bytes]] = {
@@ -84,5 +86,11 @@ class FakeCluster:
             for group, places in asked.items()
         }
 
-    def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+    def commit(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, int],
+        of: Mapping[str, str] | None = None,
+    ) -> None:
         self.offsets.setdefault(group, {}).update(offsets)
+        self.belongs |= of or {}

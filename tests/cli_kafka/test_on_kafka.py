@@ -86,10 +86,10 @@ def test_create_makes_everything_verify_finds_it_in_order(
     missing = run("topics verify", status=2)
     assert f"error    {app_id}.documents: the topic is missing" in missing.stdout
     assert "neardup topics create" in missing.stdout
-    assert missing.stderr == "neardup: a worker can't run: 8 errors, 1 warning\n"
+    assert missing.stderr == "neardup: a worker can't run: 9 errors, 1 warning\n"
 
     made = run("topics create --partitions 3")
-    assert made.stdout.count("created ") == 9
+    assert made.stdout.count("created ") == 10
     assert made.stdout.endswith("ok: 3 partitions, 2 shards, 1 broker\n")
     assert verify(settings) == (3, [])
 
@@ -137,10 +137,10 @@ def test_three_brokers_get_three_copies(kafka_cluster: ClusterFactory, app_id: s
     arguments = [sys.executable, "-m", "worker.cli", "topics", "create"]
     # On a fresh cluster the groups' coordinator is only just being made.
     subprocess.run([*arguments, "--bootstrap", cluster.bootstrap, "--app", app_id], check=True)
-    _, states = Cluster(settings.kafka_options()).topics([f"{app_id}.bands"])
-    bands = states[f"{app_id}.bands"]
-    assert bands is not None
-    assert (bands.replicas, bands.settings["min.insync.replicas"]) == (3, "2")
+    _, states = Cluster(settings.kafka_options()).topics([f"{app_id}.fingerprints"])
+    frames = states[f"{app_id}.fingerprints"]
+    assert frames is not None
+    assert (frames.replicas, frames.settings["min.insync.replicas"]) == (3, "2")
     assert verify(settings) == (4, [])
 
 
@@ -148,7 +148,7 @@ def test_offsets_of_a_group_at_work_are_not_touched(
     run: Run, settings: Settings, app_id: str
 ) -> None:
     run("topics create --partitions 1")
-    with reader(settings.kafka_options(), f"{app_id}.sequence") as member:
+    with reader(settings.kafka_options(), f"{app_id}.index") as member:
         member.subscribe([f"{app_id}.fingerprints"])
         wait_until(lambda: (member.poll(0.1), bool(member.assignment()))[1], 30, "a seat")
         refused = run("init --force", status=1)

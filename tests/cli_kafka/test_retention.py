@@ -5,7 +5,7 @@ import pytest
 from tests.cli_kafka.fake import FakeCluster
 from worker.admin import inspect
 from worker.admin.plan import DEFAULT_MAX_BYTES, plan
-from worker.admin.retention import BANDS, FINGERPRINTS, LOGS, MATCHES, table
+from worker.admin.retention import FINGERPRINTS, LOGS, MATCHES, table
 from worker.settings import Settings, load
 from worker.topology import Topology
 
@@ -22,16 +22,13 @@ def settings() -> Settings:
     ("topic", "retention_ms", "severity"),
     [
         ("a.fingerprints", -1, None),
-        ("a.fingerprints", 7 * DAY_MS, None),
-        ("a.fingerprints", DAY_MS, None),
-        ("a.fingerprints", DAY_MS - 1, "warning"),
-        ("a.fingerprints", HOUR_MS + 1, "warning"),
-        ("a.fingerprints", HOUR_MS, "error"),
+        ("a.fingerprints", 365 * DAY_MS, "error"),
         ("a.matches-0", 7 * DAY_MS, None),
         ("a.matches-0", DAY_MS - 1, "warning"),
         ("a.matches-0", 0, "error"),
-        ("a.bands", -1, None),
-        ("a.bands", 365 * DAY_MS, "error"),
+        ("a.matches-0", HOUR_MS + 1, "warning"),
+        ("a.matches-0", HOUR_MS, "error"),
+        ("a.shards", HOUR_MS, None),
         ("a.documents", -1, None),
         ("a.documents", DAY_MS, None),
         ("a.documents", HOUR_MS, "warning"),
@@ -50,7 +47,7 @@ def test_what_a_log_must_keep(
     )
 
 
-@pytest.mark.parametrize("topic", ["a.fingerprints", "a.bands", "a.matches-1"])
+@pytest.mark.parametrize("topic", ["a.fingerprints", "a.matches-1"])
 def test_what_is_between_the_stages_has_no_bound_by_size(settings: Settings, topic: str) -> None:
     cluster = FakeCluster(settings)
     cluster.change(topic, retention_bytes="1000000000")
@@ -75,7 +72,7 @@ def test_new_topics_keep_what_the_table_says(settings: Settings) -> None:
         "a.rejected": None,
         "a.layout": None,
         "a.fingerprints": str(FINGERPRINTS.new_ms),
-        "a.bands": str(BANDS.new_ms),
+        "a.shards": None,
         "a.matches-0": str(MATCHES.new_ms),
         "a.matches-1": str(MATCHES.new_ms),
         "a.redrive": None,

@@ -56,8 +56,8 @@ def test_both_readers_of_documents_begin_at_the_same(start: Start, expected: lis
     made = cluster()
     begin(made.as_cluster(), made.topology, start)
     assert documents(made, "fingerprint") == documents(made, "route") == expected
-    assert set(made.offsets["a.index"].values()) == {0}
-    assert made.offsets["a.sequence"] == {TopicPartition("a.fingerprints", 0): 0}
+    assert made.offsets["a.index"] == {TopicPartition("a.shards", n): 0 for n in range(2)}
+    assert made.belongs["a.shards"] == "a.fingerprints"
     assert len(made.offsets["a.route"]) == 2 + 2 * 2
 
 
@@ -66,7 +66,7 @@ def test_offsets_that_are_set_are_kept() -> None:
     begin(made.as_cluster(), made.topology, Start("latest"))
     begun = begin(made.as_cluster(), made.topology, Start("earliest"))
     assert begun.committed == {}
-    assert set(begun.kept) == {"a.fingerprint", "a.sequence", "a.index", "a.route"}
+    assert set(begun.kept) == {"a.fingerprint", "a.index", "a.route"}
     assert documents(made, "fingerprint") == [10, 4]
 
 

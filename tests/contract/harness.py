@@ -53,9 +53,11 @@ class Harness(ABC):
         """Give all partitions of topics."""
         return {TopicPartition(t, p) for t in topics for p in range(self._counts[t])}
 
-    def join(self, group: str, topics: Iterable[str], instance: str) -> Seat:
+    def join(
+        self, group: str, topics: Iterable[str], instance: str, *, of: str | None = None
+    ) -> Seat:
         """Take a seat; it is closed with the harness."""
-        seat = Seat(self.bus.join(group, list(topics), instance))
+        seat = Seat(self.bus.join(group, list(topics), instance, of=of))
         self._seats.append(seat)
         return seat
 

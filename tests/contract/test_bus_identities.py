@@ -1,11 +1,13 @@
 """A topic that was deleted and made anew is another one, whatever its name."""
 
+from contextlib import closing
+
 import pytest
 
 from tests.contract.conftest import BUSES
 from tests.contract.harness import Harness
 from tests.contract.seats import until
-from worker.bus.port import Outgoing, TopicPartition, TopicRecreated
+from worker.bus.port import Outgoing, Reader, Record, TopicPartition, TopicRecreated
 
 ALL_BUSES = [*BUSES, pytest.param("kafka-consumer", marks=pytest.mark.kafka)]
 
@@ -50,6 +52,66 @@ def test_nothing_of_a_later_topic_is_delivered(harness: Harness, read: int) -> N
         seat.member.commit([Outgoing(target, 0, None, b"more")], {place: read + 1})
     assert all((record.value or b"").startswith(b"old") for record in seat.records)
     assert len(harness.read_committed(target)) == 1
+
+
+def has(reader: Reader, records: list[Record], count: int) -> bool:
+    records.extend(reader.read(100, 1 << 20, 0.05))
+    return len(records) == count
+
+
+@pytest.mark.parametrize("read", [1, 20])
+def test_a_reader_hands_out_nothing_of_a_later_topic(harness: Harness, read: int) -> None:
+    topic = harness.topic()
+    (place,) = harness.places(topic)
+    before = harness.bus.identity(topic)
+    write(harness, topic, read, "old")
+    with closing(harness.bus.reader(harness.name("group"), [topic])) as reader:
+        reader.start(place, 0)
+        records: list[Record] = []
+        until(lambda: has(reader, records, read), "the old topic")
+        harness.recreate(topic)
+        write(harness, topic, 200, "new")
+        with pytest.raises(TopicRecreated) as raised:
+            until(lambda: has(reader, records, -1), "the reader to say so")
+        assert (raised.value.topic, raised.value.was) == (topic, before)
+        assert raised.value.now == harness.bus.identity(topic)
+        with pytest.raises(TopicRecreated):
+            has(reader, records, -1)
+    assert [r.value for r in records] == [b"old-%d" % number for number in range(read)]
+
+
+def test_a_reader_says_so_of_a_topic_of_which_it_reads_nothing_now(harness: Harness) -> None:
+    topic, other = harness.topic(), harness.topic()
+    with closing(harness.bus.reader(harness.name("group"), [topic, other])) as reader:
+        reader.start(TopicPartition(other, 0), 0)
+        reader.start(TopicPartition(topic, 0), 0)
+        reader.stop(TopicPartition(topic, 0))
+        harness.recreate(topic)
+        with pytest.raises(TopicRecreated):
+            until(lambda: has(reader, [], -1), "the reader to say so")
+
+
+def test_a_reader_goes_on_without_a_topic_that_is_gone(harness: Harness) -> None:
+    gone, other = harness.topic(), harness.topic()
+    write(harness, gone, 3, "gone")
+    with closing(harness.bus.reader(harness.name("group"), [gone, other])) as reader:
+        for topic in (gone, other):
+            reader.start(TopicPartition(topic, 0), 0)
+        records: list[Record] = []
+        until(lambda: has(reader, records, 3), "the records of both")
+        harness.delete_topic(gone)
+        write(harness, other, 5, "other")
+        until(lambda: has(reader, records, 8), "the other topic")
+        for _ in range(20):
+            assert has(reader, records, 8)
+
+
+def test_a_reader_reads_the_topics_that_it_was_made_for(harness: Harness) -> None:
+    topic, other = harness.topic(), harness.topic()
+    with closing(harness.bus.reader(harness.name("group"), [topic])) as reader:
+        with pytest.raises(ValueError, match=other):
+            reader.start(TopicPartition(other, 0), 0)
+        assert reader.watermarks(TopicPartition(other, 0)) == (0, 0)
 
 
 def test_an_offset_of_an_earlier_topic_is_refused(harness: Harness) -> None:
@@ -98,3 +160,58 @@ def test_a_topic_that_is_gone_is_no_error(harness: Harness) -> None:
         return len({record.value for record in seat.records}) == 8
 
     until(read, "the other topic")
+
+
+def test_offsets_of_another_topic_carry_its_identity(harness: Harness) -> None:
+    """The topics of the group say who owns what; where each number is in the log, its offsets."""
+    owned, log, target = harness.topic(2), harness.topic(), harness.topic()
+    group = harness.name("group")
+    first, second = sorted(harness.places(owned))
+    harness.commit_offsets(group, {first: 3, second: 7}, harness.bus.identity(log))
+    seat = harness.join(group, [owned], "alone", of=log)
+    harness.settle([seat], owned)
+    assert seat.member.committed([first, second]) == {first: 3, second: 7}
+    seat.member.commit([Outgoing(target, 0, None, b"more")], {first: 11})
+    assert seat.member.committed([first, second]) == {first: 11, second: 7}
+    assert seat.member.lag() == {}
+    seat.member.close()
+    # Whoever comes without `of` takes them for what they are not, and is told.
+    later = harness.join(group, [owned], "alone")
+    harness.settle([later], owned)
+    with pytest.raises(TopicRecreated) as raised:
+        later.member.committed([first, second])
+    assert raised.value.topic == owned
+
+
+@pytest.mark.parametrize("anew", ["log", "owned"])
+def test_the_topic_of_the_offsets_is_watched_as_the_others_are(harness: Harness, anew: str) -> None:
+    topics = {"owned": harness.topic(), "log": harness.topic()}
+    target, group = harness.topic(), harness.name("group")
+    place = TopicPartition(topics["owned"], 0)
+    harness.commit_offsets(group, {place: 0})
+    seat = harness.join(group, [topics["owned"]], "alone", of=topics["log"])
+    harness.settle([seat], topics["owned"])
+    seat.member.committed([place])
+    seat.member.commit([Outgoing(target, 0, None, b"before")], {place: 5})
+    before = harness.bus.identity(topics[anew])
+    harness.recreate(topics[anew])
+    with pytest.raises(TopicRecreated) as raised:
+        until(lambda: seat.poll() and False, "the poll to say so")
+    assert (raised.value.topic, raised.value.was) == (topics[anew], before)
+    with pytest.raises(TopicRecreated):
+        seat.member.commit([Outgoing(target, 0, None, b"after")], {place: 6})
+    assert [record.value for record in harness.read_committed(target)] == [b"before"]
+
+
+def test_an_offset_of_an_earlier_log_is_refused(harness: Harness) -> None:
+    owned, log, group = harness.topic(), harness.topic(), harness.name("group")
+    (place,) = harness.places(owned)
+    before = harness.bus.identity(log)
+    harness.commit_offsets(group, {place: 4}, before)
+    harness.recreate(log)
+    seat = harness.join(group, [owned], "alone", of=log)
+    harness.settle([seat], owned)
+    with pytest.raises(TopicRecreated) as raised:
+        seat.member.committed([place])
+    assert (raised.value.topic, raised.value.was) == (log, before)
+    assert raised.value.now == harness.bus.identity(log)

@@ -149,6 +149,25 @@ def test_what_all_groups_have_passed_is_dropped() -> None:
         reader(bus, "late").poll(99, 999, 0)
 
 
+def test_a_log_is_dropped_as_far_as_all_offsets_of_it_have_passed() -> None:
+    """Whatever partitions they are committed for."""
+    bus = MemoryBus(trim_consumed=True)
+    bus.create_topic("t", 1)
+    bus.create_topic("owned", 2)
+    owned = [TopicPartition("owned", number) for number in range(2)]
+    bus.commit_offsets("g", dict.fromkeys(owned, 0), of="t")
+    member = bus.join("g", ["owned"], "a", of="t")
+    assert member.poll(1, 1, 0).assignment == frozenset(owned)
+    bus.append_many(value(n) for n in range(10))
+    member.commit([], {owned[0]: 8})
+    assert bus.start_offset("t", 0) == 0
+    member.commit([], {owned[1]: 5})
+    assert bus.start_offset("t", 0) == 5
+    bus.delete_topic("owned")
+    bus.commit_offsets("other", {P0: 7})
+    assert bus.start_offset("t", 0) == 7
+
+
 def test_memory_stays_flat() -> None:
     """Over a hundred thousand records, with a backlog that comes and goes."""
     bus = MemoryBus(trim_consumed=True, clock=lambda: 0)

@@ -14,11 +14,11 @@ __all__ = ["Auditor"]
 
 
 class Auditor:
-    """Notes what is on the outputs after every step, and keeps the shards' logs.
+    """Notes what is on the outputs after every step, and keeps the log of fingerprints.
 
     Attributes:
         seen: by kind of output, in order of arrival.
-        bands: by shard, all of its log, also what was deleted from it since.
+        fingerprints: all of the log, also what was deleted from it since.
     """
 
     def __init__(self, bus: MemoryBus, topology: Topology) -> None:
@@ -27,7 +27,7 @@ class Auditor:
         self._topology = topology
         self._positions: dict[TopicPartition, int] = defaultdict(int)
         self.seen: dict[str, list[Sighting]] = {"unique": [], "duplicate": [], "rejected": []}
-        self.bands: dict[int, list[Record]] = {shard: [] for shard in range(topology.shards)}
+        self.fingerprints: list[Record] = []
 
     def look(self) -> None:
         """Read what is new."""
@@ -35,8 +35,7 @@ class Auditor:
             topic = getattr(self._topology, kind)
             for number in range(self._topology.partitions):
                 seen.extend(sightings(self._new(TopicPartition(topic, number))))
-        for shard, records in self.bands.items():
-            records.extend(self._new(TopicPartition(self._topology.bands, shard)))
+        self.fingerprints.extend(self._new(self._topology.order))
 
     def history(self, inputs: Sequence[Record]) -> History:
         """Give what went in, what came out as it reads now, and what was seen meanwhile."""
@@ -47,7 +46,7 @@ class Auditor:
             self.all_of(topology.duplicate),
             self.all_of(topology.rejected),
             seen=self.seen,
-            frames=frame_ranges(self.all_of(topology.fingerprints), topology.layout),
+            frames=frame_ranges(self.fingerprints, topology.layout),
             parameters=topology.parameters,
         )
 

@@ -39,9 +39,14 @@ def replace_commits(bus: MemoryBus, by: Callable[[MemoryMember, str, str], Commi
     join = bus.join
 
     def joined(
-        group: str, topics: Sequence[str], instance: str, *, compress: bool = True
+        group: str,
+        topics: Sequence[str],
+        instance: str,
+        *,
+        compress: bool = True,
+        of: str | None = None,
     ) -> MemoryMember:
-        member = join(group, topics, instance, compress=compress)
+        member = join(group, topics, instance, compress=compress, of=of)
         setattr(member, "commit", by(member, group, instance))  # noqa: B010 -- in place of a method
         return member
 
@@ -141,7 +146,7 @@ def commit_after_lost(world: World) -> None:
             except Aborted:
                 transaction = bus.begin(f"{instance}-{group}")
                 transaction.append_many(records)
-                transaction.commit_offsets(group, offsets)
+                transaction.commit_offsets(group, offsets, of=member.of)
                 transaction.commit()
 
         return late
@@ -176,16 +181,13 @@ def outcome(world: World, mistake: Mistake | None, strike: Strike, oracle: Oracl
     ("mistake", "stage", "at", "nth", "fault", "problem"),
     [
         (offsets_before_outputs, "fingerprint", "commit", 4, "dies", "gap before frame"),
-        (offsets_before_outputs, "sequence", "commit", 2, "dies", "frame was lost"),
         (offsets_before_outputs, "index", "commit", 2, "dies", "frame was lost"),
         (offsets_before_outputs, "route", "commit", 2, "dies", "is on no output"),
         (state_before_commit, "index", "commit", 2, "aborted", "which is not before it"),
         (no_rebuild_after_doubt, "fingerprint", "commit", 2, "unknown", "gap before frame"),
-        (no_rebuild_after_doubt, "sequence", "commit", 2, "unknown", "frame was lost"),
         (no_rebuild_after_doubt, "index", "commit", 2, "unknown", "frame was lost"),
         (no_rebuild_after_doubt, "route", "commit", 3, "unknown", "is on no output"),
         (commit_after_lost, "fingerprint", "offsets", 2, "evicted", "overlap before frame"),
-        (commit_after_lost, "sequence", "offsets", 2, "evicted", "frame was lost or doubled"),
         (commit_after_lost, "index", "offsets", 2, "evicted", "frame was lost or doubled"),
         (commit_after_lost, "route", "offsets", 3, "evicted", "is on ["),
     ],

@@ -46,10 +46,10 @@ class Cell:
     wait: float | None = None
     """The most seconds that any document may wait for its verdict."""
     upstream_gap: float | None = None
-    """The most seconds in which *fingerprint* and *sequence* may bring nothing."""
+    """The most seconds in which *fingerprint* may bring nothing."""
     small_disk: bool = False
     snapshots: float | None = None
-    """Seconds between a shard's snapshots, behind which its log is trimmed; None: none."""
+    """Seconds between a shard's snapshots, behind which the log is trimmed; None: none."""
     verified: float | None = None
     """Seconds between two times that snapshots are read back; None: as by default."""
     standby: bool = False
@@ -101,7 +101,7 @@ class Hit:
     wait: float
     """The longest that a document had waited for its verdict."""
     upstream_gap: float
-    """The longest time in which nothing came out of *sequence*."""
+    """The longest time in which nothing came out of *fingerprint*."""
     away: float
     """The longest time without a verdict, until it was over."""
 
@@ -143,5 +143,5 @@ class Outcome:
 
     @property
     def upstream_gap(self) -> float:
-        """Give the longest time in which nothing came out of *sequence*."""
+        """Give the longest time in which nothing came out of *fingerprint*."""
         return max((hit.upstream_gap for hit in self.hits), default=0.0)

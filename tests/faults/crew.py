@@ -15,7 +15,7 @@ from tests.kafka.broker import wait_until
 
 __all__ = ["ALL_STAGES", "Crew", "Restart"]
 
-ALL_STAGES: Final = "fingerprint,sequence,index,route"
+ALL_STAGES: Final = "fingerprint,index,route"
 BACK_OFF_SECONDS: Final = 1.0
 READY_SECONDS: Final = 60.0
 MOST_UNEXPECTED: Final = 12

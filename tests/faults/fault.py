@@ -21,7 +21,7 @@ from worker.topology import Topology
 
 __all__ = ["LEADERS", "Fault", "World"]
 
-LEADERS: Final = ("fingerprints", "bands", "matches", "unique", "transactions", "groups")
+LEADERS: Final = ("fingerprints", "matches", "unique", "transactions", "groups")
 """Whose leader a broker fault aims at; the last two are the coordinators."""
 
 LEADER_SECONDS: Final = 30.0
@@ -58,7 +58,6 @@ class World:
         """Give the node that leads one of `LEADERS` (the first partition)."""
         topic = {
             "fingerprints": self.topology.fingerprints,
-            "bands": self.topology.bands,
             "matches": self.topology.matches(0),
             "unique": self.topology.unique,
             "transactions": "__transaction_state",

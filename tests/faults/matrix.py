@@ -21,7 +21,7 @@ __all__ = ["CELLS", "DISK_FULL_ENDINGS", "QUARTET", "cluster_of", "matrix", "run
 
 TRIO: Final = {"alpha": ALL_STAGES, "beta": ALL_STAGES, "gamma": ALL_STAGES}
 QUARTET: Final = {**TRIO, "delta": ALL_STAGES}
-APART: Final = {"alpha": "fingerprint,sequence,route", "beta": "index", "gamma": "index"}
+APART: Final = {"alpha": "fingerprint,route", "beta": "index", "gamma": "index"}
 
 EASY: Final = 800.0
 """Documents a second where seconds are counted: two cores for all must not be what is slow."""

@@ -112,7 +112,7 @@ class RotSegments(Fault):
     """A byte flips in a copy of a log: in the leader's, which then leads again, or another's.
 
     While the broker is down, all workers are, too, and documents wait; one of these is hit,
-    or an old record of ``bands``, which a worker without its state reads again.
+    or an old record of ``fingerprints``, which a worker without its state reads again.
     """
 
     name = "rot-segments"
@@ -129,13 +129,18 @@ class RotSegments(Fault):
     def targets(cls, victims: Sequence[str]) -> Sequence[str]:
         """Which log, and whose copy."""
         del victims
-        return ("documents leader", "bands leader", "documents follower", "bands follower")
+        return (
+            "documents leader",
+            "fingerprints leader",
+            "documents follower",
+            "fingerprints follower",
+        )
 
     def inject(self, world: World, target: str) -> str:
         """Stop everything but the feed, flip, start the broker, have it lead, start the workers."""
         which, whose = target.split()
         crew, cluster, admin = world.crew, world.cluster, world.cluster.admin()
-        topic = world.topology.documents if which == "documents" else world.topology.bands
+        topic = world.topology.documents if which == "documents" else world.topology.fingerprints
         self._place = (topic, 0)
         replicas = admin.list_topics(topic, timeout=30).topics[topic].partitions[0].replicas
         self._node = replicas[0 if whose == "leader" else -1]
@@ -150,7 +155,7 @@ class RotSegments(Fault):
         with world.feeding.held():
             cluster.stop(self._node)
             found = list(batches(cluster.log_directory(self._node, *self._place)))
-            # Of the documents, one that is still to be read; of the bands, one in the middle.
+            # Of the documents one that is still to be read, of the fingerprints one in the middle.
             batch = (
                 next(one for one in found if one.offset >= read)
                 if which == "documents"
@@ -161,7 +166,7 @@ class RotSegments(Fault):
             cluster.start(self._node)
             if whose == "leader":
                 self._lead(world)
-            if which == "bands":
+            if which == "fingerprints":
                 for name in names:
                     _forget(crew.worker(name).state_from_outside)
             crew.start(*names)

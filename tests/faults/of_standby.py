@@ -38,17 +38,16 @@ class StandbyFrozen(Fault):
         """Freeze, wait for the trim, wake, kill the others."""
         topology, crew = world.topology, world.crew
         crew.await_ready(target)
-        shards = [(topology.bands, shard) for shard in range(topology.shards)]
+        order = [topology.order]
         admin = world.cluster.admin()
         crew.pause(target)
         try:
-            before = ends(admin, shards)
+            before = ends(admin, order)
 
             def trimmed() -> bool:
-                lows = starts(admin, shards)
-                return any(lows[place] > end for place, end in before.items())
+                return starts(admin, order)[topology.order] > before[topology.order]
 
-            wait_until(trimmed, TRIMMED_SECONDS, f"a log to be trimmed past {before}")
+            wait_until(trimmed, TRIMMED_SECONDS, f"the log to be trimmed past {before}")
         finally:
             crew.resume(target)
         world.wait(READ_ON_SECONDS)

@@ -37,7 +37,7 @@ TREND: Final = ("minutes", "first", "last", "a minute", "95 % interval", "limit"
 EXPLAINED: Final = (
     "gap: the longest time without a verdict, from a fault to the next; away: until the fault was"
     " over; wait: the longest that a document waited for its own; upstream: the longest time in"
-    " which nothing came out of sequence; each while documents were fed. After a stroke: the limit."
+    " which nothing was fingerprinted; each while documents were fed. After a stroke: the limit."
     " ended: how often workers ended by themselves, and with what status; an end that the cell does"
     " not expect breaks it."
 )

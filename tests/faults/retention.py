@@ -3,7 +3,7 @@
 Where ``neardup topics verify`` takes a topic's retention, the broker does it. A worker does
 not start while a topic's retention is shorter than the rules in `worker.admin.plan` say;
 there the same is done from outside: whatever is older is deleted up to the first younger
-record, or to the end of the log, markers and all. ``bands`` is left to the workers then, which
+record, or to the end of the log, markers and all. ``fingerprints`` is left to the workers, which
 trim it behind their snapshots.
 """
 
@@ -57,7 +57,7 @@ class Retention(Closing):
         self._swept = [
             (one.name, number)
             for one in self._own
-            if one.name != topology.bands
+            if one.name != topology.fingerprints
             for number in range(one.partitions)
         ]
         self._over = Event()

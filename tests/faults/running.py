@@ -183,7 +183,7 @@ def attack(application: ApplicationUnderTest, world: World, run: Run, say: Say) 
         finally:
             struck.set()
 
-    watch = TopicWatch(world.cluster.bootstrap, application.topology.bands)
+    watch = TopicWatch(world.cluster.bootstrap, application.topology.fingerprints)
     with watch, ThreadPoolExecutor(2) as threads:
         try:
             doing = [threads.submit(feed), threads.submit(strike)]
@@ -268,7 +268,7 @@ def late(cell: Cell, outcome: Outcome) -> Iterator[str]:
         ("no verdict for", cell.gap, outcome.gap),
         ("while a worker was away, no verdict for", cell.away, outcome.away),
         ("a document waited", cell.wait, outcome.wait),
-        ("nothing from sequence for", cell.upstream_gap, outcome.upstream_gap),
+        ("nothing fingerprinted for", cell.upstream_gap, outcome.upstream_gap),
     ):
         if limit is not None and found > limit:
             yield f"{what} {found:.1f} s; the limit is {limit:.0f} s"

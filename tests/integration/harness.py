@@ -80,6 +80,8 @@ class ApplicationUnderTest:
             documents_max_bytes=documents_max_bytes,
         ).topology
         wait_until(partial(self._begun, cluster), FLUSH_SECONDS, "the groups' coordinator")
+        if self.settings.index.snapshots.url is not None:
+            self.collect()  # Workers, or the test, trim the log.
 
     def _begun(self, cluster: Cluster) -> bool:
         """Set the groups' offsets; a broker that is new has to make their topic first."""
@@ -239,7 +241,8 @@ class ApplicationUnderTest:
 
     def collect(self) -> None:
         """Keep the frames of ``fingerprints`` from now on, for a log that forgets them."""
-        self.collected = Collector(self.kafka.bootstrap, self._order).__enter__()
+        if self.collected is None:
+            self.collected = Collector(self.kafka.bootstrap, self._order).__enter__()
 
     def fingerprints(self) -> Sequence[Record]:
         """Return all frames that there ever were."""

@@ -7,13 +7,10 @@ from typing import NamedTuple
 
 from tests.integration.audit import read_all
 from tests.integration.checker import Dump, continued, dump, index_differences, rebuilt
-from tests.integration.replay import cut
 from worker.admin import Cluster
 from worker.app import Application
 from worker.bus.kafka import KafkaBus
-from worker.bus.memory import MemoryBus
 from worker.bus.port import Record, TopicPartition
-from worker.embedded import create_topics
 from worker.settings import Settings
 from worker.snapshots import Kept, LogRange, Recovery, RestoreProgress
 from worker.snapshots.soundness import rotten
@@ -45,11 +42,13 @@ class EndedRun(NamedTuple):
         return list(self._problems(shard))
 
     def _problems(self, shard: int) -> Iterator[str]:
-        bands = TopicPartition(self.topology.bands, shard)
-        low, high = Cluster(self.settings.kafka_options(), ADMIN_SECONDS).ranges(
-            {bands.topic: self.topology.shards}
-        )[bands]
-        log = read_all(self.bootstrap, bands)
+        order, seat = self.topology.order, TopicPartition(self.topology.seats, shard)
+        group = self.topology.group("index")
+        cluster = Cluster(self.settings.kafka_options(), ADMIN_SECONDS)
+        low, _ = cluster.ranges({order.topic: 1})[order]
+        # A worker that is told to stop settles what is left to *fingerprint*, and index is gone.
+        high = cluster.committed({group: [seat]})[group][seat]
+        log = [record for record in read_all(self.bootstrap, order) if record.offset < high]
         last = log[-1].offset if log else low - 1
         fresh = None
         for name, state in sorted(self.states.items()):
@@ -66,14 +65,14 @@ class EndedRun(NamedTuple):
                 live = dump(store)
             finally:
                 store.close()
-            fresh = fresh or self._rebuilt(shard, log, whole=low == 0)
+            fresh = fresh or self._rebuilt(shard, log, high, whole=low == 0)
             wanted = fresh if low == 0 else fresh._replace(offset=live.offset)
             for problem in _few(index_differences(live, wanted)):
                 yield f"shard {shard} of {name}: {problem}"
         if fresh is None and not self.rotten:
             yield f"no worker has an index of shard {shard} that has reached the end of its log"
         if self.settings.index.snapshots.url is not None:
-            fresh = fresh or self._rebuilt(shard, log, whole=low == 0)
+            fresh = fresh or self._rebuilt(shard, log, high, whole=low == 0)
             restored = self._restored(shard, log, LogRange(low, high, high))
             wanted = fresh._replace(offset=restored.offset)
             for problem in _few(index_differences(restored, wanted)):
@@ -83,29 +82,13 @@ class EndedRun(NamedTuple):
         bus = KafkaBus(self.settings.kafka_options())
         return Application(self.settings, self.topology, bus, state)
 
-    def _rebuilt(self, shard: int, log: list[Record], *, whole: bool) -> Dump:
-        """Build it from its log, or if that has been trimmed, from what it was made of.
-
-        The offsets of the second are no real ones: there are no markers in between.
-        """
-        owner = self._owner(self.directory)
-        return rebuilt(
-            log if whole else self._again(shard),
-            self.topology,
-            owner.rules(),
-            shard,
-            self.directory,
-        )
-
-    def _again(self, shard: int) -> list[Record]:
-        bus = MemoryBus()
-        create_topics(bus, self.topology)
-        sequencer = Application(self.settings, self.topology, bus, self.directory)
-        fingerprints = self.fingerprints
-        if fingerprints is None:
-            fingerprints = read_all(self.bootstrap, TopicPartition(self.topology.fingerprints, 0))
-        bands = cut(sequencer.stage("sequence"), fingerprints, self.topology, self.topology)
-        return [record for record in bands if record.partition == shard]
+    def _rebuilt(self, shard: int, log: Sequence[Record], high: int, *, whole: bool) -> Dump:
+        """Build it from the log, or if that has been trimmed, from what was collected of it."""
+        if not whole:
+            assert self.fingerprints is not None, "the log was trimmed, and nobody has collected it"
+            log = [record for record in self.fingerprints if record.offset < high]
+        rules = self._owner(self.directory).rules()
+        return rebuilt(log, self.topology, rules, shard, self.directory)
 
     def _restored(self, shard: int, log: list[Record], known: LogRange) -> Dump:
         """Restore it as a worker would that has lost its disk, and judge the rest of its log."""
@@ -120,7 +103,7 @@ class EndedRun(NamedTuple):
         store = Recovery(owner.open_store, damaged, kept).open(
             shard, known, RestoreProgress(shard), lambda: False
         )
-        return continued(store, log, self.topology, owner.rules())
+        return continued(store, log, self.topology, owner.rules(), shard)
 
 
 def _few(problems: Iterator[str]) -> Iterator[str]:

@@ -1,15 +1,14 @@
 """A run's own sequence, judged again by one shard, or many.
 
-The stages are pure, so the replay needs no log: *sequence* and *index* are handed the
-very records of the run's ``fingerprints``, with their offsets and times, of which sequence
-numbers and "now" are made. So whole verdicts can be compared, sequence numbers included.
-Only the layout, which names P, is stamped anew. What *route* does, the joining of answers
-with documents, is left out, and done here in other words: group, sort, cut.
+The stages are pure, so the replay needs no log: *index* is handed the very records of the
+run's ``fingerprints``, with their offsets and times, of which sequence numbers and "now" are
+made. So whole verdicts can be compared, sequence numbers included. Only the layout, which names
+P, is stamped anew. What *route* does, the joining of answers with documents, is left out, and
+done here in other words: group, sort, cut.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from random import Random
 
@@ -33,10 +32,9 @@ from worker.frames import (
     encode,
 )
 from worker.settings import Settings
-from worker.stages import Stage
 from worker.topology import Topology
 
-__all__ = ["cut", "replay"]
+__all__ = ["replay"]
 
 Matches = dict[Source, dict[int, tuple[float, str]]]
 
@@ -53,13 +51,13 @@ def replay(
     bus = MemoryBus()
     create_topics(bus, other)
     application = Application(settings, other, bus, directory / f"replay-{shards}")
-    bands = cut(application.stage("sequence"), fingerprints, topology, other)
+    frames = [_stamped(record, topology, other) for record in fingerprints]
     sequences: dict[Source, int] = {}
     matches: Matches = {}
     index = application.stage("index")
-    index.adopt({TopicPartition(other.bands, n): 0 for n in range(shards)}, _whole_log)
+    index.adopt({TopicPartition(other.seats, n): 0 for n in range(shards)}, _whole_log)
     try:
-        for burst in _bursts(bands, 60 * shards):
+        for burst in _bursts(frames, 60, other):
             produced = index.process(burst)
             assert produced is not None
             for outgoing in produced.records:
@@ -74,22 +72,10 @@ def replay(
     }
 
 
-def cut(
-    sequencer: Stage, fingerprints: Sequence[Record], topology: Topology, other: Topology
-) -> list[Record]:
-    """Give the records of ``bands`` that the run would have had with other shards."""
-    offsets = [count() for _ in range(other.shards)]
-    bands = []
-    for record in fingerprints:
-        frame = decode(FingerprintFrame, record.value, topology.layout)
-        frame = msgspec.structs.replace(frame, layout=other.layout)
-        burst = sequencer.process([record._replace(value=encode(frame))])
-        assert burst is not None
-        for part in burst.records:
-            assert part.partition is not None
-            offset = next(offsets[part.partition])
-            bands.append(Record(part.topic, part.partition, offset, -1, None, part.value))
-    return bands
+def _stamped(record: Record, topology: Topology, other: Topology) -> Record:
+    """Return a frame as the run would have written it with other shards."""
+    frame = decode(FingerprintFrame, record.value, topology.layout)
+    return record._replace(value=encode(msgspec.structs.replace(frame, layout=other.layout)))
 
 
 def _whole_log(partition: TopicPartition) -> tuple[int, int]:
@@ -97,14 +83,21 @@ def _whole_log(partition: TopicPartition) -> tuple[int, int]:
     return 0, 1 << 60
 
 
-def _bursts(bands: list[Record], most: int) -> Iterator[list[Record]]:
-    """Cut anywhere; within a burst, as from a poll, partitions take turns."""
-    seed = Random(len(bands))
-    first = 0
-    while first < len(bands):
-        size = seed.randint(1, most)
-        yield bands[first : first + size]
-        first += size
+def _bursts(frames: list[Record], most: int, other: Topology) -> Iterator[list[Record]]:
+    """Cut anywhere, for each shard elsewhere."""
+    seed = Random(len(frames))
+    seats = [TopicPartition(other.seats, shard) for shard in range(other.shards)]
+    following = dict.fromkeys(seats, 0)
+    while min(following.values()) < len(frames):
+        burst = []
+        for seat, first in following.items():
+            following[seat] = last = min(len(frames), first + seed.randint(0, most))
+            burst += [
+                record._replace(topic=seat.topic, partition=seat.partition)
+                for record in frames[first:last]
+            ]
+        if burst:
+            yield burst
 
 
 def _take(frame: MatchFrame, sequences: dict[Source, int], matches: Matches) -> None:

@@ -50,8 +50,8 @@ def recreate(application: ApplicationUnderTest, topic: str, partitions: int | No
 
 def test_a_missing_topic(launch: Launch) -> None:
     application = launch()
-    recreate(application, application.topology.bands, None)
-    assert application.topology.bands in refused(application)
+    recreate(application, application.topology.seats, None)
+    assert application.topology.seats in refused(application)
 
 
 def test_a_wrong_partition_count(launch: Launch) -> None:
@@ -65,7 +65,7 @@ def test_a_wrong_partition_count(launch: Launch) -> None:
 
 def test_a_group_without_offsets(launch: Launch) -> None:
     application = launch()
-    group = application.topology.group("sequence")
+    group = application.topology.group("index")
     admin = application.kafka.admin()  # Held: its requests die with it.
     admin.delete_consumer_groups([group])[group].result(60)
     assert group in refused(application)

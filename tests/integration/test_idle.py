@@ -59,7 +59,6 @@ def test_topics_that_retention_has_emptied_are_read_on(launch: Launch, protocol:
 
     inputs = {
         "fingerprint": [topology.documents],
-        "sequence": [topology.fingerprints],
         "route": list(topology.inputs("route")),
     }
 

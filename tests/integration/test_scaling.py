@@ -67,7 +67,7 @@ def test_a_worker_soon_processes_its_first_document(
     launch: Launch, record_property: Callable[[str, object], None]
 ) -> None:
     application = launch()
-    application.start("alpha", arguments=("--stages", "sequence,index,route"))
+    application.start("alpha", arguments=("--stages", "index,route"))
     application.worker("alpha").await_text("; stages ")
     application.feed(application.documents(corpus(1, 13)))
     # Nobody else fingerprints: what is published has gone through the one that joins.

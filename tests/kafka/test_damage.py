@@ -47,7 +47,7 @@ def test_records_behind_a_damaged_batch_are_never_read(kafka_cluster: ClusterFac
         assert _offsets(again, bad) == []
         again.member.close()
 
-    with_reader = harness.bus.reader("damage")
+    with_reader = harness.bus.reader("damage", [topic])
     with_reader.start(bad, 0)
     error, read = _read(with_reader)
     assert f"{topic}[0]" in error
@@ -89,7 +89,7 @@ def _until_refused(poll: Callable[[], object]) -> str:
 def _read(reader: Reader) -> tuple[str, list[Record]]:
     read: list[Record] = []
     try:
-        error = _until_refused(lambda: read.extend(reader.read(500, 0.1)))
+        error = _until_refused(lambda: read.extend(reader.read(500, 1 << 20, 0.1)))
     finally:
         reader.close()
     return error, read

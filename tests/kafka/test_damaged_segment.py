@@ -11,9 +11,8 @@ from confluent_kafka import Producer
 
 from tests.conftest import ClusterFactory
 from tests.contract.seats import until
-from worker.bus import PartitionUnreadable, Record, TopicPartition
-from worker.bus.kafka import KafkaOptions
-from worker.bus.kafka.reader import KafkaReader
+from worker.bus import PartitionUnreadable, Reader, Record, TopicPartition
+from worker.bus.kafka import KafkaBus, KafkaOptions
 
 BATCHES, DAMAGED = 6, 3
 """One record each."""
@@ -37,7 +36,7 @@ def test_nothing_behind_damaged_records_is_handed_out(kafka_cluster: ClusterFact
     _flip(segment, b"record-%d" % DAMAGED)
 
     whole, damaged = TopicPartition(topic, 1), TopicPartition(topic, 0)
-    with closing(KafkaReader(KafkaOptions(kafka.bootstrap), "anybody")) as reader:
+    with closing(KafkaBus(KafkaOptions(kafka.bootstrap)).reader("anybody", [topic])) as reader:
         for _ in range(2):  # Started anew it stops at the same place.
             read: list[Record] = []
             for place in (whole, damaged):
@@ -49,20 +48,20 @@ def test_nothing_behind_damaged_records_is_handed_out(kafka_cluster: ClusterFact
             with pytest.raises(
                 PartitionUnreadable, match=r"damaged\[0\] .* offset 3: .*damaged"
             ) as raised:
-                reader.read(100, 0.1)
+                reader.read(100, 1 << 20, 0.1)
             assert (raised.value.partition, raised.value.position) == (damaged, DAMAGED)
             reader.stop(damaged)
             until(partial(_all_of, whole, reader, read), "the other partition")
 
 
-def _stopped(reader: KafkaReader, read: list[Record]) -> bool:
+def _stopped(reader: Reader, read: list[Record]) -> bool:
     try:
-        read += reader.read(100, 0.1)
+        read += reader.read(100, 1 << 20, 0.1)
     except PartitionUnreadable:
         return True
     return False
 
 
-def _all_of(place: TopicPartition, reader: KafkaReader, read: list[Record]) -> bool:
-    read += reader.read(100, 0.1)
+def _all_of(place: TopicPartition, reader: Reader, read: list[Record]) -> bool:
+    read += reader.read(100, 1 << 20, 0.1)
     return [r.offset for r in read if r.partition == place.partition] == list(range(BATCHES))

@@ -3,19 +3,21 @@
 import json
 import logging
 from collections.abc import Collection
+from contextlib import closing
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 
 from tests.contract.kafka_harness import KafkaHarness
-from tests.kafka.broker import Kafka
+from tests.kafka.broker import Kafka, wait_until
 from worker.admin import Cluster
 from worker.bus.kafka import KafkaBus, KafkaOptions
 from worker.bus.kafka.ends import Ends
 from worker.bus.kafka.identities import Identities, id_in, metadata_of
+from worker.bus.kafka.reader import KafkaReader
 from worker.bus.kafka.watcher import Watched, Watcher
-from worker.bus.port import BusError, Outgoing, TopicPartition, TopicRecreated
+from worker.bus.port import BusError, Outgoing, Record, TopicPartition, TopicRecreated
 
 
 def test_every_committed_offset_carries_the_id(kafka: Kafka, app_id: str) -> None:
@@ -33,6 +35,49 @@ def test_every_committed_offset_carries_the_id(kafka: Kafka, app_id: str) -> Non
     seat.collect(1)
     seat.member.commit([], {place: 1})
     assert _committed(kafka, group, place) == (1, expected)
+    harness.close()
+
+
+def test_an_offset_of_another_topic_carries_that_topics_id(kafka: Kafka, app_id: str) -> None:
+    harness = KafkaHarness(kafka.bootstrap, KafkaBus(KafkaOptions(kafka.bootstrap)), app_id)
+    owned, log, group = harness.topic(), harness.topic(), harness.name("group")
+    place = TopicPartition(owned, 0)
+    seat = harness.join(group, [owned], "alone", of=log)
+    harness.settle([seat], owned)
+    seat.member.commit([], {place: 1_000})
+    assert _committed(kafka, group, place) == (1_000, {"topic_id": harness.bus.identity(log)})
+    harness.close()
+
+
+@pytest.mark.parametrize("read", [1, 20])
+def test_a_reader_hears_of_a_later_topic_from_its_own_client(
+    kafka: Kafka, app_id: str, read: int
+) -> None:
+    """Before that client hands out anything of it; the watcher never looks."""
+    options = KafkaOptions(kafka.bootstrap)
+    harness = KafkaHarness(kafka.bootstrap, KafkaBus(options), app_id)
+    topic = harness.topic()
+    watcher = Watcher(lambda _topics, _seconds: {}, lambda _ends, _seconds: None, every_seconds=600)
+    identities = Identities(
+        [topic], lambda asked: {name: harness.bus.identity(name) for name in asked}
+    )
+    records: list[Record] = []
+
+    def has(count: int) -> bool:
+        records.extend(reader.read(100, 1 << 20, 0.05))
+        return len(records) == count
+
+    with closing(
+        KafkaReader(options, harness.name("group"), Watched(identities, Ends()), watcher)
+    ) as reader:
+        reader.start(TopicPartition(topic, 0), 0)
+        harness.append(*(Outgoing(topic, 0, None, b"old") for _ in range(read)))
+        wait_until(lambda: has(read), 30, "the old topic")
+        harness.recreate(topic)
+        harness.append(*(Outgoing(topic, 0, None, b"new") for _ in range(50)))
+        with pytest.raises(TopicRecreated):
+            wait_until(lambda: has(-1), 60, "the reader to say so")
+    assert {record.value for record in records} == {b"old"}
     harness.close()
 
 

@@ -29,7 +29,7 @@ class Archive:
             for number in range(count)
         }
         self._next: dict[TopicPartition, int] = defaultdict(int)
-        self._ends = bus.reader("")
+        self._ends = bus.reader("", counts)
 
     def look(self) -> None:
         """Read what is new; must be called before anything is deleted.

@@ -61,7 +61,7 @@ class MemoryCluster(Cluster):
         places = [
             TopicPartition(t, number) for t, count in counts.items() for number in range(count)
         ]
-        reader = self._bus.reader("")
+        reader = self._bus.reader("", counts)
         found = {place: reader.watermarks(place) for place in places}
         if committed:
             return found

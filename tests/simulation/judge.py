@@ -130,6 +130,6 @@ def _indexes(world: World, directory: Path) -> Iterator[str]:
         if shard not in stores:
             yield f"shard {shard} has no owner"
             continue
-        bands = [record for record in world.archive.of(topology.bands) if record.partition == shard]
-        fresh = rebuilt(bands, topology, application.rules(), shard, directory)
+        frames = world.archive.of(topology.fingerprints)
+        fresh = rebuilt(frames, topology, application.rules(), shard, directory)
         yield from list(index_differences(dump(stores[shard]), fresh))[:SHOWN]

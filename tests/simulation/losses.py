@@ -27,8 +27,8 @@ class Losses:
         fatal: what an application can't go on without. Documents that *fingerprint* had
             read are no such loss: each must end up on *rejected*.
         unpublished: these documents, by partition and offset.
-        doubtful: where *fingerprint* or *sequence*, with nobody at work, has not come past deleted
-            control records. Nobody can know any more that they were no documents, or frames.
+        doubtful: where *fingerprint*, with nobody at work, has not come past deleted
+            control records. Nobody can know any more that they were no documents.
         expired: groups' offsets that expired.
     """
 
@@ -60,7 +60,7 @@ class Losses:
                     self.expired.append((readers[stage], place))
                 low, high = max(starts[place], committed or 0), self._bus.start_offset(*place)
                 self._note(stage, place, low, high)
-                if stage in {"fingerprint", "sequence"} and low < high and not awake:
+                if stage == "fingerprint" and low < high and not awake:
                     self.doubtful.append(place)
 
     def _note(self, stage: str, place: TopicPartition, low: int, high: int) -> None:

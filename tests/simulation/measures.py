@@ -18,20 +18,18 @@ __all__ = ["Keep", "Measures"]
 class Keep:
     """For how many hours topics keep records; None: for ever. Offsets have their own hours.
 
-    What the index is rebuilt from, ``bands``, is only ever trimmed behind snapshots.
+    What the index is rebuilt from, ``fingerprints``, is only ever trimmed behind snapshots.
     """
 
     documents: int | None = 24
     matches: int | None = 24
     outputs: int | None = 24
-    fingerprints: int | None = None
     offsets: int | None = 7 * 24
 
     def apply(self, bus: MemoryBus, topology: Topology) -> None:
         """Set it on topics."""
         hours = {
             topology.documents: self.documents,
-            topology.fingerprints: self.fingerprints,
             **{topology.matches(shard): self.matches for shard in range(topology.shards)},
             **dict.fromkeys((topology.unique, topology.duplicate, topology.rejected), self.outputs),
         }
@@ -44,8 +42,7 @@ class Keep:
 class Measures:
     """Counts and hours. ``snapshots`` are shipped every few seconds, and the log is trimmed.
 
-    With ``standby``, every worker keeps the shards of all others warm. With ``lossy``, the
-    standbys' reader loses records; see `LossyBus`.
+    With ``standby``, every worker keeps the shards of all others warm.
     """
 
     partitions: int = 3
@@ -53,7 +50,6 @@ class Measures:
     batch: int = 4
     snapshots: bool = False
     standby: bool = False
-    lossy: bool = False
     keep: Keep = field(default_factory=Keep)
 
     def settings(self, directory: Path) -> Settings:

@@ -7,7 +7,7 @@ from tests.simulation.measures import Keep, Measures
 from tests.simulation.world import World
 
 TEXTS = near_copies(24, 17)
-BEFORE_ROUTE = ("fingerprint", "sequence", "index")
+BEFORE_ROUTE = ("fingerprint", "index")
 SHORT_DOCUMENTS = Keep(documents=12, matches=7 * 24)
 
 

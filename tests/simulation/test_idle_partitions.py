@@ -68,11 +68,10 @@ def test_a_worker_starts_when_documents_of_a_transaction_are_deleted(
     assert judged(one) == []
 
 
-@pytest.mark.parametrize("keep", [Keep(), Keep(fingerprints=24)])
 def test_an_application_that_is_idle_as_a_whole_starts_again(
-    world: MakeWorld, judged: Judge, keep: Keep
+    world: MakeWorld, judged: Judge
 ) -> None:
-    one = world(Measures(keep=keep))
+    one = world(Measures())
     one.start("a")
     one.writer.write(TEXTS[:9], range(3), "transaction")
     one.pass_hours(100)

@@ -14,7 +14,6 @@ from tests.simulation.archive import Archive
 from tests.simulation.clock import HOUR, Clock
 from tests.simulation.cluster import MemoryCluster
 from tests.simulation.losses import Losses
-from tests.simulation.lossy import LossyBus
 from tests.simulation.measures import Measures
 from tests.simulation.writer import Writer
 from worker.admin.checks import inspect
@@ -66,8 +65,7 @@ class World:
         self.topology = Topology.of(self.settings, measures.partitions)
         self.clock = Clock()
         keep = measures.keep
-        make = LossyBus if measures.lossy else MemoryBus
-        self.bus = make(
+        self.bus = MemoryBus(
             clock=self.clock.milliseconds,
             offsets_retention_ms=None if keep.offsets is None else keep.offsets * HOUR,
             faults=self._on_transaction,

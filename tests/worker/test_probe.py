@@ -179,7 +179,7 @@ def test_a_standby_tries_again_by_the_clock_that_the_application_was_given(tmp_p
     watched = Watched(tmp_path, bucket_capacity=3, standby="all")
     application = watched.application
     topology = application.topology
-    with watched.bus.join(topology.group("index"), [topology.bands], "a"):  # It has the shard.
+    with watched.bus.join(topology.group("index"), [topology.seats], "a"):  # It has the shard.
         loop = application.loop("index", "b")
         loop.step(0.0)
         opened = []

@@ -14,8 +14,9 @@ from tests.crash.texts import near_copies
 from tests.integration.checker import verdict_of
 from tests.worker.test_embedded import NOW, Verdicts
 from worker.app import Application
-from worker.bus import OffsetOutOfRange, Outgoing, Reader, Record, TopicPartition
+from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.bus.memory import MemoryBus
+from worker.bus.shared import SharedReader
 from worker.embedded import create_topics
 from worker.loop import Loop
 from worker.settings import Settings
@@ -172,34 +173,36 @@ def test_a_standby_that_the_log_has_passed_is_restored_from_a_snapshot(
 ) -> None:
     snapshots = {"url": str(tmp_path / "kept"), "every_seconds": 1e-6, "trim_log": True, "keep": 1}
     site = Site(tmp_path, snapshots=snapshots)
-    first, second = site.start("a", standby="1"), site.start("b")
+    first, second = site.start("a"), site.start("b")
+    third = site.start("c", standby="1")  # Has no shard of its own, or it would trim the log.
     site.feed(20)
-    assert first.warm() == {1: 0}
+    assert third.warm() == {1: 0}
     site.feed(90)
-    second.index.idle()
-    second.index.idle()
-    assert site.bus.start_offset(site.topology.bands, 1) > 40
-    assert first.warm() == {1: 0}
-    assert (tmp_path / "a" / "shard-001.aside").exists()
+    for worker in (second, second, first, first):
+        worker.index.idle()
+    assert site.bus.start_offset(*site.topology.order) > 40
+    assert third.warm() == {1: 0}
+    assert (tmp_path / "c" / "shard-001.aside").exists()
     site.stop(second)
     site.feed(120)
-    assert first.replayed() == 0
+    assert set(third.index.stores()) == {1}
+    assert third.replayed() == 0
     assert site.verdicts() == expected
     site.close()
 
 
-class Lossy:
-    """A reader that loses some records on their way."""
+class Lossy(SharedReader):
+    """A reader that loses some records on their way.
 
-    def __init__(self, reader: Reader, lost: set[tuple[int, int]]) -> None:
-        self._reader = reader
-        self._lost = lost
-        self.start, self.stop, self.close = reader.start, reader.stop, reader.close
-        self.committed, self.watermarks = reader.committed, reader.watermarks
+    Attributes:
+        lost: by shard and offset.
+    """
 
-    def read(self, limit: int, timeout: float) -> list[Record]:
-        records = self._reader.read(limit, timeout)
-        return [record for record in records if (record.partition, record.offset) not in self._lost]
+    lost: set[tuple[int, int]]
+
+    def read(self, limit: int, max_bytes: int, timeout: float) -> list[Record]:
+        records = super().read(limit, max_bytes, timeout)
+        return [record for record in records if (record.partition, record.offset) not in self.lost]
 
 
 def test_what_a_standby_did_not_get_is_missing_nowhere(
@@ -207,15 +210,24 @@ def test_what_a_standby_did_not_get_is_missing_nowhere(
 ) -> None:
     site = Site(tmp_path, standby="all")
     lost: set[tuple[int, int]] = set()
-    connect = site.bus.reader
-    monkeypatch.setattr(site.bus, "reader", lambda group: Lossy(connect(group), lost))
-    first, second = site.start("a"), site.start("b")
+
+    def lossy(application: Application) -> Lossy:
+        group, order = application.topology.group("index"), application.topology.order
+        reader = Lossy(order, lambda: site.bus.reader(group, [order.topic]))
+        reader.lost = lost
+        return reader
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Application, "_reader", lossy)
+        first = site.start("a")
+    second = site.start("b")
     site.feed(20)
     assert first.warm() == {1: 0}
-    log = site.bus.read(site.topology.bands, 1, 0, 1 << 20)
+    log = site.bus.read(*site.topology.order, 0, 1 << 20)
     lost.update((1, log[-1].offset + more) for more in range(1, 40))
     site.feed(50)
     first.warm()
+    lost.clear()
     site.stop(second)
     site.feed(120)
     assert site.verdicts() == expected
@@ -224,7 +236,7 @@ def test_what_a_standby_did_not_get_is_missing_nowhere(
     site.close()
 
 
-PLACE = TopicPartition("bands", 3)
+PLACE = TopicPartition("shards", 3)
 HEADER: Header = {"a": 1}
 SECONDS = 10.0
 OWNED = {PLACE: LogRange(0, 1_000, 1_000)}
@@ -237,25 +249,33 @@ class Tape:
         self.length = length
         self.group = 0
         self.low = 0
-        self.position: int | None = None
+        self.at: int | None = None
         self.closed = threading.Event()
 
     def start(self, partition: TopicPartition, offset: int) -> None:
         assert partition == PLACE
-        self.position = offset
+        self.at = offset
 
     def stop(self, partition: TopicPartition) -> None:
         assert partition == PLACE
-        self.position = None
+        self.at = None
 
-    def read(self, limit: int, timeout: float) -> list[Record]:
-        del timeout
-        if self.position is None:
+    def read(self, limit: int, max_bytes: int, timeout: float) -> list[Record]:
+        del max_bytes, timeout
+        if self.at is None:
             return []
-        if self.position < self.low:
-            raise OffsetOutOfRange(PLACE, self.position, self.low, self.length)
-        first, self.position = self.position, min(self.length, self.position + limit)
-        return [Record(*PLACE, offset, 0, None, b"x") for offset in range(first, self.position)]
+        if self.at < self.low:
+            raise OffsetOutOfRange(PLACE, self.at, self.low, self.length)
+        first, self.at = self.at, min(self.length, self.at + limit)
+        return [Record(*PLACE, offset, 0, None, b"x") for offset in range(first, self.at)]
+
+    def position(self, partition: TopicPartition) -> int | None:
+        assert partition == PLACE
+        return self.at
+
+    def end(self, partition: TopicPartition) -> int | None:
+        assert partition == PLACE
+        return self.length
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         return dict.fromkeys(partitions, self.group)

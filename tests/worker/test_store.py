@@ -16,7 +16,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 import pytest
-from rocksdict import Cache, Options
+from rocksdict import Cache, Options, Rdict
 
 import worker.store
 from worker.rocks import tuned
@@ -90,25 +90,22 @@ def test_a_store_knows_what_is_absent_as_soon_as_it_is_opened(tmp_path: Path) ->
         store.close()
 
 
-def test_a_store_of_the_format_before_gets_its_filter(tmp_path: Path) -> None:
-    keys = hashed_keys(5_000, 1)
+@pytest.mark.parametrize("version", [1, 2, 4])
+def test_a_store_of_another_format_is_refused_and_left_as_it_is(
+    tmp_path: Path, version: int
+) -> None:
     store = BandStore(tmp_path / "s", HEADER, options=SMALL)
-    writes = store.batch()
-    writes.put_buckets(keys, [b"%016d" % 1] * 5_000)
-    store.write(writes, offset=1, now=0, documents=1)
-    for key in list(store._db.keys()):
-        if cast("bytes", key)[:1] in {b"\xfc", b"\xfd"}:
-            store._db.delete(key)
-    store._db.delete(b"\xffkeys")
+    random_buckets(store, 0, 900)
     header = json.loads(store._get([b"\xffheader"])[0] or b"")
-    store._db.put(b"\xffheader", json.dumps({**header, "format": 1}).encode())
+    other = json.dumps({**header, "format": version}).encode()
+    store._db.put(b"\xffheader", other)
     store.close()
     for _ in range(2):
-        store = BandStore(tmp_path / "s", HEADER, options=SMALL)
-        assert store.buckets(keys) == [b"%016d" % 1] * 5_000
-        assert store._filter.may_hold(hashed_keys(1_000, 2)).sum() < 100
-        assert json.loads(store._get([b"\xffheader"])[0] or b"")["format"] == 2
-        store.close()
+        with pytest.raises(HeaderMismatch, match=f"has format {version}, .* reads 3 only: begin"):
+            BandStore(tmp_path / "s", HEADER, options=SMALL)
+    raw = Rdict(str(tmp_path / "s"), Options(raw_mode=True))
+    assert raw[b"\xffheader"] == other
+    raw.close()
 
 
 def test_what_was_added_is_replaced_by_a_copy_of_the_filter(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ from worker.settings import load
 from worker.topology import Topology
 
 set_up("info", "text")
-settings = load(None, {"worker.stages": "sequence"})
+settings = load(None, {"worker.stages": "fingerprint"})
 section = settings.watchdog.model_copy(update={"poll_seconds": 1.0})
 settings = settings.model_copy(update={"watchdog": section})
 topology = Topology.of(settings, 1)
@@ -152,7 +152,7 @@ def hang(*_):
     threading.Event().wait()
 
 class Bus:
-    def join(self, group, topics, instance, *, compress):
+    def join(self, group, topics, instance, *, compress, of):
         bus = MemoryBus()  # Belongs to the stage's thread.
         create_topics(bus, topology)
         member = bus.join(group, topics, instance)
@@ -166,7 +166,7 @@ Service(settings, topology, Bus(), Path(sys.argv[1]), "one").run()
 @pytest.mark.parametrize(
     ("how", "status", "said"),
     [
-        ("waits", EXIT_HUNG, "stage sequence has not come round for 1 s"),
+        ("waits", EXIT_HUNG, "stage fingerprint has not come round for 1 s"),
         ("locked up", 1, "Timeout (0:00:01.500000)!"),
     ],
 )

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic, sleep
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from confluent_kafka import (
@@ -234,9 +235,16 @@ class Cluster:
                     found[key] = value
         return found
 
-    def commit(self, group: str, offsets: Offsets) -> None:
-        """Set offsets of a group that has no members at work."""
-        ids = topic_ids(self._admin, {place.topic for place in offsets}, self._seconds)
+    def commit(
+        self, group: str, offsets: Offsets, of: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Set offsets of a group that has no members at work.
+
+        ``of`` names, by topic, another one to which its offsets belong.
+        """
+        topics = {place.topic: of.get(place.topic, place.topic) for place in offsets}
+        found = topic_ids(self._admin, set(topics.values()), self._seconds)
+        ids = {topic: found[log] for topic, log in topics.items()}
         set_offsets(self._options, group, offsets, ids, self._seconds)
 
     def ranges(

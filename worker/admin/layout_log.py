@@ -6,6 +6,9 @@ group. A compacted topic keeps the record for ever, which a group's offsets don'
 
 from __future__ import annotations
 
+from random import uniform
+from time import sleep
+
 from worker.admin.cluster import Cluster
 from worker.admin.compacted import PARTITION
 from worker.admin.starts import used_topics
@@ -18,7 +21,8 @@ from worker.topology import Topology
 __all__ = ["agree", "recorded", "refuse_others"]
 
 _KEY = b"layout"
-_TRIES = 5
+_TRIES = 8
+_PAUSE_SECONDS = 3.0
 
 
 def agree(
@@ -84,7 +88,8 @@ def _record(
     line = Outgoing(topic, PARTITION, _KEY, dump(facts))
     try:
         for _ in range(_TRIES):
-            # Whoever else records is fenced from here on, so what is read now stays true.
+            # Whoever else records is fenced from here on, so what is read now stays true. Two that
+            # fence each other each wait for a while of its own.
             producer.renew()
             known = recorded(cluster, topology)
             found = [] if known is None else differences(known, facts)
@@ -94,6 +99,7 @@ def _record(
             try:
                 producer.commit([line], {})
             except (OutcomeUnknown, Aborted, Fenced):
+                sleep(uniform(0, _PAUSE_SECONDS))  # noqa: S311 -- no secret
                 continue  # The next round reads what was written, by whomever.
             return found
     finally:

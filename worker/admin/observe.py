@@ -211,6 +211,7 @@ class Observer:
         cluster = Cluster(self._options)  # A new one knows the leaders of now.
         inputs = {stage: self._inputs(stage) for stage in STAGES}
         topics = {topic: count for counts in inputs.values() for topic, count in counts.items()}
+        topics |= {self.topology.fingerprints: 1}
         with ExitStack() as stack:
             pool = stack.enter_context(ThreadPoolExecutor(len(STAGES)))
             readers = {
@@ -228,7 +229,7 @@ class Observer:
                 spans = [
                     {
                         place: (max(ranges[place][0], at), ranges[place][1])
-                        for place, at in committed[stage].items()
+                        for place, at in self._slowest(committed[stage]).items()
                     }
                     for stage in STAGES
                 ]
@@ -239,6 +240,14 @@ class Observer:
                 self._trouble("lag", "")
                 self._trouble("outputs", "")
                 self._stopping.wait(_LAG_EVERY_SECONDS)
+
+    def _slowest(self, committed: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return how far each log is read: where several shards read one, by the slowest."""
+        found: dict[TopicPartition, int] = {}
+        for place, at in committed.items():
+            log = self.topology.log_of(place)
+            found[log] = min(at, found.get(log, at))
+        return found
 
     def _inputs(self, stage: str) -> dict[str, int]:
         """Name what counts for a stage; of route's inputs the documents alone."""

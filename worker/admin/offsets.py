@@ -16,7 +16,6 @@ _ANSWERS_LOST = "see docs/runbook.md, 'Answers that were deleted'"
 
 _BELOW_START: Mapping[str, str | None] = {
     "fingerprint": "documents were deleted before they were read",
-    "sequence": "frames may have been deleted before they were read",  # See `_dealt_with`.
     "index": "frames were deleted before the shard had read them",
     "route": None,  # Answers tile; a document that was judged and is gone is rejected.
 }
@@ -24,8 +23,7 @@ _BELOW_START: Mapping[str, str | None] = {
 
 Behind the last record that a stage has read lie the markers of transactions. Once retention has
 emptied an idle log, it begins behind them, and nothing is lost. Whether a record was among what
-is gone, offsets don't tell; the stages named None go on and see it themselves. So does *sequence*
-once everything that was fingerprinted is published: nobody wants the frames that are gone then.
+is gone, offsets don't tell; the stages named None go on and see it themselves.
 """
 
 
@@ -62,7 +60,7 @@ def check_offsets(
                 fix="neardup init --from earliest|latest|TIME",
             )  # fmt: skip
         for place in wanted:
-            low, high = ranges[place]
+            low, high = ranges[topology.log_of(place)]
             if place not in have or low <= have[place] <= high:
                 continue
             why = "the topic is not the one that was read"
@@ -70,10 +68,7 @@ def check_offsets(
             fix = f"{_EXPIRED}; a worker never skips by itself"
             if have[place] < low:
                 below = _BELOW_START[stage]
-                marker = low - have[place] == 1  # A frame is never alone: its marker follows it.
-                if below is None or (
-                    stage == "sequence" and (marker or _dealt_with(topology, committed))
-                ):
+                if below is None:
                     continue
                 why = below
                 if stage == "fingerprint":
@@ -86,12 +81,6 @@ def check_offsets(
             break
     yield from _deleted(topology, committed, ranges)
     yield from _order(topology, committed, ranges)
-
-
-def _dealt_with(topology: Topology, committed: Mapping[str, Mapping[TopicPartition, int]]) -> bool:
-    """Tell whether everything that *fingerprint* has read is published."""
-    read, published = (committed[topology.group(stage)] for stage in ("fingerprint", "route"))
-    return all(published.get(place, 0) >= at for place, at in read.items())
 
 
 def _deleted(
@@ -128,9 +117,8 @@ def lost_answers(
     route = committed[topology.group("route")]
     fingerprint = committed[topology.group("fingerprint")]
     if any(
-        _unread(committed[topology.group(stage)], place, ranges)
-        for stage in ("sequence", "index")
-        for place in committed[topology.group(stage)]
+        _unread(at, ranges[topology.log_of(seat)])
+        for seat, at in committed[topology.group("index")].items()
     ):
         return []
     for place, at in route.items():
@@ -138,7 +126,7 @@ def lost_answers(
         waiting = route.get(documents, 0), fingerprint.get(documents, 0)
         if place.topic == topology.documents or waiting[0] >= waiting[1]:
             continue
-        if at < ranges[place][0] and not _unread(route, place, ranges):
+        if at < ranges[place][0] and not _unread(at, ranges[place]):
             problem = Problem(
                 "error", _place(place), "its start", str(ranges[place][0]),
                 f"at most {at}, where group {topology.group('route')} is",
@@ -150,17 +138,13 @@ def lost_answers(
     return []
 
 
-def _unread(
-    have: Mapping[TopicPartition, int],
-    place: TopicPartition,
-    ranges: Mapping[TopicPartition, tuple[int, int]],
-) -> bool:
+def _unread(at: int, span: tuple[int, int]) -> bool:
     """Tell whether there may be a record to read; the topic's writers all use transactions.
 
     Behind each of their records there is a marker, so one offset alone holds nothing.
     """
-    low, high = ranges[place]
-    return high - max(low, have[place]) > 1
+    low, high = span
+    return high - max(low, at) > 1
 
 
 def _order(

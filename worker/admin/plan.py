@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from worker.admin.retention import BANDS, DOCUMENTS, FINGERPRINTS, MATCHES
+from worker.admin.retention import DOCUMENTS, FINGERPRINTS, MATCHES
 from worker.admin.rule import Rule, Severity
 from worker.settings import Settings
 from worker.topology import Topology
@@ -125,10 +125,10 @@ def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> It
         internal=True,
     )
     yield TopicPlan(
-        topology.bands,
+        topology.seats,
         topology.shards,
         f"{topology.shards}, as index.shards says",
-        (*internal, _log_append_time("warning"), *BANDS.rules(), *_common()),
+        (_not_compacted("nobody writes to it"), *_common()),
         internal=True,
     )
     for shard in range(topology.shards):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from worker.admin.rule import Rule, Severity
 
-__all__ = ["BANDS", "DOCUMENTS", "FINGERPRINTS", "LOGS", "MATCHES", "Retention", "table"]
+__all__ = ["DOCUMENTS", "FINGERPRINTS", "LOGS", "MATCHES", "Retention", "table"]
 
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
@@ -92,18 +92,9 @@ DOCUMENTS = Retention(
 )
 FINGERPRINTS = Retention(
     "APP.fingerprints",
-    "*sequence*, once",
-    "it is read within seconds, but waits here while the workers are down",
-    "what is deleted unread is judged by nobody, and stops the workers",
-    new_ms=7 * _DAY_MS,
-    above_ms=_HOUR_MS,
-    advised_ms=_DAY_MS,
-)
-BANDS = Retention(
-    "APP.bands",
-    "*index*, and again when a shard is rebuilt",
-    "the index is rebuilt from it; with `index.snapshots.trim_log` neardup itself deletes what"
-    " all snapshots that it keeps have",
+    "*index*, once a shard, and again when a shard is rebuilt",
+    "the index is rebuilt from it; with `index.snapshots.trim_log` neardup itself deletes what the"
+    " kept snapshots of all shards have",
     "a shard that is lost can't be rebuilt, and the workers stop",
     new_ms=_FOREVER,
 )
@@ -119,7 +110,12 @@ MATCHES = Retention(
 LOGS = (
     DOCUMENTS,
     FINGERPRINTS,
-    BANDS,
+    Retention(
+        "APP.shards",
+        "nobody: its partitions say who owns which shard",
+        "it has no records",
+        "nothing",
+    ),
     MATCHES,
     Retention(
         "APP.unique, APP.duplicate",

@@ -93,7 +93,7 @@ def begin(cluster: Cluster, topology: Topology, start: Start, *, force: bool = F
         )
         raise ConfigurationError(
             f"{what}, but {used[0]} holds records, or did: where to go on can't be guessed."
-            f" To start over, delete the topics {topology.app}.fingerprints, .bands and"
+            f" To start over, delete the topics {topology.app}.fingerprints, .shards and"
             " .matches-*, then run `neardup topics create --force`; or choose another --app"
         )
     chosen = {} if force else _agreed(topology, present)
@@ -102,14 +102,16 @@ def begin(cluster: Cluster, topology: Topology, start: Start, *, force: bool = F
     committed: dict[str, dict[TopicPartition, int]] = {}
     for stage in STAGES:
         starts = {
-            place: chosen.get(place, snapshot[place]) if place in snapshot else ends[place][0]
+            place: chosen.get(place, snapshot[place])
+            if place in snapshot
+            else ends[topology.log_of(place)][0]
             for place in wanted[stage]
         }
         have = {} if force else present[stage]
         kept[groups[stage]] = have
         missing_here = {place: at for place, at in starts.items() if place not in have}
         if missing_here:
-            cluster.commit(groups[stage], missing_here)
+            cluster.commit(groups[stage], missing_here, of={topology.seats: topology.fingerprints})
             committed[groups[stage]] = missing_here
     return Begun(committed, {group: offsets for group, offsets in kept.items() if offsets})
 

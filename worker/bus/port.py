@@ -7,7 +7,7 @@ is written down here and tested there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
@@ -197,6 +197,13 @@ class Member(Protocol):
             BusError: fatal.
         """
 
+    @property
+    def seated(self) -> bool:
+        """Tell whether partitions are the member's: not from when the group takes all away.
+
+        An assignment follows, if the member is to have any again.
+        """
+
     def commit(self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]) -> None:
         """Write the records and commit the offsets (of the next record to read), or neither.
 
@@ -276,8 +283,12 @@ class Reader(Protocol):
     def start(self, partition: TopicPartition, offset: int) -> None:
         """Deliver a partition from ``offset`` on; what was fetched of it before is dropped.
 
+        Cheap for one that runs already, and begins at once: what waits in the log is there within
+        about a tenth of a second. From its first start on, a topic is the one that it is then.
+
         Raises:
-            BusError: see there.
+            ValueError: it is of a topic that the reader was not made for.
+            BusError: the topic does not exist, or see there.
         """
 
     def stop(self, partition: TopicPartition) -> None:
@@ -287,8 +298,10 @@ class Reader(Protocol):
             BusError: see there.
         """
 
-    def read(self, limit: int, timeout: float) -> Sequence[Record]:
-        """Wait up to ``timeout`` seconds for a first record; take at most ``limit``.
+    def read(self, limit: int, max_bytes: int, timeout: float) -> Sequence[Record]:
+        """Wait up to ``timeout`` seconds for a first record, then take what is there.
+
+        Takes at most ``limit`` records, and about ``max_bytes`` of keys and values.
 
         A partition's records come in order, from where it was started, and none is left out: its
         position moves only past what is handed out. What is wrong with one partition takes nothing
@@ -298,7 +311,24 @@ class Reader(Protocol):
         Raises:
             OffsetOutOfRange: a position can't be read; start elsewhere, or stop.
             PartitionUnreadable: the log has a record there that can't be read.
+            TopicRecreated: a topic was made anew; nothing of the new one is delivered.
             BusError: the bus can't be read from.
+        """
+
+    def position(self, partition: TopicPartition) -> int | None:
+        """Give the offset that is read next of a partition; None if it is not started.
+
+        It is past everything that was delivered and past what never is: the markers of
+        transactions, and aborted records. After a start it is what was asked for, until something
+        has been read from there.
+        """
+
+    def end(self, partition: TopicPartition) -> int | None:
+        """Give where the committed records end, without asking anybody; None if not known.
+
+        Of a partition that is fetched from it is known as the last fetch told; while records wait
+        to be read, those of open transactions may count. Of another it is found out within seconds
+        of the first question. Where nothing but markers is left it may be the position.
         """
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
@@ -337,17 +367,28 @@ class Bus(Protocol):
             BusError: refused, or not answered in time; nothing, or all of it, is deleted.
         """
 
-    def reader(self, group: str) -> Reader:
-        """Read beside a group, which takes no notice."""
+    def reader(self, group: str, topics: Collection[str]) -> Reader:
+        """Read some topics beside a group, which takes no notice."""
 
     def join(
-        self, group: str, topics: Sequence[str], instance: str, *, compress: bool = True
+        self,
+        group: str,
+        topics: Sequence[str],
+        instance: str,
+        *,
+        compress: bool = True,
+        of: str | None = None,
     ) -> Member:
         """Take a seat in a group; equal partition numbers of all topics go to one member.
 
         ``instance`` is the member's stable name: whoever joins the group under it later
         takes over the seat and fences the one before. It names the transactions too.
         ``compress``: whether what it will write is worth it.
+
+        ``of``: the topic, of one partition, whose offsets are committed for ``topics``, which
+        then only say who owns which number. The id of ``of`` goes with them, and that one made
+        anew is what `poll`, `commit` and `committed` raise TopicRecreated for, as for ``topics``.
+        The member reads nothing of it, and `lag` knows nothing of what was committed.
 
         Raises:
             BusError: the bus can't be reached within the bus's own deadline.

@@ -1,4 +1,4 @@
-"""``neardup demo``: the bundled samples through all four stages, and what came of it."""
+"""``neardup demo``: the bundled samples through all stages, and what came of it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def demo() -> None:
     settings = offline_settings()
     console = Console(highlight=False, soft_wrap=False)
     console.print(
-        f"Bundled samples through all four stages: 5-character shingles,"
+        f"Bundled samples through all stages: 5-character shingles,"
         f" threshold {settings.similarity.threshold:g}.\n"
     )
     began = monotonic()

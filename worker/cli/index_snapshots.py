@@ -140,6 +140,7 @@ def snapshot(settings: Settings, only: list[int] | None) -> None:
             shipper = Shipper(
                 repository,
                 lambda _shard, header=header: header,  # type: ignore[misc]
+                shards=int(header["shards"]),
                 every_seconds=1,
                 keep=settings.index.snapshots.keep,
                 verification=Verification(settings.index.snapshots.verify_seconds),

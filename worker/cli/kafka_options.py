@@ -85,9 +85,7 @@ def run(  # noqa: PLR0913 -- the command's options
     *,
     stages: Annotated[
         str | None,
-        typer.Option(
-            help="Some of fingerprint,sequence,index,route; default: all.", show_default=False
-        ),
+        typer.Option(help="Some of fingerprint,index,route; default: all.", show_default=False),
     ] = None,
     instance: Annotated[
         str | None,

@@ -31,7 +31,7 @@ __all__ = ["View", "printable", "watch"]
 _REFRESH_SECONDS = 0.5
 _PLAIN_SECONDS = 5.0
 _STYLE = {"unique": "green", "duplicate": "yellow", "rejected": "red"}
-_UNITS = {"fingerprint": "docs", "sequence": "frames", "index": "frames", "route": "docs"}
+_UNITS = {"fingerprint": "docs", "index": "frames", "route": "docs"}
 _FIXED_LINES = 12
 """Of the view, next to the two lists."""
 _TEXT_CHARACTERS = 300

@@ -107,7 +107,7 @@ def offline_settings(
 
 
 class OfflineFilter(Closing):
-    """The four stages in one thread, on one partition and a directory.
+    """All stages in one thread, on one partition and a directory.
 
     Memory holds one chunk and RocksDB's caches, however long the run.
     """
@@ -125,7 +125,7 @@ class OfflineFilter(Closing):
             OSError: RocksDB can't open it.
         """
         self.topology = Topology.of(settings, partitions=1)
-        shards, had = self.topology.shards, len((first_offsets or {}).get(self.topology.bands, ()))
+        shards, had = self.topology.shards, len((first_offsets or {}).get(self.topology.seats, ()))
         if had not in {0, shards}:
             raise HeaderMismatch(
                 f"{directory} was made with other parameters"

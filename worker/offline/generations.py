@@ -26,7 +26,7 @@ from worker.closing import Closing
 
 __all__ = ["Generations", "StateError", "Work"]
 
-_FORMAT = 1
+_FORMAT = 2
 _CURRENT = "CURRENT"
 _NEW = "CURRENT.new"
 _LOCK = "lock"
@@ -121,15 +121,20 @@ class Generations(Closing):
             return None, {}
         try:
             content = json.loads(text)
+            version = int(content["format"])
             name, offsets = content["generation"], content["offsets"]
-            sound = content["format"] == _FORMAT and _GENERATION.fullmatch(name)
-            sound = sound and all(
+            sound = _GENERATION.fullmatch(name) and all(
                 isinstance(offset, int) for numbers in offsets.values() for offset in numbers
             )
         except (ValueError, TypeError, KeyError, AttributeError):
             sound = False
         if not sound:
-            raise StateError(f"--state: {path} is damaged, or of another version of neardup")
+            raise StateError(f"--state: {path} is damaged")
+        if version != _FORMAT:
+            raise StateError(
+                f"--state: {self._home} has format {version}, and this neardup reads {_FORMAT}"
+                " only: name a new directory, or run the version that made this one"
+            )
         if not (self._home / name).is_dir():
             raise StateError(f"--state: {path} names {name}, which is missing")
         return name, offsets

@@ -75,7 +75,7 @@ class Writer:
         config["compression.type"] = "zstd"
         # A batch that the topic refuses is then one document.
         config["batch.size"] = min(int(config["batch.size"]), largest)
-        config["logger"] = LogListener(self._on_trouble, config["logger"])
+        config["logger"] = LogListener(config["logger"], troubled=self._on_trouble)
         config["error_cb"] = lambda error: self._on_trouble(error.str())
         self._topic = topic
         self._trouble = ""

@@ -136,7 +136,8 @@ class SnapshotsSection(_Section):
         description="between two times that the files of a shard's snapshots are read back",
     )
     trim_log: bool = Field(
-        default=False, description="delete from APP.bands what precedes the oldest of those kept"
+        default=False,
+        description="delete from APP.fingerprints what precedes the oldest kept of all shards",
     )
 
 
@@ -206,7 +207,7 @@ class WorkerSection(_Section):
 
     instance: str | None = Field(None, pattern=APP_NAME, description="stable name; default: kept")
     state_dir: Path = Path("neardup-state")
-    stages: _Names = ("fingerprint", "sequence", "index", "route")
+    stages: _Names = ("fingerprint", "index", "route")
     http_host: str = "127.0.0.1"
     http_port: int = Field(9464, ge=0, le=65_535)
     http: bool = True
@@ -220,7 +221,7 @@ class WorkerSection(_Section):
     @field_validator("stages")
     @classmethod
     def _known_stages(cls, stages: tuple[str, ...]) -> tuple[str, ...]:
-        known = ("fingerprint", "sequence", "index", "route")
+        known = ("fingerprint", "index", "route")
         for stage in stages:
             if stage not in known:
                 near = difflib.get_close_matches(stage, known, 1)

@@ -287,23 +287,33 @@ class ShardSnapshots:
         """Note when an index's files were last read back."""
         self._storage.write(f"verified/{header_digest(header)}", f"{at}\n".encode())
 
-    def retire(self, header: Header, keep: int) -> Manifest | None:
+    def oldest(self, header: Header, keep: int) -> Manifest | None:
+        """Return the oldest of the newest ``keep`` good snapshots made with this header.
+
+        None as long as there are fewer: what the log has is then still wanted, should one of
+        them prove damaged.
+        """
+        kept = self._good([manifest for _, manifest in self._stored()], header)[:keep]
+        return kept[-1] if len(kept) == keep else None
+
+    def _good(self, manifests: Iterable[Manifest], header: Header) -> list[Manifest]:
+        """Return those of an index that miss no file and are not distrusted."""
+        own = [manifest for manifest in manifests if manifest.header == header]
+        useless = self.missing(own).keys() | self.distrusted(own).keys()
+        return [manifest for manifest in own if manifest.name not in useless]
+
+    def retire(self, header: Header, keep: int) -> None:
         """Delete all but the newest snapshots made with this header, and files of none.
 
         A snapshot that misses a file, or is distrusted, doesn't count. Those with another
         header are another index's, and not ours to delete. While there is a manifest that
-        can't be read, which may be a newer version's, no files are deleted. Returns the oldest
-        good one that is kept; None as long as there are fewer than ``keep``: what the log has
-        is then still wanted, should one of them prove damaged.
+        can't be read, which may be a newer version's, no files are deleted.
         """
         unreadable: list[str] = []
         stored = self._stored(lambda name, why: unreadable.append(f"{name}: {why}"))
-        own = [manifest for _, manifest in stored if manifest.header == header]
-        useless = self.missing(own).keys() | self.distrusted(own).keys()
-        kept = [manifest for manifest in own if manifest.name not in useless][:keep]
+        kept = self._good([manifest for _, manifest in stored], header)[:keep]
         if not kept:
-            return None
-        oldest = kept[-1] if len(kept) == keep else None
+            return
         staying = {manifest.name for manifest in kept}
         retired = {
             name
@@ -316,12 +326,11 @@ class ShardSnapshots:
             self._storage.remove(f"snapshots/{name}")
         if unreadable:
             _log.warning("%s: deletes no files, since of %s", self.place, "; ".join(unreadable))
-            return oldest
+            return
         named = {file.sha256 for name, m in stored if name not in retired for file in m.files}
         for name in self._storage.sizes("files"):
             if name not in named and self._storage.age_seconds(f"files/{name}") > _YOUNG_SECONDS:
                 self._storage.remove(f"files/{name}")
-        return oldest
 
 
 def _absent(files: Iterable[FileEntry], sizes: Mapping[str, int]) -> list[FileEntry]:

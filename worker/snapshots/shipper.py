@@ -81,18 +81,20 @@ class Shipper:
         repository: Repository,
         header: Callable[[int], Header],
         *,
+        shards: int,
         every_seconds: float,
         keep: int,
         verification: Verification,
-        trim: Callable[[int, int], None] | None = None,
+        trim: Callable[[int], None] | None = None,
         background: bool = True,
         events: ShipperEvents | None = None,
         probe: Probe = UNWATCHED,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        """Prepare; ``trim`` deletes a shard's log before an offset."""
+        """Prepare; ``trim`` deletes the log, which all ``shards`` read, before an offset."""
         self._repository = repository
         self._header = header
+        self._shards = shards
         self._every = every_seconds
         self._keep = keep
         self._verification = verification
@@ -142,7 +144,9 @@ class Shipper:
         """Ship a snapshot at once; what fails is raised."""
         taken = _take(store, shard)
         try:
-            return self._publish(taken)
+            manifest = self._publish(taken)
+            self._trim_log()
+            return manifest
         finally:
             shutil.rmtree(taken.path, ignore_errors=True)
 
@@ -166,6 +170,9 @@ class Shipper:
         with probing(self._probe, "ship"):
             try:
                 self._publish(taken)
+                # Of several in a row the last one will do: it takes a look at all shards.
+                if self._waiting.empty():
+                    self._trim_log()
             except Interrupted:
                 _log.info(
                     "shard %d: the snapshot at offset %d is left unfinished", shard, taken.offset
@@ -188,7 +195,7 @@ class Shipper:
                 self._shipping.discard(shard)
 
     def _publish(self, taken: _Checkpoint) -> Manifest:
-        """Ship a checkpoint, retire what is old, trim the log if that is asked for."""
+        """Ship a checkpoint, and retire what is old."""
         began = self._clock()
         header = self._header(taken.shard)
         snapshots = self._repository.shard(taken.shard)
@@ -222,9 +229,7 @@ class Shipper:
             seconds,
         )
         self._events.shipped(manifest, seconds)
-        oldest = snapshots.retire(header, self._keep)
-        if oldest is not None:
-            self._trim_before(manifest.shard, oldest.offset)
+        snapshots.retire(header, self._keep)
         return manifest
 
     def _check(
@@ -279,13 +284,21 @@ class Shipper:
 
         return digest
 
-    def _trim_before(self, shard: int, offset: int) -> None:
+    def _trim_log(self) -> None:
+        """Delete what all snapshots of all shards have that are kept, once there are as many."""
         if self._trim is None:
             return
+        oldest = [
+            self._repository.shard(shard).oldest(self._header(shard), self._keep)
+            for shard in range(self._shards)
+        ]
+        offsets = [manifest.offset for manifest in oldest if manifest is not None]
+        if len(offsets) < self._shards:
+            return
         try:
-            self._trim(shard, offset)
+            self._trim(min(offsets))
         except BusError as error:
-            _log.warning("shard %d: its log was not trimmed to %d: %s", shard, offset, error)
+            _log.warning("the log was not trimmed to %d: %s", min(offsets), error)
 
     def close(self) -> None:
         """Let what is under way end, within seconds; what is unfinished is none."""

@@ -1,4 +1,4 @@
-"""The four stages: each a transformation of records that sees no bus, clock or disk."""
+"""The stages: each a transformation of records that sees no bus, clock or disk."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from worker.stages.base import Burst, Stage, StageError
 from worker.stages.fingerprint import Fingerprint, RejectLimit
 from worker.stages.index import Index, IndexCounts
 from worker.stages.route import Route, RouteCounts
-from worker.stages.sequence import Sequencer
 from worker.stages.shards import RestoreState
 
 __all__ = [
@@ -18,7 +17,6 @@ __all__ = [
     "RestoreState",
     "Route",
     "RouteCounts",
-    "Sequencer",
     "Stage",
     "StageError",
 ]

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from worker.frames import F32, U16, U32, U64, BandFrame, Ids, MatchFrame
+from worker.frames import F32, U16, U32, U64, FingerprintFrame, Ids, MatchFrame
 from worker.shard import Match
+from worker.stages.order import Placed
 
 __all__ = ["split_answer"]
 
@@ -55,22 +56,22 @@ class _Part:
         self.rows.append(row)
         self._counts.append(len(matches))
 
-    def frame(self, frame: BandFrame, high: int) -> MatchFrame:
-        """Return the answer for the documents up to row ``high``."""
+    def frame(self, placed: Placed, shard: int, high: int) -> MatchFrame:
+        """Return the answer of a shard for the documents up to row ``high``."""
+        frame, low = placed.frame, self.low
         offsets = np.frombuffer(frame.offsets, U32)
-        low = self.low
         skipped = int(offsets[low]) if low else 0
-        whole = high == frame.count
+        whole = high == placed.count
         end = frame.end if whole else frame.start + int(offsets[high])
         rows = offsets[self.rows] - U32.type(skipped)
-        first = frame.shard == 0
+        first = shard == 0
         return MatchFrame(
             layout=frame.layout,
             partition=frame.partition,
             start=frame.start + skipped,
             end=end,
-            shard=frame.shard,
-            number=frame.number,
+            shard=shard,
+            number=placed.number,
             first=low,
             offsets=(offsets[low:high] - U32.type(skipped)).tobytes() if first else b"",
             checksums=np.frombuffer(frame.checksums, U64)[low:high].tobytes() if first else b"",
@@ -85,22 +86,26 @@ class _Part:
 
 
 def split_answer(
-    frame: BandFrame, matches: Mapping[int, Sequence[Match]], limit: int
+    placed: Placed, shard: int, matches: Mapping[int, Sequence[Match]], limit: int
 ) -> Iterator[MatchFrame]:
-    """Cut an answer at documents, so that no part is larger than about ``limit`` bytes."""
-    handed_on = len(frame.checksums) + len(frame.accounted or b"")
-    if frame.shard == 0:
-        handed_on += len(frame.offsets)
+    """Cut a shard's answer at documents, so that no part is larger than about ``limit`` bytes.
+
+    Shard 0 hands on what *route* has to know of all documents.
+    """
+    frame = placed.frame
+    handed_on = 0
+    if shard == 0:
+        handed_on = len(frame.checksums) + len(frame.accounted or b"") + len(frame.offsets)
     part = _Part(0)
     for row in sorted(matches):
         if not part.has_room(matches[row], limit - handed_on):
-            yield part.frame(frame, row)
+            yield part.frame(placed, shard, row)
             part = _Part(row)
         part.add(row, matches[row])
-    yield part.frame(frame, frame.count)
+    yield part.frame(placed, shard, placed.count)
 
 
-def _within(frame: BandFrame, low: int, high: int) -> bytes | None:
+def _within(frame: FingerprintFrame, low: int, high: int) -> bytes | None:
     """Return what is accounted for from ``low`` to ``high``, relative to ``low``."""
     if not frame.accounted:
         return frame.accounted

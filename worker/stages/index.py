@@ -10,23 +10,19 @@ from typing import NamedTuple
 
 from worker.bus import OffsetOutOfRange, Outgoing, Reader, Record, TopicPartition
 from worker.coverage import Coverage
-from worker.frames import FRAME_BYTES, BandFrame, decode, encode
+from worker.frames import FRAME_BYTES, encode
 from worker.shard import BucketRules, Decision, decide
 from worker.snapshots import Kept, OpenStore, Recovery, Shipper
 from worker.stages.answers import split_answer
 from worker.stages.base import Burst, StageError
-from worker.stages.batches import joined
+from worker.stages.order import Documents, Placed, columns_of, placed
 from worker.stages.replays import Shard
-from worker.stages.sequence import columns_of
 from worker.stages.shards import RestoreState, Shards
 from worker.stages.standby import Standby
 from worker.stages.tiling import covered
 from worker.store import BandStore
 
 __all__ = ["Index", "IndexCounts"]
-
-_Placed = tuple[int, BandFrame]
-"""A frame and its offset in ``bands``."""
 
 
 @dataclass(slots=True)
@@ -51,11 +47,37 @@ class _Pending(NamedTuple):
     coverage: Coverage
 
 
+class _Read:
+    """What a burst has brought: shards that read the same frames share what they are made into."""
+
+    def __init__(self, place: Callable[[Record], Placed]) -> None:
+        self._place = place
+        self._frames: dict[int, Placed] = {}
+        self._documents: dict[tuple[int, ...], Documents] = {}
+
+    def frames(self, records: Sequence[Record]) -> list[Placed]:
+        """Read records of the log."""
+        found = []
+        for record in records:
+            frame = self._frames.get(record.offset)
+            if frame is None:
+                frame = self._frames[record.offset] = self._place(record)
+            found.append(frame)
+        return found
+
+    def documents(self, frames: Sequence[Placed]) -> Documents:
+        """Return the documents of these frames."""
+        numbers = tuple(frame.number for frame in frames)
+        return self._documents.setdefault(numbers, Documents(frames))
+
+
 class Index:
     """The stateful stage.
 
-    State is written only after the transaction that covers it. On taking on a shard it
-    reads on from the shard's own offset, silent until the group's committed offset.
+    All shards read the one log, whose order is the order of all documents, and each takes the
+    columns of the bands that it owns. State is written only after the transaction that covers it.
+    On taking on a shard it reads on from the shard's own offset, silent until the group's
+    committed offset.
     """
 
     name = "index"
@@ -64,11 +86,12 @@ class Index:
     def __init__(  # noqa: PLR0913 -- the composition root's business
         self,
         *,
-        bands: str,
+        seats: str,
         matches: Callable[[int], str],
         layout: str,
         shards: int,
         columns: int,
+        future_allowance_ms: int,
         rules: BucketRules,
         open_store: OpenStore,
         put_aside: Callable[[int, str], None],
@@ -85,17 +108,20 @@ class Index:
     ) -> None:
         """Take topic names, and how to open a shard's store or put it aside.
 
+        ``seats`` is the topic with a partition per shard, which says who owns it; its records are
+        those of the one log. A document's time is at most the log's and ``future_allowance_ms``.
         ``kept`` says where snapshots are, and ``shipper`` takes them. The shards of ``standby``
         are kept warm, by a ``reader`` beside the group, while others own them. With ``background``,
         stores are opened and fetched in threads of their own, while the loop polls. ``on_idle``
         is told, about once a second, of the shards that don't answer yet, and ``on_standby`` how
         many records those kept warm are behind.
         """
-        self.topics = (bands,)
+        self.topics = (seats,)
         self._matches = matches
         self._layout = layout
         self._shards = shards
         self._columns = columns
+        self._allowance = future_allowance_ms
         self._rules = rules
         self._frame_bytes = frame_bytes
         self._on_burst = on_burst
@@ -104,7 +130,7 @@ class Index:
         recovery = Recovery(open_store, put_aside, kept)
         warm = None
         if standby and reader is not None:
-            places = [TopicPartition(bands, shard) for shard in standby]
+            places = [TopicPartition(seats, shard) for shard in standby]
             warm = Standby(
                 places,
                 reader,
@@ -148,35 +174,39 @@ class Index:
         for record in records:
             place = TopicPartition(record.topic, record.partition)
             by_partition.setdefault(place, []).append(record)
+        read = _Read(self._placed)
         for partition, group in by_partition.items():
             shard = self._stores.owned.get(partition)
             if shard is None:
                 continue  # its store is being replaced, and it is read anew from there
-            frames = [(r.offset, decode(BandFrame, r.value, self._layout)) for r in group]
+            frames = read.frames(group)
             with self._stores.guarded(partition):
-                live = self._replay(partition, shard, frames)
+                live = self._replay(partition, shard, frames, read)
                 if live:
-                    outgoing += self._judge(partition, shard, live)
-                    offsets[partition] = live[-1][0] + 1
+                    outgoing += self._judge(partition, shard, read.documents(live))
+                    offsets[partition] = live[-1].number + 1
         if not offsets:
             self._on_burst(self._counts)
             return None
         return Burst(outgoing, offsets)
 
+    def _placed(self, record: Record) -> Placed:
+        return placed(record, self._layout, self._allowance)
+
     def _replay(
-        self, partition: TopicPartition, shard: Shard, frames: list[_Placed]
-    ) -> list[_Placed]:
+        self, partition: TopicPartition, shard: Shard, frames: list[Placed], read: _Read
+    ) -> list[Placed]:
         """Apply, in silence, the frames that were answered before; give the others."""
-        replayed = [placed for placed in frames if placed[0] < shard.committed]
+        replayed = [frame for frame in frames if frame.number < shard.committed]
         if replayed:
-            documents = self._apply(partition, shard.store, replayed)
+            documents = self._apply(partition, shard.store, read.documents(replayed))
             self._counts.replayed += documents
             self._stores.replayed += documents
         return frames[len(replayed) :]
 
-    def _apply(self, partition: TopicPartition, store: BandStore, frames: list[_Placed]) -> int:
+    def _apply(self, partition: TopicPartition, store: BandStore, documents: Documents) -> int:
         """Write what frames change, and answer nothing; count their documents."""
-        pending = self._decide(partition, store, frames)
+        pending = self._decide(partition, store, documents)
         _write(store, pending)
         return pending.documents
 
@@ -184,17 +214,16 @@ class Index:
         self, partition: TopicPartition, store: BandStore, records: list[Record]
     ) -> None:
         """Apply what another worker has answered; runs in the standby's thread."""
-        frames = [(r.offset, decode(BandFrame, r.value, self._layout)) for r in records]
-        self._apply(partition, store, frames)
+        self._apply(partition, store, Documents(list(map(self._placed, records))))
 
     def _judge(
-        self, partition: TopicPartition, shard: Shard, frames: list[_Placed]
+        self, partition: TopicPartition, shard: Shard, documents: Documents
     ) -> list[Outgoing]:
         """Answer frames; what they change waits for the commit."""
-        pending = self._decide(partition, shard.store, frames)
+        pending = self._decide(partition, shard.store, documents)
         self._pending[partition] = pending
         self._count(pending)
-        return list(self._answers(partition.partition, frames, pending.decision))
+        return list(self._answers(partition.partition, documents.frames, pending.decision))
 
     def _count(self, pending: _Pending) -> None:
         decision = pending.decision
@@ -205,37 +234,32 @@ class Index:
         self._counts.dropped += decision.dropped
 
     def _decide(
-        self, partition: TopicPartition, store: BandStore, frames: list[_Placed]
+        self, partition: TopicPartition, store: BandStore, documents: Documents
     ) -> _Pending:
         """Judge frames; say what the store becomes by them.
 
         Whatever is applied to a store, for an owner or a standby, comes through here.
         """
-        for _, frame in frames:
-            if frame.shard != partition.partition:
-                msg = (
-                    f"{partition.topic}[{partition.partition}] holds a frame of shard {frame.shard}"
-                )
-                raise StageError(msg)
-        coverage = covered(partition, store.coverage, frames)
-        batch = joined(
-            [frame for _, frame in frames],
-            columns_of(partition.partition, self._shards, self._columns),
-        )
+        frames, shard = documents.frames, partition.partition
+        coverage = covered(shard, store.coverage, frames)
+        batch = documents.batch(columns_of(shard, self._shards, self._columns))
         decision = decide(store, batch, self._rules)
-        now = max(store.now, *(frame.now for _, frame in frames))
-        return _Pending(decision, frames[-1][0] + 1, now, len(batch.ids), coverage)
+        now = max(store.now, *(frame.now for frame in frames))
+        return _Pending(decision, frames[-1].number + 1, now, len(documents), coverage)
 
-    def _answers(self, shard: int, frames: list[_Placed], decision: Decision) -> Iterator[Outgoing]:
+    def _answers(
+        self, shard: int, frames: Sequence[Placed], decision: Decision
+    ) -> Iterator[Outgoing]:
         base = 0
-        for _, frame in frames:
+        for frame in frames:
             matches = {
                 row - base: decision.matches[row]
                 for row in decision.matches.keys() & range(base, base + frame.count)
             }
             base += frame.count
-            for part in split_answer(frame, matches, self._frame_bytes):
-                yield Outgoing(self._matches(shard), frame.partition, None, encode(part))
+            partition = frame.frame.partition
+            for part in split_answer(frame, shard, matches, self._frame_bytes):
+                yield Outgoing(self._matches(shard), partition, None, encode(part))
 
     def settle(
         self,

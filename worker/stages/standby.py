@@ -16,6 +16,7 @@ from worker.bus import (
     Reader,
     Record,
     TopicPartition,
+    TopicRecreated,
 )
 from worker.snapshots import LogRange, Recovery, Unrecoverable
 from worker.stages.opening import Opening
@@ -30,7 +31,9 @@ _ASK_SECONDS = 1.0
 _RETRY_SECONDS = 30.0
 _END_SECONDS = 5.0
 _RECORDS = 8
+_BYTES = 4 << 20
 """Frames at a time: a shard that is taken over comes once these are applied."""
+_BYTES = 8 << 20
 _HELD = 64
 """Frames read ahead of the group; with more, reading rests until the group has come on."""
 
@@ -171,6 +174,8 @@ class Standby:
             if self._reader is None:
                 self._reader = self._connect()
             records = self._read(self._reader, timeout)
+        except TopicRecreated:
+            raise  # The stage learns of it, too.
         except BusError as error:
             _log.warning("standby: %s; trying again", error)
             self._disconnect()
@@ -187,7 +192,7 @@ class Standby:
         self._ask(reader)
         self._follow(reader)
         try:
-            return reader.read(_RECORDS, timeout)
+            return reader.read(_RECORDS, _BYTES, timeout)
         except OffsetOutOfRange as error:
             reader.stop(error.partition)
             self._reset(error.partition, str(error))

@@ -10,14 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from worker.bus.port import Record
-from worker.frames import I64, POSITION_BITS, U32, U64, BandFrame, decode
+from worker.frames import I64, POSITION_BITS, U32, U64, FingerprintFrame, decode
 from worker.shard import BucketRules, ShardBatch, decide
-from worker.stages.sequence import columns_of
 from worker.store import BandStore
 from worker.topology import Topology
 
 __all__ = ["Dump", "continued", "dump", "index_differences", "rebuilt"]
 
+ALLOWANCE_MS = 60_000
+"""By default a document's time is at most so far after the log's."""
 _ENTRY = struct.Struct("<Qq")
 
 
@@ -48,32 +49,35 @@ def entries(bucket: bytes) -> list[tuple[int, int]]:
 
 
 def rebuilt(
-    bands: Sequence[Record],
+    fingerprints: Sequence[Record],
     topology: Topology,
     rules: BucketRules,
     shard: int,
     directory: Path,
 ) -> Dump:
-    """Judge a shard's whole log anew, frame by frame, into a store in an empty directory."""
+    """Judge the whole log anew, frame by frame, into a store in an empty directory."""
     store = BandStore(directory / f"rebuilt-{shard}", {"shard": shard})
-    return continued(store, bands, topology, rules)
+    return continued(store, fingerprints, topology, rules, shard)
 
 
 def continued(
-    store: BandStore, bands: Sequence[Record], topology: Topology, rules: BucketRules
+    store: BandStore,
+    fingerprints: Sequence[Record],
+    topology: Topology,
+    rules: BucketRules,
+    shard: int,
 ) -> Dump:
-    """Judge what a store has not seen of its shard's log, frame by frame, and close it."""
+    """Judge what a shard's store has not seen of the log, frame by frame, and close it."""
     try:
-        for record in bands:
+        for record in fingerprints:
             if record.offset < store.offset:
                 continue
-            frame = decode(BandFrame, record.value, topology.layout)
-            decision = decide(store, _batch(frame, topology), rules)
+            batch = _batch(record, topology, shard)
             store.write(
-                decision.writes,
+                decide(store, batch, rules).writes,
                 offset=record.offset + 1,
-                now=max(store.now, frame.now),
-                documents=frame.count,
+                now=max(store.now, record.timestamp),
+                documents=len(batch.ids),
             )
         return dump(store)
     finally:
@@ -115,15 +119,18 @@ def _shown(record: bytes) -> str:
     return f"{record.hex()[:64]} ({len(record)} bytes)"
 
 
-def _batch(frame: BandFrame, topology: Topology) -> ShardBatch:
-    columns = columns_of(frame.shard, topology.shards, topology.columns)
-    count = frame.count
+def _batch(record: Record, topology: Topology, shard: int) -> ShardBatch:
+    frame = decode(FingerprintFrame, record.value, topology.layout)
+    columns = range(shard, topology.columns, topology.shards)
+    own = np.frombuffer(frame.times, I64)
+    count = len(own)
+    keys = np.frombuffer(frame.keys, U64).reshape(topology.columns, count)
     return ShardBatch(
-        sequences=np.uint64(frame.number << POSITION_BITS) + np.arange(count, dtype=np.uint64),
-        times=np.frombuffer(frame.times, I64),
+        sequences=np.uint64(record.offset << POSITION_BITS) + np.arange(count, dtype=np.uint64),
+        times=np.where(own < 0, record.timestamp, np.minimum(own, record.timestamp + ALLOWANCE_MS)),
         ids=frame.ids.unpack(),
         shingles=np.frombuffer(frame.shingles, U32),
         columns=columns,
-        keys=np.frombuffer(frame.keys, U64).reshape(len(columns), count),
+        keys=keys[list(columns)],
         sketches=np.frombuffer(frame.sketches, np.uint8).reshape(count, -1 if count else 0),
     )

@@ -44,7 +44,8 @@ def test_distrusted_snapshots_do_not_count_and_good_ones_stay_for_them(tmp_path:
     own = next(file for file in made[3].files if file.name == "own")
     snapshots.distrust(own.sha256, "a test")
     assert snapshots.distrusted(made).keys() == {made[3].name, made[4].name}
-    oldest = snapshots.retire(HEADER, keep=2)
+    snapshots.retire(HEADER, keep=2)
+    oldest = snapshots.oldest(HEADER, keep=2)
     assert oldest is not None
     assert oldest.offset == 2  # so the log is trimmed no further
     assert [found.offset for found in snapshots.manifests()] == [5, 4, 3, 2]

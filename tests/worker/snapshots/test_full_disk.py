@@ -24,7 +24,7 @@ from worker.store import BandStore, StoreOptions
 
 path, way = Path(sys.argv[1]), sys.argv[2]
 options = StoreOptions(write_buffer_bytes=1 << 16, flush_documents=5_000)
-place = TopicPartition("bands", 0)
+place = TopicPartition("shards", 0)
 recovery = Recovery(lambda _, _k: BandStore(path, {"a": 1}, options=options), lambda _s, _w: None)
 shards = Shards(recovery, lambda _s, _w: None, background=False)
 shards.adopt({place: 1 << 30}, lambda _: (0, 1 << 30))

@@ -30,7 +30,7 @@ from worker.stages import Index, StageError
 from worker.store import BandStore, Header, StoreOptions, put_aside
 from worker.watchdog import Pulse, Watchdog
 
-PLACE = TopicPartition("bands", 0)
+PLACE = TopicPartition("shards", 0)
 HEADER: Header = {"a": 1}
 SECONDS = 10.0
 
@@ -59,11 +59,12 @@ class Disk:
 
 def index(disk: Disk, kept: Kept | None = None) -> Index:
     return Index(
-        bands="bands",
+        seats="shards",
         matches=lambda shard: f"matches-{shard}",
         layout="x",
         shards=1,
         columns=19,
+        future_allowance_ms=0,
         rules=BucketRules(threshold=0.8),
         open_store=disk.open,
         put_aside=disk.aside,
@@ -292,6 +293,7 @@ def shipped(disk: Disk, url: str, offset: int) -> None:
     shipper = Shipper(
         Repository(url, "app"),
         lambda _shard: HEADER,
+        shards=1,
         every_seconds=1e-6,
         keep=3,
         verification=Verification(SECONDS),
@@ -349,6 +351,7 @@ def test_a_worker_ships_without_holding_up_its_stage(disk: Disk, tmp_path: Path)
     shipper = Shipper(
         Repository(str(tmp_path / "kept"), "app"),
         lambda _shard: HEADER,
+        shards=1,
         every_seconds=1e-6,
         keep=3,
         verification=Verification(SECONDS),
@@ -368,10 +371,10 @@ def test_a_worker_ships_without_holding_up_its_stage(disk: Disk, tmp_path: Path)
 
 def test_the_loop_goes_on_polling_and_reads_once_the_store_is_open(disk: Disk) -> None:
     bus = MemoryBus()
-    bus.create_topic("bands", 1)
+    bus.create_topic("shards", 1)
     bus.commit_offsets("g", {PLACE: 0})
-    bus.append(Outgoing("bands", 0, None, b"no frame"))
-    loop = Loop(index(disk), bus.join("g", ["bands"], "one"))
+    bus.append(Outgoing("shards", 0, None, b"no frame"))
+    loop = Loop(index(disk), bus.join("g", ["shards"], "one"))
     for _ in range(20):
         loop.step(0)
     assert disk.opening.is_set()

@@ -153,7 +153,8 @@ def test_only_the_newest_are_kept_and_young_files_of_no_manifest_stay(tmp_path: 
         publish(snapshots, tmp_path, offset, {**FILES, "own.sst": b"%d" % offset})
     files = Path(snapshots.place) / "files"
     (files / "of-another-worker").write_bytes(b"not named yet")
-    oldest = snapshots.retire(HEADER, keep=2)
+    snapshots.retire(HEADER, keep=2)
+    oldest = snapshots.oldest(HEADER, keep=2)
     assert oldest is not None
     assert oldest.offset == 4
     assert [found.offset for found in snapshots.manifests()] == [5, 4]
@@ -171,7 +172,8 @@ def test_what_misses_a_file_counts_for_nothing(tmp_path: Path) -> None:
         publish(snapshots, tmp_path, offset, {"a": b"%d" % offset})
     publish(snapshots, tmp_path, 3, FILES)
     damage(snapshots, None)
-    oldest = snapshots.retire(HEADER, keep=2)
+    snapshots.retire(HEADER, keep=2)
+    oldest = snapshots.oldest(HEADER, keep=2)
     assert oldest is not None
     assert oldest.offset == 1
 
@@ -182,7 +184,8 @@ def test_snapshots_of_another_index_are_neither_counted_nor_deleted(
     for offset in (8, 9):
         publish(snapshots, tmp_path, offset, FILES, log="another")
     publish(snapshots, tmp_path, 1, FILES)
-    oldest = snapshots.retire(HEADER, keep=1)
+    snapshots.retire(HEADER, keep=1)
+    oldest = snapshots.oldest(HEADER, keep=1)
     assert oldest is not None
     assert oldest.offset == 1
     assert len(snapshots.manifests()) == 3

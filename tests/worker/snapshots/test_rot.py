@@ -169,10 +169,10 @@ def test_snapshots_that_were_shipped_rotten_are_left_for_a_good_one_or_for_the_l
 
 def test_without_a_good_snapshot_or_a_log_the_message_says_what_was_tried(tmp_path: Path) -> None:
     run = SnapshotRun(tmp_path, trim_log=True)
-    run.feed_some(0, 30)
-    run.snapshot()
-    run.feed_some(30, 60)
-    run.snapshot()
+    for first in (0, 20, 40):
+        run.feed_some(first, first + 20)
+        run.snapshot()
+    assert run.log_start
     offsets = reached(run)
     run.close()
     for shard, offset in enumerate(offsets):
@@ -256,7 +256,7 @@ HEADER: Header = {"log": "one"}
 
 def test_the_stage_hears_of_rot_that_the_shipping_thread_has_found(tmp_path: Path) -> None:
     path = tmp_path / "state" / "shard-000"
-    place = TopicPartition("bands", 0)
+    place = TopicPartition("shards", 0)
 
     def aside(_shard: int, why: str) -> None:
         put_aside(path, why)
@@ -267,6 +267,7 @@ def test_the_stage_hears_of_rot_that_the_shipping_thread_has_found(tmp_path: Pat
     shipper = Shipper(
         repository,
         lambda _: HEADER,
+        shards=1,
         every_seconds=1e-6,
         keep=3,
         verification=Verification(SECONDS),

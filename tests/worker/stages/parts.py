@@ -11,7 +11,7 @@ from lsh import Fingerprinter, Parameters
 from worker.bus import Outgoing, Record, TopicPartition
 from worker.documents import DocumentFormat, DocumentReader
 from worker.shard import BucketRules
-from worker.stages import Fingerprint, Index, RejectLimit, Route, Sequencer
+from worker.stages import Fingerprint, Index, RejectLimit, Route
 from worker.store import BandStore, put_aside
 from worker.verdicts import MatchWriter
 
@@ -24,7 +24,7 @@ __all__ = [
     "no_watermarks",
     "records",
     "route",
-    "sequencer",
+    "seated",
     "through",
     "whole_log",
 ]
@@ -68,23 +68,14 @@ def fingerprint(
     )
 
 
-def sequencer(shards: int) -> Sequencer:
-    return Sequencer(
-        fingerprints="fingerprints",
-        bands="bands",
-        layout=LAYOUT,
-        shards=shards,
-        columns=PARAMETERS.bands + 1,
-    )
-
-
 def index(path: Path, shards: int = 1, limit: int = 900_000) -> Index:
     return Index(
-        bands="bands",
+        seats="shards",
         matches=lambda shard: f"matches-{shard}",
         layout=LAYOUT,
         shards=shards,
         columns=PARAMETERS.bands + 1,
+        future_allowance_ms=60_000,
         rules=BucketRules(threshold=0.8),
         open_store=lambda shard, _on_keys: BandStore(path / str(shard), {"shard": shard}),
         put_aside=lambda shard, why: _aside(path / str(shard), why),
@@ -125,6 +116,11 @@ def records(outgoing: Sequence[Outgoing], topic: str, first: int = 0) -> list[Re
     ]
 
 
+def seated(frames: Sequence[Record], shard: int = 0) -> list[Record]:
+    """Give records of the order as the owner of a shard reads them."""
+    return [frame._replace(topic="shards", partition=shard) for frame in frames]
+
+
 def through(
     path: Path, documents: list[Record], shards: int = 1
 ) -> tuple[list[Record], list[list[Record]]]:
@@ -133,19 +129,11 @@ def through(
     first.adopt({DOCS: 0}, no_watermarks)
     signed = first.process(documents)
     assert signed is not None
-    second = sequencer(shards)
-    cut = second.process(records(signed.records, "fingerprints"))
-    assert cut is not None
-    third = index(path, shards)
-    owned = {TopicPartition("bands", shard): 0 for shard in range(shards)}
-    third.adopt(owned, lambda _: (0, 0))
-    bands = [
-        Record("bands", shard, offset, 5_000, None, out.value)
-        for shard in range(shards)
-        for offset, out in enumerate(out for out in cut.records if out.partition == shard)
-    ]
-    answered = third.process(bands)
+    frames = records(signed.records, "fingerprints")
+    second = index(path, shards)
+    second.adopt({TopicPartition("shards", shard): 0 for shard in range(shards)}, lambda _: (0, 0))
+    answered = second.process([read for shard in range(shards) for read in seated(frames, shard)])
     assert answered is not None
-    third.committed()
-    third.close()
+    second.committed()
+    second.close()
     return documents, [records(answered.records, f"matches-{shard}") for shard in range(shards)]

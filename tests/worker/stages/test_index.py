@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -16,14 +17,15 @@ from tests.worker.stages.parts import (
     index,
     no_watermarks,
     records,
-    sequencer,
+    seated,
     through,
 )
 from worker.bus import Record, TopicPartition
-from worker.frames import BandFrame, MatchFrame, decode, encode
+from worker.frames import MatchFrame, decode, encode
 from worker.shard import Match
 from worker.stages import StageError
 from worker.stages.answers import split_answer
+from worker.stages.order import placed
 from worker.store import BandStore
 
 
@@ -35,6 +37,37 @@ class TestIndex:
         assert frame.ids.unpack() == [b"d0"]
         assert memoryview(frame.similarities).cast("f").tolist() == [1.0]
 
+    def test_the_first_shard_alone_hands_on_what_route_has_to_know(self, tmp_path: Path) -> None:
+        _, answers = through(tmp_path, [document(0), document(1), document(2)], shards=4)
+        parts = [decode(MatchFrame, answer.value, LAYOUT) for (answer,) in answers]
+        assert [part.shard for part in parts] == [0, 1, 2, 3]
+        assert {(part.number, part.start, part.end) for part in parts} == {(0, 0, 3)}
+        assert [len(part.checksums) // 8 for part in parts] == [3, 0, 0, 0]
+        assert [len(part.offsets) // 4 for part in parts] == [3, 0, 0, 0]
+        assert [part.accounted for part in parts] == [b"", None, None, None]
+
+    def test_shards_that_are_apart_are_each_given_what_is_theirs(self, tmp_path: Path) -> None:
+        frames = self.frames(4)
+        seats = [TopicPartition("shards", shard) for shard in range(2)]
+        stage = index(tmp_path, shards=2)
+        stage.adopt(dict.fromkeys(seats, 0), lambda _: (0, 9))
+        burst = stage.process([*seated(frames[:3], 0), *seated(frames[:1], 1)])
+        assert burst is not None
+        assert burst.offsets == {seats[0]: 3, seats[1]: 1}
+        stage.committed()
+        # What one has had already, and the other has not, is made into one batch for neither.
+        burst = stage.process([*seated(frames[3:], 0), *seated(frames[1:], 1)])
+        assert burst is not None
+        assert burst.offsets == dict.fromkeys(seats, 4)
+        stage.committed()
+        answers = [decode(MatchFrame, record.value, LAYOUT) for record in burst.records]
+        assert [(answer.shard, answer.number) for answer in answers] == [
+            (0, 3), (1, 1), (1, 2), (1, 3),
+        ]  # fmt: skip
+        assert {store.offset for store in stage.stores().values()} == {4}
+        assert {store.documents for store in stage.stores().values()} == {4}
+        stage.close()
+
     def frames(self, count: int) -> list[Record]:
         first = fingerprint()
         first.adopt({DOCS: 0}, no_watermarks)
@@ -42,31 +75,29 @@ class TestIndex:
         for offset in range(count):
             burst = first.process([document(offset)])
             assert burst is not None
-            part = sequencer(1).process(records(burst.records, "fingerprints", first=offset))
-            assert part is not None
-            cut += records(part.records, "bands", first=offset)
+            cut += seated(records(burst.records, "fingerprints", first=offset))
         return cut
 
     def test_what_is_replayed_is_not_answered(self, tmp_path: Path) -> None:
-        bands = TopicPartition("bands", 0)
+        seat = TopicPartition("shards", 0)
         stage = index(tmp_path)
-        assert stage.adopt({bands: 2}, lambda _: (0, 3)) == {bands: 0}
+        assert stage.adopt({seat: 2}, lambda _: (0, 3)) == {seat: 0}
         assert stage.restoring()
         burst = stage.process(self.frames(3))
         assert burst is not None
-        assert burst.offsets == {bands: 3}
+        assert burst.offsets == {seat: 3}
         assert len(burst.records) == 1
         assert not stage.restoring()
         assert stage.restored() == 2
         stage.close()
 
     def test_state_is_written_only_after_the_commit(self, tmp_path: Path) -> None:
-        bands = TopicPartition("bands", 0)
+        seat = TopicPartition("shards", 0)
         stage = index(tmp_path)
-        stage.adopt({bands: 0}, lambda _: (0, 1))
+        stage.adopt({seat: 0}, lambda _: (0, 1))
         stage.process(self.frames(1))
         assert stage.stores()[0].items() == {}
-        stage.adopt({bands: 0}, lambda _: (0, 1))  # As after an abort.
+        stage.adopt({seat: 0}, lambda _: (0, 1))  # As after an abort.
         stage.committed()
         assert stage.stores()[0].items() == {}
         stage.process(self.frames(1))
@@ -81,46 +112,45 @@ class TestIndex:
     def test_a_store_out_of_line_is_put_aside(
         self, tmp_path: Path, committed: int, log: tuple[int, int]
     ) -> None:
-        bands = TopicPartition("bands", 0)
+        seat = TopicPartition("shards", 0)
         stage = index(tmp_path)
-        stage.adopt({bands: 0}, lambda _: (0, 2))
+        stage.adopt({seat: 0}, lambda _: (0, 2))
         stage.process(self.frames(2))
         stage.committed()
         if log[0] > 0:
             with pytest.raises(StageError, match="begins at 3"):
-                stage.adopt({bands: committed}, lambda _: log)
+                stage.adopt({seat: committed}, lambda _: log)
         else:
-            assert stage.adopt({bands: committed}, lambda _: log) == {bands: 0}
+            assert stage.adopt({seat: committed}, lambda _: log) == {seat: 0}
             assert stage.stores()[0].items() == {}
         assert (tmp_path / "0.aside").is_dir()
         stage.close()
 
     def test_a_store_that_is_still_empty_is_not_read_on_behind_a_trim(self, tmp_path: Path) -> None:
-        bands = TopicPartition("bands", 0)
+        seat = TopicPartition("shards", 0)
         stage = index(tmp_path)
-        assert stage.adopt({bands: 0}, lambda _: (0, 0)) == {bands: 0}
+        assert stage.adopt({seat: 0}, lambda _: (0, 0)) == {seat: 0}
         with pytest.raises(StageError, match="from offset 0 of its log, which begins at 3"):
-            stage.adopt({bands: 5}, lambda _: (3, 9))
+            stage.adopt({seat: 5}, lambda _: (3, 9))
         stage.close()
 
     def test_a_shard_that_is_gone_is_closed(self, tmp_path: Path) -> None:
         stage = index(tmp_path, shards=2)
-        stage.adopt({TopicPartition("bands", n): 0 for n in (0, 1)}, lambda _: (0, 0))
-        stage.adopt({TopicPartition("bands", 1): 0}, lambda _: (0, 0))
+        stage.adopt({TopicPartition("shards", n): 0 for n in (0, 1)}, lambda _: (0, 0))
+        stage.adopt({TopicPartition("shards", 1): 0}, lambda _: (0, 0))
         assert set(stage.stores()) == {1}
         BandStore(tmp_path / "0", {"shard": 0}).close()
         stage.close()
 
     def test_a_large_answer_is_cut_at_documents(self) -> None:
-        (band,) = self.frames(1)
-        frame = decode(BandFrame, band.value, LAYOUT)
+        (record,) = self.frames(1)
+        one = placed(record, LAYOUT, 0)
         count = 50
         offsets = b"".join((2 * n).to_bytes(4, "little") for n in range(count))
         frame = msgspec.structs.replace(
-            frame,
+            one.frame,
             start=100,
             end=220,
-            count=count,
             offsets=offsets,
             checksums=b"\1" * 8 * count,
             accounted=b"".join((2 * n + 1).to_bytes(4, "little") for n in range(count)),
@@ -129,7 +159,8 @@ class TestIndex:
             row: [Match(5 * row + n, 0.9, b"i" * 100) for n in range(5)]
             for row in range(0, count, 2)
         }
-        parts = list(split_answer(frame, matches, 2_000))
+        times = np.zeros(count, np.int64)
+        parts = list(split_answer(replace(one, frame=frame, times=times), 0, matches, 2_000))
         assert len(parts) > 5
         assert (parts[0].start, parts[-1].end) == (100, 220)
         assert [a.end for a in parts[:-1]] == [b.start for b in parts[1:]]
@@ -148,14 +179,15 @@ class TestIndex:
         assert aside == [101 + 2 * row for row in range(count)]
 
     def test_a_document_that_many_match_is_named_once(self) -> None:
-        (band,) = self.frames(1)
-        frame = decode(BandFrame, band.value, LAYOUT)
+        (record,) = self.frames(1)
+        one = placed(record, LAYOUT, 0)
         count = 1_000
         offsets = np.arange(count, dtype="<u4").tobytes()
         frame = msgspec.structs.replace(
-            frame, end=count, count=count, offsets=offsets, checksums=b"\1" * 8 * count
+            one.frame, end=count, offsets=offsets, checksums=b"\1" * 8 * count
         )
+        many = replace(one, frame=frame, times=np.zeros(count, np.int64))
         wave = [Match(n, 0.9, b"i" * 40) for n in range(64)]
-        (part,) = split_answer(frame, dict.fromkeys(range(count), wave), 900_000)
+        (part,) = split_answer(many, 0, dict.fromkeys(range(count), wave), 900_000)
         assert part.ids.unpack() == [match.id for match in wave]
         assert len(encode(part)) < 8 * 64 * count

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.worker.stages.parts import DOCS, document, fingerprint, index, records, sequencer
+from tests.worker.stages.parts import DOCS, document, fingerprint, index, records, seated
 from worker.bus import Record, TopicPartition
 from worker.coverage import Coverage, Span
 from worker.stages import Index
 from worker.stages.tiling import FrameOutOfPlace
 from worker.store import _COVERAGE, BandStore
 
-BANDS = TopicPartition("bands", 0)
+SEAT = TopicPartition("shards", 0)
 WRONG = {
     "skipped": ([0, 1, 3, 4], "at offset 3 .* from offset 3, and 2 comes next: a frame was lost"),
     "doubled": ([0, 1, 1, 2], "at offset 2 .* from offset 1, and 2 comes next: a frame was lost"),
@@ -29,9 +29,7 @@ def frames(order: list[int]) -> list[Record]:
     for number in range(max(order) + 1):
         burst = first.process([document(number)])
         assert burst is not None
-        part = sequencer(1).process(records(burst.records, "fingerprints", first=number))
-        assert part is not None
-        cut += records(part.records, "bands")
+        cut += seated(records(burst.records, "fingerprints"))
     skips = order == sorted(set(order))
     return [
         cut[number]._replace(offset=number if skips else place)
@@ -54,7 +52,7 @@ def spans(store: BandStore) -> dict[int, Span]:
 def test_an_owner_refuses_a_frame_out_of_place(tmp_path: Path, kind: str, committed: int) -> None:
     order, said = WRONG[kind]
     stage = index(tmp_path)
-    stage.adopt({BANDS: committed}, lambda _: (0, 10))
+    stage.adopt({SEAT: committed}, lambda _: (0, 10))
     with pytest.raises(FrameOutOfPlace, match=said):
         one_by_one(stage, frames(order))
     before = stage.stores()[0]
@@ -62,7 +60,7 @@ def test_an_owner_refuses_a_frame_out_of_place(tmp_path: Path, kind: str, commit
     stage.close()
     # Nor is it taken when it comes in one batch with others, or after a restart.
     stage = index(tmp_path)
-    stage.adopt({BANDS: max(committed, before.offset)}, lambda _: (0, 10))
+    stage.adopt({SEAT: max(committed, before.offset)}, lambda _: (0, 10))
     with pytest.raises(FrameOutOfPlace, match=said):
         stage.process([record for record in frames(order) if record.offset >= before.offset])
     assert stage.stores()[0].offset == before.offset
@@ -71,11 +69,11 @@ def test_an_owner_refuses_a_frame_out_of_place(tmp_path: Path, kind: str, commit
 
 def test_what_is_covered_is_rolled_back_with_the_rest(tmp_path: Path) -> None:
     stage = index(tmp_path)
-    stage.adopt({BANDS: 0}, lambda _: (0, 10))
+    stage.adopt({SEAT: 0}, lambda _: (0, 10))
     first, second = frames([0, 1])
     stage.process([first])
     assert spans(stage.stores()[0]) == {}
-    stage.adopt({BANDS: 0}, lambda _: (0, 10))  # As after an abort.
+    stage.adopt({SEAT: 0}, lambda _: (0, 10))  # As after an abort.
     stage.committed()
     assert spans(stage.stores()[0]) == {}
     stage.process([first, second])
@@ -86,7 +84,7 @@ def test_what_is_covered_is_rolled_back_with_the_rest(tmp_path: Path) -> None:
 
 def test_a_store_from_before_takes_its_first_frame_as_the_beginning(tmp_path: Path) -> None:
     stage = index(tmp_path)
-    stage.adopt({BANDS: 0}, lambda _: (0, 10))
+    stage.adopt({SEAT: 0}, lambda _: (0, 10))
     stage.process(frames([0, 1]))
     stage.committed()
     stage.close()
@@ -94,7 +92,7 @@ def test_a_store_from_before_takes_its_first_frame_as_the_beginning(tmp_path: Pa
     del store._db[_COVERAGE]
     store.close()
     stage = index(tmp_path)
-    stage.adopt({BANDS: 2}, lambda _: (0, 10))
+    stage.adopt({SEAT: 2}, lambda _: (0, 10))
     later = frames(list(range(6)))
     stage.process(later[3:5])  # Whether one is missing here, nobody can know.
     stage.committed()

@@ -111,15 +111,22 @@ class KafkaBus:
         with ThreadPoolExecutor(len(seats)) as pool:
             list(pool.map(end, seats))
 
-    def reader(self, group: str) -> KafkaReader:
-        """See the port."""
-        return KafkaReader(self._options, group)
-
-    def join(
-        self, group: str, topics: Sequence[str], instance: str, *, compress: bool = True
-    ) -> KafkaMember:
+    def reader(self, group: str, topics: Collection[str]) -> KafkaReader:
         """See the port."""
         watched = Watched(Identities(topics, self._ids), Ends())
+        return KafkaReader(self._options, group, watched, self._watcher)
+
+    def join(
+        self,
+        group: str,
+        topics: Sequence[str],
+        instance: str,
+        *,
+        compress: bool = True,
+        of: str | None = None,
+    ) -> KafkaMember:
+        """See the port."""
+        watched = Watched(Identities(topics, self._ids, of=of), Ends())
         return KafkaMember(
             self._options, group, instance, watched, self._watcher, compress=compress
         )

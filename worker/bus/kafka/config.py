@@ -61,16 +61,25 @@ READS: Mapping[str, Value] = {
 }
 """How everybody here reads: committed records, as they were written, from where it was told."""
 
+_FETCHES: Mapping[str, Value] = {
+    "queued.min.messages": 20_000,
+    "queued.max.messages.kbytes": 32 << 10,
+    "fetch.wait.max.ms": 100,
+    "fetch.queue.backoff.ms": 20,
+    "fetch.error.backoff.ms": 100,
+    "reconnect.backoff.ms": 50,
+    "reconnect.backoff.max.ms": 1_000,
+    "topic.metadata.refresh.interval.ms": 60_000,
+    # A fetch is answered after 100 ms at most; one whose answer is lost waits for so long.
+    "socket.timeout.ms": 10_000,
+}
+"""How a live feed is fetched: ahead of who reads it, and again soon after a pause or an error."""
+
 _ANSWER_SECONDS = 6.0
 """What a coordinator may take to answer, beyond what records take to get to the brokers."""
 
 _HEARD = {"log.connection.close": True, "log_level": 6}
 """The log is where librdkafka tells of a request that it has sent again: see `LogListener`."""
-
-
-def _debugged(given: Value | None) -> str:
-    """Return what librdkafka logs: `Identities` wants its lines about changed topics."""
-    return f"{given},metadata" if given else "metadata"
 
 
 class ProtectedKeyError(ValueError):
@@ -126,22 +135,19 @@ class KafkaOptions:
             "logger": _log,
         }
 
+    @property
+    def _debug(self) -> dict[str, Any]:
+        """Configure what librdkafka logs: `Identities` wants its lines about changed topics."""
+        given = self.consumer.get("debug", self.common.get("debug"))
+        return {"debug": f"{given},metadata" if given else "metadata"}
+
     def consuming(self, group: str, instance: str) -> dict[str, Any]:
         """Configure a stage's consumer: static member, co-partitioned, committed records only."""
         config = {
             **self.client(group),
-            "queued.min.messages": 20_000,
-            "queued.max.messages.kbytes": 32 << 10,
-            "fetch.wait.max.ms": 100,
-            "fetch.queue.backoff.ms": 20,
-            "fetch.error.backoff.ms": 100,
-            "reconnect.backoff.ms": 50,
-            "reconnect.backoff.max.ms": 1_000,
-            "topic.metadata.refresh.interval.ms": 60_000,
-            # A fetch is answered after 100 ms at most; one whose answer is lost waits for so long.
-            "socket.timeout.ms": 10_000,
+            **_FETCHES,
             **self.consumer,
-            "debug": _debugged(self.consumer.get("debug", self.common.get("debug"))),
+            **self._debug,
             "max.poll.interval.ms": self.max_poll_interval_ms,
             "group.id": group,
             "group.instance.id": instance,
@@ -158,14 +164,12 @@ class KafkaOptions:
         return config
 
     def reading(self, group: str) -> dict[str, Any]:
-        """Configure a consumer that asks for a group's offsets, and is no member of it."""
+        """Configure a consumer that reads beside a group, and is no member of it."""
         return {
-            **self.client(f"{group}-standby"),
-            "queued.min.messages": 2_000,
-            "queued.max.messages.kbytes": 16 << 10,
-            "reconnect.backoff.ms": 50,
-            "reconnect.backoff.max.ms": 1_000,
+            **self.client(f"{group}-reader"),
+            **_FETCHES,
             **self.consumer,
+            **self._debug,
             "group.id": group,
             **READS,
         }

@@ -92,20 +92,26 @@ def topic_ids(admin: AdminClient, topics: Collection[str], seconds: float) -> di
 
 
 class Identities:
-    """The ids of the topics that one member reads.
+    """The ids of the topics that one member, or reader, depends on.
 
-    Its member asks and is told in its own thread, but for `look`, which another may call.
+    It asks and is told in its own thread, but for `look`, which another may call.
 
     Attributes:
-        topics: that it reads.
+        topics: that it depends on.
+        of: the topic that committed offsets belong to; None: each to its own.
         wrong: what `check` raises: that a topic was made anew, or that nobody looks any more.
     """
 
     def __init__(
-        self, topics: Collection[str], ask: Callable[[Collection[str]], dict[str, str]]
+        self,
+        topics: Collection[str],
+        ask: Callable[[Collection[str]], dict[str, str]],
+        *,
+        of: str | None = None,
     ) -> None:
         """Take the topics, and what asks for ids; nothing is asked yet."""
-        self.topics = frozenset(topics)
+        self.topics = frozenset(topics).union(() if of is None else (of,))
+        self.of = of
         self.wrong: BusError | None = None
         self._ask = ask
         self._ids: dict[str, str] = {}
@@ -115,31 +121,47 @@ class Identities:
         if self.wrong is not None:
             raise self.wrong
 
+    def know(self, topic: str) -> str:
+        """Return the id that a topic had first; it is asked for if nobody has told it yet.
+
+        Raises:
+            ValueError: it is none of the topics.
+            TopicRecreated: a topic is not what it was.
+            BusError: no answer, or the topic is missing.
+        """
+        if topic not in self.topics:
+            raise ValueError(
+                f"{topic} is not one of {', '.join(sorted(self.topics)) or 'no topics'}"
+            )
+        if topic not in self._ids:
+            self.ask([topic])
+        return self._ids[topic]
+
     def ask(self, topics: Collection[str]) -> None:
-        """Ask for the ids of some topics, and check them.
+        """Ask for the ids of some topics, and of the one that offsets belong to; check them.
 
         Raises:
             TopicRecreated: one is not what it was.
             BusError: no answer, or a topic is missing.
         """
-        self.look(self._ask(topics))
+        self.look(self._ask({*topics, self.of} if self.of is not None else topics))
         self.check()
 
     def check_offset(self, topic: str, metadata: str | None) -> None:
-        """Check that an offset with this metadata is of the topic as it is.
+        """Check that what was committed for a topic is an offset of the topic that it belongs to.
 
         Raises:
-            TopicRecreated: it is not.
+            TopicRecreated: it is one of an earlier topic of that name.
+            BusError: see `know`.
         """
-        committed = id_in(metadata)
-        if committed not in (None, self._ids[topic]):
-            raise TopicRecreated(topic, str(committed), self._ids[topic])
+        owner = self.of or topic
+        committed, known = id_in(metadata), self.know(owner)
+        if committed not in (None, known):
+            raise TopicRecreated(owner, str(committed), known)
 
     def metadata(self, topic: str) -> str:
-        """Return what to commit with an offset of a topic."""
-        if topic not in self._ids:
-            self.ask([topic])
-        return metadata_of(self._ids[topic])
+        """Return what to commit with an offset for a topic."""
+        return metadata_of(self.know(self.of or topic))
 
     def look(self, ids: Mapping[str, str]) -> None:
         """Take the ids that topics have now; those left out may be on their way."""

@@ -23,9 +23,9 @@ class LogListener:
 
     def __init__(
         self,
-        troubled: Callable[[str], None],
         log: logging.Logger,
         *,
+        troubled: Callable[[str], None] = lambda _what: None,
         informed: Callable[[str], None] = lambda _what: None,
     ) -> None:
         """Pass lines on to ``log``, and the texts of some to others, too.

@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from worker.bus.kafka.assignment import Assignment
+from worker.bus.kafka.burst import burst
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.errors import (
     PASSING,
@@ -46,7 +47,6 @@ __all__ = ["KafkaMember"]
 
 _log = logging.getLogger(__name__)
 
-_CHUNK = 500
 _HEARD_EVENTS = 100_000
 _CLOSE_SECONDS = 5.0
 _RECENT_SECONDS = 60.0
@@ -69,11 +69,14 @@ class KafkaMember(Closing):
         *,
         compress: bool = True,
     ) -> None:
-        """Subscribe to what is watched; the group is joined by the first polls."""
+        """Subscribe to what is watched; the group is joined by the first polls.
+
+        Not to the topic whose offsets are committed for the others.
+        """
         self._options = options
         self._group = group
         self._identities = watched.identities
-        self._topics = sorted(self._identities.topics)
+        self._topics = sorted(self._identities.topics.difference((self._identities.of,)))
         self._instance = instance
         self._watched = watched
         self._watcher = watcher
@@ -96,7 +99,9 @@ class KafkaMember(Closing):
     def _subscribe(self) -> Consumer:
         config = self._options.consuming(self._group, self._instance)
         self._subscribed_at = monotonic()
-        listener = LogListener(self._on_log, config["logger"], informed=self._identities.hear)
+        listener = LogListener(
+            config["logger"], troubled=self._on_log, informed=self._identities.hear
+        )
         consumer = Consumer({**config, "error_cb": self._on_error, "logger": listener})
         self._assignment.subscribe(consumer, self._topics)
         return consumer
@@ -118,32 +123,11 @@ class KafkaMember(Closing):
         self._identities.check()
         for message in self._errors.take():
             self._judge(cast("KafkaError", message.error()), message)
-        broken = self._errors.broken
-        records: list[Record] = []
-        size = 0
         # librdkafka waits to the end, though what comes is an assignment, and no records.
         wait = min(timeout, _UNSEATED_WAIT_SECONDS) if self._assignment.revoked else timeout
-        while len(records) < limit and size < max_bytes:
-            typical = size // len(records) if records else max_bytes
-            room = max(1, (max_bytes - size) // max(1, typical))
-            ask = min(_CHUNK, limit - len(records), room)
-            messages = self._consume(ask, wait)
-            self._identities.check()
-            if self._assignment.changed:
-                return self._report()
-            wait = 0
-            if not messages:
-                break
-            for message in messages:
-                if message.error() is not None:
-                    # Judged by a later poll: to raise now would lose the records before it.
-                    self._errors.add(message)
-                    continue
-                if broken and (message.topic(), message.partition()) in broken:
-                    continue
-                record = record_of(message)
-                size += len(record.value or b"") + len(record.key or b"")
-                records.append(record)
+        records = burst(self._consume, self._sift, limit, max_bytes, wait)
+        if self._assignment.changed:
+            return self._report()
         if self._assignment.revoked:
             return self._unassigned()
         self._assignment.advance(
@@ -176,11 +160,28 @@ class KafkaMember(Closing):
         return Polled((), assigned)
 
     def _consume(self, limit: int, wait: float) -> list[Message]:
+        """Take messages; none once a topic or the assignment is not what it was."""
         try:
-            return self._consumer.consume(limit, wait)
+            messages = self._consumer.consume(limit, wait)
         except KafkaException as error:
             self._judge(cause(error), None)
-            return []
+            messages = []
+        self._identities.check()
+        return [] if self._assignment.changed else messages
+
+    def _sift(self, messages: list[Message]) -> list[Record]:
+        """Return the records that may be handed out; keep what is wrong.
+
+        It is judged by a later poll: to raise now would lose the records before it.
+        """
+        broken = self._errors.broken
+        records = []
+        for message in messages:
+            if message.error() is not None:
+                self._errors.add(message)
+            elif not broken or (message.topic(), message.partition()) not in broken:
+                records.append(record_of(message))
+        return records
 
     def _judge(self, error: KafkaError, message: Message | None) -> None:
         """Let pass what will pass; raise the rest."""
@@ -262,6 +263,11 @@ class KafkaMember(Closing):
         self._errors.clear()
         self._consumer = self._subscribe()
 
+    @property
+    def seated(self) -> bool:
+        """See the port."""
+        return not self._assignment.revoked
+
     def commit(self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]) -> None:
         """See the port."""
         self._identities.check()
@@ -328,7 +334,8 @@ class KafkaMember(Closing):
         offsets = {
             TopicPartition(f.topic, f.partition): f.offset if f.offset >= 0 else None for f in found
         }
-        self._assignment.note_committed(offsets)
+        if self._identities.of is None:
+            self._assignment.note_committed(offsets)
         return offsets
 
     def positions(self) -> dict[TopicPartition, int]:

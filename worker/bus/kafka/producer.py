@@ -89,7 +89,7 @@ class TransactionalProducer:
         deadline = monotonic() + self._options.request_timeout_seconds
         while True:
             config = self._options.producing(self._id, compress=self._compress)
-            listener = LogListener(self._on_log, config["logger"])
+            listener = LogListener(config["logger"], troubled=self._on_log)
             producer = Producer(
                 {
                     **config,

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from time import monotonic, sleep
 from typing import TypeVar, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from worker.bus.kafka.burst import burst
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.errors import cause, damage, passes, retrying
+from worker.bus.kafka.listener import LogListener
 from worker.bus.kafka.records import record_of
+from worker.bus.kafka.watcher import Watched, Watcher
 from worker.bus.port import (
     BusError,
     OffsetOutOfRange,
@@ -26,6 +30,9 @@ __all__ = ["KafkaReader"]
 T = TypeVar("T")
 
 _CLOSE_SECONDS = 5.0
+_PAUSE_SECONDS = 0.001
+_STOPPED = frozenset({KafkaError._STATE, KafkaError._PREV_IN_PROGRESS})  # noqa: SLF001 -- its own
+"""librdkafka has stopped a partition, or is about to."""
 
 
 class KafkaReader:
@@ -35,27 +42,73 @@ class KafkaReader:
     offsets, and is assigned to partitions by hand.
     """
 
-    def __init__(self, options: KafkaOptions, group: str) -> None:
-        """Prepare; nothing is connected yet."""
+    def __init__(
+        self, options: KafkaOptions, group: str, watched: Watched, watcher: Watcher
+    ) -> None:
+        """Prepare to read the topics that are watched; nothing is connected yet."""
         self._options = options
         self._group = group
-        self._positions: dict[TopicPartition, int] = {}
-        self._errors: dict[TopicPartition, Message] = {}
+        self._watched = watched
+        self._identities, self._ends = watched
+        self._watcher = watcher
+        self._positions: dict[tuple[str, int], int] = {}
+        self._errors: dict[tuple[str, int], Message] = {}
+        self._ended: dict[tuple[str, int], int] = {}
         self._error: KafkaError | None = None
-        self._consumer = Consumer(options.reading(group))
+        self._consumer = self._connect()
+        watcher.watch(watched)
+
+    def _connect(self) -> Consumer:
+        config = self._options.reading(self._group)
+        listener = LogListener(config["logger"], informed=self._identities.hear)
+        return Consumer({**config, "enable.partition.eof": True, "logger": listener})
 
     def start(self, partition: TopicPartition, offset: int) -> None:
         """See the port."""
-        self.stop(partition)
+        self._identities.know(partition.topic)
+        runs = partition in self._positions
+        self._errors.pop(partition, None)
+        self._ended.pop(partition, None)
         try:
-            self._consumer.incremental_assign([KafkaPartition(*partition, offset)])
+            if not runs or not self._sought(partition, offset):
+                self._restart(partition, offset, runs=runs)
         except KafkaException as error:
             raise self._failed(error) from error
         self._positions[partition] = offset
 
+    def _sought(self, partition: TopicPartition, offset: int) -> bool:
+        """Seek, which costs little; what runs is being fetched, so that nobody needs to be woken.
+
+        A partition that librdkafka has stopped, as it does on an offset out of range, can't be
+        sought.
+        """
+        try:
+            self._consumer.seek(KafkaPartition(*partition, offset))
+        except KafkaException as error:
+            if cause(error).code() not in _STOPPED:
+                raise
+            return False
+        return True
+
+    def _restart(self, partition: TopicPartition, offset: int, *, runs: bool) -> None:
+        """Have librdkafka begin anew with a partition."""
+        place = KafkaPartition(*partition, offset)
+        if runs:
+            self._consumer.incremental_unassign([place])
+        self._consumer.incremental_assign([place])
+        # Until librdkafka's own thread has stopped what ran before, its position is the old one.
+        deadline = monotonic() + self._options.request_timeout_seconds
+        while self._passed(partition) >= 0:
+            if monotonic() > deadline:
+                msg = f"{partition.topic}[{partition.partition}]: librdkafka does not let go of it"
+                raise BusError(msg)
+            sleep(_PAUSE_SECONDS)
+
     def stop(self, partition: TopicPartition) -> None:
         """See the port."""
         self._errors.pop(partition, None)
+        self._ended.pop(partition, None)
+        self._want(partition, None)
         if self._positions.pop(partition, None) is None:
             return
         try:
@@ -63,38 +116,51 @@ class KafkaReader:
         except KafkaException as error:
             raise self._failed(error) from error
 
-    def read(self, limit: int, timeout: float) -> list[Record]:
+    def read(self, limit: int, max_bytes: int, timeout: float) -> list[Record]:
         """See the port."""
+        self._identities.check()
         self._raise_kept()
-        try:
-            messages = self._consumer.consume(limit, timeout)
-        except KafkaException as error:
-            raise self._failed(error) from error
-        records = []
-        for message in messages:
-            place = TopicPartition(message.topic() or "", message.partition() or 0)
-            if message.error() is not None:
-                self._keep(place, message)
-            elif self._continues(place, message.offset() or 0):
-                record = record_of(message)
-                records.append(record)
-                self._positions[place] = record.offset + 1
+        records = burst(self._consume, self._sift, limit, max_bytes, timeout)
+        self._positions.update(
+            {(found.topic, found.partition): found.offset + 1 for found in records}
+        )
         if not records:
             self._raise_kept()
         return records
 
-    def _continues(self, place: TopicPartition, offset: int) -> bool:
-        """Tell whether a record is one to hand out.
+    def _consume(self, limit: int, wait: float) -> list[Message]:
+        try:
+            messages = self._consumer.consume(limit, wait)
+        except KafkaException as error:
+            raise self._failed(error) from error
+        self._identities.check()
+        return messages
 
-        One that follows an error must not be: librdkafka goes on after records whose checksum is
-        wrong. Nor must one from before the partition was started anew.
+    def _sift(self, messages: list[Message]) -> list[Record]:
+        """Return the records that are to be handed out; keep what is wrong.
+
+        A record that follows an error is left out: librdkafka goes on after records whose checksum
+        is wrong. So is one from before the partition was started anew.
         """
-        position = self._positions.get(place)
-        return position is not None and offset >= position and place not in self._errors
+        records = []
+        for message in messages:
+            if message.error() is not None:
+                self._keep(message)
+                continue
+            record = record_of(message)
+            place = (record.topic, record.partition)
+            position = self._positions.get(place)
+            if position is not None and record.offset >= position and place not in self._errors:
+                records.append(record)
+        return records
 
-    def _keep(self, place: TopicPartition, message: Message) -> None:
+    def _keep(self, message: Message) -> None:
         """Keep what is wrong until all that was read before it has been handed out."""
+        place = TopicPartition(message.topic() or "", message.partition() or 0)
         wrong = cast("KafkaError", message.error())
+        if wrong.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 -- librdkafka's own codes
+            self._ended[place] = message.offset() or 0
+            return
         if passes(wrong):
             return
         if place in self._positions:
@@ -107,7 +173,8 @@ class KafkaReader:
         if self._error is not None:
             wrong, self._error = self._error, None
             raise BusError(f"group {self._group}: {wrong.str()}")
-        for place, message in list(self._errors.items()):
+        for (topic, partition), message in list(self._errors.items()):
+            place = TopicPartition(topic, partition)
             wrong = cast("KafkaError", message.error())
             if wrong.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 -- librdkafka's own
                 self._out_of_range(place, message.offset())
@@ -128,6 +195,47 @@ class KafkaReader:
         if refused == position or not low <= position <= high:
             raise OffsetOutOfRange(place, position, low, high)
         self.start(place, position)
+
+    def position(self, partition: TopicPartition) -> int | None:
+        """See the port."""
+        own = self._positions.get(partition)
+        # librdkafka's own is past records that were not handed out, where an error came first.
+        if own is None or partition in self._errors:
+            return own
+        return max(own, self._passed(partition), self._ended.get(partition, 0))
+
+    def _passed(self, partition: TopicPartition) -> int:
+        """Return librdkafka's own position; negative if it has given nothing since the start.
+
+        It passes markers and aborted records in the order of the log.
+        """
+        (place,) = self._consumer.position([KafkaPartition(*partition)])
+        return place.offset
+
+    def end(self, partition: TopicPartition) -> int | None:
+        """See the port."""
+        position = self.position(partition)
+        if position is None:
+            self._want(partition, 0)
+            return self._ends.found.get(partition)
+        # The cached watermark counts records of open transactions, too. That the end was reached
+        # is said of committed records, and once: until something comes, there is nothing more.
+        if self._ended.get(partition) == position:
+            self._want(partition, None)
+            return position
+        if self._passed(partition) >= 0:
+            self._want(partition, None)
+            _, high = self._consumer.get_watermark_offsets(KafkaPartition(*partition), cached=True)
+            return max(high, position)
+        self._want(partition, position)
+        return self._ends.found.get(partition)
+
+    def _want(self, partition: TopicPartition, position: int | None) -> None:
+        """Have the watcher look for a partition's end; None: no longer."""
+        wanted = self._ends.wanted
+        if wanted.get(partition) != position:
+            others = {place: at for place, at in wanted.items() if place != partition}
+            self._ends.wanted = others if position is None else {**others, partition: position}
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """See the port."""
@@ -164,6 +272,7 @@ class KafkaReader:
 
     def close(self) -> None:
         """See the port."""
+        self._watcher.leave(self._watched)
         # A librdkafka consumer's close may hang with its brokers.
         closing = threading.Thread(target=self._consumer.close, daemon=True)
         closing.start()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from worker.bus.memory.coordinator import Coordinator, Identity
@@ -54,7 +54,8 @@ class MemoryBus:
             trim_consumed: drop records as soon as every group that has a committed
                 offset on their partition is past them, so that memory holds what is
                 under way and no more. Partitions without such a group are kept. A
-                group that starts later, or goes back, won't find what is gone.
+                group that starts later, or goes back, won't find what is gone. Of a log
+                that is read under seats (see `join`), all seats count.
             offsets_retention_ms: when offsets of groups without members expire, if ever;
                 see `OffsetExpiry`.
             group_protocol: by the rules of which protocol they do.
@@ -136,10 +137,10 @@ class MemoryBus:
             raise BusError(f"topic {topic} does not exist; create it first")
         return self._topics.identities[topic]
 
-    def reader(self, group: str) -> MemoryReader:
+    def reader(self, group: str, topics: Collection[str]) -> MemoryReader:
         """See the port."""
         self._coordinator.check_thread()
-        return MemoryReader(group, self._topics, self._coordinator)
+        return MemoryReader(group, topics, self._topics, self._coordinator)
 
     def join(
         self,
@@ -148,6 +149,7 @@ class MemoryBus:
         instance: str,
         *,
         compress: bool = True,  # noqa: ARG002 -- port
+        of: str | None = None,
     ) -> MemoryMember:
         """See the port.
 
@@ -155,7 +157,7 @@ class MemoryBus:
             BusError: a topic doesn't exist.
         """
         self._coordinator.check_thread()
-        for topic in topics:
+        for topic in (*topics, of) if of is not None else topics:
             if self._topics.count(topic) is None:
                 raise BusError(
                     f"group {group} can't read {topic}: the topic does not exist; create it"
@@ -166,6 +168,7 @@ class MemoryBus:
             self._topics,
             self._coordinator,
             lambda: self.faults,
+            of=of,
         )
 
     def evict(self, group: str, instance: str) -> None:
@@ -263,10 +266,12 @@ class MemoryBus:
         offsets: Mapping[TopicPartition, int],
         *,
         identities: Mapping[str, str] = MappingProxyType({}),
+        of: str | None = None,
     ) -> None:
         """Set a group's offsets from outside: where it starts, say.
 
-        ``identities`` are of the topics that the offsets belong to, as far as is known.
+        ``identities`` are of the topics that the offsets belong to, as far as is known; ``of`` is
+        that of a member which joins so.
 
         Raises:
             BusError: the group has members, present or away; or no such partition.
@@ -278,7 +283,7 @@ class MemoryBus:
             )
         for partition in offsets:
             self._topics.log(partition)
-        self._coordinator.store(group, offsets, identities)
+        self._coordinator.store(group, offsets, identities, of=of)
 
     def committed(
         self, group: str, partitions: Iterable[TopicPartition] | None = None

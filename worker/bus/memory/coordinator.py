@@ -33,8 +33,8 @@ class Coordinator:
         self._groups: dict[str, Group] = {}
         self._owners: dict[Identity, object] = {}
         self._open: dict[Identity, Transaction] = {}
-        # The committed offsets again, by partition and group, for the retention.
-        self._consumed: dict[TopicPartition, dict[str, int]] = {}
+        # The committed offsets again, by the partition whose they are, for the retention.
+        self._consumed: dict[TopicPartition, dict[tuple[str, TopicPartition], int]] = {}
         self._thread = threading.get_ident()
 
     def check_thread(self) -> None:
@@ -94,36 +94,49 @@ class Coordinator:
             if transaction.holds(group, partitions):
                 self.abort_open(identity)
 
-    def _store(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        self.store(group, offsets, self._topics.identities)
+    def _store(self, group: str, offsets: Mapping[TopicPartition, int], *, of: str | None) -> None:
+        self.store(group, offsets, self._topics.identities, of=of)
 
     def store(
-        self, group: str, offsets: Mapping[TopicPartition, int], identities: Mapping[str, str]
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, int],
+        identities: Mapping[str, str],
+        *,
+        of: str | None = None,
     ) -> None:
         """Set offsets of a group, with the identities of their topics as far as they are known.
 
-        Retention follows if that is switched on.
+        They are offsets of the topic ``of``, or each of its own. Retention follows if that is
+        switched on.
         """
         self.group(group).offsets.update(offsets)
         self.group(group).identities.update(
-            {partition: identities.get(partition.topic) for partition in offsets}
+            {partition: identities.get(of or partition.topic) for partition in offsets}
         )
         self._expiry.committed(group, offsets)
         for partition, offset in offsets.items():
-            consumed = self._consumed.setdefault(partition, {})
-            consumed[group] = offset
+            read = partition if of is None else TopicPartition(of, 0)
+            consumed = self._consumed.setdefault(read, {})
+            consumed[group, partition] = offset
             if self._trim_consumed:
-                log = self._topics.log(partition)
+                log = self._topics.log(read)
                 log.trim(min(log.stable, *consumed.values()))
 
     def forget(self, topic: str) -> None:
         """Forget what all groups have committed of a topic."""
-        for group in self._groups.values():
+        for name, group in self._groups.items():
             for partition in [place for place in group.offsets if place.topic == topic]:
                 del group.offsets[partition]
                 del group.identities[partition]
+                self._unconsumed(name, partition)
         for partition in [place for place in self._consumed if place.topic == topic]:
             del self._consumed[partition]
+
+    def _unconsumed(self, group: str, partition: TopicPartition) -> None:
+        """Forget that a group has an offset, wherever it has one."""
+        for consumed in self._consumed.values():
+            consumed.pop((group, partition), None)
 
     def expire(self) -> None:
         """Forget the offsets that have expired, but for those in an open transaction."""
@@ -132,7 +145,7 @@ class Coordinator:
                 if not any(t.holds(name, (place,)) for t in self._open.values()):
                     del group.offsets[place]
                     del group.identities[place]
-                    self._consumed[place].pop(name)
+                    self._unconsumed(name, place)
 
     def _count(self, topic: str) -> int:
         count = self._topics.count(topic)

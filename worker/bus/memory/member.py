@@ -30,13 +30,15 @@ class MemoryMember(Closing):
     top of a transaction in doubt raises RuntimeError.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what a seat is made of
         self,
         identity: Identity,
         subscription: tuple[str, ...],
         topics: Topics,
         coordinator: Coordinator,
         faults: Callable[[], Faults],
+        *,
+        of: str | None = None,
     ) -> None:
         """Take the seat, and fence who had it."""
         self._identity = identity
@@ -50,7 +52,9 @@ class MemoryMember(Closing):
         self._owned: frozenset[TopicPartition] = frozenset()
         self._positions: dict[TopicPartition, int] = {}
         self._delivering: list[TopicPartition] = []  # in the order of their turns
-        self._identities = {topic: topics.identities[topic] for topic in subscription}
+        self.of = of
+        depends = (*subscription, of) if of is not None else subscription
+        self._identities = {topic: topics.identities[topic] for topic in depends}
         self._group.sit(identity.instance, subscription)
         coordinator.claim(identity, self)
 
@@ -61,7 +65,7 @@ class MemoryMember(Closing):
         raised before anything is taken, and again until the position is another.
         """
         self._check()
-        self._check_topics()
+        self._topics.check(self._identities)
         if limit < 1 or max_bytes < 1:
             raise ValueError(
                 f"poll needs a limit and max_bytes of at least 1: {limit}, {max_bytes}"
@@ -72,6 +76,11 @@ class MemoryMember(Closing):
             return Polled((), self._take_assignment())
         return Polled(self._fetch(limit, max_bytes))
 
+    @property
+    def seated(self) -> bool:
+        """See the port. Until a poll has shown another, the last assignment stands."""
+        return bool(self._owned)
+
     def commit(self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]) -> None:
         """See the port. With neither records nor offsets, nothing happens.
 
@@ -79,7 +88,7 @@ class MemoryMember(Closing):
         before them leave a gap if it is stale.
         """
         self._check()
-        self._check_topics()
+        self._topics.check(self._identities)
         batches = self._topics.route(records)
         if not batches and not offsets:
             return
@@ -124,10 +133,11 @@ class MemoryMember(Closing):
             )
         self._coordinator.end_pending(self._identity.group, partitions)
         for partition in partitions:
+            owner = self.of or partition.topic
             was = self._group.identities.get(partition)
-            now = self._topics.identities.get(partition.topic)
+            now = self._topics.identities.get(owner)
             if was is not None and now is not None and was != now:
-                raise TopicRecreated(partition.topic, was, now)
+                raise TopicRecreated(owner, was, now)
         return {partition: self._group.offsets.get(partition) for partition in partitions}
 
     def positions(self) -> dict[TopicPartition, int]:
@@ -171,7 +181,7 @@ class MemoryMember(Closing):
     def lag(self) -> dict[TopicPartition, int]:
         """See the port. Control records count until the position has passed them."""
         self._check()
-        offsets = self._group.offsets
+        offsets = self._group.offsets if self.of is None else {}
         starts = {place: offsets[place] for place in self._owned if place in offsets}
         return {
             place: max(0, self._topics.log(place).stable - position)
@@ -196,12 +206,6 @@ class MemoryMember(Closing):
                 f"member {self._identity.instance} of {self._identity.group} is closed"
             )
         self._coordinator.check_owner(self._identity, self)
-
-    def _check_topics(self) -> None:
-        for topic, was in self._identities.items():
-            now = self._topics.identities[topic]
-            if now != was:
-                raise TopicRecreated(topic, was, now)
 
     def _check_owned(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:
@@ -251,4 +255,4 @@ class MemoryMember(Closing):
         """Add the offsets, unless a generation has begun that this member hasn't seen."""
         if self._generation != self._group.generation:
             raise Aborted(f"group {self._identity.group} has rebalanced: the next poll says how")
-        transaction.commit_offsets(self._identity.group, offsets)
+        transaction.commit_offsets(self._identity.group, offsets, of=self.of)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from worker.bus.memory.coordinator import Coordinator
 from worker.bus.memory.topics import Topics
@@ -14,34 +14,61 @@ __all__ = ["MemoryReader"]
 class MemoryReader:
     """See `worker.bus.port.Reader`."""
 
-    def __init__(self, group: str, topics: Topics, coordinator: Coordinator) -> None:
-        """Read nothing yet."""
+    def __init__(
+        self, group: str, names: Collection[str], topics: Topics, coordinator: Coordinator
+    ) -> None:
+        """Prepare to read the topics of these names."""
         self._group = group
+        self._names = frozenset(names)
+        self._identities: dict[str, str] = {}
         self._topics = topics
         self._coordinator = coordinator
         self._positions: dict[TopicPartition, int] = {}
 
     def start(self, partition: TopicPartition, offset: int) -> None:
         """See the port."""
+        topic = partition.topic
+        if topic not in self._names:
+            raise ValueError(f"{topic} is not one of {sorted(self._names)}")
         self._topics.log(partition)
+        self._identities.setdefault(topic, self._topics.identities[topic])
         self._positions[partition] = offset
 
     def stop(self, partition: TopicPartition) -> None:
         """See the port."""
         self._positions.pop(partition, None)
 
-    def read(self, limit: int, timeout: float) -> list[Record]:  # noqa: ARG002 -- nothing comes
+    def read(self, limit: int, max_bytes: int, timeout: float) -> list[Record]:  # noqa: ARG002
         """See the port. Never waits: in one thread, nothing could come meanwhile."""
         self._coordinator.check_thread()
-        for partition, position in self._positions.items():
+        self._topics.check(self._identities)
+        there = {
+            partition: position
+            for partition, position in self._positions.items()
+            if self._topics.count(partition.topic) is not None
+        }
+        for partition, position in there.items():
             self._topics.log(partition).check(position)
         records: list[Record] = []
-        for partition, position in self._positions.items():
-            if len(records) < limit:
-                fetched = self._topics.log(partition).fetch(position, limit - len(records))
-                self._positions[partition] = fetched.position
-                records += fetched.records
+        for partition, position in there.items():
+            if limit < 1 or max_bytes < 1:
+                break
+            fetched = self._topics.log(partition).fetch(position, limit, max_bytes)
+            self._positions[partition] = fetched.position
+            limit -= len(fetched.records)
+            max_bytes -= fetched.size
+            records += fetched.records
         return records
+
+    def position(self, partition: TopicPartition) -> int | None:
+        """See the port."""
+        return self._positions.get(partition)
+
+    def end(self, partition: TopicPartition) -> int | None:
+        """See the port. Control records count until the position has passed them."""
+        if self._topics.count(partition.topic) is None:
+            return None
+        return self._topics.log(partition).stable
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """See the port."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from worker.bus.memory.log import PartitionLog
 from worker.bus.memory.murmur2 import partition_for
 from worker.bus.memory.retention import Retention
-from worker.bus.port import BusError, Outgoing, TopicPartition
+from worker.bus.port import BusError, Outgoing, TopicPartition, TopicRecreated
 
 __all__ = ["Topics"]
 
@@ -88,6 +88,17 @@ class Topics:
         now = self.clock()
         for log in self._logs.values():
             log.expire(now)
+
+    def check(self, identities: Mapping[str, str]) -> None:
+        """Check that topics are what they were; one that is gone may come back.
+
+        Raises:
+            TopicRecreated: one is a later topic of the same name.
+        """
+        for topic, was in identities.items():
+            now = self.identities[topic]
+            if now != was:
+                raise TopicRecreated(topic, was, now)
 
     def count(self, topic: str) -> int | None:
         """Give a topic's number of partitions, None if it does not exist."""

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Literal, Protocol
 
 from worker.bus.memory.log import PartitionLog
 from worker.bus.memory.topics import Topics
 from worker.bus.port import Aborted, Outgoing, TopicPartition
 
-__all__ = ["Transaction"]
+__all__ = ["StoreOffsets", "Transaction"]
+
+
+class StoreOffsets(Protocol):
+    """Sets a group's offsets."""
+
+    def __call__(
+        self, group: str, offsets: Mapping[TopicPartition, int], *, of: str | None
+    ) -> None:
+        """Set them; they are of the topic ``of``, or each of its own."""
 
 
 class Transaction:
@@ -20,15 +29,13 @@ class Transaction:
     from outside; whoever goes on with it then gets Aborted.
     """
 
-    def __init__(
-        self, topics: Topics, store: Callable[[str, Mapping[TopicPartition, int]], None]
-    ) -> None:
+    def __init__(self, topics: Topics, store: StoreOffsets) -> None:
         """Begin; ``store`` sets a group's offsets when it commits."""
         self._topics = topics
         self._store = store
         self._state: Literal["open", "committed", "aborted"] = "open"
         self._logs: dict[PartitionLog, None] = {}  # an ordered set
-        self._offsets: dict[str, dict[TopicPartition, int]] = {}
+        self._offsets: dict[tuple[str, str | None], dict[TopicPartition, int]] = {}
 
     @property
     def open(self) -> bool:
@@ -51,14 +58,22 @@ class Transaction:
         log.extend(batch, self._topics.clock(), self)
         self._logs[log] = None
 
-    def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Make a group's offsets part of it."""
+    def commit_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, int], *, of: str | None = None
+    ) -> None:
+        """Make a group's offsets part of it; they are of the topic ``of``, or each of its own."""
         self._check()
-        self._offsets.setdefault(group, {}).update(offsets)
+        self._offsets.setdefault((group, of), {}).update(offsets)
 
     def holds(self, group: str, partitions: Iterable[TopicPartition]) -> bool:
         """Tell whether it is in doubt which offsets the group has there."""
-        return self.open and not self._offsets.get(group, {}).keys().isdisjoint(partitions)
+        held = {
+            place
+            for (name, _), offsets in self._offsets.items()
+            if name == group
+            for place in offsets
+        }
+        return self.open and not held.isdisjoint(partitions)
 
     def commit(self) -> None:
         """Make everything visible at once."""
@@ -67,8 +82,8 @@ class Transaction:
         now = self._topics.clock()
         for log in self._logs:
             log.finish(self, now, commit=True)
-        for group, offsets in self._offsets.items():
-            self._store(group, offsets)
+        for (group, of), offsets in self._offsets.items():
+            self._store(group, offsets, of=of)
 
     def abort(self) -> None:
         """Undo everything; again is harmless.

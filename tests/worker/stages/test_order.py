@@ -1,0 +1,110 @@
+"""One order: where a frame's documents are in it, when they are, and whose columns are whose."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.worker.stages.parts import DOCS, LAYOUT, document, fingerprint, no_watermarks, records
+from worker.bus import Record
+from worker.frames import POSITION_BITS, FrameError
+from worker.stages.order import Documents, Placed, columns_of, placed
+
+COLUMNS = 19
+ALLOWANCE = 60_000
+OPPOSITE = "nothing of what was said before is said here a second time"
+
+
+def frame(*documents: Record, number: int, stamp: int = 9_000) -> Record:
+    """Give the frame of documents, which *fingerprint* has put at an offset of the order."""
+    stage = fingerprint()
+    stage.adopt({DOCS: documents[0].offset}, no_watermarks)
+    burst = stage.process(documents)
+    assert burst is not None
+    (made,) = records(burst.records, "fingerprints", first=number)
+    return made._replace(timestamp=stamp)
+
+
+def two_frames() -> list[Placed]:
+    both = (
+        frame(document(0), document(1, OPPOSITE), number=5),
+        frame(document(2), number=9),
+    )
+    return [placed(one, LAYOUT, ALLOWANCE) for one in both]
+
+
+class TestPlaced:
+    def test_times_are_bounded_by_the_logs(self) -> None:
+        future = document(1)._replace(timestamp=4_000_000_000_000)
+        timeless = document(2)._replace(timestamp=-1)
+        one = placed(frame(document(0), future, timeless, number=77), LAYOUT, ALLOWANCE)
+        assert one.times.tolist() == [1_000, 9_000 + ALLOWANCE, 9_000]
+        assert (one.number, one.now, one.count) == (77, 9_000, 3)
+
+    def test_without_an_allowance_nothing_is_later_than_its_frame(self) -> None:
+        one = placed(frame(document(0), document(9_999), number=0, stamp=1_500), LAYOUT, 0)
+        assert one.times.tolist() == [1_000, 1_500]
+
+    def test_another_layout_is_refused(self) -> None:
+        with pytest.raises(FrameError, match="layout"):
+            placed(frame(document(0), number=0), "another", ALLOWANCE)
+
+
+class TestColumns:
+    @pytest.mark.parametrize("shards", [1, 2, 4, 7, COLUMNS])
+    def test_each_belongs_to_one_shard_and_no_shard_is_without(self, shards: int) -> None:
+        owned = [columns_of(shard, shards, COLUMNS) for shard in range(shards)]
+        assert sorted(column for some in owned for column in some) == list(range(COLUMNS))
+        sizes = [len(some) for some in owned]
+        assert max(sizes) - min(sizes) <= 1
+        assert min(sizes) > 0
+
+
+class TestDocuments:
+    def test_every_shard_gets_its_columns(self) -> None:
+        documents = Documents(two_frames())
+        whole = documents.batch(columns_of(0, 1, COLUMNS))
+        assert whole.keys.shape == (COLUMNS, 3)
+        for shard in range(4):
+            columns = columns_of(shard, 4, COLUMNS)
+            batch = documents.batch(columns)
+            assert batch.columns == columns
+            assert len(columns) == (5, 5, 5, 4)[shard]
+            assert np.array_equal(batch.keys, whole.keys[list(columns)])
+            assert batch.ids == [b"d0", b"d1", b"d2"]
+            assert batch.times.tolist() == [1_000, 1_001, 1_002]
+            assert batch.sketches.shape == whole.sketches.shape == (3, 128)
+
+    def test_frames_are_joined_as_they_are_alone(self) -> None:
+        frames = two_frames()
+        columns = columns_of(1, 4, COLUMNS)
+        joined = Documents(frames).batch(columns)
+        alone = [Documents([one]).batch(columns) for one in frames]
+        assert np.array_equal(joined.keys, np.concatenate([b.keys for b in alone], axis=1))
+        for name in ("sequences", "times", "shingles", "sketches"):
+            parts = [getattr(batch, name) for batch in alone]
+            assert np.array_equal(getattr(joined, name), np.concatenate(parts)), name
+        assert joined.ids == [ident for batch in alone for ident in batch.ids]
+        # The first and the third have the same text, the second another.
+        assert np.array_equal(joined.keys[:, 0], joined.keys[:, 2])
+        assert not (joined.keys[:, 0] == joined.keys[:, 1]).any()
+
+    def test_a_documents_number_is_its_frames_offset_and_its_place_in_it(self) -> None:
+        documents = Documents(two_frames())
+        assert len(documents) == 3
+        batch = documents.batch(columns_of(0, 1, COLUMNS))
+        first, second = 5 << POSITION_BITS, 9 << POSITION_BITS
+        assert batch.sequences.tolist() == [first, first + 1, second]
+
+    def test_a_frame_without_documents_adds_nothing(self) -> None:
+        gone = document(3)._replace(key=b"k", value=None)
+        empty = placed(frame(gone, number=6), LAYOUT, ALLOWANCE)
+        assert empty.count == 0
+        only = Documents([empty]).batch(columns_of(1, 4, COLUMNS))
+        assert (only.keys.shape, len(only.sequences), only.ids) == ((5, 0), 0, [])
+        before, after = two_frames()
+        with_it = Documents([before, empty, after]).batch(columns_of(1, 4, COLUMNS))
+        without = Documents([before, after]).batch(columns_of(1, 4, COLUMNS))
+        assert np.array_equal(with_it.keys, without.keys)
+        assert with_it.sequences.tolist() == without.sequences.tolist()
+        assert np.array_equal(with_it.sketches, without.sketches)

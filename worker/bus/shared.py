@@ -1,0 +1,325 @@
+"""One log that several owners read in whole, each from where it is.
+
+A group divides the partitions of an empty topic among its members. They are seats: who has one
+reads another log, and commits its offsets in that log under the seat. All seats of a worker that
+have come equally far are served by one reader; one that is far behind has a reader of its own, so
+that nobody waits for it, until it has caught up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from worker.bus.port import (
+    Member,
+    OffsetOutOfRange,
+    Outgoing,
+    PartitionUnreadable,
+    Polled,
+    Reader,
+    Record,
+    TopicPartition,
+)
+from worker.closing import Closing
+
+__all__ = ["SharedMember", "SharedReader"]
+
+_NEAR = 64
+"""A seat that is at most so many records ahead of a reader shares it, and skips them."""
+
+
+@dataclass(slots=True, eq=False)
+class _Stream:
+    """A reader of the log, and where it is."""
+
+    reader: Reader
+    at: int
+    """The offset that it reads next; behind the last record there may be markers."""
+    failing: bool = False
+    """It could not be read from the last time: nobody else may come to share it."""
+
+
+class SharedReader(Closing):
+    """Implements `Reader` for seats.
+
+    What it hands out is a record of the log under the seat's name: topic and partition are the
+    seat's, all else is the log's.
+    """
+
+    def __init__(self, log: TopicPartition, connect: Callable[[], Reader]) -> None:
+        """Take the log, and how to connect a reader to it; nothing is connected yet."""
+        self._log = log
+        self._connect = connect
+        self._streams: list[_Stream] = []
+        self._failed: _Stream | None = None
+        self._next: dict[TopicPartition, int] = {}
+        self._stream_of: dict[TopicPartition, _Stream] = {}
+
+    def start(self, partition: TopicPartition, offset: int) -> None:
+        """See the port."""
+        # Its reader, if it had one to itself, is likely to be started anew: cheaper than a stop.
+        self._stream_of.pop(partition, None)
+        self._next[partition] = offset
+
+    def stop(self, partition: TopicPartition) -> None:
+        """See the port."""
+        self._next.pop(partition, None)
+        self._stream_of.pop(partition, None)
+        for stream in self._idle():
+            stream.reader.stop(self._log)
+
+    def read(self, limit: int, max_bytes: int, timeout: float) -> list[Record]:
+        """See the port; a record counts once for each seat that it is for."""
+        self._place()
+        streams = self._running()
+        if not streams:
+            # There is nothing to read. But whoever calls this in a loop counts on the wait.
+            self._any().read(1, 1, timeout)
+            return []
+        seats = len(self._stream_of)
+        share = max(1, limit // seats), max(1, max_bytes // seats)
+        records: list[Record] = []
+        # The most advanced first: those behind must not hold it up, nor it them.
+        for stream in sorted(streams, key=lambda stream: stream is not self._failed):
+            try:
+                records += self._take(stream, *share, 0.0 if len(streams) > 1 else timeout)
+            except (OffsetOutOfRange, PartitionUnreadable):
+                if not records:
+                    raise
+                self._failed = stream  # What the others have brought comes first, it comes next.
+                return records
+        self._failed = None
+        if len(streams) > 1 and not records:
+            records += self._take(streams[0], *share, timeout)
+        self._merge([stream for stream in streams if self._seats(stream)])
+        return records
+
+    def _running(self) -> list[_Stream]:
+        """Return the streams that serve anybody, the most advanced first."""
+        running = [stream for stream in self._streams if self._seats(stream)]
+        return sorted(running, key=lambda stream: -stream.at)
+
+    def _idle(self) -> list[_Stream]:
+        """Return the streams that serve nobody."""
+        return [stream for stream in self._streams if not self._seats(stream)]
+
+    def _place(self) -> None:
+        """Give each seat without a stream one that is near and not ahead of it, or its own."""
+        unplaced = sorted(
+            (offset, seat) for seat, offset in self._next.items() if seat not in self._stream_of
+        )
+        for offset, seat in unplaced:
+            near = [
+                stream
+                for stream in self._running()
+                if stream.at <= offset <= stream.at + _NEAR and not stream.failing
+            ]
+            self._stream_of[seat] = near[0] if near else self._begin(offset)
+        if unplaced:
+            self._rest()
+
+    def _begin(self, offset: int) -> _Stream:
+        """Start a reader that nobody uses at an offset, or a new one."""
+        idle = next(iter(self._idle()), None)
+        if idle is None:
+            idle = _Stream(self._connect(), offset)
+            self._streams.append(idle)
+        idle.at, idle.failing = offset, False
+        idle.reader.start(self._log, offset)
+        return idle
+
+    def _rest(self) -> None:
+        """Close readers that nobody uses any more."""
+        for stream in self._idle():
+            stream.reader.close()
+            self._streams.remove(stream)
+
+    def _take(self, stream: _Stream, limit: int, max_bytes: int, timeout: float) -> list[Record]:
+        """Read from one stream, for each of its seats what that has not had."""
+        try:
+            found = stream.reader.read(limit, max_bytes, timeout)
+        except (OffsetOutOfRange, PartitionUnreadable) as error:
+            stream.failing = True
+            blamed = self._blamed(stream, error.position)
+            if blamed is None:
+                return []
+            error.partition = blamed  # What it says names the log.
+            raise
+        stream.failing = False
+        if not found:
+            return []
+        stream.at = found[-1].offset + 1
+        records = []
+        for seat in self._seats(stream):
+            start = self._next[seat]
+            mine = found if found[0].offset >= start else [r for r in found if r.offset >= start]
+            if mine:
+                topic, partition = seat
+                records += [Record(topic, partition, *record[2:]) for record in mine]
+                self._next[seat] = mine[-1].offset + 1
+        return records
+
+    def _blamed(self, stream: _Stream, position: int) -> TopicPartition | None:
+        """Return a seat that needs what can't be read.
+
+        Seats that have passed it leave the stream, and are placed anew; None: all have.
+        """
+        for seat in self._seats(stream):
+            if self._next[seat] > position:
+                del self._stream_of[seat]
+        needing = self._seats(stream)
+        if not needing:
+            stream.reader.stop(self._log)
+            return None
+        return needing[0]
+
+    def _seats(self, stream: _Stream) -> list[TopicPartition]:
+        return [seat for seat, its in self._stream_of.items() if its is stream]
+
+    def _merge(self, streams: Sequence[_Stream]) -> None:
+        """Have those that have caught up share the reader that is most advanced.
+
+        Whatever is before a reader's position, its seats have had. So those of one that is as far
+        as the first, or farther, miss nothing that the first has passed.
+        """
+        for stream in streams[1:]:
+            if self._position(stream) >= self._position(streams[0]):
+                for seat in self._seats(stream):
+                    self._stream_of[seat] = streams[0]
+        if len(streams) > 1:
+            self._rest()
+
+    def _position(self, stream: _Stream) -> int:
+        """Return where a stream is, past the markers that follow what it has read."""
+        return max(stream.at, stream.reader.position(self._log) or 0)
+
+    def position(self, partition: TopicPartition) -> int | None:
+        """See the port."""
+        following = self._next.get(partition)
+        stream = self._stream_of.get(partition)
+        if following is None or stream is None:
+            return following
+        # What the stream has passed, it has handed out; but for a seat that is ahead of it.
+        return max(following, self._position(stream))
+
+    def end(self, partition: TopicPartition) -> int | None:  # noqa: ARG002 -- it is the log's
+        """See the port; of seats that aren't started, too."""
+        if not self._streams:
+            self._streams.append(_Stream(self._connect(), 0))
+        ends = [stream.reader.end(self._log) for stream in self._streams]
+        return max((end for end in ends if end is not None), default=None)
+
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+        """See the port."""
+        return self._any().committed(partitions)
+
+    def watermarks(self, partition: TopicPartition) -> tuple[int, int]:  # noqa: ARG002 -- the log's
+        """See the port."""
+        return self._any().watermarks(self._log)
+
+    def _any(self) -> Reader:
+        if not self._streams:
+            self._streams.append(_Stream(self._connect(), 0))
+        return self._streams[0].reader
+
+    def close(self) -> None:
+        """See the port."""
+        for stream in self._streams:
+            stream.reader.close()
+        self._streams.clear()
+        self._stream_of.clear()
+        self._next.clear()
+
+
+class SharedMember(Closing):
+    """Implements `Member` for seats: the group says which, a reader brings their records."""
+
+    def __init__(self, member: Member, reader: SharedReader) -> None:
+        """Take a seat in the group of the empty topic, and a reader of the log."""
+        self._member = member
+        self._reader = reader
+        self._sought: dict[TopicPartition, int] = {}
+        self._running: set[TopicPartition] = set()
+        self._committed: dict[TopicPartition, int] = {}
+
+    def poll(self, limit: int, max_bytes: int, timeout: float) -> Polled:
+        """See the port."""
+        # Without a seat there is nothing to read: the time is the group's.
+        reading = self._running and self.seated
+        polled = self._member.poll(1, 1, 0.0 if reading else timeout)
+        if polled.assignment is not None:
+            for seat in self._sought:
+                self._reader.stop(seat)
+            self._sought.clear()
+            self._running.clear()
+            self._committed.clear()
+            return polled
+        if not self._running or not self.seated:
+            return polled
+        records = self._reader.read(limit, max_bytes, timeout)
+        for record in records:
+            self._sought[record.topic, record.partition] = record.offset + 1  # type: ignore[index]
+        return Polled(records)
+
+    @property
+    def seated(self) -> bool:
+        """See the port."""
+        return self._member.seated
+
+    def commit(self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]) -> None:
+        """See the port."""
+        self._member.commit(records, offsets)
+
+    def renew(self) -> None:
+        """See the port."""
+        self._member.renew()
+
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+        """See the port."""
+        found = self._member.committed(partitions)
+        self._committed |= {seat: offset for seat, offset in found.items() if offset is not None}
+        return found
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """See the port."""
+        found = {seat: self._reader.position(seat) for seat in self._running}
+        return {**self._sought, **{seat: at for seat, at in found.items() if at is not None}}
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """See the port."""
+        self._sought[partition] = offset
+        if partition in self._running:
+            self._reader.start(partition, offset)
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """See the port."""
+        positions = self.positions()
+        for seat in self._running.intersection(partitions):
+            self._sought[seat] = positions[seat]
+            self._reader.stop(seat)
+            self._running.remove(seat)
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """See the port."""
+        for seat in self._sought.keys() & set(partitions):
+            if seat not in self._running:
+                self._reader.start(seat, self._sought[seat])
+                self._running.add(seat)
+
+    def watermarks(self, partition: TopicPartition) -> tuple[int, int]:
+        """See the port; those of the log."""
+        return self._reader.watermarks(partition)
+
+    def lag(self) -> dict[TopicPartition, int]:
+        """See the port."""
+        waiting = {**self._committed, **self.positions()}
+        end = self._reader.end(next(iter(waiting))) if waiting else None
+        return {} if end is None else {seat: max(0, end - at) for seat, at in waiting.items()}
+
+    def close(self, *, leave: bool = False) -> None:
+        """See the port."""
+        try:
+            self._member.close(leave=leave)
+        finally:
+            self._reader.close()
