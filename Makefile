@@ -14,7 +14,8 @@ LOCK    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
            --no-header --no-emit-index-url $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-faults test-soak lint format bench lock compose-check clean
+.PHONY: help venv demo test test-all test-rights test-faults test-soak lint format bench lock compose-check pin-images \
+        test-pythons clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}' Makefile
@@ -24,8 +25,15 @@ venv: $(VENV)/.runtime ## Create .venv with the locked runtime and neardup itsel
 demo: $(VENV)/.runtime ## Watch neardup filter a sample on this machine (no Kafka needed)
 	@$(BIN)/neardup demo $(ARGS)
 
-test: $(VENV)/.dev ## Run the tests, with a real Kafka if Java 17 and Maven are here (ARGS="-k name")
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)
+test: $(VENV)/.dev ## Run the tests in some five minutes, with a real Kafka if Java 17 and Maven are here (ARGS="-k name")
+	@$(BIN)/python -m pytest --numprocesses 3 --dist loadfile -m "not exhaustive" $(ARGS)
+
+test-all: $(VENV)/.dev ## Run the tests that `make test` leaves out: more faults, schedules and characters
+	@echo "running what make test leaves out: much more, and much longer"
+	@$(BIN)/python -m pytest --numprocesses 3 --dist loadfile -m "exhaustive and not rights" $(ARGS)
+
+test-rights: $(VENV)/.dev ## See that no command works without any one of the rights in docs/acls.md (half an hour)
+	@$(BIN)/python -m pytest -m rights $(ARGS)
 
 test-faults: $(VENV)/.dev ## Break workers, brokers and their network while documents stream (hours; ARGS="--help")
 	@$(BIN)/python -m tests.faults matrix $(ARGS)
@@ -48,18 +56,26 @@ bench: $(VENV)/.dev ## Run the benchmarks
 
 lock: $(VENV)/.dev ## Write requirements/*.txt anew from pyproject.toml (ARGS=--upgrade for newer versions)
 	@$(LOCK) pyproject.toml --output-file requirements/runtime.txt
+	@$(LOCK) pyproject.toml --constraint requirements/runtime.txt --extra s3 --extra gcs --extra azure \
+	    --output-file requirements/image.txt
 	@$(LOCK) --group build --output-file requirements/build.txt
 	@$(LOCK) pyproject.toml --constraint requirements/runtime.txt --constraint requirements/build.txt \
-	    --extra plots --group dev --output-file requirements/dev.txt
+	    --extra parquet --extra plots --group dev --output-file requirements/dev.txt
 
 compose-check: $(VENV)/.dev ## Check docker-compose.yml (needs no Docker engine)
 	@if docker compose version >/dev/null 2>&1; then docker compose config --quiet; \
 	else echo "no docker compose here: checking the file alone"; fi
 	@$(BIN)/python -m pytest --quiet tests/deploy
 
+pin-images: ## Add digests to the images that deploy/ and compose name (needs docker and a registry)
+	@deploy/pin-images
+
+test-pythons: ## Run the tests without Kafka on each Python from 3.11 to 3.14 that is here
+	@.ci/pythons $(ARGS)
+
 clean: ## Remove the environment and everything generated
-	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	@find lsh worker tests bench -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	@rm -rf $(VENV) .venv-3.* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find lsh worker tests bench localkafka -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "neardup needs Python 3.11 or newer: make PYTHON=python3.12")'

@@ -1,4 +1,4 @@
-"""``python -m bench [NAME…] [--quick]``: run the benchmarks, and judge their targets."""
+"""``python -m bench [NAME…] [--quick]``: run the benchmarks, and check their targets."""
 
 from __future__ import annotations
 
@@ -11,38 +11,39 @@ import time
 from pathlib import Path
 
 from bench.report import Target, console, facts, show_targets
-from tests.kafka.jars import KafkaUnavailable
+from localkafka.jars import KafkaUnavailable
 
 BENCHMARKS = {
-    "fingerprint": "signatures per second on one core, next to datasketch",
-    "kafka": "documents per second on Kafka, next to a plain copier and datasketch",
-    "latency": "from record timestamp to readable verdict, at 1,000 documents a second",
-    "memory": "a million documents through `neardup dedupe`: peak memory, and rate",
-    "recovery": "from the restart of a killed worker to its next verdict",
-    "replay": "one shard's log read again, and a snapshot restored",
-    "start": "how long `neardup --help` and a worker's first verdict take",
-    "wave": "bytes that a wave of near copies makes of each of its own",
+    "fingerprint": "signatures per second on one core, compared with datasketch",
+    "hostile": "time to fingerprint hostile texts, compared with plain ones",
+    "kafka": "documents per second on Kafka, compared with a plain copier and datasketch",
+    "logs": "bytes that brokers keep of each document between the stages",
+    "latency": "time from record timestamp to readable verdict, at 1,000 documents/s",
+    "memory": "peak memory and rate of `neardup dedupe` on a million documents",
+    "recovery": "time from the restart of a killed worker to its next verdict",
+    "replay": "replay of one shard's log, and restore of a snapshot",
+    "start": "duration of `neardup --help`, and time to a worker's first verdict",
+    "wave": "size of the outputs for a wave of near copies",
     "accuracy": "recall and precision by similarity",
 }
 
 
 def main() -> None:
-    """Run what was named, or all."""
+    """Run the named benchmarks, or all of them."""
     listed = "\n".join(f"  {name:12} {what}" for name, what in BENCHMARKS.items())
     parser = argparse.ArgumentParser(
         prog="python -m bench",
-        description="Benchmarks; without names, all of them.",
-        epilog=f"benchmarks:\n{listed}\n\nNEARDUP_BENCH_DATA=FOLDER names real documents."
-        " NEARDUP_BENCH_INDEX=NUMBER says how many documents *recovery* and *replay*"
-        " have in their index.",
+        description="Run the named benchmarks, or all of them.",
+        epilog=f"benchmarks:\n{listed}\n\nNEARDUP_BENCH_DATA=FOLDER: use real documents."
+        " NEARDUP_BENCH_INDEX=NUMBER: documents in the index of *recovery* and *replay*.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="some of those below")
-    parser.add_argument("--quick", action="store_true", help="small sizes: does it run at all?")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a benchmark; see below")
+    parser.add_argument("--quick", action="store_true", help="small sizes, as a smoke test")
     given = parser.parse_args()
     unknown = [name for name in given.names if name not in BENCHMARKS]
     if unknown:
-        parser.error(f"no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
+        parser.error(f"no benchmark {unknown[0]!r}; choose from {', '.join(BENCHMARKS)}")
     console.print(facts(), style="dim")
     targets: list[Target] = []
     for name in given.names or BENCHMARKS:
@@ -51,7 +52,7 @@ def main() -> None:
         try:
             targets += _run(name, quick=given.quick)
         except KafkaUnavailable as error:
-            console.print(f"left out: {error}", style="yellow")
+            console.print(f"skipped: {error}", style="yellow")
         console.print(f"{time.monotonic() - began:.0f} s", style="dim")
     show_targets(targets)
 
@@ -62,8 +63,8 @@ def _run(name: str, *, quick: bool) -> list[Target]:
         return measured
     folder = os.environ.get("NEARDUP_BENCH_DATA")
     if quick or not folder or not (Path(folder) / "docs.jsonl.gz").is_file():
-        console.print("left out: it wants docs.jsonl.gz in NEARDUP_BENCH_DATA, and minutes")
-    else:  # It tells figures by similarity, and has no target of its own.
+        console.print("skipped: it needs docs.jsonl.gz in NEARDUP_BENCH_DATA, and minutes")
+    else:  # It prints figures by similarity, and has no target.
         subprocess.run([sys.executable, "-m", "bench.accuracy"], check=True)
     return []
 

@@ -1,13 +1,13 @@
-"""How the verdicts of ``neardup dedupe`` compare with the exact truth.
+"""Compare the verdicts of ``neardup dedupe`` with exact similarities.
 
     NEARDUP_BENCH_DATA=DIR python -m bench.accuracy      # DIR holds docs.jsonl.gz
     python -m bench.accuracy FILE [--threshold 0.8]
 
-The truth is computed here: the exact Jaccard similarity of the shingle sets of the
-normalised texts, for every pair within 0.1 of the threshold or above. It is exact by
-prefix filtering (Chaudhuri et al. 2006, "A primitive operator for similarity joins in
-data cleaning"; Xiao et al. 2008, PPJoin): with shingles ordered from rare to common, two
-sets with Jaccard >= t share k of the first ``n - ceil(t * n) + k`` shingles of each.
+This module computes the truth: the exact Jaccard similarity of the shingle sets of the
+normalised texts, for every pair at or above the threshold minus 0.1. Prefix filtering makes
+that feasible and stays exact (Chaudhuri et al. 2006, "A primitive operator for similarity
+joins in data cleaning"; Xiao et al. 2008, PPJoin): with shingles ordered from rare to
+common, two sets with Jaccard >= t share k of the first ``n - ceil(t * n) + k`` shingles of each.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from worker.offline import offline_settings
 from worker.settings import Settings
 
 _SHARED = 16
-"""What two prefixes must have in common (k), but no more than the smaller can."""
+"""Shingles that two prefixes must share (k), limited by the smaller set."""
 _BELOW = 0.1
-"""A duplicate whose best earlier document is this far below the threshold is wrong."""
+"""A duplicate is wrong if its best earlier document is this far below the threshold."""
 
 
 def main() -> None:
-    """Run the filter, compute the truth, compare."""
+    """Run the filter, compute the truth, and compare them."""
     arguments = _arguments()
     settings = offline_settings(None, {"similarity.threshold": arguments.threshold})
     documents = _documents(arguments.file, settings)
@@ -64,10 +64,10 @@ def _arguments() -> argparse.Namespace:
 
 
 def _documents(path: Path, settings: Settings) -> list[tuple[str, frozenset[int]]]:
-    """Give each document's id and the set of its shingles, as numbers from rare to common."""
+    """Return each document's id and the set of its shingles, as numbers from rare to common."""
     similarity = settings.similarity
     if similarity.shingle != "char":
-        sys.exit("only character shingles are compared")
+        sys.exit("this benchmark supports only character shingles")
     parameters = settings.parameters()
     data = path.read_bytes()
     if path.suffix == ".gz":
@@ -90,7 +90,7 @@ def _shingles(text: str, size: int) -> set[str]:
 
 
 def _best_earlier(sets: list[frozenset[int]], floor: float) -> list[float]:
-    """Give each document's highest Jaccard similarity to an earlier one, 0 below the floor."""
+    """Return each document's highest Jaccard similarity to an earlier one; 0 below ``floor``."""
     postings: dict[int, list[int]] = defaultdict(list)
     asked: list[int] = []
     best = []
@@ -121,7 +121,7 @@ def _report(
 ) -> None:
     judged = [verdict["verdict"] for verdict in verdicts]
     if [verdict["id"] for verdict in verdicts] != [name for name, _ in documents]:
-        sys.exit("the verdicts aren't those of the documents, in their order")
+        sys.exit("the verdicts don't match the documents and their order")
     table = Table(title=f"{len(documents):,} documents, threshold {threshold:g}")
     table.add_column("best exact Jaccard to an earlier document")
     for name in ("documents", "duplicate", "share"):
@@ -132,7 +132,7 @@ def _report(
         kinds = [kind for kind, best in zip(judged, truth, strict=True) if low <= best < high]
         duplicates = kinds.count("duplicate")
         part = f"{duplicates / len(kinds):.2%}" if kinds else "-"
-        label = f"{low:.2f} up to {high:.2f}" if high <= 1 else "1 (the same)"
+        label = f"{low:.2f} up to {high:.2f}" if high <= 1 else "1 (equal)"
         label = f"none, or below {threshold - _BELOW:.2f}" if low == 0 else label
         table.add_row(label, f"{len(kinds):,}", f"{duplicates:,}", part)
     console = Console()
@@ -147,10 +147,12 @@ def _report(
     if clear:
         share = found / len(clear)
         console.print(
-            f"at {threshold + 0.05:.2f} or more: {found:,} of {len(clear):,} are duplicate,"
+            f"at {threshold + 0.05:.2f} or above: {found:,} of {len(clear):,} are duplicates,"
             f" {share:.2%}"
         )
-    console.print(f"duplicates with nothing earlier at {threshold - _BELOW:.2f}: {len(wrong)}")
+    console.print(
+        f"duplicates without an earlier document at {threshold - _BELOW:.2f} or above: {len(wrong)}"
+    )
     for ident, best in wrong[:10]:
         console.print(f"  {ident}: {best:.3f}")
 

@@ -1,4 +1,4 @@
-"""A broker with documents, and applications on it: what all benchmarks on Kafka share."""
+"""A broker with documents and applications, which all benchmarks on Kafka share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from bench.processes import Program
-from tests.kafka.broker import KafkaCluster
+from localkafka.broker import KafkaCluster
 from worker.admin import Cluster, Start, agree, begin, create
 from worker.settings import Settings, load
 
@@ -36,12 +36,12 @@ REBALANCE_DELAY_MS = 3_000
 
 _LOOK_SECONDS = 0.02
 _LOG_ERRORS = 3
-"""librdkafka's ``log_level``; above it, it tells of a coordinator that is still loading."""
+"""librdkafka's ``log_level``; higher levels log that a coordinator is still loading."""
 
 
 @contextmanager
 def broker(rebalance_delay_ms: int = REBALANCE_DELAY_MS) -> Iterator[KafkaCluster]:
-    """Run one Kafka broker, with the documents topic."""
+    """Run one Kafka broker with the documents topic."""
     config = {"group.initial.rebalance.delay.ms": rebalance_delay_ms}
     with KafkaCluster(1, config, heap_mb=1024) as kafka:
         kafka.create_topic(DOCUMENTS, PARTITIONS, {"message.timestamp.type": "CreateTime"})
@@ -49,7 +49,7 @@ def broker(rebalance_delay_ms: int = REBALANCE_DELAY_MS) -> Iterator[KafkaCluste
 
 
 def feed(kafka: KafkaCluster, texts: Iterable[str], first: int = 0) -> tuple[int, int]:
-    """Write documents, key and JSON, numbered from ``first``; give their number and bytes."""
+    """Write keyed JSON documents, numbered from ``first``; return their number and bytes."""
     producer = Producer(
         {
             "bootstrap.servers": kafka.bootstrap,
@@ -72,7 +72,7 @@ def feed(kafka: KafkaCluster, texts: Iterable[str], first: int = 0) -> tuple[int
         documents += 1
         size += len(value)
     if producer.flush(60):
-        raise SystemExit("the broker did not take the documents")
+        raise SystemExit("the broker did not accept all documents within 60 s")
     return documents, size
 
 
@@ -80,9 +80,9 @@ def feed(kafka: KafkaCluster, texts: Iterable[str], first: int = 0) -> tuple[int
 def application(
     kafka: KafkaCluster, name: str, shards: int, start: str = "earliest"
 ) -> Iterator[tuple[Settings, Mapping[str, str]]]:
-    """Create an application's topics, set its groups to begin; delete the topics after.
+    """Create an application's topics and starting offsets; delete the topics at the end.
 
-    Gives its settings, and the environment variables that make a worker read the same.
+    Yields its settings, and the same settings as environment variables for a worker.
     """
     chosen = {
         "app": name,
@@ -106,7 +106,7 @@ def application(
 
 
 def delete(kafka: KafkaCluster, topics: list[str]) -> None:
-    """Delete topics: their disk space is wanted back."""
+    """Delete topics, to free their disk space."""
     admin = kafka.admin()
     for future in admin.delete_topics(topics, operation_timeout=30).values():
         with suppress(KafkaException):
@@ -115,7 +115,7 @@ def delete(kafka: KafkaCluster, topics: list[str]) -> None:
 
 @contextmanager
 def worker(environment: Mapping[str, str], instance: str) -> Iterator[Program]:
-    """Run a worker process, all stages, on an empty state directory."""
+    """Run a worker process with all stages on an empty state directory."""
     with (
         tempfile.TemporaryDirectory(prefix="neardup-bench-") as state,
         worker_on(Path(state) / "state", environment, instance) as program,
@@ -124,7 +124,7 @@ def worker(environment: Mapping[str, str], instance: str) -> Iterator[Program]:
 
 
 def worker_on(state: Path, environment: Mapping[str, str], instance: str) -> Program:
-    """Start a worker process, all stages, on the state that lies there."""
+    """Start a worker process with all stages on an existing state directory."""
     return Program(
         ["worker.cli", "run", "--no-http", "--instance", instance],
         {**environment, "NEARDUP_WORKER__STATE_DIR": str(state)},
@@ -134,17 +134,17 @@ def worker_on(state: Path, environment: Mapping[str, str], instance: str) -> Pro
 def committed_counts(
     kafka: KafkaCluster, group: str, check: Callable[[], None], seconds: float
 ) -> Iterator[tuple[float, int]]:
-    """Yield (time, documents that the group has committed), as often as that grows.
+    """Yield (time, documents that the group has committed), whenever the number grows.
 
-    An offset committed in a transaction is seen once the transaction is: then its outputs
-    are readable for ``read_committed`` readers, too. To look costs next to nothing, so
-    the reader takes no share of the processor away from what is measured.
+    An offset in a transaction becomes visible when the transaction commits. Then its outputs
+    are also readable for ``read_committed`` consumers. A look costs next to nothing, so it
+    takes no CPU away from what is measured.
     """
     observer = Consumer(
         {
             "bootstrap.servers": kafka.bootstrap,
             "group.id": group,
-            "isolation.level": "read_uncommitted",  # Else it would wait for open transactions.
+            "isolation.level": "read_uncommitted",  # Otherwise it waits for open transactions.
         }
     )
     asked = [KafkaPartition(DOCUMENTS, number) for number in range(PARTITIONS)]

@@ -1,4 +1,4 @@
-"""The plain exactly-once copier: the least that any filter on this broker has to do.
+"""A plain exactly-once copier: the minimum work of any filter on this broker.
 
 python -m bench.copier BOOTSTRAP GROUP SOURCE TARGET
 """
@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import sys
 
-from bench.pump import Output, pump
+from bench.exactly_once import Output, copy
 
 
 def main() -> None:
     """Copy key, value, headers and timestamp."""
     bootstrap, group, source, target = sys.argv[1:]
     same = Output(target, [])
-    pump(bootstrap, group, source, lambda messages: [same] * len(messages))
+    copy(bootstrap, group, source, lambda messages: [same] * len(messages))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""The documents that benchmarks feed: newswire where there is some, else made up.
+"""The documents that benchmarks feed: real texts if available, otherwise synthetic ones.
 
-NEARDUP_BENCH_DATA may name a folder with ``docs.jsonl.gz`` files (anywhere below it)
-whose objects have a ``text``. Where more documents are wanted than there are, they come
-round again with a random word after every third one or so, which leaves two versions of
-a text at a similarity of about 0.5: not near duplicates, but near enough for the index
-to have something to compare. About every tenth document nearly repeats an earlier one.
+NEARDUP_BENCH_DATA may name a folder with ``docs.jsonl.gz`` files (anywhere below it) whose
+objects have a ``text``. If there are too few documents, they are repeated with a random word
+after about every third word. Two versions of a text then have a similarity of about 0.5: they
+aren't near duplicates, but similar enough that the index has to compare them. About every
+tenth document is a near copy of an earlier one.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _SYLLABLES = (  # noqa: SIM905 -- a list of quotes is no easier to read
 
 
 def source() -> str:
-    """Say where the texts come from."""
-    return "NEARDUP_BENCH_DATA" if os.environ.get("NEARDUP_BENCH_DATA") else "made-up text"
+    """Return where the texts come from."""
+    return "NEARDUP_BENCH_DATA" if os.environ.get("NEARDUP_BENCH_DATA") else "synthetic text"
 
 
 def texts(wanted: int) -> Iterator[str]:
-    """Yield so many documents of about 0.9 to 2 kB, the same ones every time."""
+    """Yield ``wanted`` documents of about 0.9 to 2 kB, the same ones every time."""
     chance = random.Random(_SEED)
     remembered: list[str] = []
     for fresh in islice(_fresh(chance), wanted):
@@ -52,7 +52,7 @@ def texts(wanted: int) -> Iterator[str]:
 
 
 def short_texts(wanted: int) -> Iterator[str]:
-    """Yield so many texts of about 200 characters, one in ten nearly a repetition."""
+    """Yield ``wanted`` texts of about 200 characters; one in ten is a near copy."""
     chance = random.Random(_SEED)
     words = _vocabulary(chance)
     last = ""
@@ -67,11 +67,11 @@ def short_texts(wanted: int) -> Iterator[str]:
 def _fresh(chance: random.Random) -> Iterator[str]:
     folder = os.environ.get("NEARDUP_BENCH_DATA")
     if not folder:
-        yield from _made_up(chance)
+        yield from _synthetic(chance)
         return
     found = list(_read(Path(folder)))
     if not found:
-        raise SystemExit(f"NEARDUP_BENCH_DATA: no docs.jsonl.gz with texts below {folder}")
+        raise SystemExit(f"NEARDUP_BENCH_DATA: no docs.jsonl.gz with texts in {folder}")
     words = sorted({word for text in found[:2_000] for word in text.split()})
     for turn in count():
         for text in found:
@@ -98,21 +98,21 @@ def _varied(text: str, words: list[str], chance: random.Random) -> str:
 
 
 def _touched(text: str, chance: random.Random) -> str:
-    """Change a word: a near duplicate."""
+    """Return a near duplicate of a text: one word is replaced."""
     words = text.split(" ")
     words[chance.randrange(len(words))] = "amended"
     return " ".join(words)
 
 
 def _vocabulary(chance: random.Random) -> list[str]:
-    """Make up words; the first ones are the frequent ones."""
+    """Return synthetic words, the most frequent ones first."""
     distinct = dict.fromkeys(
         "".join(chance.choices(_SYLLABLES, k=1 + chance.randrange(4))) for _ in range(30_000)
     )
     return list(distinct)
 
 
-def _made_up(chance: random.Random) -> Iterator[str]:
+def _synthetic(chance: random.Random) -> Iterator[str]:
     words = _vocabulary(chance)
     while True:
         size = chance.randrange(130, 290)

@@ -1,11 +1,11 @@
-"""A near-duplicate filter of one's own on datasketch, at its best, exactly once.
+"""A hand-written near-duplicate filter on datasketch, tuned, with exactly-once output.
 
     python -m bench.datasketch_worker BOOTSTRAP GROUP SOURCE UNIQUE DUPLICATE
 
-MinHash with MurmurHash3 in C (SHA-1 by default), a set of 5-byte shingles of the
-normalised text, `update_batch`, permutations drawn once; `MinHashLSH` in memory with our
-bands and rows; candidates verified by the signatures. Its index lives in its memory, so
-it is one consumer: it can't use a second core, and starts over empty.
+MinHash with MurmurHash3 in C (SHA-1 by default), a set of 5-byte shingles of the normalised
+text, `update_batch`, permutations drawn once; `MinHashLSH` in memory with our bands and rows;
+candidates verified by their signatures. The index is in memory, so there is only one
+consumer: it can't use a second core, and a restart begins with an empty index.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import msgspec
 from confluent_kafka import Message
 from datasketch import MinHash, MinHashLSH
 
-from bench.pump import Output, pump
+from bench.exactly_once import Output, copy
 from lsh import Fingerprinter, Parameters
 
 PERMUTATIONS = 128
@@ -27,7 +27,7 @@ BANDS_AND_ROWS = (18, 7)
 
 
 class Payload(msgspec.Struct):
-    """What is read of a document."""
+    """The fields of a document that the filter reads."""
 
     id: str
     text: str
@@ -37,7 +37,7 @@ class Filter:
     """The index, and the transformation."""
 
     def __init__(self, unique: str, duplicate: str) -> None:
-        """Begin with an empty index."""
+        """Start with an empty index."""
         self._unique = Output(unique, [("verdict", b"unique")])
         self._duplicate = duplicate
         self._decode = msgspec.json.Decoder(Payload).decode
@@ -68,11 +68,11 @@ class Filter:
 
 
 def main() -> None:
-    """Judge until told to stop."""
+    """Judge documents until SIGTERM."""
     bootstrap, group, source, unique, duplicate = sys.argv[1:]
     judging = Filter(unique, duplicate)
-    # All of a batch is judged before its transaction begins, as the transaction's timeout asks.
-    pump(bootstrap, group, source, lambda messages: list(judging.judge(messages)))
+    # Judges the whole batch before its transaction begins, because the transaction has a timeout.
+    copy(bootstrap, group, source, lambda messages: list(judging.judge(messages)))
 
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
-"""Fingerprints per second on one core, next to datasketch at its best.
+"""Fingerprints per second on one core, compared with tuned datasketch.
 
     python -m bench.fingerprint
 
-Both get the same documents of 2,000 characters, in turns, on one core, and are timed by
-its processor time. To datasketch they come normalised already, and its time is that of
-the signature alone: a set of 5-byte shingles, MurmurHash3 in C as the hash function
-(SHA-1 by default), `update_batch`, and permutations drawn once. Ours starts from the raw
-text and ends with band keys, sketches and the key of the exact text.
+Both get the same documents of 2,000 characters, in turns, on one core; the measure is CPU time.
+datasketch gets normalised texts, and only its signatures are timed: a set of 5-byte shingles,
+MurmurHash3 in C as the hash function (SHA-1 by default), `update_batch`, and permutations drawn
+once. Ours starts from the raw text and ends with band keys, sketches and the key of the exact
+text.
 
-NEARDUP_BENCH_DATA may name a folder of `*.jsonl.gz` files whose objects have a
-`text`; they are joined and cut. Without it the text is made up from a word list.
+NEARDUP_BENCH_DATA may name a folder of `*.jsonl.gz` files whose objects have a `text`; the
+texts are joined and cut. Without it, the text is generated from a word list.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_threads] = "1"  # Before numpy is loaded: it reads them once.
+    os.environ[_threads] = "1"  # numpy reads them once, when it is imported.
 
-import mmh3  # noqa: E402 (see above)
-from datasketch import MinHash  # noqa: E402
+import mmh3  # noqa: E402 -- after the variables above
+from datasketch import MinHash  # noqa: E402 -- after the variables above
 
-from bench.report import Figures, Target, show  # noqa: E402
-from lsh import Fingerprinter, Parameters  # noqa: E402
+from bench.report import Figures, Target, show  # noqa: E402 -- after the variables above
+from lsh import Fingerprinter, Parameters  # noqa: E402 -- after the variables above
 
 LENGTH = 2_000
 OURS = 6_000  # documents a turn
@@ -48,9 +48,9 @@ WORDS = FREQUENT_FIRST.split()
 
 
 def documents(count: int) -> list[str]:
-    """Return `count` texts of `LENGTH` characters; they start over if there is too little text."""
+    """Return `count` texts of `LENGTH` characters; texts repeat if there are too few."""
     folder = os.environ.get("NEARDUP_BENCH_DATA")
-    pieces = _read(Path(folder)) if folder else _made_up()
+    pieces = _read(Path(folder)) if folder else _synthetic()
     text, size = [], 0
     for piece in pieces:
         text.append(piece)
@@ -60,7 +60,7 @@ def documents(count: int) -> list[str]:
     joined = " ".join(text)
     cut = [joined[at : at + LENGTH] for at in range(0, len(joined) - LENGTH, LENGTH)]
     if not cut:
-        message = f"NEARDUP_BENCH_DATA: no {LENGTH} characters of text in *.jsonl.gz in {folder}"
+        message = f"NEARDUP_BENCH_DATA: *.jsonl.gz in {folder} have under {LENGTH} characters"
         raise SystemExit(message)
     return [cut[at % len(cut)] for at in range(count)]
 
@@ -72,8 +72,8 @@ def _read(folder: Path) -> Iterator[str]:
                 yield json.loads(line)["text"]
 
 
-def _made_up() -> Iterator[str]:
-    """Yield sentences of words, frequent ones more often, by a generator of our own."""
+def _synthetic() -> Iterator[str]:
+    """Yield sentences of random words, frequent ones more often, from a fixed generator."""
     state = 1
     while True:
         sentence = []
@@ -85,7 +85,7 @@ def _made_up() -> Iterator[str]:
 
 
 def sign_with_datasketch(texts: list[str], empty: MinHash) -> None:
-    """Sign normalised texts, each by its set of shingles."""
+    """Sign normalised texts, each as its set of shingles."""
     for text in texts:
         data = text.encode()
         signature = empty.copy()
@@ -93,14 +93,14 @@ def sign_with_datasketch(texts: list[str], empty: MinHash) -> None:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Return the processor time that `work` takes, so that other programs disturb little."""
+    """Return the CPU time of `work` in seconds, which other programs disturb little."""
     start = time.process_time()
     work()
     return time.process_time() - start
 
 
 def run(*, quick: bool = False) -> list[Target]:
-    """Measure in turns, print the medians, and give the target."""
+    """Measure in turns, print the medians, and return the target."""
     turns = 3 if quick else TURNS
     fingerprinter = Fingerprinter(Parameters())
     raw = documents(OURS)
@@ -110,11 +110,11 @@ def run(*, quick: bool = False) -> list[Target]:
     for turn in range(turns + 1):
         a = len(normal) / seconds(lambda: sign_with_datasketch(normal, empty))
         b = len(raw) / seconds(lambda: fingerprinter.fingerprint(raw))
-        if turn:  # The first one warms up.
+        if turn:  # The first turn is a warm-up.
             theirs.append(a)
             ours.append(b)
     ratios = [b / a for a, b in zip(theirs, ours, strict=True)]
-    source = "NEARDUP_BENCH_DATA" if os.environ.get("NEARDUP_BENCH_DATA") else "made up"
+    source = "NEARDUP_BENCH_DATA" if os.environ.get("NEARDUP_BENCH_DATA") else "synthetic"
     ascii_share = sum(text.isascii() for text in raw) / len(raw)
     ratio = Figures("ratio, turn by turn", ratios, ".1f")
     show(

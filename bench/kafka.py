@@ -1,10 +1,10 @@
 """Documents per second on Kafka: neardup, a plain copier, and a filter on datasketch.
 
-All on one broker, one after the other, in turns; all read the same topic, and write
-exactly once. Each is timed from the first output that a ``read_committed`` reader could
-read to the last. The stages of neardup run ahead of its output by what is buffered
-between them; so it is also timed from its first stage's first transaction, the strictest
-way to look at it, and the targets are judged by that.
+They run on one broker, one after the other, in turns. All read the same topic and write
+exactly once. Each is timed from the first output that a ``read_committed`` consumer could
+read to the last. The stages of neardup run ahead of its output by the records buffered between
+them. So neardup is also timed from the first transaction of its first stage, the strictest
+measure, and the targets apply to that.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from bench.cluster import worker as run_worker
 from bench.corpus import source, texts
 from bench.processes import Program
 from bench.report import Figures, Target, console, show
-from tests.kafka.broker import KafkaCluster
+from localkafka.broker import KafkaCluster
 
 __all__ = ["run"]
 
 DEADLINE_SECONDS = 240.0
 WARM_UP_TURNS = 3
-"""A new broker takes a third of a core to compile itself, which is nobody's cost but its own."""
+"""At first, a new broker uses a third of a core for just-in-time compilation."""
 RIVAL_SECONDS = 12.0
-"""How long the filter on datasketch is watched: it needs minutes for all documents."""
+"""How long to time the filter on datasketch: it needs minutes for all documents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Documents a second, CPU microseconds a document, and the largest process, in bytes."""
+    """Documents/s, CPU microseconds per document, and the largest process in bytes."""
 
     rate: float
     strict_rate: float
@@ -42,10 +42,10 @@ class Run:
 
 
 class Runs:
-    """Makes applications and measures them, each under a new name."""
+    """Creates and measures applications, each under a new name."""
 
     def __init__(self, kafka: KafkaCluster, total: int) -> None:
-        """Take the broker that holds the documents, and their number."""
+        """Keep the broker, whose documents topic has ``total`` documents."""
         self._kafka = kafka
         self._total = total
         self._made = 0
@@ -98,7 +98,7 @@ class Runs:
     def _marks(
         self, group: str, programs: Sequence[Program], seconds: float
     ) -> list[tuple[float, int]]:
-        """Watch a group until all documents are through, or for so long after the first."""
+        """Watch a group until it has read all documents, or ``seconds`` after the first."""
 
         def check() -> None:
             for program in programs:
@@ -109,7 +109,10 @@ class Runs:
             marks.append(mark)
             if mark[1] >= self._total or mark[0] - marks[0][0] > seconds:
                 return marks
-        raise SystemExit(f"{group}: {self._total:,} documents took too long; {marks[-1:]}")
+        raise SystemExit(
+            f"{group}: not all of {self._total:,} documents within {DEADLINE_SECONDS:.0f} s;"
+            f" {marks[-1:]}"
+        )
 
     def _run(
         self, marks: list[tuple[float, int]], programs: Sequence[Program], first: float
@@ -126,7 +129,7 @@ class Runs:
 
 
 def run(*, quick: bool = False) -> list[Target]:
-    """Measure in turns, print, and give the targets."""
+    """Measure in turns, print the figures, and return the targets."""
     total, turns = (40_000, 1) if quick else (120_000, 5)
     with broker() as kafka:
         began = time.monotonic()
@@ -154,30 +157,30 @@ def run(*, quick: bool = False) -> list[Target]:
         for shards in (1, 2):
             name = f"neardup, 1 worker, P = {shards}"
             measured[name] = [runs.neardup(1, shards)]
-    return _tell(measured)
+    return _report(measured)
 
 
-def _tell(measured: dict[str, list[Run]]) -> list[Target]:
+def _report(measured: dict[str, list[Run]]) -> list[Target]:
     show(
-        "Documents per second, from the first batch read to the last output readable",
+        "Documents/s, from the first batch read to the last readable output",
         [Figures(name, [one.strict_rate for one in runs]) for name, runs in measured.items()],
     )
     show(
-        "Documents per second, from the first output readable to the last",
+        "Documents/s, from the first readable output to the last",
         [Figures(name, [one.rate for one in runs]) for name, runs in measured.items()],
     )
     show(
-        "CPU microseconds a document, of all its processes, their start included",
+        "CPU microseconds per document, of all processes, including their start",
         [Figures(name, [one.cpu_us for one in runs]) for name, runs in measured.items()],
     )
     show(
-        "Peak memory of a process, MiB",
+        "Peak memory of the largest process, MiB",
         [
             Figures(name, [one.peak_bytes / 2**20 for one in runs])
             for name, runs in measured.items()
         ],
-        "The filter on datasketch is one process: its index is in its memory. It is timed over"
-        f" its first {RIVAL_SECONDS:.0f} s.",
+        "The filter on datasketch is one process, with its index in memory. It is timed over its"
+        f" first {RIVAL_SECONDS:.0f} s.",
     )
     ratios = [
         Figures(
@@ -193,8 +196,8 @@ def _tell(measured: dict[str, list[Run]]) -> list[Target]:
         if len(measured[ours]) > 1 and ours.startswith("neardup")
     ]
     show("Ratios, turn by turn", ratios)
-    # The targets are for both cores, which one Python process can't use, and for the default of
-    # two shards, as many as workers: any more keep sketches of their own, and help nobody.
+    # The targets are for two workers, because one Python process can't use both cores, and for
+    # the default of two shards: more shards than workers keep more sketches, without gain.
     return [
         Target(
             ratio.name,

@@ -1,8 +1,8 @@
-"""From a document's record timestamp until its verdict is readable, at a steady load.
+"""Latency from a document's record timestamp to its readable verdict, at a steady load.
 
-A feeder process sends a steady stream, each record stamped when it is sent; one worker
-judges; a `read_committed` consumer in this process takes the time at which each output
-arrives. Latencies are in milliseconds, the resolution of Kafka's timestamps.
+A feeder process sends a steady stream, and stamps each record when it sends it. One worker
+judges. A `read_committed` consumer in this process notes when each output arrives. Latencies
+are in milliseconds, the resolution of Kafka's timestamps.
 
     python -m bench.latency BOOTSTRAP RATE SECONDS    (the feeder alone)
 """
@@ -22,19 +22,18 @@ from bench.corpus import source, texts
 from bench.processes import Program
 from bench.report import Figures, Target, console, show
 from worker.settings import Settings
-from worker.topology import Topology
 
 __all__ = ["run"]
 
 RATE = 1_000
 WARM_UP_SECONDS = 60.0
-"""For so long a new broker's just-in-time compiler takes a good part of a core."""
+"""How long a new broker's just-in-time compiler uses a good part of a core."""
 TARGET_MS = 400.0
 SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 
 
 def run(*, quick: bool = False) -> list[Target]:
-    """Measure, print, and give the target."""
+    """Measure, print the figures, and return the target."""
     seconds = 10 if quick else 45
     with (
         broker() as kafka,
@@ -55,7 +54,7 @@ def run(*, quick: bool = False) -> list[Target]:
         f" P = {PARTITIONS}, one worker; {len(windows)} windows"
     )
     show(
-        "Latency, ms: windows of a fifth of the time",
+        "Latency in ms, in windows of a fifth of the time",
         [
             Figures(name, [_quantile(sorted(window), share) for window in windows])
             for name, share in SHARES.items()
@@ -63,17 +62,15 @@ def run(*, quick: bool = False) -> list[Target]:
     )
     whole = {name: _quantile(merged, share) for name, share in SHARES.items()}
     console.print(
-        "Over all: " + ", ".join(f"{name} {value:.0f} ms" for name, value in whole.items())
+        "Overall: " + ", ".join(f"{name} {value:.0f} ms" for name, value in whole.items())
     )
-    return [
-        Target("latency, p99 over all, ms", whole["p99"], TARGET_MS, at_least=False, form=".0f")
-    ]
+    return [Target("latency, overall p99, ms", whole["p99"], TARGET_MS, at_least=False, form=".0f")]
 
 
 def _listen(
     settings: Settings, bootstrap: str, seconds: float, *programs: Program
 ) -> list[list[float]]:
-    topology = Topology.of(settings, PARTITIONS)
+    topology = settings.topology(PARTITIONS)
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -116,7 +113,7 @@ def _quantile(ordered: list[float], share: float) -> float:
 
 
 def _feed(bootstrap: str, rate: float, seconds: float) -> None:
-    """Send at a steady rate: what is due is sent every 5 ms."""
+    """Send at a steady rate, in steps of 5 ms."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "all"})
     values = [
         json.dumps({"id": f"doc-{number}", "text": text}).encode()

@@ -1,4 +1,4 @@
-"""A million short documents through ``neardup dedupe``: peak memory, and documents a second."""
+"""Peak memory and documents per second of ``neardup dedupe`` on a million short documents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TARGET_MIB = 1_024.0
 
 
 def run(*, quick: bool = False) -> list[Target]:
-    """Measure, print, and give the target."""
+    """Measure, print the figures, and return the target."""
     total = 100_000 if quick else 1_000_000
     with tempfile.TemporaryDirectory(prefix="neardup-bench-") as folder:
         documents = Path(folder) / "documents.jsonl"
@@ -34,11 +34,11 @@ def run(*, quick: bool = False) -> list[Target]:
             console.print(program.said().strip(), style="dim", markup=False)
     peak = usage.peak_bytes / 2**20
     show(
-        f"neardup dedupe, {total:,} documents of {size / total:,.0f} bytes (made-up text)",
+        f"neardup dedupe, {total:,} documents of {size / total:,.0f} bytes (synthetic text)",
         [
             Figures("peak memory, MiB", [peak]),
             Figures("documents/s", [total / seconds]),
-            Figures("CPU microseconds a document", [usage.cpu_seconds / total * 1e6]),
+            Figures("CPU microseconds per document", [usage.cpu_seconds / total * 1e6]),
         ],
     )
     return [Target("peak memory of dedupe, MiB", peak, TARGET_MIB, at_least=False, form=".0f")]

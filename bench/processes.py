@@ -1,4 +1,4 @@
-"""Programs under measurement: started, watched and ended, with what they used."""
+"""The measured programs: start, watch and stop them, and get their resource usage."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_INHERITED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a program used: CPU seconds, and the most memory that it ever held, in bytes."""
+    """The CPU seconds, peak memory in bytes, and exit status of a program."""
 
     cpu_seconds: float
     peak_bytes: int
@@ -32,7 +32,7 @@ class Usage:
 
 
 class Program(Closing):
-    """A Python module in a process of its own."""
+    """A Python module in a separate process."""
 
     def __init__(
         self, arguments: Sequence[str], environment: Mapping[str, str] | None = None
@@ -48,7 +48,7 @@ class Program(Closing):
         inherited["PYTHONPATH"] = str(_ROOT)
         self._name = " ".join(arguments[:3])
         self.started = time.time()
-        self._process = subprocess.Popen(  # noqa: S603 -- a program of ours
+        self._process = subprocess.Popen(  # noqa: S603 -- our own program
             [sys.executable, "-m", *arguments],
             env={**inherited, **(environment or {})},
             stdin=subprocess.DEVNULL,
@@ -58,19 +58,19 @@ class Program(Closing):
         self.usage: Usage | None = None
 
     def check(self) -> None:
-        """Raise if it has ended by itself.
+        """Check that the program is still running.
 
         Raises:
-            SystemExit: with the end of what it said.
+            SystemExit: it has exited; the message has the end of its output.
         """
         if self.usage is None and self._reap(os.WNOHANG):
-            raise SystemExit(f"{self._name} ended by itself:\n{self.said()}")
+            raise SystemExit(f"{self._name} exited unexpectedly:\n{self.said()}")
 
     def wait(self) -> Usage:
-        """Wait for its end.
+        """Wait until the program exits, and return its usage.
 
         Raises:
-            SystemExit: it failed.
+            SystemExit: it failed; the message has the end of its output.
         """
         self._reap(0)
         assert self.usage is not None  # noqa: S101 -- reaped
@@ -79,7 +79,7 @@ class Program(Closing):
         return self.usage
 
     def stop(self) -> Usage:
-        """Ask it to end, and give what it used."""
+        """Send SIGTERM, and SIGKILL after 40 s; return the usage."""
         if self.usage is None:
             self._process.send_signal(signal.SIGTERM)
             deadline = time.monotonic() + _STOP_SECONDS
@@ -93,12 +93,12 @@ class Program(Closing):
         return self.usage
 
     def kill(self) -> None:
-        """End it at once, as a crash would."""
+        """Send SIGKILL, like a crash."""
         self._process.kill()
         self._reap(0)
 
     def said(self) -> str:
-        """Give the end of its output."""
+        """Return the end of its output."""
         self._log.seek(0)
         return self._log.read().decode(errors="replace")[-3_000:]
 
@@ -115,6 +115,6 @@ class Program(Closing):
         return True
 
     def close(self) -> None:
-        """End it."""
+        """Stop the program."""
         self.stop()
         self._log.close()

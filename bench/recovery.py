@@ -1,11 +1,11 @@
-"""A worker is killed while its write buffers are as full as they get: how soon is it back?
+"""Time to the next verdict after a worker is killed with full write buffers.
 
-The index holds NEARDUP_BENCH_INDEX documents (300,000 by default). Then many more come as
-fast as they are taken, more than fit between two flushes, and once the last verdict of these
-is readable the worker is killed, with its disk intact. Timed from the exec of its restart
-until the next verdict is readable, of documents that came meanwhile. The same broker
-throughout. In the classic protocol the broker knows the worker again by its instance, at
-once; under KIP-848 it keeps the dead one's place until its session has ended.
+The index has NEARDUP_BENCH_INDEX documents (300,000 by default). Then many more arrive at full
+speed, more than fit between two flushes. When the last of their verdicts is readable, the
+worker is killed; its disk stays intact. The time is from the exec of its restart until the next
+verdict is readable, on documents that arrived in between. The broker stays the same. Under the
+classic protocol, the broker recognises the worker by its instance at once; under KIP-848, it
+keeps the dead member's seats until its session ends.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from bench.cluster import PARTITIONS, application, broker, committed_counts, fee
 from bench.corpus import short_texts
 from bench.processes import Program
 from bench.report import Figures, Target, console, show
-from tests.kafka.broker import FAST_FAULTS, KafkaCluster
+from localkafka.broker import FAST_FAULTS, KafkaCluster
 
 __all__ = ["run"]
 
 TARGET_SECONDS = 5.0
 SESSION_SECONDS = int(FAST_FAULTS["group.consumer.session.timeout.ms"]) / 1000
-"""As this broker has it; 45 by default."""
+"""Of this broker; Kafka's default is 45."""
 TARGETS = {"classic": TARGET_SECONDS, "consumer": SESSION_SECONDS + TARGET_SECONDS}
 """Seconds, by group protocol."""
 BURST = 60_000
-"""Documents; the last flushes of these are still under way when the worker is killed."""
+"""Documents; their last flushes are still running when the worker is killed."""
 MEANWHILE = 1_000
 _DEADLINE_SECONDS = 3_600.0
 
 
 def run(*, quick: bool = False) -> list[Target]:
-    """Measure, print, and give the targets."""
+    """Measure, print the figures, and return the targets."""
     indexed = 20_000 if quick else int(os.environ.get("NEARDUP_BENCH_INDEX", "300000"))
     turns, burst = (1, 5_000) if quick else (5, BURST)
     texts = short_texts(indexed + len(TARGETS) * turns * (burst + MEANWHILE))
@@ -54,7 +54,7 @@ def run(*, quick: bool = False) -> list[Target]:
             start = partial(worker_on, Path(folder) / "state", chosen, "w0")
             seconds[protocol] = _killed(kafka, start, texts, total, [burst] * turns)
             total += turns * (burst + MEANWHILE)
-    _tell(indexed, burst, seconds)
+    _report(indexed, burst, seconds)
     return [
         Target(
             f"a killed worker's next verdict, {protocol} protocol, s",
@@ -74,7 +74,7 @@ def _killed(
     total: int,
     bursts: Sequence[int],
 ) -> list[float]:
-    """Kill a worker after each burst of documents; give the seconds until it was back."""
+    """Kill a worker after each burst of documents; return the seconds to its next verdict."""
     seconds = []
     program = start()
     try:
@@ -96,16 +96,16 @@ def _killed(
 
 
 def _await(kafka: KafkaCluster, program: Program, documents: int) -> float:
-    """Wait until so many are published; give the time."""
+    """Wait until this many documents are published; return the time."""
     for at, count in committed_counts(kafka, "recovery.route", program.check, _DEADLINE_SECONDS):
         if count >= documents:
             return at
-    raise SystemExit(f"{documents:,} documents took too long")
+    raise SystemExit(f"not all of {documents:,} documents within {_DEADLINE_SECONDS:.0f} s")
 
 
-def _tell(indexed: int, burst: int, seconds: Mapping[str, list[float]]) -> None:
+def _report(indexed: int, burst: int, seconds: Mapping[str, list[float]]) -> None:
     console.print(
-        f"{indexed:,} documents in the index, and {burst:,} that came just before;"
+        f"{indexed:,} documents in the index, and {burst:,} just before the kill;"
         f" P = {PARTITIONS}, one worker; session of {SESSION_SECONDS:.0f} s"
     )
     show(

@@ -1,10 +1,11 @@
-"""How fast one shard of four comes back: from its whole log, from a snapshot, and after a kill.
+"""How fast one shard of four is restored: from its whole log, from a snapshot, after a restart.
 
-No Kafka: *fingerprint* makes the log, NEARDUP_BENCH_INDEX documents (300,000 by default) that
-are nearly all new, and *index* reads it in bursts of 16 frames.
-First it judges and answers, as when they are live; then, from an empty store, in silence.
-The store is shipped as a snapshot, deleted, and restored: from the first request until it is
-open. A third store has read nine tenths, was closed, is opened, and reads the last tenth.
+Without Kafka: *fingerprint* writes the log of NEARDUP_BENCH_INDEX documents (300,000 by
+default), which are nearly all new, and *index* reads it in bursts of 16 frames. First it judges
+and answers, as in live operation. Then a shard with an empty store replays the log without
+answering. Its store is shipped as a snapshot, deleted and restored; the time is from the first
+request until the store is open. A third store reads nine tenths, is closed and opened again,
+and reads the last tenth.
 """
 
 from __future__ import annotations
@@ -23,10 +24,9 @@ from bench.report import Figures, Target, console, show
 from worker.app import Application
 from worker.bus import Record, TopicPartition
 from worker.bus.memory import MemoryBus
-from worker.embedded import create_topics
+from worker.index.snapshots import Repository, Shipper, Verification
+from worker.offline.embedded import create_topics
 from worker.settings import load
-from worker.snapshots import Repository, Shipper, Verification
-from worker.topology import Topology
 
 __all__ = ["run"]
 
@@ -41,7 +41,7 @@ _NOW_MS = 1_767_225_600_000
 
 
 def run(*, quick: bool = False) -> list[Target]:
-    """Measure, print, and give the targets."""
+    """Measure, print the figures, and return the targets."""
     total = 50_000 if quick else int(os.environ.get("NEARDUP_BENCH_INDEX", "300000"))
     with tempfile.TemporaryDirectory(prefix="neardup-bench-") as folder:
         bench = _Shard(Path(folder))
@@ -55,7 +55,7 @@ def run(*, quick: bool = False) -> list[Target]:
     rates = {
         "live: judged and answered": total / live,
         "replayed into an empty store": total / whole,
-        "replayed after a restart: the last tenth": total * (1 - cut / len(log)) / after,
+        "last tenth replayed after a restart": total * (1 - cut / len(log)) / after,
     }
     show(
         f"Documents/s of one shard of {SHARDS}, {total:,} documents",
@@ -78,7 +78,7 @@ def run(*, quick: bool = False) -> list[Target]:
 
 
 class _Shard:
-    """Shard 0 of an application, and the log."""
+    """Shard 0 of an application, and its log."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -92,7 +92,7 @@ class _Shard:
                 "index.snapshots.url": url,
             },
         )
-        self._topology = Topology.of(self._settings, PARTITIONS)
+        self._topology = self._settings.topology(PARTITIONS)
         self._bus = MemoryBus()
         create_topics(self._bus, self._topology)
         self._place = TopicPartition(self._topology.seats, 0)
@@ -101,7 +101,7 @@ class _Shard:
         return Application(self._settings, self._topology, self._bus, self._folder / state)
 
     def log(self, total: int) -> Iterator[Record]:
-        """Give the records of the order as the shard's owner reads them."""
+        """Yield the records of the log as the shard's owner reads them."""
         fingerprint = self._application("none").stage("fingerprint")
         documents = self._topology.documents
         fingerprint.adopt(
@@ -127,7 +127,10 @@ class _Shard:
                 frames += 1
 
     def read(self, log: list[Record], state: str, *, committed: int) -> float:
-        """Read a log from where the store is, in silence up to an offset; give the seconds."""
+        """Read a log from the store's offset, without answers up to ``committed``.
+
+        Returns the seconds.
+        """
         index = self._application(state).stage("index")
         try:
             start = index.adopt({self._place: committed}, _whole_log)[self._place]
@@ -140,12 +143,12 @@ class _Shard:
             index.close()
 
     def restored(self, state: str, committed: int) -> tuple[int, float]:
-        """Ship a store, lose it, and have it back; give its bytes, and the seconds."""
+        """Ship a store, delete it and restore it; return its bytes and the seconds to restore."""
         application = self._application(state)
-        store = application.open_store(0)
+        store = application.directories.open(0)
         shipper = Shipper(
             self._repository,
-            application.store_header,
+            application.directories.header,
             shards=SHARDS,
             every_seconds=1,
             keep=1,
@@ -154,14 +157,14 @@ class _Shard:
         )
         size = shipper.ship_now(store, 0).size_bytes
         store.close()
-        shutil.rmtree(application.store_path(0))
+        shutil.rmtree(application.directories.path(0))
         index = self._application(state).stage("index")
         began = time.monotonic()
         start = index.adopt({self._place: committed}, _whole_log)
         seconds = time.monotonic() - began
         index.close()
         if start != {self._place: committed}:
-            raise SystemExit(f"restored to {start}, not to {committed}")
+            raise SystemExit(f"restored to {start}, not to offset {committed}")
         return size, seconds
 
 

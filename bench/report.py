@@ -1,4 +1,4 @@
-"""What a benchmark tells: tables of medians and ranges, and whether its targets hold."""
+"""The output of benchmarks: tables of medians and ranges, and whether the targets hold."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Figures:
 
     @property
     def median(self) -> float:
-        """Give the median."""
+        """Return the median."""
         return statistics.median(self.values)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A figure, and the limit that it is to keep."""
+    """A figure, and the limit that it must meet."""
 
     what: str
     value: float
@@ -49,12 +49,12 @@ class Target:
 
     @property
     def holds(self) -> bool:
-        """Tell whether the limit is kept."""
+        """Return whether the figure meets the limit."""
         return self.value >= self.limit if self.at_least else self.value <= self.limit
 
 
 def facts() -> str:
-    """Say what the figures depend on: processor, load, versions."""
+    """Return what the figures depend on: processor, load, versions."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
     libraries = ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
@@ -66,7 +66,7 @@ def facts() -> str:
 
 def _processor() -> str:
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:  # noqa: PTH123 -- no file of ours
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:  # noqa: PTH123 -- a file of the system
             for line in lines:
                 if line.startswith("model name"):
                     return line.partition(":")[2].strip()
@@ -76,7 +76,7 @@ def _processor() -> str:
 
 
 def show(title: str, figures: Sequence[Figures], note: str = "") -> None:
-    """Print a table: a row for each quantity."""
+    """Print a table with a row for each quantity."""
     console.print(f"\n[bold]{title}")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
@@ -91,7 +91,7 @@ def show(title: str, figures: Sequence[Figures], note: str = "") -> None:
 
 
 def show_targets(targets: Sequence[Target]) -> None:
-    """Print each target with the figure and whether it holds."""
+    """Print each target with its figure, and whether it holds."""
     if not targets:
         return
     console.print("\n[bold]Targets")

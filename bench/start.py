@@ -1,9 +1,9 @@
-"""How long one waits: for ``neardup --help``, and for a new worker's first verdict.
+"""Duration of ``neardup --help``, and time to a new worker's first verdict.
 
-A worker's time runs from its exec until the verdict of a document that was there before
-is readable; topics are prepared, its state is empty. Most of it is the broker's: it holds
-the first rebalance of an empty group back for `group.initial.rebalance.delay.ms`, 3 s by
-default. The same without that delay is measured, too.
+The worker's time is from its exec until the verdict on an existing document is readable; the
+topics exist, and its state is empty. Most of it is the broker's: it delays the first rebalance
+of an empty group by `group.initial.rebalance.delay.ms`, 3 s by default. The benchmark also
+measures without that delay.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from bench.cluster import (
 from bench.cluster import worker as run_worker
 from bench.processes import Program
 from bench.report import Figures, Target, show
-from tests.kafka.broker import KafkaCluster
-from worker.topology import Topology
+from localkafka.broker import KafkaCluster
 
 __all__ = ["run"]
 
@@ -33,7 +32,7 @@ WORKER_TARGET_SECONDS = 5.0
 
 
 def run(*, quick: bool = False) -> list[Target]:
-    """Measure, print, and give the targets."""
+    """Measure, print the figures, and return the targets."""
     runs = 2 if quick else 5
     helps = Figures("neardup --help", [_help() for _ in range(4 * runs)][1:], ".2f")
     waits = {}
@@ -67,7 +66,7 @@ def _help() -> float:
 
 def _first_verdict(kafka: KafkaCluster, name: str) -> float:
     with application(kafka, name, PARTITIONS) as (settings, environment):
-        unique = Topology.of(settings, PARTITIONS).unique
+        unique = settings.topology(PARTITIONS).unique
         reader = Consumer(
             {
                 "bootstrap.servers": kafka.bootstrap,
@@ -77,7 +76,7 @@ def _first_verdict(kafka: KafkaCluster, name: str) -> float:
             }
         )
         reader.assign([KafkaPartition(unique, number, 0) for number in range(PARTITIONS)])
-        reader.poll(0.5)  # Connected, and waiting, before the clock starts.
+        reader.poll(0.5)  # Connects before the clock starts.
         began = time.monotonic()
         try:
             with run_worker(environment, "w0") as program:

@@ -1,4 +1,4 @@
-"""A wave of near copies through all stages: what it makes of each byte."""
+"""A wave of near copies through all stages: the bytes of input and outputs per document."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from rich.table import Table
 from bench.report import Target, console
 from worker.bus import Outgoing
 from worker.bus.memory import MemoryBus
-from worker.embedded import Embedded, create_topics
+from worker.offline.embedded import Embedded, create_topics
 from worker.settings import Settings
-from worker.topology import Topology
 
 __all__ = ["run"]
 
@@ -31,9 +30,9 @@ BYTES_A_MATCH = 8
 
 
 def run(*, quick: bool = False) -> list[Target]:
-    """Measure, print, and give the target."""
+    """Measure, print the figures, and return the target."""
     count = 500 if quick else 2_000
-    table = Table(title=f"{count:,} variants of one text, bytes a document")
+    table = Table(title=f"{count:,} variants of one text, bytes per document")
     for column in ("max_matches", "in", "matches", "duplicate"):
         table.add_column(column, justify="right")
     most = 0.0
@@ -44,15 +43,16 @@ def run(*, quick: bool = False) -> list[Target]:
             most = figures[1] / matches
     console.print(table)
     shards: int = Settings.model_fields["index"].default.shards
-    return [Target("bytes of matches topics a match", most, BYTES_A_MATCH * shards, at_least=False)]
+    limit = BYTES_A_MATCH * shards
+    return [Target("bytes per match in the matches topics", most, limit, at_least=False)]
 
 
 def _wave(count: int, matches: int) -> tuple[float, float, float]:
-    """Return the bytes a document of the input, of all matches topics, and of *duplicate*."""
+    """Return the bytes per document of the input, all matches topics, and *duplicate*."""
     settings = Settings.model_validate(
         {"index": {"max_matches": matches}, "worker": {"batch_records": 500}}
     )
-    topology = Topology.of(settings, 1)
+    topology = settings.topology(1)
     bus = MemoryBus(clock=lambda: NOW)
     create_topics(bus, topology)
     values = _variants(count)
@@ -63,12 +63,12 @@ def _wave(count: int, matches: int) -> tuple[float, float, float]:
         embedded.run_until_idle()
         embedded.close()
     records, duplicate = _size(bus, topology.duplicate)
-    answers = sum(_size(bus, topology.matches(shard))[1] for shard in range(topology.shards))
+    answers = sum(_size(bus, topology.matches(shard))[1] for shard in range(topology.layout.shards))
     return sum(map(len, values)) / count, answers / count, duplicate / records
 
 
 def _variants(count: int) -> list[bytes]:
-    """Return documents of one text, each with a few words of its own."""
+    """Return variants of one text, each with a few random words."""
     seed = random.Random(1)
     values = []
     for number in range(count):
@@ -81,7 +81,7 @@ def _variants(count: int) -> list[bytes]:
 
 
 def _size(bus: MemoryBus, topic: str) -> tuple[int, int]:
-    """Return how many records a topic of one partition has, and their bytes, headers included."""
+    """Return the number of records in a topic of one partition, and their bytes with headers."""
     records = bus.read(topic, 0, 0, 1 << 30)
     return len(records), sum(
         len(record.value or b"")

@@ -1,6 +1,6 @@
 """Near-duplicate fingerprints of texts: MinHash by one-permutation hashing, banded for LSH.
 
-Pure: numpy, mmh3 and the standard library; no I/O, no clock, no logging.
+Pure: numpy and the standard library; no I/O, no clock, no logging.
 
 >>> from lsh import Fingerprinter, Parameters, similarity
 >>> fingerprints = Fingerprinter(Parameters()).fingerprint(["Hello,  world!", "hello, WORLD!"])
@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from lsh.bands import band_keys, text_keys
 from lsh.fingerprint import Fingerprinter, Fingerprints
-from lsh.parameters import DEFAULT_SEED, SCHEME_VERSION, Parameters
+from lsh.mixing import DEFAULT_SEED
+from lsh.pair import Pair, compare
+from lsh.parameters import SCHEME_VERSION, Parameters
 from lsh.shingles import Shingler, Shingles
 from lsh.sketch import SKETCH_BITS, compact, pairwise_similarity, signatures, similarity
 from lsh.text import NORMALISER_VERSION, normalise
@@ -25,6 +27,7 @@ __all__ = [
     "SKETCH_BITS",
     "Fingerprinter",
     "Fingerprints",
+    "Pair",
     "Parameters",
     "Shingler",
     "Shingles",
@@ -32,6 +35,7 @@ __all__ = [
     "candidate_load",
     "choose",
     "compact",
+    "compare",
     "normalise",
     "pairwise_similarity",
     "s_curve",

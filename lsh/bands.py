@@ -1,13 +1,13 @@
-"""Keys of the index: one for each band of a signature, one for the exact text."""
+"""Index keys: one for each band of a signature, and one for the exact text."""
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-import mmh3
 import numpy as np
 
-from lsh.mixing import constants, finalise, odd, secret
+from lsh.mixing import constants, derived, finalise, odd
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,12 +21,12 @@ _ROW_STATE = 0x726F77  # "row"
 def band_keys(signatures: NDArray[np.uint64], bands: int, rows: int) -> NDArray[np.uint64]:
     """Return the key of each band of each signature.
 
-    signatures: uint64[n, slots] with slots >= bands * rows; slots past these
-        don't matter.
+    signatures: uint64[n, slots] with slots >= bands * rows; the slots after
+        bands * rows are ignored.
 
-    Returns uint64[n, bands]. Equal rows in the same band give equal keys;
-    anything else, such as the same rows in another band, agrees by a
-    collision of 64 bits only.
+    Returns uint64[n, bands]. Equal rows in the same band give equal keys.
+    Otherwise, even for equal rows in different bands, keys are equal only by a
+    64-bit collision.
 
     Raises ValueError if there are fewer slots than bands * rows.
     """
@@ -35,8 +35,8 @@ def band_keys(signatures: NDArray[np.uint64], bands: int, rows: int) -> NDArray[
         message = f"bands * rows: got {bands} * {rows}, takes at most the number of slots, {slots}"
         raise ValueError(message)
     cut = signatures[:, : bands * rows].reshape(documents, bands, rows)
-    # The slots are uniform, so one linear form for each band, with odd factors,
-    # spreads them well enough; the mixing makes every bit of the key usable.
+    # The slots are uniform, so a linear form with odd factors for each band
+    # spreads them well enough; mixing makes every bit of the key usable.
     keys = np.empty((documents, bands), dtype=np.uint64)
     keys[:] = constants(_BAND_STATE, bands)
     for row, factors in enumerate(odd(constants(_ROW_STATE, rows * bands)).reshape(rows, bands)):
@@ -47,14 +47,13 @@ def band_keys(signatures: NDArray[np.uint64], bands: int, rows: int) -> NDArray[
 def text_keys(encoded: Iterable[bytes], seed: bytes) -> NDArray[np.uint64]:
     """Return a 64-bit hash of each whole text.
 
-    encoded: n normalised texts in UTF-8 (surrogates passed through).
+    encoded: n normalised texts in UTF-8, with surrogates passed through.
     seed: the site's secret.
 
-    Returns uint64[n]: the first half of MurmurHash3 x64 128, mixed with 64 bits
-    of the seed.
+    Returns uint64[n]: 64 bits of BLAKE2b, little-endian, keyed by the seed. Without the
+    seed, nobody can construct two texts with one key. For a faster hash such as
+    MurmurHash3 one can, whatever its seed.
     """
-    word = secret(seed, b"neardup text")
-    low = [mmh3.hash64(text, word & 0xFFFFFFFF, signed=False)[0] for text in encoded]
-    keys = np.array(low, dtype=np.uint64)
-    keys ^= np.uint64(word)
-    return finalise(keys)
+    key = derived(seed, b"neardup text", 32)
+    digests = b"".join(blake2b(text, digest_size=8, key=key).digest() for text in encoded)
+    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)

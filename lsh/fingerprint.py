@@ -1,4 +1,4 @@
-"""From raw texts to all that the index needs to know of them."""
+"""Computes from raw texts everything that the index needs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from lsh.parameters import Parameters
 
-_BLOCK = 200_000  # code points at a time: enough that numpy's cost of a call is spread thin
+_BLOCK = 200_000  # code points at a time: enough to amortise numpy's cost per call
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Fingerprints:
 
     keys: uint64[n, bands + 1]; the last column is the key of the exact text.
     sketches: uint8[n, slots].
-    shingle_counts: uint32[n], the number of shingles, repeats counted; at most 2^32 - 1.
-    blank: bool[n]; the text is empty after normalisation, or has no word where
-        shingles are words. Its row is zeros in the other arrays, and must not
+    shingle_counts: uint32[n], the number of shingles including repeats, capped at 2^32 - 1.
+    blank: bool[n]; the text is empty after normalisation, or has no words when
+        shingles are words. Its rows in the other arrays are zeros and must not
         be indexed.
     """
 
@@ -43,17 +43,17 @@ class Fingerprints:
 
 
 class Fingerprinter:
-    """Fingerprints batches of texts. Keeps buffers: use one for each thread."""
+    """Fingerprints batches of texts. Reuses buffers: use one instance per thread."""
 
     def __init__(self, parameters: Parameters) -> None:
-        """Draw all constants from the parameters."""
+        """Derive all constants from the parameters."""
         self._parameters = parameters
         self._shingler = Shingler(parameters.shingle, parameters.shingle_size, parameters.seed)
         self._folding = Folding(parameters)
 
     @property
     def parameters(self) -> Parameters:
-        """What the fingerprints are made with."""
+        """Return the parameters of the fingerprints."""
         return self._parameters
 
     def normalise(self, text: str) -> str:
@@ -63,7 +63,7 @@ class Fingerprinter:
     def fingerprint(self, texts: Sequence[str]) -> Fingerprints:
         """Return the fingerprints of n texts.
 
-        A text's fingerprint hangs on nothing but the text and the parameters.
+        A text's fingerprint depends only on the text and the parameters.
         Lone surrogates are treated like any other code point.
         """
         count, bands, slots = len(texts), self._parameters.bands, self._parameters.slots
@@ -100,7 +100,7 @@ class Fingerprinter:
 
 
 def _blocks(rows: list[int], texts: Sequence[str]) -> Iterator[list[int]]:
-    """Cut `rows` into runs of about `_BLOCK` code points, at least one text each."""
+    """Split `rows` into runs of about `_BLOCK` code points, with at least one text each."""
     block: list[int] = []
     size = 0
     for row in rows:

@@ -1,13 +1,15 @@
 """The steps of the normal form that look characters up, for one text and for a whole buffer.
 
-`fold` does compatibility and case of one text, and is the reference. `Folding`
-does each code point of a buffer by itself, white space too. That gives the same
-where every code point starts afresh: its NFKD begins with one that has combining
-class 0 and is the second of no canonical composition. Nothing before it can then
-reorder or compose with it or with what follows, so NFKC falls apart in front of
-it (Unicode Standard Annex 15, "Concatenation of Normalized Strings"). As NFKC is
-done again after case folding, which never sees the neighbours, what a code point
-is folded to has to start afresh too.
+`fold` normalises compatibility forms and case of one text, and is the reference.
+`Folding` folds each code point of a buffer by itself, including white space. The
+results are equal where every code point starts afresh: its NFKD begins with a
+code point that has combining class 0 and is not the second of any canonical
+composition. Nothing before it can then reorder or compose with it or with what
+follows, so NFKC can be split in front of it (Unicode Standard Annex 15,
+"Concatenation of Normalized Strings"). NFKC is applied again after case folding,
+which is context-free, so the folded form of a code point must start afresh too.
+Runs of combining marks begin behind such code points or are preceded by them, so
+only texts with others have runs to interrupt (`lsh.stream_safe`).
 """
 
 from __future__ import annotations
@@ -19,20 +21,22 @@ from unicodedata import combining, decomposition, normalize
 
 import numpy as np
 
+from lsh.code_points import CODE_POINTS, code_points, splice
+from lsh.stream_safe import nfkc
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_CODE_POINTS = 0x110000
 _CHUNK = 1 << 15  # code points at a time: the arrays of a step stay in the L2 cache
 
-# An entry of the table: 0 if the code point hasn't been met yet; else the code
-# point that it becomes, or the first of them, and one of these.
+# An entry of the table: 0 if the code point hasn't been seen yet; otherwise the
+# (first) code point that it folds to, and one of these flags.
 _CODE = (1 << 21) - 1
-_JOINING = 1 << 21  # the neighbours matter; it stays
+_JOINING = 1 << 21  # the neighbours matter; it is left unchanged
 _TAILED = 1 << 22  # more code points follow, in `_tails`
 _SINGLE = 1 << 23
 
-_COMPOSED_BELOW = 0x20000  # of all canonical compositions, there is none from here on
+_COMPOSED_BELOW = 0x20000  # all canonical compositions lie below
 _HANGUL_SECONDS = (range(0x1161, 0x1176), range(0x11A8, 0x11C3))  # composed by rule, not by table
 
 
@@ -41,28 +45,28 @@ class Switches(Protocol):
 
     @property
     def nfkc(self) -> bool:
-        """Whether compatibility forms are made one."""
+        """Return whether compatibility forms are unified."""
 
     @property
     def casefold(self) -> bool:
-        """Whether case is folded."""
+        """Return whether case is folded."""
 
     @property
     def collapse_whitespace(self) -> bool:
-        """Whether runs of white space become one space."""
+        """Return whether runs of white space become one space."""
 
 
 def fold(text: str, parameters: Switches) -> str:
-    """Return `text` after the steps before white space: compatibility and case."""
+    """Return `text` with compatibility forms and case folded; white space is unchanged."""
     if text.isascii():
         return text.lower() if parameters.casefold else text
     if parameters.nfkc:
-        text = normalize("NFKC", text)
-    if parameters.casefold:
-        text = text.casefold()
-        if parameters.nfkc:
-            text = normalize("NFKC", text)
-    return text
+        text = nfkc(text)
+    if not parameters.casefold:
+        return text
+    folded = text.casefold()
+    # What case folding leaves alone is still its own NFKC.
+    return nfkc(folded) if parameters.nfkc and folded != text else folded
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +74,11 @@ class Folded:
     """n code points, each folded by itself.
 
     codes: uint32[m].
-    inserted: int64[m - n], ascending: for each code point that came in
-        addition, the place, from 0 to n, that it was put before.
-    joining: int64, ascending: the places, below n, of those whose neighbours
-        matter. The text that one is in has to be folded as a whole, from the start.
+    inserted: int64[m - n], ascending: for each additional code point, the
+        position from 0 to n before which it was inserted.
+    joining: int64, ascending: the positions below n of code points whose
+        neighbours matter. The original text around one must be folded as a whole,
+        from the last code point before it that isn't among them.
     """
 
     codes: NDArray[np.uint32]
@@ -82,37 +87,40 @@ class Folded:
 
 
 class Folding:
-    """Folds code points by a table, which is filled as they are met. One thread at a time."""
+    """Folds code points by a table, which is filled on first use. One thread at a time."""
 
     def __init__(self, parameters: Switches) -> None:
         """Take the switches."""
         self._parameters = parameters
-        # Memory is taken for the pages written to only: about 100 kB for news in Chinese.
-        self._entries = np.zeros(_CODE_POINTS, dtype=np.uint32)
-        self._tails: dict[int, str] = {}
+        # Only pages that are written to take memory: about 100 kB for news in Chinese.
+        self._entries = np.zeros(CODE_POINTS, dtype=np.uint32)
+        self._tails = _Tails()
 
     def fold(self, codes: NDArray[np.uint32]) -> Folded:
         """Fold each code point of `codes` by itself, in place unless some are inserted.
 
-        White space becomes the space, if it is to be collapsed.
+        If white space is to be collapsed, each becomes a space.
         """
         parts = []
-        inserted = [np.empty(0, dtype=np.int64)]
-        joining = [np.empty(0, dtype=np.int64)]
+        none = np.empty(0, dtype=np.int64)
+        inserted, joining = [none], [none]
         for low in range(0, len(codes), _CHUNK):
             part = codes[low : low + _CHUNK]
             entries = self._look_up(part)
-            places, tails = inserted[0], ""
+            tailed = none
             if entries.min() < _SINGLE:
                 special = np.flatnonzero(entries < _SINGLE)
                 is_tailed = entries[special] >= _TAILED
                 joining.append(low + special[~is_tailed])
                 tailed = special[is_tailed]
-                each = list(map(self._tails.__getitem__, part[tailed].tolist()))
-                places, tails = np.repeat(tailed + 1, list(map(len, each))), "".join(each)
-                inserted.append(low + places)
+            points = part[tailed]
             np.bitwise_and(entries, np.uint32(_CODE), out=part)
-            parts.append(np.insert(part, places, code_points(tails)) if tails else part)
+            if len(tailed):
+                lengths, tails = self._tails.of(points)
+                places = np.repeat(tailed + 1, lengths)
+                inserted.append(low + places)
+                part = splice(part, places, tails)
+            parts.append(part)
         return Folded(
             np.concatenate(parts) if len(inserted) > 1 else codes,
             np.concatenate(inserted),
@@ -130,7 +138,7 @@ class Folding:
     def _entry(self, point: int) -> int:
         char = chr(point)
         if self._parameters.nfkc:
-            between = normalize("NFKC", char)
+            between = nfkc(char)
             if self._parameters.casefold:
                 between = between.casefold()
             if not (_starts_afresh(char) and _starts_afresh(between)):
@@ -140,14 +148,33 @@ class Folding:
             folded = "".join(" " if part.isspace() else part for part in folded)
         if len(folded) == 1:
             return ord(folded) | _SINGLE
-        self._tails[point] = folded[1:]
+        self._tails.add(point, folded[1:])
         return ord(folded[0]) | _TAILED
 
 
-def code_points(text: str) -> NDArray[np.uint32]:
-    """Return the code points of `text`, in an array that may be written to."""
-    # Only the bytes of a bytearray may.
-    return np.frombuffer(bytearray(text.encode("utf-32-le", "surrogatepass")), dtype="<u4")
+class _Tails:
+    """What follows the first code point in the folded forms of code points."""
+
+    def __init__(self) -> None:
+        self._numbers = np.zeros(CODE_POINTS, dtype=np.uint16)  # of the tails, by code point
+        self._lengths = np.empty(0, dtype=np.int64)
+        self._begins = np.empty(0, dtype=np.int64)
+        self._codes = np.empty(0, dtype=np.uint32)
+
+    def add(self, point: int, tail: str) -> None:
+        """Keep the tail of one more code point."""
+        self._numbers[point] = len(self._lengths)
+        self._lengths = np.append(self._lengths, len(tail))
+        self._begins = np.append(self._begins, len(self._codes))
+        self._codes = np.append(self._codes, code_points(tail))
+
+    def of(self, points: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+        """Return the length of each tail of `points`, and all tails, end to end."""
+        numbers = self._numbers.take(points)
+        lengths = self._lengths[numbers]
+        ends = np.cumsum(lengths)
+        shifts = np.repeat(self._begins[numbers] - (ends - lengths), lengths)
+        return lengths, self._codes[shifts + np.arange(len(shifts))]
 
 
 def _starts_afresh(text: str) -> bool:
@@ -161,6 +188,6 @@ def _seconds() -> frozenset[str]:
     seconds = {chr(point) for points in _HANGUL_SECONDS for point in points}
     for point in range(_COMPOSED_BELOW):
         parts = decomposition(chr(point)).split()
-        if len(parts) == 2 and not parts[0].startswith("<"):  # noqa: PLR2004 (a pair)
+        if len(parts) == 2 and not parts[0].startswith("<"):  # noqa: PLR2004 -- a pair
             seconds.add(chr(int(parts[1], 16)))
     return frozenset(seconds)

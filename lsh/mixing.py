@@ -1,20 +1,23 @@
-"""Integer mixing: where every constant of the scheme comes from.
+"""Integer mixing, and the source of every constant of the scheme.
 
 Constants are the output of SplitMix64 (Steele, Lea, Flood, "Fast splittable
 pseudorandom number generators", OOPSLA 2014), computed with Python integers.
-No library's random generator takes part, so no upgrade can move them.
+They use no library's random generator, so no upgrade can change them.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from hashlib import blake2b
+from hashlib import blake2b, scrypt
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+DEFAULT_SEED = b"neardup"
+"""Public, for reproducible results."""
 
 _MASK = (1 << 64) - 1
 _HALF = np.uint64(32)
@@ -27,7 +30,7 @@ _FMIX_SHIFT = np.uint64(33)
 def constants(state: int, count: int) -> NDArray[np.uint64]:
     """Return the first `count` integers of SplitMix64 from `state`: uint64[count], read-only.
 
-    Remembered, since every batch asks for the same few.
+    Cached, because every batch uses the same few.
     """
     drawn = np.empty(count, dtype=np.uint64)
     for position in range(count):
@@ -40,22 +43,43 @@ def constants(state: int, count: int) -> NDArray[np.uint64]:
     return drawn
 
 
-def secret(seed: bytes, purpose: bytes) -> int:
-    """Return 64 bits of BLAKE2b of `seed`, independent for each `purpose`.
+def derived(seed: bytes, purpose: bytes, size: int) -> bytes:
+    """Return `size` bytes, at most 64, derived from `seed`, independent for each `purpose`.
 
     `purpose` is at most 16 bytes, BLAKE2's own limit.
     """
-    digest = blake2b(seed, digest_size=8, person=purpose).digest()
-    return int.from_bytes(digest, "little")
+    # The public seed has nothing to protect, and nobody has to wait for it.
+    origin = seed if seed == DEFAULT_SEED else _stretched(seed)
+    return blake2b(origin, digest_size=size, person=purpose).digest()
+
+
+def secret(seed: bytes, purpose: bytes) -> int:
+    """Return 64 bits derived from `seed`, independent for each `purpose`."""
+    return int.from_bytes(derived(seed, purpose, 8), "little")
+
+
+@lru_cache(maxsize=8)
+def _stretched(seed: bytes) -> bytes:
+    """Return what everything secret is derived from: 32 bytes of scrypt of `seed`.
+
+    Whoever knows a text and its fingerprint, or the digest that identifies the seed, can
+    test guesses of the seed. scrypt makes each guess take 16 MB and tens of milliseconds.
+    The salt is fixed, because all workers and indexes have to come to the same key, so one
+    table of guesses serves against all sites. This protects a mediocre seed; a seed of 16
+    random bytes needs no protection, and a seed from a dictionary has little.
+
+    Source: RFC 7914.
+    """
+    return scrypt(seed, salt=b"neardup", n=1 << 14, r=8, p=1, dklen=32)
 
 
 def odd(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return `numbers` made odd: factors by which multiplying mod 2^64 is a bijection."""
+    """Return `numbers` made odd: multiplying by them mod 2^64 is a bijection."""
     return numbers | np.uint64(1)
 
 
 def finalise(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Mix each 64-bit word in place, so that every output bit hangs on every input bit.
+    """Mix each 64-bit word in place, so that every output bit depends on every input bit.
 
     This is MurmurHash3's fmix64, a bijection. Returns `words`.
     """
@@ -70,9 +94,9 @@ def finalise(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def finalise_product(
     words: NDArray[np.uint64], factor: np.uint64, scratch: NDArray[np.uint64]
 ) -> None:
-    """Mix in place words that are products with an odd 64-bit factor already.
+    """Mix in place words that are already products with an odd 64-bit factor.
 
-    The last two thirds of fmix64; the caller's factor stands for the first
+    These are the last two thirds of fmix64; the caller's factor replaces the first
     multiplication. `scratch` has the shape of `words` and is overwritten.
     """
     np.right_shift(words, _HALF, out=scratch)

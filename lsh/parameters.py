@@ -1,21 +1,20 @@
-"""The parameters of a fingerprint: what must agree for two of them to be compared."""
+"""The parameters of a fingerprint. Only fingerprints with equal parameters are comparable."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import Any, Literal
 
+from lsh.mixing import DEFAULT_SEED, derived
 from lsh.sketch import SKETCH_BITS
 from lsh.text import NORMALISER_VERSION
 from lsh.tuning import choose
 
-SCHEME_VERSION = 1
-"""Raised whenever the same text and parameters give another fingerprint."""
+SCHEME_VERSION = 2
+"""Increased whenever the same text and parameters give another fingerprint."""
 
 MAX_SHINGLE_SIZE = 64
 MAX_SLOTS = 4096
-DEFAULT_SEED = b"neardup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +22,14 @@ class Parameters:
     """How texts become fingerprints.
 
     threshold: Jaccard similarity from which two texts count as near duplicates, in (0, 1].
-    shingle, shingle_size: windows of this many code points (`char`) or words (`word`).
+    shingle, shingle_size: a shingle is this many code points (`char`) or words (`word`).
     slots: length of the MinHash signature.
-    bands, rows: the signature's first bands * rows slots, cut for the index.
+    bands, rows: how the signature's first bands * rows slots are divided for the index.
     nfkc, casefold, collapse_whitespace: the switches of the normaliser.
-    seed: the site's secret. Whoever doesn't know it can't craft a text that
-        lands in another's bucket. The default is public, for reproducible results.
+    seed: the site's secret. Without it, nobody can craft a text that lands in
+        another text's bucket. The default is public, for reproducible results.
 
-    Raises ValueError, in one line that names the field, what it got and what it takes.
+    Raises ValueError with one line that names the field, the value and what is allowed.
     """
 
     threshold: float = 0.8
@@ -70,10 +69,10 @@ class Parameters:
             raise ValueError(message)
 
     @classmethod
-    def for_threshold(cls, threshold: float, *, recall: float = 0.98, **kw: Any) -> Parameters:  # noqa: ANN401 (any field)
+    def for_threshold(cls, threshold: float, *, recall: float = 0.98, **kw: Any) -> Parameters:  # noqa: ANN401 -- any field
         """Return parameters with bands and rows chosen for `threshold`.
 
-        recall: least share of pairs right at the threshold that must become
+        recall: least share of pairs exactly at the threshold that must become
             candidates; see `lsh.tuning.choose`.
         kw: any other field.
 
@@ -84,11 +83,14 @@ class Parameters:
         return cls(threshold=threshold, **{**kw, "bands": bands, "rows": rows})
 
     def describe(self) -> dict[str, str | int | float | bool]:
-        """Return all that decides a fingerprint, for the header of an index.
+        """Return everything that determines a fingerprint, for the header of an index.
 
-        Two indexes can be read as one if and only if their descriptions are
-        equal. Instead of the seed there is a digest, which tells two seeds
-        apart. A seed that can be guessed can be found from it.
+        Two indexes are compatible if and only if their descriptions are equal.
+        The seed is replaced by a digest, which distinguishes seeds. The digest is that
+        of what scrypt makes of the seed, so testing a guess against it is as expensive as
+        testing it against fingerprints of known texts: 16 MB and tens of milliseconds. A
+        seed that is among the first million guesses is found nevertheless. Sites with the
+        same seed have the same digest.
         """
         return {
             "scheme": SCHEME_VERSION,
@@ -103,7 +105,7 @@ class Parameters:
             "nfkc": self.nfkc,
             "casefold": self.casefold,
             "collapse_whitespace": self.collapse_whitespace,
-            "seed_digest": blake2b(self.seed, digest_size=16, person=b"neardup header").hexdigest(),
+            "seed_digest": derived(self.seed, b"neardup header", 16).hex(),
         }
 
     def _require_integer(self, name: str, most: int) -> None:

@@ -1,21 +1,21 @@
 """Shingle hashes of a batch of texts, as arrays.
 
 A shingle is a window of code points or of words. Its hash is a polynomial over
-the window, mod 2^64, followed by a finaliser. Polynomial windows alone are at
+the window, mod 2^64, followed by a finaliser. Polynomial hashes alone are at
 best pairwise independent (Lemire and Kaser, "Recursive n-gram hashing is
-pairwise independent, at best", 2010). All constants are drawn from the seed.
+pairwise independent, at best", 2010). All constants are derived from the seed.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import mmh3
 import numpy as np
 
-from lsh.mixing import constants, finalise_product, odd, secret
+from lsh.mixing import constants, derived, finalise_product, odd, secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 Tokens: TypeAlias = "NDArray[np.uint8] | NDArray[np.uint32] | NDArray[np.uint64]"
 
 _CHUNK = 1 << 15  # windows at a time: the arrays of a step stay in the L2 cache
-_KEPT = 1 << 18  # hashes that the kept buffer holds; a larger batch gets one of its own
-_LONG = 1 << 16  # code points from which the words of a text are found one by one
+_KEPT = 1 << 18  # hashes in the reused buffer; a larger batch gets a buffer of its own
+_LONG = 1 << 16  # code points; the words of a longer text are found one by one
 _MOST_WORDS = 1 << 16  # distinct words remembered at a time
 _WORD = re.compile(r"\S+")
 
@@ -37,9 +37,9 @@ _WORD = re.compile(r"\S+")
 class Shingles:
     """The shingle hashes of n texts.
 
-    hashes: uint64[total], all texts one after the other, a text's windows in order.
+    hashes: uint64[total], text by text, each text's windows in order.
     starts: int64[n + 1], where each text's hashes begin, then `total`. An empty
-        text has none; one shorter than the shingle has one, of all of it.
+        text has none; a text shorter than a shingle has one, of the whole text.
     """
 
     hashes: NDArray[np.uint64]
@@ -47,7 +47,7 @@ class Shingles:
 
 
 class Shingler:
-    """Hashes the shingles of batches. Keeps buffers: one thread at a time."""
+    """Hashes the shingles of batches. Reuses buffers: one thread at a time."""
 
     def __init__(self, kind: Literal["char", "word"], size: int, seed: bytes) -> None:
         """Take the kind and the size of a shingle, and the site's secret."""
@@ -55,9 +55,9 @@ class Shingler:
         self._size = size
         drawn = constants(secret(seed, b"neardup shingle"), 3 + size)
         base, self._factor = odd(drawn[:2])
-        self._word_seed = int(drawn[2])
-        # One addend for each length, so that no short text equals a longer one.
-        self._addends = drawn[3:]
+        self._word_key = derived(seed, b"neardup word", 32)
+        # One addend per length, so that a short text doesn't hash like a longer one.
+        self._addends = drawn[3:]  # drawn[2] was of scheme 1
         self._powers = _powers(base, size)
         self._all = np.empty(_KEPT, dtype=np.uint64)
         self._scratch = np.empty((3, _CHUNK + size), dtype=np.uint64)
@@ -66,7 +66,7 @@ class Shingler:
         """Return the shingle hashes of a batch."""
         if self._kind == "char":
             return self._windows(texts.codes, texts.begins, texts.ends)
-        words = _Words(self._word_seed)
+        words = _Words(self._word_key)
         rows = [words.hashes(text) for text in texts.texts()]
         ends = np.cumsum(np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)))
         begins = np.concatenate((np.zeros(1, np.int64), ends[:-1]))[: len(rows)]
@@ -85,8 +85,8 @@ class Shingler:
         counts = np.where(lengths > 0, np.maximum(lengths - (size - 1), 1), 0)
         starts = np.zeros(len(counts) + 1, dtype=np.int64)
         np.cumsum(counts, out=starts[1:])
-        # First all windows of the buffer, also those that span two texts; then
-        # the hashes of short texts in their places; then only what belongs to a text.
+        # First hash all windows of the buffer, including those that span two texts;
+        # then write the hashes of short texts; then keep only what belongs to a text.
         if len(tokens) <= len(self._all):
             hashes = self._all[: len(tokens)]
         else:
@@ -112,8 +112,8 @@ class Shingler:
     ) -> None:
         """Hash the windows of `size` tokens: sum of token[j] * base^(size - j), mixed.
 
-        The polynomial of 2m tokens is made from that of m, at two places, so
-        the work grows with the logarithm of the size.
+        The polynomial of 2m tokens is computed from two polynomials of m tokens,
+        so the work grows with the logarithm of the size.
         """
         single, target, spare = self._scratch[:, : len(tokens)]
         np.multiply(tokens, self._powers[1], out=single, dtype=np.uint64)
@@ -149,23 +149,24 @@ class Shingler:
 
 
 class _Words(dict[str, int]):
-    """The hashes of words; each distinct word is hashed once."""
+    """Cached hashes of words: 64 bits of BLAKE2b, keyed, so that nobody constructs collisions."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, key: bytes) -> None:
         super().__init__()
-        self._seed = seed
+        self._key = key
 
     def __missing__(self, word: str) -> int:
         if len(self) >= _MOST_WORDS:
             self.clear()
         encoded = word.encode("utf-8", "surrogatepass")
-        hashed = mmh3.hash64(encoded, self._seed & 0xFFFFFFFF, signed=False)[0] ^ self._seed
+        digest = blake2b(encoded, digest_size=8, key=self._key).digest()
+        hashed = int.from_bytes(digest, "little")
         self[word] = hashed
         return hashed
 
     def hashes(self, text: str) -> NDArray[np.uint64]:
-        """Return the hash of each word of `text`, words being what `str.split` gives."""
-        # A long text's words would take many times its own memory, all at once.
+        """Return the hash of each word of `text`, in the sense of `str.split`."""
+        # All words of a long text at once would take many times its own memory.
         words: Iterable[str] = text.split() if len(text) <= _LONG else _each_word(text)
         return np.fromiter(map(self.__getitem__, words), dtype=np.uint64)
 

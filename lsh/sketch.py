@@ -1,24 +1,24 @@
 """MinHash signatures by one-permutation hashing, compact sketches, and their similarity.
 
-One hash h, uniform on 64 bits, serves all k slots: its high bits say to which
-slot a shingle belongs, its order among the shingles of that slot decides (Li,
-Owen, Zhang, "One permutation hashing", NIPS 2012). A slot to which no shingle
-of the document belongs takes the minimum of a hash of its own over all of them.
+One hash h, uniform on 64 bits, serves all k slots: its high bits assign a
+shingle to a slot, and the slot takes its least shingle (Li, Owen, Zhang, "One
+permutation hashing", NIPS 2012). A slot without any shingle of the document
+takes the minimum, over all shingles, of a hash g_i of its own.
 
-Why P(slot i of A = slot i of B) is the Jaccard similarity, for every size of A
-and B: slot i ranks every shingle x by f_i(x) = (0, h(x)) if x belongs to i,
-(1, g_i(x)) if not. A document's slot is the shingle least in that order, for if
-any shingle belongs to i the own hash isn't asked. f_i is one fixed order of all
-shingles, random in h. So the least of A and B together is equally likely to be
-any of its shingles, and the slots agree if and only if it lies in both. Where a
-slot is filled from h in A and by its own hash in B, the least of A belongs to i
-and isn't in B: the shingles differ, and the values, which are unrelated words,
-agree by a collision of 64 bits only (one in 256 in a sketch of 8 bits, like any
-other two, which `similarity` allows for).
+P(slot i of A = slot i of B) is the Jaccard similarity for every size of A and
+B. Proof: slot i ranks every shingle x by f_i(x) = (0, h(x)) if x belongs to i,
+and (1, g_i(x)) if not. A document's slot is its least shingle in that order,
+because g_i is used only if no shingle belongs to i. f_i is one fixed order of
+all shingles, random in h. So the least shingle of the union of A and B is
+equally likely to be any shingle of the union, and the slots agree if and only
+if it is in both. If a slot is filled from h in A and from g_i in B, the least
+shingle of A belongs to i and isn't in B. The shingles differ, and the values
+are unrelated words that agree only by a 64-bit collision (in a sketch of 8
+bits, with probability 1/256, like any two values; `similarity` corrects for it).
 
-Slots filled from h are drawn without replacement, so the variance lies below
-that of k independent hashes, J (1 - J) / k, and nears it for very long and very
-short documents.
+Slots filled from h are drawn without replacement, so the variance is below
+that of k independent hashes, J (1 - J) / k, and approaches it for very long and
+very short documents.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SKETCH_BITS = 8
-"""Bits that a sketch keeps of each slot."""
+"""The bits of each slot that a sketch keeps."""
 
 _CHUNK = 1 << 15  # shingles at a time: the arrays of a step stay in the L2 cache
-_SHORT = 128  # documents up to this many shingles are filled together, longer ones alone
+_SHORT = 128  # documents of up to this many shingles are filled together, longer ones alone
 _EMPTY = np.uint64((1 << 64) - 1)
 _OWN_FACTOR_STATE = 0x736C6F74  # "slot"
 _OWN_OFFSET_STATE = 0x66696C6C  # "fill"
@@ -49,12 +49,12 @@ def signatures(
 ) -> NDArray[np.uint64]:
     """Return the MinHash signature of each document of a batch.
 
-    hashes: uint64[total], shingle hashes of all documents, one after the other;
-        each must be uniform on 64 bits. Repeats change nothing.
+    hashes: uint64[total], shingle hashes, document by document; each must be
+        uniform on 64 bits. Repeats change nothing.
     starts: int64[n + 1], where each document begins, then `total`.
     slots: length of a signature, at least 1.
 
-    Returns uint64[n, slots]; a document without shingles gets zeros.
+    Returns uint64[n, slots]; zeros for a document without shingles.
     """
     documents = len(starts) - 1
     table = np.full((documents, slots), _EMPTY, dtype=np.uint64)
@@ -66,7 +66,7 @@ def signatures(
 def _scatter(
     flat: NDArray[np.uint64], hashes: NDArray[np.uint64], starts: NDArray[np.int64], slots: int
 ) -> None:
-    """Lower slot `bin(h)` of each document to the least h that belongs to it."""
+    """Set slot `bin(h)` of each document to the least h that belongs to it."""
     total = len(hashes)
     power_of_two = slots & (slots - 1) == 0
     shift = np.uint64(65 - slots.bit_length())
@@ -77,7 +77,7 @@ def _scatter(
             bins = np.zeros(high - low, dtype=np.int64)
         elif power_of_two:
             bins = (part >> shift).view(np.int64)
-        else:  # the same cut of the range into equal intervals, for any number of slots
+        else:  # the same division of the range into equal intervals, for any number of slots
             bins = (((part >> _HALF) * np.uint64(slots)) >> _HALF).view(np.int64)
         first = int(np.searchsorted(starts, low, side="right")) - 1
         last = int(np.searchsorted(starts, high, side="left"))
@@ -87,10 +87,10 @@ def _scatter(
 
 
 def _fill(table: NDArray[np.uint64], hashes: NDArray[np.uint64], starts: NDArray[np.int64]) -> None:
-    """Give every empty slot the minimum of its own hash, h * factor mod 2^64.
+    """Set every empty slot to the minimum of its own hash, h * factor mod 2^64.
 
-    The factor is odd, so the own hash is one-to-one, and uniform as h is. The
-    minimum alone is mixed, which is as good for telling two shingles apart as
+    The factor is odd, so the slot's own hash is one-to-one, and uniform like h.
+    Only the minimum is mixed, which distinguishes two shingles as well as
     mixing each of them.
     """
     slots = table.shape[1]
@@ -123,8 +123,8 @@ def _least_together(
 ) -> NDArray[np.uint64]:
     """Return uint64[m, slots], the least own hash of each slot for m short documents.
 
-    The n-th shingles of all of them are taken in one step. A document that has
-    no n-th shingle takes its last one again, which changes no minimum.
+    Step n takes the n-th shingles of all documents. A document without an n-th
+    shingle repeats its last one, which changes no minimum.
     """
     least = np.full((len(begins), len(factors)), _EMPTY, dtype=np.uint64)
     own = np.empty_like(least)
@@ -142,9 +142,9 @@ def _least_alone(
     factors: NDArray[np.uint64],
     edges: NDArray[np.int64],
 ) -> NDArray[np.uint64]:
-    """Return the least own hash for each of `factors`; document i wants edges[i]:edges[i + 1].
+    """Return the least own hash for each of `factors`; edges[i]:edges[i + 1] are document i's.
 
-    For documents that have few empty slots, or few distinct shingles.
+    This is for documents with few empty slots, or few distinct shingles.
     """
     least = np.full(len(factors), _EMPTY, dtype=np.uint64)
     spans = zip(begins.tolist(), lengths.tolist(), edges.tolist(), edges[1:].tolist(), strict=False)
@@ -169,27 +169,26 @@ def compact(signatures: NDArray[np.uint64]) -> NDArray[np.uint8]:
 
 
 def similarity(sketch: NDArray[np.uint8], others: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Estimate the Jaccard similarity of one sketch with each of m others.
+    """Return the estimated Jaccard similarity of one sketch with each of m others.
 
     sketch: uint8[slots]. others: uint8[m, slots].
 
-    Returns float64[m] in [0, 1]: the share of equal slots, corrected for those
-    that agree by chance, R = (share - 2^-8) / (1 - 2^-8). Equal sketches give
-    exactly 1.0.
+    Returns float64[m] in [0, 1]: the share of equal slots, corrected for chance
+    agreement, R = (share - 2^-8) / (1 - 2^-8). Equal sketches give exactly 1.0.
     """
     return _corrected(others == sketch)
 
 
 def pairwise_similarity(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Estimate the Jaccard similarity of each row of `a` with the same row of `b`.
+    """Return the estimated Jaccard similarity of each row of `a` with the same row of `b`.
 
-    a, b: uint8[m, slots]. Returns float64[m], as `similarity` does.
+    a, b: uint8[m, slots]. Returns float64[m], like `similarity`.
     """
     return _corrected(a == b)
 
 
 def _corrected(agree: NDArray[np.bool_]) -> NDArray[np.float64]:
-    # einsum adds up bytes several times faster than sum(axis=1) does.
+    # einsum sums bytes several times faster than sum(axis=1).
     matches = np.einsum("ij->i", agree.view(np.uint8), dtype=np.uint16, casting="unsafe")
     estimates: NDArray[np.float64] = _estimates(agree.shape[1])[matches]
     return estimates
@@ -197,7 +196,7 @@ def _corrected(agree: NDArray[np.bool_]) -> NDArray[np.float64]:
 
 @cache
 def _estimates(slots: int) -> NDArray[np.float64]:
-    """Return float64[slots + 1], the similarity that each number of equal slots stands for."""
+    """Return float64[slots + 1], the similarity for each number of equal slots."""
     chance = 2.0**-SKETCH_BITS
     share = np.arange(slots + 1) / np.float64(slots)
     return np.clip((share - chance) / (1.0 - chance), 0.0, 1.0)

@@ -2,14 +2,16 @@
 
 The normal form, in this order, each step a switch:
 
-1. compatibility: NFKC (Unicode Standard Annex 15);
-2. case: full case folding, and NFKC again, for folding may take apart what
+1. compatibility: NFKC (Unicode Standard Annex 15) of the text made stream-safe, which
+   changes no text of any language; see `lsh.stream_safe`;
+2. case: full case folding, then the same again, because folding may decompose what
    NFKC had composed;
-3. white space, as `str.split` sees it: runs become one space, none at the ends.
+3. white space, as `str.split` defines it: runs become one space, and the ends are
+   stripped.
 
-A change to any of this raises `NORMALISER_VERSION`. Characters that Python's
-Unicode tables don't know yet stay as they are, so a newer Python may fold a
-letter that an older one leaves alone; letters once assigned never change.
+A change to any of this increases `NORMALISER_VERSION`. Characters that Python's
+Unicode tables don't know yet are left unchanged, so a newer Python may fold a
+letter that an older one does not; the folding of assigned letters never changes.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from lsh.folding import Folding, code_points, fold
+from lsh.code_points import as_text, code_points
+from lsh.folding import Folding, fold
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,14 +33,15 @@ if TYPE_CHECKING:
 
 Codes: TypeAlias = "NDArray[np.uint8] | NDArray[np.uint32]"
 
-NORMALISER_VERSION = 1
-"""Raised whenever the same text and switches give another normal form."""
+NORMALISER_VERSION = 2
+"""Increased whenever the same text and switches give another normal form."""
 
 _SPACE = 32
 _UPPER_A = 65
 _CASE_BIT = 32
 _SEPARATOR = " "
-_NFKC_SPACES = (0x85, 0x1680, 0x2028, 0x2029)  # those past ASCII that NFKC keeps
+_CLOSE = 64  # code points; folding what lies between costs less than another call
+_NFKC_SPACES = (0x85, 0x1680, 0x2028, 0x2029)  # white space past ASCII that NFKC keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +49,8 @@ class Normalised:
     """The normal forms of a batch of n texts, in one buffer.
 
     codes: uint8 (all texts are ASCII) or uint32, little-endian: code points.
-    begins, ends: int64[n]; text i is codes[begins[i]:ends[i]]. Between two
-        texts there may be code points that belong to neither.
+    begins, ends: int64[n]; text i is codes[begins[i]:ends[i]]. There may be
+        code points between two texts that belong to neither.
     """
 
     codes: Codes
@@ -54,12 +58,12 @@ class Normalised:
     ends: NDArray[np.int64]
 
     def encoded(self) -> list[bytes]:
-        """Return each text in UTF-8, lone surrogates passed through."""
+        """Return each text in UTF-8, with lone surrogates passed through."""
         spans = zip(self.begins.tolist(), self.ends.tolist(), strict=True)
         if self.codes.itemsize == 1:
             raw = self.codes.tobytes()
             return [raw[begin:end] for begin, end in spans]
-        text = str(self.codes.data, "utf-32-le", "surrogatepass")
+        text = as_text(self.codes.astype(np.uint32, copy=False))
         return [text[begin:end].encode("utf-8", "surrogatepass") for begin, end in spans]
 
     def texts(self) -> list[str]:
@@ -68,21 +72,21 @@ class Normalised:
 
 
 def normalise(text: str, parameters: Switches) -> str:
-    """Return the normal form of one text. The batch gives the same; this is the reference."""
+    """Return the normal form of one text. This is the reference for the batch functions."""
     text = fold(text, parameters)
     return " ".join(text.split()) if parameters.collapse_whitespace else text
 
 
 def normalise_ascii(texts: Sequence[str], parameters: Switches) -> Normalised:
-    """Return the normal forms of texts that are all ASCII, where NFKC changes nothing.
+    """Return the normal forms of ASCII texts, which NFKC doesn't change.
 
-    Raises UnicodeEncodeError if one isn't ASCII.
+    Raises UnicodeEncodeError if a text isn't ASCII.
     """
-    # Of a bytearray, so that it may be written to.
+    # An array over a bytearray is writable.
     codes = np.frombuffer(bytearray(_join(texts).encode("ascii")), dtype=np.uint8)
     begins, ends = _spans(_lengths(texts))
     if parameters.casefold:
-        upper = (codes - np.uint8(_UPPER_A)) < 26  # noqa: PLR2004 (letters; below A wraps round)
+        upper = (codes - np.uint8(_UPPER_A)) < 26  # noqa: PLR2004 -- letters; below A wraps round
         codes |= upper.view(np.uint8) * np.uint8(_CASE_BIT)
     if parameters.collapse_whitespace:
         spaces = _is_ascii_space(codes)
@@ -97,21 +101,26 @@ def normalise_wide(
 ) -> Normalised:
     """Return the normal forms of texts of any kind.
 
-    folding: made with the same switches, and kept from batch to batch, for it
-        learns; None makes a new one.
+    folding: made with the same switches, and reused for its table; None makes
+        a new one.
     """
     folded = (folding or Folding(parameters)).fold(code_points(_join(texts)))
     begins, ends = _spans(_lengths(texts))
-    joining = np.unique(np.searchsorted(ends, folded.joining)).tolist()
+    stretches = _stretches(folded.joining, begins, ends)
+    together = [
+        fold(texts[row][low - begin : high - begin], parameters)
+        for row, begin, low, high in stretches
+    ]
     codes = folded.codes
     begins = begins + np.searchsorted(folded.inserted, begins, side="right")
     ends = ends + np.searchsorted(folded.inserted, ends, side="right")
-    if joining:
-        replaced = {row: fold(texts[row], parameters) for row in joining}
-        codes, begins, ends = _replace(codes, begins, ends, replaced)
+    if together:
+        edges = np.array([(low, high) for _, _, low, high in stretches], dtype=np.int64)
+        edges += np.searchsorted(folded.inserted, edges, side="right")
+        codes, begins, ends = _replace(codes, begins, ends, edges, together)
     if parameters.collapse_whitespace:
         spaces = codes == _SPACE
-        if joining:
+        if together:
             spaces = _is_nfkc_space(codes)
             np.putmask(codes, spaces, _SPACE)
         return _collapse(codes, spaces, begins, ends)
@@ -119,7 +128,7 @@ def normalise_wide(
 
 
 def _join(texts: Sequence[str]) -> str:
-    """Return all texts, a space behind each."""
+    """Return all texts, each followed by a space."""
     return _SEPARATOR.join(texts) + _SEPARATOR
 
 
@@ -133,28 +142,50 @@ def _spans(lengths: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
     return ends - lengths, ends
 
 
+def _stretches(
+    joining: NDArray[np.int64], begins: NDArray[np.int64], ends: NDArray[np.int64]
+) -> list[tuple[int, int, int, int]]:
+    """Return what has to be folded as a whole, as (row, begin of the row, low, high), ascending.
+
+    A stretch begins with the code point before the first of `joining`, which starts
+    afresh, and ends behind the last. Stretches that lie close together are one.
+    """
+    if not len(joining):
+        return []
+    rows = np.searchsorted(ends, joining)
+    apart = (np.diff(joining) > _CLOSE) | (np.diff(rows) > 0)
+    first = np.concatenate((np.zeros(1, np.int64), np.flatnonzero(apart) + 1))
+    last = np.append(first[1:], len(joining)) - 1
+    rows = rows[first]
+    lows = np.maximum(joining[first] - 1, begins[rows])
+    columns = (rows, begins[rows], lows, joining[last] + 1)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
 def _replace(
     codes: NDArray[np.uint32],
     begins: NDArray[np.int64],
     ends: NDArray[np.int64],
-    texts: dict[int, str],
+    edges: NDArray[np.int64],
+    texts: list[str],
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64]]:
-    """Put each of `texts`, by row, ascending, in the place of what that row holds."""
+    """Replace codes[low:high] by texts[i] for each (low, high) of `edges`, int64[m, 2]."""
     parts: list[NDArray[np.uint32]] = []
-    lengths = ends - begins
     done = 0
-    for row, text in texts.items():
-        parts += [codes[done : begins[row]], code_points(text)]
-        lengths[row] = len(text)
-        done = ends[row]
-    return np.concatenate([*parts, codes[done:]]), *_spans(lengths)
+    for (low, high), text in zip(edges.tolist(), texts, strict=True):
+        parts += [codes[done:low], code_points(text)]
+        done = high
+    growth = np.fromiter(map(len, texts), dtype=np.int64) - (edges[:, 1] - edges[:, 0])
+    shifts = np.concatenate((np.zeros(1, np.int64), np.cumsum(growth)))
+    begins = begins + shifts[np.searchsorted(edges[:, 1], begins, side="right")]
+    ends = ends + shifts[np.searchsorted(edges[:, 1], ends, side="right")]
+    return np.concatenate([*parts, codes[done:]]), begins, ends
 
 
 def _is_ascii_space(codes: Codes) -> NDArray[np.bool_]:
-    # Tab to carriage return, and the four separators before the space and itself.
     one = codes.dtype.type
-    spaces = (codes - one(9)) < 5  # noqa: PLR2004
-    spaces |= (codes - one(28)) < 5  # noqa: PLR2004
+    spaces = (codes - one(9)) < 5  # noqa: PLR2004 -- tab to carriage return
+    spaces |= (codes - one(28)) < 5  # noqa: PLR2004 -- the four separators, and the space
     return spaces
 
 
@@ -171,12 +202,12 @@ def _collapse(
     begins: NDArray[np.int64],
     ends: NDArray[np.int64],
 ) -> Normalised:
-    """Drop every space behind another one, at the buffer's head, and at both ends of a text.
+    """Drop spaces after a space, at the start of the buffer, and at both ends of each text.
 
-    `spaces` says where white space is; in `codes` it is `_SPACE` already.
-    The space behind each text is part of the run, so that a text that begins
-    with spaces loses them all, and one that ends with some keeps the first:
-    its end is moved before it.
+    `spaces` marks the white space; in `codes` it is already `_SPACE`. The space
+    after each text is part of a run, so a text that begins with spaces loses
+    them all. A text that ends with spaces keeps the first, and its end is moved
+    before it.
     """
     drop = spaces.copy()
     drop[1:] &= spaces[:-1]

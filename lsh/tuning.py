@@ -1,9 +1,9 @@
-"""Bands and rows by constraint: recall at the threshold first, then the fewest candidates.
+"""Chooses bands and rows: recall at the threshold is a constraint, candidates are minimised.
 
-Verification on sketches removes what is no duplicate, so bands need not be
-precise; what they miss is lost for good. Minimising a weighted sum of false
-positives and negatives over all similarities, the usual way, leaves recall at
-the threshold itself between 30 % and 60 %.
+Verification on sketches removes false candidates, so bands need not be precise;
+what they miss is lost for good. The usual way, minimising a weighted sum of
+false positives and negatives over all similarities, leaves recall at the
+threshold itself between 30 % and 60 %.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def s_curve(similarity: ArrayLike, bands: int, rows: int) -> NDArray[np.float64]
 def candidate_load(threshold: float, bands: int, rows: int) -> float:
     """Return the expected share of texts below `threshold` that become candidates.
 
-    The share for texts whose similarities are spread evenly over [0, threshold):
-    a yardstick to compare choices by, not a forecast.
+    It assumes similarities that are uniform on [0, threshold): use it to compare
+    choices, not as a forecast.
     """
     middles = (np.arange(_INTEGRATION_STEPS) + 0.5) * (threshold / _INTEGRATION_STEPS)
     return float(s_curve(middles, bands, rows).mean())
@@ -45,14 +45,13 @@ def choose(
 ) -> tuple[int, int]:
     """Return (bands, rows) for a similarity threshold.
 
-    For each number of rows as many bands are taken as the slots allow, and
-    `most_bands` if given: the slots are computed anyway, and a band more can
-    only find more. Of the
-    choices that find a pair right at the threshold with probability `recall`,
-    the one with the fewest expected candidates wins, then the one with the
-    fewest bands.
+    For each number of rows, it takes as many bands as the slots and `most_bands`
+    allow: the slots are computed anyway, and an additional band can only find
+    more. Among the choices that find a pair exactly at the threshold with
+    probability `recall` or more, the one with the fewest expected candidates
+    wins, then the one with the fewest bands.
 
-    Raises ValueError if a number is out of its range, or no choice reaches `recall`.
+    Raises ValueError if a number is out of range, or no choice reaches `recall`.
     """
     for name, value in (("threshold", threshold), ("recall", recall)):
         if not 0 < value <= 1:
@@ -81,10 +80,10 @@ def standard_error(
 
     similarity: the true Jaccard similarities, of any shape; the result is
         float64 of that shape.
-    sketch_bits: the width of a slot in bits. None stands for full slots.
+    sketch_bits: the width of a slot in bits; None means full slots.
 
-    The figure is that of independent slots, sqrt(P (1 - P) / slots) / (1 - 2^-b)
-    with P = 2^-b + (1 - 2^-b) s. One-permutation slots lie below it.
+    It is computed for independent slots, sqrt(P (1 - P) / slots) / (1 - 2^-b)
+    with P = 2^-b + (1 - 2^-b) s. One-permutation slots have a smaller error.
     Source: Li and König, "b-bit minwise hashing", WWW 2010.
     """
     chance = 0.0 if sketch_bits is None else 2.0**-sketch_bits

@@ -1,1 +1,1 @@
-"""Tests of neardup. They mirror the packages; `tests.kafka` provides a real broker."""
+"""Tests of neardup. They mirror the packages; `tests.support` has what several of them share."""

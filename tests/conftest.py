@@ -10,21 +10,21 @@ break a cluster are then skipped.
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import pytest
+from hypothesis import settings
 
-from tests.kafka.broker import Config, Kafka, KafkaCluster
-from tests.kafka.jars import KafkaUnavailable, jars, java, kafka_version
+from localkafka.broker import Config, Kafka, KafkaCluster
+from localkafka.jars import KafkaUnavailable, jars, java, kafka_version
+from tests.support.clusters import EXTERNAL, ClusterFactory
 
-EXTERNAL = os.environ.get("NEARDUP_TEST_KAFKA")
 REQUIRED = os.environ.get("NEARDUP_REQUIRE_KAFKA") == "1"
 KAFKA_FIXTURES = {"kafka", "kafka_cluster"}
+ON_BROKER = "on a real broker"
 RUN_ID = uuid.uuid4().hex[:8]
-
-ClusterFactory = Callable[..., KafkaCluster]
 
 
 @dataclass
@@ -43,13 +43,14 @@ class _Counter:
     """Counts the tests whose body ran on a real broker, and why others didn't.
 
     By their reports: where tests run side by side, these are all that the summary's process sees.
+    A report's keywords don't tell markers from folders, and there are folders called ``kafka``.
     """
 
     def __init__(self, state: _RealKafka) -> None:
         self._state = state
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if "kafka" not in report.keywords:
+        if ON_BROKER not in dict(report.user_properties):
             return
         if report.skipped and isinstance(report.longrepr, tuple):
             self._state.skipped.add(str(report.longrepr[2]).removeprefix("Skipped: "))
@@ -59,6 +60,8 @@ class _Counter:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep the run's state on its config: the hooks below get no fixtures."""
+    settings.register_profile("any machine", deadline=None)  # pytest-timeout ends what hangs.
+    settings.load_profile("any machine")
     state = config.stash[STATE] = _RealKafka()
     config.pluginmanager.register(_Counter(state))
 
@@ -76,6 +79,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and KAFKA_FIXTURES & set(item.fixturenames):
             item.add_marker("kafka")
+        if item.get_closest_marker("kafka"):
+            item.user_properties.append((ON_BROKER, True))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

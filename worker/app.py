@@ -10,20 +10,28 @@ from time import monotonic
 from rocksdict import Cache
 
 from lsh import Fingerprinter
-from worker.bus import Bus, Member
+from lsh.index import BucketRules
+from worker.bus import Bus, Member, TopicPartition
 from worker.bus.shared import SharedMember, SharedReader
-from worker.documents import DocumentFormat, DocumentReader
+from worker.formats.choice import document_format, watched_fields
+from worker.formats.matches import MatchWriter
+from worker.formats.seen import FieldWatch
+from worker.index.directory import ShardDirectories
+from worker.index.header import StoreHeader
+from worker.index.owner import OwnedShards
+from worker.index.recovery import Recovery
+from worker.index.snapshots import Repository, Shipper, Verification, read_key
+from worker.index.standby import Standby
+from worker.index.store import BandStore, StoreOptions
+from worker.journal import Journal
 from worker.loop import Loop
-from worker.loop_options import LoopOptions
+from worker.loop.options import LoopOptions
 from worker.metrics import Metrics
 from worker.probe import UNWATCHED, Probe, probing
 from worker.settings import Settings
-from worker.shard import BucketRules
-from worker.snapshots import Kept, Repository, Shipper, Verification, tidy
-from worker.stages import Fingerprint, Index, RejectLimit, Route, Stage
-from worker.store import BandStore, Header, StoreOptions, put_aside
+from worker.stages import Deaths, Fingerprint, Index, RejectLimit, Route, Stage
+from worker.stages.judge import Judge
 from worker.topology import Topology
-from worker.verdicts import MATCH_RESERVE_BYTES, MatchWriter
 
 __all__ = ["Application"]
 
@@ -47,6 +55,8 @@ class Application:
         *,
         metrics: Metrics | None = None,
         background: bool = False,
+        journal: bool = False,
+        watch: bool = False,
         probe: Callable[[str], Probe] = lambda _stage: UNWATCHED,
         clock: Callable[[], float] = monotonic,
     ) -> None:
@@ -54,6 +64,9 @@ class Application:
 
         With ``background``, shards are opened, fetched and shipped in threads of their own,
         as a worker that must go on polling needs it; a bus for one thread can't have it.
+        With ``journal``, the directory also has what *fingerprint* reads, so that a document that
+        kills the worker is found after its restarts. With ``watch``, the log warns of a field in
+        the settings that no document has.
         ``probe`` gives what is told of a stage's points, by the stage's name. By ``clock``,
         in seconds from an unknown start, everything that is due at times has its turns.
         """
@@ -61,15 +74,30 @@ class Application:
         self.topology = topology
         self.metrics = metrics or Metrics()
         self._bus = bus
-        self._state_dir = state_dir
         self._background = background
+        self._watched = watched_fields(settings) if watch else ()
+        self._journal = state_dir / "reading.journal" if journal else None
         self._probe = probe
         self._clock = clock
-        self._cache = Cache(settings.index.cache_bytes)
+        index = settings.index
+        self._cache = Cache(index.cache_bytes)
+        self.directories = ShardDirectories(
+            state_dir,
+            self._store_header,
+            cache=self._cache,
+            options=StoreOptions(
+                write_buffer_bytes=index.write_buffer_bytes,
+                filter_bytes=index.filter_bytes,
+                flush_documents=index.flush_documents,
+                flush_seconds=index.flush_seconds,
+            ),
+            clock=clock,
+            probe=probe("index"),
+        )
 
     @property
     def cached_bytes(self) -> int:
-        """Give what the block cache holds, of all shards."""
+        """Return what the block cache holds, of all shards."""
         return int(self._cache.get_usage())
 
     @cached_property
@@ -105,7 +133,7 @@ class Application:
                 retry_seconds=max(_RETRY_SECONDS, _RETRIES * timeout),
                 transaction_seconds=timeout,
             ),
-            events=self.metrics.loop_events(stage),
+            events=self.metrics.loop(stage),
             probe=self._probe(stage),
             clock=self._clock,
         )
@@ -114,7 +142,7 @@ class Application:
         """Make a reader of the order, for any number of shards."""
         topology = self.topology
         group, topics = topology.group("index"), [topology.fingerprints]
-        return SharedReader(topology.order, lambda: self._bus.reader(group, topics))
+        return SharedReader(topology.order, lambda: self._bus.log_reader(group, topics))
 
     def stage(self, name: str) -> Stage:
         """Build a stage."""
@@ -127,104 +155,64 @@ class Application:
 
     def _fingerprint(self) -> Fingerprint:
         topology, settings = self.topology, self.settings
-        documents, limits = settings.documents, settings.limits
+        limits = settings.limits
+        reader = document_format(settings)
         return Fingerprint(
-            documents=topology.documents,
-            fingerprints=topology.fingerprints,
-            rejected=topology.rejected,
-            layout=topology.layout,
-            reader=DocumentReader(
-                DocumentFormat(
-                    kind=documents.format,
-                    id_field=documents.id_field,
-                    text_fields=documents.text_fields,
-                    time_field=documents.time_field,
-                    require_id=documents.require_id,
-                    max_text_characters=limits.text_characters,
-                    max_id_bytes=limits.id_bytes,
-                    max_record_bytes=limits.record_bytes - MATCH_RESERVE_BYTES,
-                )
-            ),
-            fingerprinter=Fingerprinter(topology.parameters),
+            topology,
+            reader=reader,
+            fingerprinter=Fingerprinter(topology.layout.parameters),
             reject_limit=RejectLimit(limits.reject_share, limits.reject_window),
-            skip_deleted=documents.skip_deleted,
-            on_rejected=self.metrics.rejected,
+            skip_deleted=settings.documents.skip_deleted,
+            deaths=self._deaths(self._journal) if self._journal else None,
+            watch=FieldWatch(reader, self._watched),
+            events=self.metrics.verdicts,
         )
 
+    def _deaths(self, journal: Path) -> Deaths:
+        """Return what the worker has died of while it read documents."""
+        documents = self.topology.documents
+        identity = f"{self.settings.app} {documents} {self._bus.identity(documents)}"
+        return Deaths(documents, identity, Journal(journal))
+
     def rules(self) -> BucketRules:
-        """Give the rules by which buckets are kept."""
+        """Return the rules by which buckets are kept."""
         index = self.settings.index
         return BucketRules(
-            threshold=self.topology.parameters.threshold,
+            threshold=self.topology.layout.parameters.threshold,
             absorb=self.settings.absorb,
             capacity=index.bucket_capacity,
             max_matches=index.max_matches,
         )
 
-    def store_header(self, shard: int) -> Header:
-        """Give everything on which a store must agree with the settings."""
+    def _store_header(self, shard: int) -> StoreHeader:
+        """Return everything on which a store must agree with the settings."""
         rules = self.rules()
         return {
             "shard": shard,
-            "shards": self.topology.shards,
-            "partitions": self.topology.partitions,
+            "shards": self.topology.layout.shards,
+            "partitions": self.topology.layout.partitions,
             "absorb": rules.absorb,
             "bucket_capacity": rules.capacity,
             "log": self._log_identity,
-            **self.topology.parameters.describe(),
+            **self.topology.layout.parameters.describe(),
         }
-
-    def store_path(self, shard: int) -> Path:
-        """Name a shard's directory."""
-        return self._state_dir / f"shard-{shard:03d}"
-
-    def open_store(
-        self, shard: int, on_keys: Callable[[int, int], None] = lambda _count, _total: None
-    ) -> BandStore:
-        """Open a shard's store; `BandStore` says what ``on_keys`` is told.
-
-        Raises:
-            HeaderMismatch: it was made with other parameters.
-            OSError: RocksDB can't open it.
-        """
-        index = self.settings.index
-        probe = self._probe("index")
-        with probing(probe, "open"):
-            store = BandStore(
-                self.store_path(shard),
-                self.store_header(shard),
-                cache=self._cache,
-                options=StoreOptions(
-                    write_buffer_bytes=index.write_buffer_bytes,
-                    filter_bytes=index.filter_bytes,
-                    flush_documents=index.flush_documents,
-                    flush_seconds=index.flush_seconds,
-                ),
-                clock=self._clock,
-                on_keys=on_keys,
-                probe=probe,
-            )
-            probe.opened(store)
-        return store
-
-    def put_aside(self, shard: int, why: str) -> None:
-        """Move a shard's store, which is closed, out of the way."""
-        with probing(self._probe("index"), "put aside"):
-            put_aside(self.store_path(shard), why)
 
     def repository(self) -> Repository | None:
         """Find where snapshots lie, if anywhere.
 
         Raises:
-            ConfigurationError: the URL's kind is not known, or what it needs not installed.
+            ConfigurationError: the URL's kind is not known, or what it needs not installed; or the
+                key can't be read.
         """
         snapshots = self.settings.index.snapshots
         if snapshots.url is None:
             return None
-        return Repository(snapshots.url, self.settings.app, snapshots.options)
-
-    def _kept(self, repository: Repository) -> Kept:
-        return Kept(repository, self.store_path, self.store_header, self._probe("index"))
+        return Repository(
+            snapshots.url,
+            self.settings.app,
+            self.settings.snapshot_options(),
+            key=read_key(snapshots.key_file),
+        )
 
     def _shipper(self, repository: Repository) -> Shipper:
         snapshots, order = self.settings.index.snapshots, self.topology.order
@@ -236,41 +224,56 @@ class Application:
 
         return Shipper(
             repository,
-            self.store_header,
-            shards=self.topology.shards,
+            self.directories.header,
+            shards=self.topology.layout.shards,
             every_seconds=snapshots.every_seconds,
             keep=snapshots.keep,
             verification=Verification(snapshots.verify_seconds),
             trim=trim if snapshots.trim_log else None,
             background=self._background,
-            events=self.metrics.snapshot_events(),
+            events=self.metrics.snapshots,
             probe=probe,
             clock=self._clock,
         )
 
-    def _index(self) -> Index:
+    def _index(self) -> Index[BandStore]:
         topology = self.topology
         repository = self.repository()
-        tidy(self._state_dir)
-        return Index(
-            seats=topology.seats,
-            matches=topology.matches,
-            layout=topology.layout,
-            shards=topology.shards,
-            columns=topology.columns,
+        self.directories.tidy()
+        judge = Judge(
+            topology.layout,
             future_allowance_ms=int(self.settings.index.future_allowance_seconds * 1000),
             rules=self.rules(),
-            open_store=self.open_store,
-            put_aside=self.put_aside,
-            kept=self._kept(repository) if repository else None,
-            shipper=self._shipper(repository) if repository else None,
-            standby=self.settings.index.standby_shards,
-            reader=self._reader,
+        )
+        recovery = Recovery(self.directories, repository, probe=self._probe("index"))
+        shards = OwnedShards(
+            recovery,
+            self.directories,
+            self._shipper(repository) if repository else None,
+            self._standby(recovery, judge),
             background=self._background,
             clock=self._clock,
-            on_standby=self.metrics.standby,
-            on_idle=self.metrics.restoring,
-            on_burst=self.metrics.indexed,
+        )
+        return Index(
+            topology,
+            judge=judge,
+            shards=shards,
+            events=self.metrics.index,
+        )
+
+    def _standby(self, recovery: Recovery, judge: Judge) -> Standby | None:
+        """Make what keeps shards warm while others own them, if there are such."""
+        shards = self.settings.index.standby_shards
+        if not shards:
+            return None
+        return Standby(
+            [TopicPartition(self.topology.seats, shard) for shard in shards],
+            self._reader,
+            recovery,
+            self.directories,
+            judge.keep_warm,
+            background=self._background,
+            clock=self._clock,
         )
 
     def _route(self) -> Route:
@@ -278,20 +281,17 @@ class Application:
         outputs = (topology.unique, topology.duplicate, topology.rejected)
         counts = self._bus.partitions(outputs)
         return Route(
-            documents=topology.documents,
-            matches=topology.matches,
-            shards=topology.shards,
-            unique=topology.unique,
-            duplicate=topology.duplicate,
-            rejected=topology.rejected,
-            layout=topology.layout,
+            topology,
             writer=MatchWriter(
+                document_format(settings),
                 max_matches=settings.index.max_matches,
                 max_record_bytes=settings.limits.record_bytes,
-                splice=settings.documents.splice and settings.documents.format == "json",
+                splice=settings.documents.splice,
             ),
-            same_partitions={topic: counts[topic] == topology.partitions for topic in outputs},
+            same_partitions={
+                topic: counts[topic] == topology.layout.partitions for topic in outputs
+            },
             buffer_bytes=settings.worker.buffer_bytes,
-            on_burst=self.metrics.routed,
+            events=self.metrics.verdicts,
             clock=self._clock,
         )

@@ -1,4 +1,4 @@
-"""What is closed at the end of a ``with``."""
+"""The base of classes that a ``with`` statement closes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ __all__ = ["Closing"]
 
 
 class Closing(ABC):
-    """A context manager whose end is `close`, however it came about."""
+    """A context manager that calls `close` on exit, also after an exception."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of what is held."""
+        """Release what is held."""
 
     def __enter__(self) -> Self:
-        """Return it."""
+        """Return the object itself."""
         return self
 
     def __exit__(
@@ -26,5 +26,5 @@ class Closing(ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
+        """Close the object; exceptions propagate."""
         self.close()

@@ -1,4 +1,4 @@
-"""Where a run can be watched, and stopped: points by name, before and after."""
+"""Named points at which tests can observe a run, or stop it."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ Point = Literal[
 ]
 """
 ===============  ==========================================================================
-``poll``         records are asked for
-``look up``      the group is asked for its committed offsets
-``adopt``        the stage takes on exactly the partitions that are its own now
-``seek``         a partition is read from another offset
-``resume``       partitions are read again
-``renew``        a new producer ends what the old one had open
+``poll``         the member polls for records
+``look up``      the member looks up the group's committed offsets
+``adopt``        the stage takes on exactly its current partitions
+``seek``         a partition is sought to another offset
+``resume``       partitions are resumed
+``renew``        a new producer ends the old one's open transaction
 ``open``         a shard's files are opened
-``write``        what a burst changes goes into a shard's memory, and a flush is begun if due
-``flush``        what memory holds is written to files, or that is begun
-``checkpoint``   a shard's files get a second name, from which they are shipped
+``write``        a burst's changes go into a shard's memory, and a flush begins if it is due
+``flush``        a shard's memory is written to files, or that begins
+``checkpoint``   a shard's files are hard-linked, to be shipped
 ``close``        a shard's files are closed
-``put aside``    a shard's files that can't be used are moved out of the way
-``fetch``        a snapshot is fetched, beside the files that it may replace
-``exchange``     a fetched snapshot takes the place of what was there, and is opened
+``put aside``    a shard's unusable files are moved away
+``fetch``        a snapshot is fetched, next to the files that it may replace
+``exchange``     a fetched snapshot replaces the existing files, and is opened
 ``ship``         a snapshot is shipped, older ones are deleted, and the log is trimmed
 ``trim``         the log before the oldest snapshot is deleted
 ===============  ==========================================================================
 
-They name what happens, whatever part of the code does it. Within a transaction the bus has
-points of its own; see `worker.bus.memory.Faults`.
+The names say what happens, whichever code does it. The bus has its own points within a
+transaction; see `worker.bus.memory.Faults`.
 """
 
 
@@ -59,37 +59,37 @@ class Files(Protocol):
 
     @property
     def writing(self) -> bool:
-        """Tell whether they are written in the background."""
+        """Return whether they are being written in the background."""
 
 
 class Probe:
-    """Is told what one stage does; each method may be overridden.
+    """Observes what one stage does; each method may be overridden.
 
-    What `before` and `after` raise ends what the stage was about to do, or had just done, as
-    an error of its own would. So a test plays the death of a process: it raises what no code
-    catches. With ``background`` stages, several threads call.
+    An exception from `before` or `after` ends the step, as an error of the step itself would. So
+    a test simulates the death of a process with an exception that no code catches. With
+    ``background`` stages, several threads call.
     """
 
     def before(self, point: Point) -> None:
-        """This comes next."""
+        """Handle a point before its step."""
 
     def after(self, point: Point) -> None:
-        """This has been done; what failed is never told of."""
+        """Handle a point after its step, unless the step has failed."""
 
     def opened(self, files: Files) -> None:
-        """These are open from now on."""
+        """Handle a shard's files that were just opened."""
 
     def closed(self, files: Files) -> None:
-        """These are closed."""
+        """Handle a shard's files that were just closed."""
 
 
 UNWATCHED: Final = Probe()
-"""Of a run that nobody watches."""
+"""For runs that nothing observes."""
 
 
 @contextmanager
 def probing(probe: Probe, point: Point) -> Iterator[None]:
-    """Tell a probe of a point before the block, and after it unless it raises."""
+    """Notify a probe of a point before the block, and after it unless it raises."""
     probe.before(point)
     yield
     probe.after(point)

@@ -1,14 +1,11 @@
-"""The names of topics and groups, their counts, and the layout that frames are stamped with."""
+"""The names of an application's topics and groups."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from hashlib import blake2b
 
-from lsh import Parameters
-from worker.bus import TopicPartition
-from worker.settings import Settings
+from worker.bus.records import TopicPartition
+from worker.wire.layout import Layout
 
 __all__ = ["STAGES", "Topology"]
 
@@ -17,31 +14,14 @@ STAGES = ("fingerprint", "index", "route")
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """An application's topics and groups; ``partitions`` is N, ``shards`` P."""
+    """An application's topics and groups, and the layout of what is in them."""
 
     app: str
     documents: str
     unique: str
     duplicate: str
     rejected: str
-    partitions: int
-    shards: int
-    parameters: Parameters
-
-    @classmethod
-    def of(cls, settings: Settings, partitions: int) -> Topology:
-        """Name everything after the settings."""
-        topics = settings.topics
-        return cls(
-            app=settings.app,
-            documents=topics.documents or f"{settings.app}.documents",
-            unique=topics.unique or f"{settings.app}.unique",
-            duplicate=topics.duplicate or f"{settings.app}.duplicate",
-            rejected=topics.rejected or f"{settings.app}.rejected",
-            partitions=partitions,
-            shards=settings.index.shards,
-            parameters=settings.parameters(),
-        )
+    layout: Layout
 
     @property
     def fingerprints(self) -> str:
@@ -79,36 +59,24 @@ class Topology:
         """Name the topic of what the workers have agreed on; also the id of who writes it."""
         return f"{self.app}.layout"
 
-    @property
-    def columns(self) -> int:
-        """Count the key columns: a band each, and the exact text."""
-        return self.parameters.bands + 1
-
-    @property
-    def layout(self) -> str:
-        """Name everything on which workers must agree to understand each other's frames."""
-        facts = {
-            "app": self.app,
-            "partitions": self.partitions,
-            "shards": self.shards,
-            **self.parameters.describe(),
-        }
-        return blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=6).hexdigest()
-
     def group(self, stage: str) -> str:
         """Name a stage's consumer group."""
         return f"{self.app}.{stage}"
 
     def inputs(self, stage: str) -> dict[str, int]:
         """Give the topics that a stage reads, with their partition counts."""
-        answers = {self.matches(shard): self.partitions for shard in range(self.shards)}
+        answers = {
+            self.matches(shard): self.layout.partitions for shard in range(self.layout.shards)
+        }
         return {
-            "fingerprint": {self.documents: self.partitions},
-            "index": {self.seats: self.shards},
-            "route": {self.documents: self.partitions, **answers},
+            "fingerprint": {self.documents: self.layout.partitions},
+            "index": {self.seats: self.layout.shards},
+            "route": {self.documents: self.layout.partitions, **answers},
         }[stage]
 
     def internal(self) -> dict[str, int]:
         """Give the topics between the stages, with their partition counts."""
-        answers = {self.matches(shard): self.partitions for shard in range(self.shards)}
-        return {self.fingerprints: 1, self.seats: self.shards, **answers}
+        answers = {
+            self.matches(shard): self.layout.partitions for shard in range(self.layout.shards)
+        }
+        return {self.fingerprints: 1, self.seats: self.layout.shards, **answers}

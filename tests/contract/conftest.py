@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.contract.harness import Harness, MemoryHarness
-from tests.contract.kafka_harness import KafkaHarness
-from tests.kafka.broker import Kafka
-from worker.bus.kafka import KafkaBus, KafkaOptions
+from localkafka.broker import Kafka
+from tests.support.bus_harness import Harness, MemoryHarness
+from tests.support.kafka_harness import KafkaHarness
+from worker.bus.kafka import KafkaOptions
+from worker.bus.kafka.bus import KafkaBus
 
 BUSES = ["memory", pytest.param("kafka", marks=pytest.mark.kafka)]
 

@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from tests.contract.harness import Harness
-from tests.contract.seats import Seat, next_offsets, until
+from tests.support.bus_harness import Harness
+from tests.support.bus_seats import Seat, next_offsets, until
 from worker.bus.port import Aborted, Fenced, Outgoing, TopicPartition
 
 
@@ -31,8 +31,10 @@ def test_more_members_than_partitions(harness: Harness) -> None:
     """One is told that it owns nothing, and lives on."""
     topic, group = harness.topic(), harness.name("group")
     seats = [harness.join(group, [topic], f"worker-{n}") for n in range(2)]
+    assert [seat.member.waiting for seat in seats] == [True, True]
     harness.settle(seats, topic)
     assert sorted(len(seat.owned) for seat in seats) == [0, 1]
+    assert [seat.member.waiting for seat in seats] == [False, False]
     harness.append(Outgoing(topic, 0, None, b"a"))
     for seat in seats:
         seat.start()

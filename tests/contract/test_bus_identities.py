@@ -1,15 +1,18 @@
-"""A topic that was deleted and made anew is another one, whatever its name."""
+"""A topic that was deleted and recreated is another one, whatever its name."""
 
 from contextlib import closing
 
 import pytest
 
 from tests.contract.conftest import BUSES
-from tests.contract.harness import Harness
-from tests.contract.seats import until
-from worker.bus.port import Outgoing, Reader, Record, TopicPartition, TopicRecreated
+from tests.support.bus_harness import Harness
+from tests.support.bus_seats import until
+from worker.bus.port import LogReader, Outgoing, Record, TopicPartition, TopicRecreated
 
-ALL_BUSES = [*BUSES, pytest.param("kafka-consumer", marks=pytest.mark.kafka)]
+ALL_BUSES = [
+    *BUSES,
+    pytest.param("kafka-consumer", marks=[pytest.mark.kafka, pytest.mark.exhaustive]),
+]
 
 pytestmark = pytest.mark.parametrize("harness", ALL_BUSES, indirect=True)
 
@@ -54,7 +57,7 @@ def test_nothing_of_a_later_topic_is_delivered(harness: Harness, read: int) -> N
     assert len(harness.read_committed(target)) == 1
 
 
-def has(reader: Reader, records: list[Record], count: int) -> bool:
+def has(reader: LogReader, records: list[Record], count: int) -> bool:
     records.extend(reader.read(100, 1 << 20, 0.05))
     return len(records) == count
 
@@ -65,7 +68,7 @@ def test_a_reader_hands_out_nothing_of_a_later_topic(harness: Harness, read: int
     (place,) = harness.places(topic)
     before = harness.bus.identity(topic)
     write(harness, topic, read, "old")
-    with closing(harness.bus.reader(harness.name("group"), [topic])) as reader:
+    with closing(harness.bus.log_reader(harness.name("group"), [topic])) as reader:
         reader.start(place, 0)
         records: list[Record] = []
         until(lambda: has(reader, records, read), "the old topic")
@@ -82,7 +85,7 @@ def test_a_reader_hands_out_nothing_of_a_later_topic(harness: Harness, read: int
 
 def test_a_reader_says_so_of_a_topic_of_which_it_reads_nothing_now(harness: Harness) -> None:
     topic, other = harness.topic(), harness.topic()
-    with closing(harness.bus.reader(harness.name("group"), [topic, other])) as reader:
+    with closing(harness.bus.log_reader(harness.name("group"), [topic, other])) as reader:
         reader.start(TopicPartition(other, 0), 0)
         reader.start(TopicPartition(topic, 0), 0)
         reader.stop(TopicPartition(topic, 0))
@@ -94,7 +97,7 @@ def test_a_reader_says_so_of_a_topic_of_which_it_reads_nothing_now(harness: Harn
 def test_a_reader_goes_on_without_a_topic_that_is_gone(harness: Harness) -> None:
     gone, other = harness.topic(), harness.topic()
     write(harness, gone, 3, "gone")
-    with closing(harness.bus.reader(harness.name("group"), [gone, other])) as reader:
+    with closing(harness.bus.log_reader(harness.name("group"), [gone, other])) as reader:
         for topic in (gone, other):
             reader.start(TopicPartition(topic, 0), 0)
         records: list[Record] = []
@@ -108,14 +111,14 @@ def test_a_reader_goes_on_without_a_topic_that_is_gone(harness: Harness) -> None
 
 def test_a_reader_reads_the_topics_that_it_was_made_for(harness: Harness) -> None:
     topic, other = harness.topic(), harness.topic()
-    with closing(harness.bus.reader(harness.name("group"), [topic])) as reader:
+    with closing(harness.bus.log_reader(harness.name("group"), [topic])) as reader:
         with pytest.raises(ValueError, match=other):
             reader.start(TopicPartition(other, 0), 0)
         assert reader.watermarks(TopicPartition(other, 0)) == (0, 0)
 
 
 def test_an_offset_of_an_earlier_topic_is_refused(harness: Harness) -> None:
-    """Nobody was there when the topic was made anew."""
+    """Nobody was there when the topic was recreated."""
     topic, group = harness.topic(), harness.name("group")
     (place,) = harness.places(topic)
     before = harness.bus.identity(topic)

@@ -6,9 +6,9 @@ from time import monotonic
 
 import pytest
 
-from tests.contract.harness import Harness
-from tests.contract.seats import until
-from worker.bus.port import OffsetOutOfRange, Outgoing, Reader, Record, TopicPartition
+from tests.support.bus_harness import Harness
+from tests.support.bus_seats import until
+from worker.bus.port import LogReader, OffsetOutOfRange, Outgoing, Record, TopicPartition
 
 MB = 1 << 20
 
@@ -19,13 +19,13 @@ def closing() -> Iterator[ExitStack]:
         yield stack
 
 
-def beside(harness: Harness, group: str, closing: ExitStack, *topics: str) -> Reader:
-    reader = harness.bus.reader(group, topics)
+def beside(harness: Harness, group: str, closing: ExitStack, *topics: str) -> LogReader:
+    reader = harness.bus.log_reader(group, topics)
     closing.callback(reader.close)
     return reader
 
 
-def collect(reader: Reader, count: int) -> list[Record]:
+def collect(reader: LogReader, count: int) -> list[Record]:
     records: list[Record] = []
 
     def enough() -> bool:
@@ -155,7 +155,7 @@ def test_a_position_that_is_gone_is_said_to_be(harness: Harness, closing: ExitSt
     assert [r.offset for r in collect(reader, 2)] == [3, 4]
 
 
-def outcome(reader: Reader) -> Sequence[Record] | OffsetOutOfRange:
+def outcome(reader: LogReader) -> Sequence[Record] | OffsetOutOfRange:
     """Read until anything comes: records, or that a position is gone."""
     came: list[Sequence[Record] | OffsetOutOfRange] = []
 
@@ -252,7 +252,7 @@ def test_nothing_of_before_a_new_start_comes_after_it(harness: Harness, closing:
         assert read == list(range(start, start + len(read)))
 
 
-def drained(reader: Reader, place: TopicPartition) -> list[int]:
+def drained(reader: LogReader, place: TopicPartition) -> list[int]:
     """Read until the position is where the committed records end; give the offsets."""
     offsets: list[int] = []
 

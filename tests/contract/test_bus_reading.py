@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from tests.contract.harness import Harness
-from tests.contract.seats import Seat, next_offsets, until
+from tests.support.bus_harness import Harness
+from tests.support.bus_seats import Seat, next_offsets, until
 from worker.bus.memory import partition_for
 from worker.bus.port import OffsetOutOfRange, Outgoing, TopicPartition
 

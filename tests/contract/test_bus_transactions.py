@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from tests.contract.harness import Harness
-from tests.contract.seats import next_offsets, until
+from tests.support.bus_harness import Harness
+from tests.support.bus_seats import next_offsets, until
 from worker.bus.port import Fenced, OutcomeUnknown, Outgoing, Refused, TopicPartition
 
 

@@ -2,6 +2,7 @@
 
 import threading
 import tracemalloc
+from contextlib import closing
 
 import pytest
 from hypothesis import given
@@ -239,7 +240,7 @@ def test_a_ghost_cannot_give_up_the_seat(bus: MemoryBus) -> None:
 
 
 def test_misuse_is_refused(bus: MemoryBus) -> None:
-    with bus.join("g", ["t"], "1") as member:
+    with closing(bus.join("g", ["t"], "1")) as member:
         with pytest.raises(ValueError, match=r"t\[0\] is not assigned to 1 of g"):
             member.seek(P0, 0)
         member.poll(1, 1, 0)

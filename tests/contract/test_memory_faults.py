@@ -13,7 +13,7 @@ BATCH = [Outgoing("out", p, None, b"new") for p in (0, 1)]
 STEPS: tuple[Step, ...] = get_args(Step)
 
 
-class Crash(Exception):  # noqa: N818 -- stands for the end of a process
+class Crash(Exception):
     """The process is gone."""
 
 
@@ -174,5 +174,5 @@ def test_a_commit_cannot_be_taken_back(bus: MemoryBus) -> None:
     transaction.commit()
     with pytest.raises(RuntimeError, match="can't be aborted"):
         transaction.abort()
-    with pytest.raises(Aborted, match="committed already"):
+    with pytest.raises(Aborted, match="already committed"):
         transaction.append_many(BATCH)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from tests.integration.checker import History, Sighting, frame_ranges, sightings
+from tests.support.checker import History, Sighting, frame_ranges, sightings
 from worker.bus.memory import MemoryBus
 from worker.bus.port import Record, TopicPartition
 from worker.topology import Topology
@@ -33,7 +33,7 @@ class Auditor:
         """Read what is new."""
         for kind, seen in self.seen.items():
             topic = getattr(self._topology, kind)
-            for number in range(self._topology.partitions):
+            for number in range(self._topology.layout.partitions):
                 seen.extend(sightings(self._new(TopicPartition(topic, number))))
         self.fingerprints.extend(self._new(self._topology.order))
 
@@ -46,8 +46,8 @@ class Auditor:
             self.all_of(topology.duplicate),
             self.all_of(topology.rejected),
             seen=self.seen,
-            frames=frame_ranges(self.fingerprints, topology.layout),
-            parameters=topology.parameters,
+            frames=frame_ranges(self.fingerprints, topology.layout.id),
+            parameters=topology.layout.parameters,
         )
 
     def all_of(self, topic: str) -> list[Record]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.crash.life import Life
-from tests.crash.points import Fault, Point, Strike
+from tests.support.life import Life
+from tests.support.points import Fault, Point, Strike
 
 __all__ = ["Nemesis"]
 

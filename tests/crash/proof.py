@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.crash.world import World
-from tests.integration.checker import (
+from tests.support.checker import (
     Dump,
     Source,
     Verdict,
@@ -19,7 +19,7 @@ from tests.integration.checker import (
     rebuilt,
     verdicts,
 )
-from tests.integration.replay import replay
+from tests.support.replay import replay
 from worker.app import Application
 from worker.bus.port import Record
 from worker.stages import StageError
@@ -50,7 +50,7 @@ class Oracle:
         stores = {
             s: store for life in world.lives.values() for s, store in life.index.stores().items()
         }
-        for shard in range(world.topology.shards):
+        for shard in range(world.topology.layout.shards):
             if shard not in stores:
                 found.append(f"shard {shard} has no owner")
                 continue

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from tests.crash.measures import Measures
-from tests.crash.texts import near_copies, slices
 from tests.crash.world import World
+from tests.support.texts import near_copies, slices
 
 __all__ = ["SCENARIOS", "Scenario"]
 

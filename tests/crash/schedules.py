@@ -7,9 +7,9 @@ from typing import Final, NamedTuple, Protocol, get_args
 from hypothesis import strategies as st
 
 from tests.crash.measures import Measures
-from tests.crash.points import DONE, Fault, Point, Strike
-from tests.crash.texts import near_copies
 from tests.crash.world import World
+from tests.support.points import DONE, Fault, Point, Strike
+from tests.support.texts import near_copies
 from worker.topology import STAGES
 
 __all__ = ["Act", "acts", "measures", "play"]

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from tests.crash.conftest import MakeWorld
-from tests.crash.life import Life
-from tests.crash.points import Fault, Point, Strike
 from tests.crash.proof import Oracle
-from tests.crash.texts import near_copies, slices
 from tests.crash.world import World
+from tests.support.life import Life
+from tests.support.points import Fault, Point, Strike
+from tests.support.texts import near_copies, slices
 from worker.bus.memory import MemoryBus, MemoryMember
 from worker.bus.port import (
     Aborted,
@@ -26,8 +26,9 @@ from worker.bus.port import (
     Record,
     TopicPartition,
 )
+from worker.index.store import BandStore
+from worker.index.store_batch import StoreBatch
 from worker.stages import Burst, StageError
-from worker.store import BandStore, StoreBatch
 
 Offsets = Mapping[TopicPartition, int]
 Mistake = Callable[[World], None]
@@ -192,7 +193,7 @@ def outcome(world: World, mistake: Mistake | None, strike: Strike, oracle: Oracl
         (commit_after_lost, "route", "offsets", 3, "evicted", "is on ["),
     ],
 )
-def test_a_mistake_is_found(  # noqa: PLR0913, PLR0917 -- a row of the table
+def test_a_mistake_is_found(
     world: MakeWorld,
     oracle: Oracle,
     mistake: Mistake,

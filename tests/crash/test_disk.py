@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.crash.disk import left_by_kill, settle
-from worker.store import BandStore, StoreOptions
+from tests.support.killed_disk import left_by_kill, settle
+from worker.index.store import BandStore, StoreOptions
 
 FLUSHED, WRITTEN = 6, 11
 

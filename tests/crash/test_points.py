@@ -2,6 +2,7 @@
 
 The points are those of one undisturbed run. Each test takes one kind of point, one fault,
 and a few arrivals there, early and late (with ``NEARDUP_TEST_SCALE=full`` all of them).
+`make test` takes a death at each point of a lone worker; `make test-all` all else.
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ from typing import Final, get_args
 from zlib import crc32
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.crash.conftest import MakeWorld
-from tests.crash.points import DONE, Fault, Point, Strike
 from tests.crash.proof import Oracle
 from tests.crash.scenarios import SCENARIOS
 from tests.crash.world import World
-from tests.integration.corpus import FULL
+from tests.support.corpus import FULL
+from tests.support.points import DONE, Fault, Point, Strike
 from worker.probe import Point as Published
 from worker.topology import STAGES
+
+EXHAUSTIVE: Final = pytest.mark.exhaustive
 
 TRANSACTION: Final = ("begin", "produce", "offsets", "commit", "commit" + DONE)
 TAKING_OVER: Final = ("look up", "adopt", "adopt" + DONE, "seek", "resume")
@@ -76,13 +80,15 @@ def faults(scenario: str, stage: str, name: str) -> Iterator[Fault]:
             yield "dies, disk lost"
 
 
-def cases() -> Iterator[tuple[str, str, str, Fault]]:
-    """Give every scenario, stage, point and fault."""
+def cases() -> Iterator[ParameterSet]:
+    """Yield every scenario, stage, point and fault."""
     for scenario in SCENARIOS:
         for stage in STAGES:
             for name in names(scenario, stage):
                 for fault in faults(scenario, stage, name):
-                    yield scenario, stage, name, fault
+                    plain = (scenario, fault) == ("alone", "dies")
+                    marks = () if plain else EXHAUSTIVE
+                    yield pytest.param(scenario, stage, name, fault, marks=marks)
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +140,7 @@ def test_every_published_point_is_come_to(traces: dict[str, list[Point]]) -> Non
 
 
 @pytest.mark.parametrize(("scenario", "stage", "name", "fault"), list(cases()))
-def test_a_fault_at_any_point(  # noqa: PLR0913, PLR0917 -- what tells the cases apart
+def test_a_fault_at_any_point(
     world: MakeWorld,
     oracle: Oracle,
     traces: dict[str, list[Point]],
@@ -155,11 +161,11 @@ def test_a_fault_at_any_point(  # noqa: PLR0913, PLR0917 -- what tells the cases
         assert oracle.problems(struck) == [], strike
 
 
-@pytest.mark.parametrize("fault", ["dies", "replaced"])
+@pytest.mark.parametrize("fault", ["dies", pytest.param("replaced", marks=EXHAUSTIVE)])
 @pytest.mark.parametrize("name", AGAIN)
-@pytest.mark.parametrize("doubt", ["commit", "commit" + DONE])
+@pytest.mark.parametrize("doubt", ["commit", pytest.param("commit" + DONE, marks=EXHAUSTIVE)])
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_second_fault_while_a_transaction_is_in_doubt(  # noqa: PLR0913, PLR0917
+def test_a_second_fault_while_a_transaction_is_in_doubt(
     world: MakeWorld, oracle: Oracle, stage: str, doubt: str, name: str, fault: Fault
 ) -> None:
     second = Strike(Point("a", stage, name), 1, fault)

@@ -1,7 +1,8 @@
 """Whatever happens in whatever order, nothing is lost, doubled or changed.
 
 Hypothesis draws what happens, and finds the shortest schedule that breaks an invariant.
-CI draws the same few every time; ``NEARDUP_TEST_SCALE=full`` draws many new ones.
+CI draws the same ones every time, few unless all tests run; ``NEARDUP_TEST_SCALE=full`` draws
+many new ones.
 """
 
 from __future__ import annotations
@@ -17,22 +18,38 @@ from tests.crash.measures import Measures
 from tests.crash.proof import Oracle
 from tests.crash.schedules import Act, acts, measures, play
 from tests.crash.world import World
-from tests.integration.corpus import FULL
+from tests.support.corpus import FULL
 
-
-@pytest.mark.timeout(0 if FULL else 240)
-@settings(
-    max_examples=2_000 if FULL else 24,
-    derandomize=not FULL,
+FEW = settings(
+    max_examples=6,
+    derandomize=True,
     database=None,
     deadline=None,
-    print_blob=FULL,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+MANY = settings(FEW, max_examples=2_000 if FULL else 24, derandomize=not FULL, print_blob=FULL)
+
+
+@pytest.mark.timeout(240)
+@FEW
 @given(measures=measures(), schedule=acts())
 def test_any_schedule(
     directory: Path, oracle: Oracle, measures: Measures, schedule: list[Act]
 ) -> None:
+    holds(directory, oracle, measures, schedule)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(0 if FULL else 240)
+@MANY
+@given(measures=measures(), schedule=acts())
+def test_any_of_many_schedules(
+    directory: Path, oracle: Oracle, measures: Measures, schedule: list[Act]
+) -> None:
+    holds(directory, oracle, measures, schedule)
+
+
+def holds(directory: Path, oracle: Oracle, measures: Measures, schedule: list[Act]) -> None:
     with (
         tempfile.TemporaryDirectory(dir=directory) as place,
         closing(World(Path(place), measures)) as world,

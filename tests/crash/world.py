@@ -11,17 +11,17 @@ from time import monotonic
 from typing import Final
 
 from tests.crash.auditor import Auditor
-from tests.crash.disk import left_by_kill, settle
-from tests.crash.life import Death, Life
 from tests.crash.measures import Measures
 from tests.crash.nemesis import Nemesis
-from tests.crash.points import DONE, Fault
-from tests.integration.checker import History
+from tests.support.checker import History
+from tests.support.killed_disk import left_by_kill, settle
+from tests.support.life import Death, Life
+from tests.support.points import DONE, Fault
 from worker.bus.memory import MemoryBus, Step
 from worker.bus.port import Aborted, Fenced, OutcomeUnknown, Outgoing, Record, TopicPartition
-from worker.embedded import create_topics
+from worker.offline.embedded import create_topics
 from worker.stages import StageError
-from worker.topology import STAGES, Topology
+from worker.topology import STAGES
 
 __all__ = ["Died", "World"]
 
@@ -58,7 +58,7 @@ class World:
         """Make topics and offsets; nobody runs yet."""
         measures = measures or Measures()
         self.settings = measures.settings(directory)
-        self.topology = Topology.of(self.settings, measures.partitions)
+        self.topology = self.settings.topology(measures.partitions)
         self.bus = MemoryBus(clock=lambda: NOW, faults=self._on_transaction)
         create_topics(self.bus, self.topology)
         self.lives: dict[str, Life] = {}
@@ -80,7 +80,7 @@ class World:
         """Write documents, round the partitions."""
         for ident, text in texts:
             value = json.dumps({"id": ident, "text": text}).encode()
-            partition = len(self.inputs) % self.topology.partitions
+            partition = len(self.inputs) % self.topology.layout.partitions
             record = Outgoing(self.topology.documents, partition, None, value)
             (topic, _), offset = self.bus.append(record)
             self.inputs.append(Record(topic, partition, offset, NOW, None, value))
@@ -191,14 +191,14 @@ class World:
             TopicPartition(self.topology.documents, number): self.bus.end_offset(
                 self.topology.documents, number
             )
-            for number in range(self.topology.partitions)
+            for number in range(self.topology.layout.partitions)
         }
         routed = self.bus.committed(self.topology.group("route"), ends)
         owned = {shard for life in self.lives.values() for shard in life.index.stores()}
         return (
             routed == ends
-            and owned == set(range(self.topology.shards))
-            and not any(life.index.restoring() for life in self.lives.values())
+            and owned == set(range(self.topology.layout.shards))
+            and not any(life.index.status().restoring for life in self.lives.values())
         )
 
     def positions(self) -> dict[str, dict[TopicPartition, int | None]]:

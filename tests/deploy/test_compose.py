@@ -2,16 +2,18 @@
 
 import json
 import os
+import re
 import shlex
+import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.kafka.jars import kafka_version
+from localkafka.jars import kafka_version
+from tests.support.command_line import neardup
 from worker import __version__
 from worker.settings import load
 
@@ -40,20 +42,13 @@ def image() -> dict[str, list[str]]:
 
 def assert_accepted_by_the_command_line(arguments: list[str]) -> None:
     """Check that the subcommand and every option exist: ``--help`` runs nothing."""
-    program = "import sys; from worker.cli import main; sys.exit(main())"
-    done = subprocess.run(
-        [sys.executable, "-c", program, *arguments, "--help"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = neardup(*arguments, "--help")
+    assert done.returncode == 0, (done.stdout + done.stderr).decode()
 
 
 def test_kafka_is_the_version_that_the_tests_run_on(services: dict[str, Any]) -> None:
-    assert services["kafka"]["image"] == f"apache/kafka:{kafka_version()}"
+    name, _, _digest = services["kafka"]["image"].partition("@")
+    assert name == f"apache/kafka:{kafka_version()}"
 
 
 @pytest.mark.parametrize("service", ["topics", "worker"])
@@ -71,7 +66,9 @@ def test_commands_exist(services: dict[str, Any], service: str) -> None:
 
 
 def test_the_image_runs_a_command_that_exists(image: dict[str, list[str]]) -> None:
-    assert json.loads(image["ENTRYPOINT"][-1]) == ["neardup"]
+    *init, program = json.loads(image["ENTRYPOINT"][-1])
+    assert init == ["tini", "-s", "--"]
+    assert program == "neardup"
     assert_accepted_by_the_command_line(json.loads(image["CMD"][-1]))
 
 
@@ -136,3 +133,67 @@ def test_the_image_is_locked_and_not_run_as_root(image: dict[str, list[str]]) ->
     assert installs
     assert all("--require-hashes" in run for run in installs)
     assert int(image["USER"][-1]) > 0
+
+
+def test_base_images_have_exact_versions(image: dict[str, list[str]]) -> None:
+    """A tag like 3.12 would move; `make pin-images` adds the digest."""
+    names = [line.split()[0] for line in image["FROM"]]
+    stages = [line.split()[-1] for line in image["FROM"] if " AS " in line]
+    (name,) = (name for name in names if name not in stages)
+    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+(@sha256:[0-9a-f]{64})?", name)
+
+
+@pytest.mark.parametrize("service", ["kafka", "topics", "worker"])
+def test_every_container_is_confined(services: dict[str, Any], service: str) -> None:
+    made = services[service]
+    assert made["cap_drop"] == ["ALL"]
+    assert made["security_opt"] == ["no-new-privileges:true"]
+    assert made["pids_limit"] > 0
+    assert made["mem_limit"]
+    assert "privileged" not in made
+    assert "cap_add" not in made
+
+
+@pytest.mark.parametrize("service", ["topics", "worker"])
+def test_our_containers_write_to_their_volume_and_tmp_only(
+    services: dict[str, Any], service: str
+) -> None:
+    assert services[service]["read_only"] is True
+    assert services[service]["tmpfs"] == ["/tmp"]  # noqa: S108 -- in the container
+
+
+def test_kafka_can_be_reached_from_this_machine_only(services: dict[str, Any]) -> None:
+    for service in services.values():
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
+
+
+def test_pinning_adds_and_renews_the_digests_of_all_base_images(tmp_path: Path) -> None:
+    for name in ("deploy/Dockerfile", "deploy/pin-images", "docker-compose.yml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    docker = tmp_path / "bin" / "docker"
+    docker.parent.mkdir()
+    before = images_in(tmp_path)
+    assert len(before) == 2
+    for digit in "12":
+        docker.write_text(f"#!/bin/sh\nprintf 'sha256:'; printf '{digit}%.0s' $(seq 64)\n")
+        docker.chmod(0o755)
+        path = f"{docker.parent}:{os.environ['PATH']}"
+        subprocess.run(
+            [tmp_path / "deploy" / "pin-images"],
+            check=True,
+            capture_output=True,
+            env={**os.environ, "PATH": path},
+        )
+        assert images_in(tmp_path) == [f"{name}@sha256:{digit * 64}" for name in before]
+    compose = yaml.safe_load((tmp_path / "docker-compose.yml").read_text())
+    assert compose["services"]["worker"]["image"] == f"neardup:{__version__}"
+
+
+def images_in(folder: Path) -> list[str]:
+    """Return the base image of the Dockerfile and the image of Kafka, without digests if none."""
+    (base,) = re.findall(
+        r"^FROM (python:\S+)", (folder / "deploy/Dockerfile").read_text(), re.MULTILINE
+    )
+    compose = yaml.safe_load((folder / "docker-compose.yml").read_text())
+    return [base, compose["services"]["kafka"]["image"]]

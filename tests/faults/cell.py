@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tests.faults.crew import Restart
 from tests.faults.speed import Speed
 from tests.faults.strike import Strike
+from tests.faults.supervisor import Restart
 from tests.faults.trends import Trend
 
 __all__ = ["Brokers", "Cell", "Ending", "Hit", "Outcome", "Protocol", "Run"]

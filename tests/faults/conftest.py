@@ -5,11 +5,11 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from tests.conftest import EXTERNAL
+from localkafka.broker import KafkaCluster
 from tests.faults.proxy import Proxies
 from tests.faults.retention import CLEANING
 from tests.faults.running import Ground
-from tests.kafka.broker import KafkaCluster
+from tests.support.clusters import EXTERNAL
 
 
 @contextmanager

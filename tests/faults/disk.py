@@ -18,7 +18,7 @@ STOP_SECONDS: Final = 10.0
 _HOLD: Final = 'mount -t tmpfs -o size="$2" tmpfs "$1" && echo mounted && exec cat >/dev/null'
 
 
-class NoSmallDisk(Exception):  # noqa: N818 -- a state of the machine, not a defect
+class NoSmallDisk(Exception):
     """This machine lets nobody mount anything here; the message is what it said."""
 
 

@@ -9,14 +9,14 @@ from typing import ClassVar, Final
 
 from confluent_kafka.admin import AdminClient
 
-from tests.faults.crew import Crew
+from localkafka.broker import KafkaCluster, wait_until
 from tests.faults.disk import SmallDisk
 from tests.faults.feeding import Feeding
 from tests.faults.proxy import Proxies
 from tests.faults.retention import Retention
-from tests.integration.harness import ApplicationUnderTest
-from tests.integration.proof import Book
-from tests.kafka.broker import KafkaCluster, wait_until
+from tests.faults.supervisor import Supervisor
+from tests.support.application import ApplicationUnderTest
+from tests.support.proof import Book
 from worker.topology import Topology
 
 __all__ = ["LEADERS", "Fault", "World"]
@@ -33,7 +33,7 @@ class World:
 
     cluster: KafkaCluster
     proxies: Proxies
-    crew: Crew
+    supervisor: Supervisor
     application: ApplicationUnderTest
     feeding: Feeding
     over: Event

@@ -8,8 +8,8 @@ from time import monotonic
 from typing import Final
 
 from tests.faults.cell import Run
-from tests.integration.harness import ApplicationUnderTest
-from tests.integration.transactions import TransactionalFeeder
+from tests.faults.transactions import TransactionalFeeder
+from tests.support.application import ApplicationUnderTest
 from worker.bus.port import Outgoing
 
 __all__ = ["Feeding"]
@@ -106,7 +106,7 @@ class Feeding:
             return records
         taken = [
             number
-            for number in range(self._application.topology.partitions)
+            for number in range(self._application.topology.layout.partitions)
             if number not in self._left_out
         ]
         return [

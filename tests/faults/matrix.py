@@ -5,8 +5,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Final, get_args
 
+from localkafka.broker import KafkaCluster
 from tests.faults.cell import Brokers, Cell, Ending, Outcome, Protocol, Run
-from tests.faults.crew import ALL_STAGES
 from tests.faults.nemesis import plan, printed
 from tests.faults.of_disks import NO_SPACE
 from tests.faults.proxy import Proxies
@@ -14,8 +14,8 @@ from tests.faults.retention import CLEANING
 from tests.faults.running import run_cell
 from tests.faults.speed import Speed
 from tests.faults.strike import Strike
-from tests.integration.corpus import corpus
-from tests.kafka.broker import KafkaCluster
+from tests.faults.supervisor import ALL_STAGES
+from tests.support.corpus import corpus
 
 __all__ = ["CELLS", "DISK_FULL_ENDINGS", "QUARTET", "cluster_of", "matrix", "run_of"]
 
@@ -56,7 +56,7 @@ NO_SEAT_FOR_IT: Final = (
     Ending(2, "its number of partitions"),
 )
 ANOTHER_TOPIC: Final = (
-    Ending(1, "was deleted and made anew"),
+    Ending(1, "was deleted and recreated"),
     Ending(1, "no committed offset for"),
     Ending(2, "its offset of"),
 )
@@ -227,7 +227,7 @@ CELLS: Final[Mapping[str, Cell]] = {
 PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)
 
 
-def run_of(  # noqa: PLR0913 -- each with a default
+def run_of(
     cell: Cell,
     documents: int,
     seed: int,
@@ -251,7 +251,7 @@ def run_of(  # noqa: PLR0913 -- each with a default
     return Run(corpus(documents, seed), strikes, documents / seconds)
 
 
-def matrix(  # noqa: PLR0913 -- what the command line offers
+def matrix(
     names: Sequence[str],
     protocols: Sequence[Protocol],
     documents: int,

@@ -6,10 +6,10 @@ from typing import ClassVar, Final
 from confluent_kafka import Producer
 from confluent_kafka.cimpl import NewPartitions  # Typed there; the admin module passes it on.
 
+from localkafka.broker import wait_until
 from tests.faults.fault import Fault, World
-from tests.integration.corpus import corpus
-from tests.integration.proof import book_of, published
-from tests.kafka.broker import wait_until
+from tests.support.corpus import corpus
+from tests.support.proof import book_of, published
 from worker.admin import Cluster, create
 
 __all__ = ["DocumentsRecreated", "PartitionsAdded", "SettingsRefused", "SettingsTuned"]
@@ -38,13 +38,13 @@ class PartitionsAdded(Fault):
     def inject(self, world: World, target: str) -> str:
         """Add one, and wait for the ends of all workers, whom nobody starts again."""
         del target
-        topology, crew = world.topology, world.crew
-        crew.leave_alone()
-        more = NewPartitions(topology.documents, topology.partitions + 1)
+        topology, supervisor = world.topology, world.supervisor
+        supervisor.leave_alone()
+        more = NewPartitions(topology.documents, topology.layout.partitions + 1)
         admin = world.cluster.admin()  # Held until the result is there.
         for done in admin.create_partitions([more]).values():
             done.result(timeout=60)
-        wait_until(lambda: not crew.running(), END_SECONDS, "all workers to end")
+        wait_until(lambda: not supervisor.running(), END_SECONDS, "all workers to end")
         world.feeding.stop()
         application = world.application
         world.book = published(book_of(application), application.audit.reached())
@@ -55,7 +55,7 @@ class PartitionsAdded(Fault):
 
 
 class DocumentsRecreated(Fault):
-    """The documents are deleted and made anew: all are published, or all workers say no."""
+    """The documents are deleted and recreated: all are published, or all workers say no."""
 
     name = "documents-recreated"
     everywhere = False
@@ -69,40 +69,46 @@ class DocumentsRecreated(Fault):
     def inject(self, world: World, target: str) -> str:
         """Recreate the topic under idle workers, and feed it."""
         del target
-        application, crew, audit = world.application, world.crew, world.application.audit
+        application, supervisor, audit = (
+            world.application,
+            world.supervisor,
+            world.application.audit,
+        )
         documents = world.topology.documents
         with world.feeding.held():
             wait_until(audit.drained, DRAIN_SECONDS, "all to be published")
             world.feeding.stop()
         wait_until(lambda: len(audit.records) >= len(application.inputs), 30, "the audit")
         world.book = book_of(application)
-        crew.leave_alone()
+        supervisor.leave_alone()
         before = len(audit.records)
-        names = crew.running()
+        names = supervisor.running()
         # Asleep, or they ask for an offset that is not there yet, and notice by that alone.
         for name in names:
-            crew.pause(name)
+            supervisor.pause(name)
         try:
             fed = self._recreate(world)
         finally:
             for name in names:
-                crew.resume(name)
+                supervisor.resume(name)
 
         def out() -> int:
             return len({record.key for record in audit.records[before:]})
 
         def ended_or_published() -> bool:
-            return not crew.running() or out() >= fed
+            return not supervisor.running() or out() >= fed
 
         try:
             wait_until(ended_or_published, END_SECONDS, "the end of all workers")
         except TimeoutError:
             raise AssertionError(
                 f"{documents} was recreated and given {fed} documents:"
-                f" {out()} are published, and {', '.join(crew.running())}"
+                f" {out()} are published, and {', '.join(supervisor.running())}"
                 f" go on after {END_SECONDS:.0f} s"
             ) from None
-        how = "all workers ended" if not crew.running() else "all new documents were published"
+        how = (
+            "all workers ended" if not supervisor.running() else "all new documents were published"
+        )
         return f"recreated {documents}; {how}"
 
     @staticmethod
@@ -120,7 +126,7 @@ class DocumentsRecreated(Fault):
         cluster = Cluster(application.settings.kafka_options(), 30)
 
         def created() -> bool:
-            create(cluster, application.settings, partitions=world.topology.partitions)
+            create(cluster, application.settings, partitions=world.topology.layout.partitions)
             return documents in admin.list_topics(timeout=30).topics
 
         wait_until(created, 60, "the topic to be back")
@@ -142,8 +148,8 @@ class _OfSettings(Fault):
         return victims
 
     def _stop(self, world: World, target: str) -> None:
-        world.crew.await_ready(target)
-        status = world.crew.stop(target)
+        world.supervisor.await_ready(target)
+        status = world.supervisor.stop(target)
         assert status == 0, f"{target}, told to stop, ended with status {status}"
 
 
@@ -163,11 +169,11 @@ class SettingsRefused(_OfSettings):
         """Start it with other settings, and wait until it has ended."""
         if target != STRANGER:
             self._stop(world, target)
-        worker = world.crew.worker(target)
+        worker = world.supervisor.worker(target)
         right = worker.config
         worker.config = world.application.write_config(f"{target}-other.toml", self.sections)
         try:
-            ended = world.crew.refused(target, REFUSED_SECONDS)
+            ended = world.supervisor.refused(target, REFUSED_SECONDS)
         finally:
             worker.config = right
         return f"{target} with another threshold ended with status {ended.status}: {ended.why}"
@@ -175,9 +181,9 @@ class SettingsRefused(_OfSettings):
     def heal(self, world: World, target: str) -> None:
         """Start it as it was; a stranger stays away."""
         if target != STRANGER:
-            world.crew.start(target)
-        for name in world.crew.names:
-            world.crew.await_ready(name)
+            world.supervisor.start(target)
+        for name in world.supervisor.names:
+            world.supervisor.await_ready(name)
 
 
 class SettingsTuned(_OfSettings):
@@ -202,10 +208,10 @@ class SettingsTuned(_OfSettings):
         application = world.application
         application.fewest_matches = application.settings.index.max_matches
         config = application.write_config(f"{target}-tuned.toml", self.sections)
-        world.crew.worker(target).config = config
-        world.crew.start(target)
+        world.supervisor.worker(target).config = config
+        world.supervisor.start(target)
         return f"restarted {target} with other limits"
 
     def heal(self, world: World, target: str) -> None:
         """Wait until it is back."""
-        world.crew.await_ready(target)
+        world.supervisor.await_ready(target)

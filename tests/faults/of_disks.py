@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+from localkafka.broker import wait_until
 from tests.faults.fault import Fault, World
-from tests.kafka.broker import wait_until
 
 __all__ = ["NO_SPACE", "DiskFull"]
 
@@ -25,17 +25,17 @@ class DiskFull(Fault):
 
     def inject(self, world: World, target: str) -> str:
         """Fill the disk until the worker has ended of it."""
-        disk, crew = world.disk, world.crew
+        disk, supervisor = world.disk, world.supervisor
         assert disk is not None
-        crew.await_ready(target)
-        before = len(crew.restarts)
+        supervisor.await_ready(target)
+        before = len(supervisor.restarts)
 
         def ended() -> bool:
             disk.fill()
-            return any(one.worker == target for one in crew.restarts[before:])
+            return any(one.worker == target for one in supervisor.restarts[before:])
 
         wait_until(ended, NOTICED_SECONDS, f"{target} to notice that its disk is full")
-        first = next(one for one in crew.restarts[before:] if one.worker == target)
+        first = next(one for one in supervisor.restarts[before:] if one.worker == target)
         assert first.status > 0, f"{target} ended with status {first.status}: {first.why}"
         assert NO_SPACE in first.why, f"{target} does not say that its disk is full: {first.why}"
         return f"filled the disk of {target}, which ended with status {first.status}"
@@ -44,4 +44,4 @@ class DiskFull(Fault):
         """Give the space back; the supervisor starts the worker."""
         assert world.disk is not None
         world.disk.free()
-        world.crew.await_ready(target)
+        world.supervisor.await_ready(target)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from itertools import product
 from typing import ClassVar, Final, get_args
 
+from localkafka.broker import wait_until
 from tests.faults.fault import Fault, World
 from tests.faults.rule import Act, Of, Rule
 from tests.faults.wire import Api
-from tests.kafka.broker import wait_until
 
 __all__ = ["EndTxn", "Fetch", "Heartbeat", "Produce", "TxnOffsetCommit"]
 

@@ -10,11 +10,11 @@ from typing import Final
 
 from confluent_kafka import ElectionType, TopicPartition
 
+from localkafka.broker import wait_until
 from tests.faults.fault import Fault, World
 from tests.faults.flipping import batches, flip, flip_in_table, flip_text
 from tests.faults.of_workers import StateLost
-from tests.kafka.broker import wait_until
-from tests.kafka.offsets import ends
+from tests.faults.offsets import ends
 
 __all__ = ["RotSegments", "RotSnapshots", "RotTables"]
 
@@ -39,9 +39,9 @@ class RotTables(Fault):
 
     def inject(self, world: World, target: str) -> str:
         """Flip under the worker, then restart it: what it has read, it has kept."""
-        crew = world.crew
-        crew.await_ready(target)
-        state = crew.worker(target).state_from_outside
+        supervisor = world.supervisor
+        supervisor.await_ready(target)
+        state = supervisor.worker(target).state_from_outside
         random = Random(target)
         tables: list[Path] = []
 
@@ -55,16 +55,16 @@ class RotTables(Fault):
 
         wait_until(flipped, TABLE_SECONDS, f"a table of {target}")
         world.rotten = True
-        crew.kill(target)
-        crew.start(target)
+        supervisor.kill(target)
+        supervisor.start(target)
         names = ", ".join(f"{table.parent.name}/{table.name}" for table in tables)
         return f"flipped bits of {names} of {target}, restarted it"
 
     def heal(self, world: World, target: str) -> None:
         """Restart it once more: it must come round by itself."""
-        world.crew.kill(target)
-        world.crew.start(target)
-        world.crew.await_ready(target)
+        world.supervisor.kill(target)
+        world.supervisor.start(target)
+        world.supervisor.await_ready(target)
 
 
 def _best(shards: Iterable[Path], pattern: str, rank: Callable[[stat_result], int]) -> list[Path]:
@@ -139,17 +139,17 @@ class RotSegments(Fault):
     def inject(self, world: World, target: str) -> str:
         """Stop everything but the feed, flip, start the broker, have it lead, start the workers."""
         which, whose = target.split()
-        crew, cluster, admin = world.crew, world.cluster, world.cluster.admin()
+        supervisor, cluster, admin = world.supervisor, world.cluster, world.cluster.admin()
         topic = world.topology.documents if which == "documents" else world.topology.fingerprints
         self._place = (topic, 0)
         replicas = admin.list_topics(topic, timeout=30).topics[topic].partitions[0].replicas
         self._node = replicas[0 if whose == "leader" else -1]
-        for name in crew.names:
-            crew.await_ready(name)
-        names = crew.names
+        for name in supervisor.names:
+            supervisor.await_ready(name)
+        names = supervisor.names
         with world.feeding.held():
             for name in names:
-                crew.kill(name)
+                supervisor.kill(name)
             read = ends(admin, [self._place])[self._place]
         world.wait(BACKLOG_SECONDS)
         with world.feeding.held():
@@ -168,8 +168,8 @@ class RotSegments(Fault):
                 self._lead(world)
             if which == "fingerprints":
                 for name in names:
-                    _forget(crew.worker(name).state_from_outside)
-            crew.start(*names)
+                    _forget(supervisor.worker(name).state_from_outside)
+            supervisor.start(*names)
         return f"flipped a bit of {topic}[0] at offset {batch.offset} on broker {self._node}"
 
     def _lead(self, world: World) -> None:
@@ -186,11 +186,14 @@ class RotSegments(Fault):
 
     def last(self, world: World, target: str, seconds: float) -> None:
         """Let workers come to the record, and past it if nothing stops them."""
-        ends = len(world.crew.restarts)
-        audit, workers = world.application.audit, [world.crew.worker(n) for n in world.crew.names]
+        ends = len(world.supervisor.restarts)
+        audit, workers = (
+            world.application.audit,
+            [world.supervisor.worker(n) for n in world.supervisor.names],
+        )
 
         def met() -> bool:
-            if world.over.is_set() or len(world.crew.restarts) > ends:
+            if world.over.is_set() or len(world.supervisor.restarts) > ends:
                 return True
             if target.startswith("documents"):
                 return audit.reached()[0] > self._offset
@@ -207,8 +210,8 @@ class RotSegments(Fault):
         world.cluster.stop(self._node)
         shutil.rmtree(world.cluster.log_directory(self._node, *self._place))
         world.cluster.start(self._node)
-        for name in world.crew.names:
-            world.crew.await_ready(name)
+        for name in world.supervisor.names:
+            world.supervisor.await_ready(name)
 
 
 def _forget(state: Path) -> None:

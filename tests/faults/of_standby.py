@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
+from localkafka.broker import wait_until
 from tests.faults.fault import Fault, World
-from tests.kafka.broker import wait_until
-from tests.kafka.offsets import ends, starts
+from tests.faults.offsets import ends, starts
 
 __all__ = ["StandbyFrozen"]
 
@@ -36,11 +36,11 @@ class StandbyFrozen(Fault):
 
     def inject(self, world: World, target: str) -> str:
         """Freeze, wait for the trim, wake, kill the others."""
-        topology, crew = world.topology, world.crew
-        crew.await_ready(target)
+        topology, supervisor = world.topology, world.supervisor
+        supervisor.await_ready(target)
         order = [topology.order]
         admin = world.cluster.admin()
-        crew.pause(target)
+        supervisor.pause(target)
         try:
             before = ends(admin, order)
 
@@ -49,15 +49,15 @@ class StandbyFrozen(Fault):
 
             wait_until(trimmed, TRIMMED_SECONDS, f"the log to be trimmed past {before}")
         finally:
-            crew.resume(target)
+            supervisor.resume(target)
         world.wait(READ_ON_SECONDS)
-        crew.await_ready(target)
-        self._killed = [name for name in crew.names if name != target]
+        supervisor.await_ready(target)
+        self._killed = [name for name in supervisor.names if name != target]
         for name in self._killed:
-            crew.kill(name)
+            supervisor.kill(name)
         return f"froze {target} past the trim, woke it, killed {', '.join(self._killed)}"
 
     def heal(self, world: World, target: str) -> None:
         """Start the others once it has taken over."""
-        world.crew.await_ready(target)
-        world.crew.start(*self._killed)
+        world.supervisor.await_ready(target)
+        world.supervisor.start(*self._killed)

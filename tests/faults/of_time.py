@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from localkafka.broker import wait_until
 from tests.faults.fault import Fault, World
-from tests.kafka.broker import wait_until
 
 __all__ = ["Idle", "IdlePartition"]
 
@@ -24,24 +24,24 @@ class Idle(Fault):
 
     def inject(self, world: World, target: str) -> str:
         """Wait until all is published, and deleted."""
-        crew = world.crew
+        supervisor = world.supervisor
         with world.feeding.held():
             wait_until(world.application.audit.drained, DRAIN_SECONDS, "all to be published")
-            away = {"nobody-leaves": [], "nobody-stays": crew.names}.get(target, [target])
+            away = {"nobody-leaves": [], "nobody-stays": supervisor.names}.get(target, [target])
             for name in away:
-                crew.await_ready(name)
+                supervisor.await_ready(name)
             for name in away:
-                status = crew.stop(name)
+                status = supervisor.stop(name)
                 assert status == 0, f"{name}, told to stop, ended with status {status}"
-            _await_emptied(world, range(world.topology.partitions))
-            crew.start(*away)
+            _await_emptied(world, range(world.topology.layout.partitions))
+            supervisor.start(*away)
         return f"idle until the logs were empty, without {', '.join(away) or 'a change'}"
 
     def heal(self, world: World, target: str) -> None:
         """Wait until all are back."""
         del target
-        for name in world.crew.names:
-            world.crew.await_ready(name)
+        for name in world.supervisor.names:
+            world.supervisor.await_ready(name)
 
 
 class IdlePartition(Fault):
@@ -57,12 +57,12 @@ class IdlePartition(Fault):
 
     def inject(self, world: World, target: str) -> str:
         """Wait until the partition's logs are empty; restart a worker."""
-        idle = world.topology.partitions - 1
+        idle = world.topology.layout.partitions - 1
         with world.feeding.without([idle]):
             _await_emptied(world, [idle])
-            world.crew.kill(target)
-            world.crew.start(target)
-            world.crew.await_ready(target)
+            world.supervisor.kill(target)
+            world.supervisor.start(target)
+            world.supervisor.await_ready(target)
         return f"partition {idle} idle until its logs were empty, then killed {target}"
 
     def heal(self, world: World, target: str) -> None:
@@ -72,5 +72,5 @@ class IdlePartition(Fault):
 def _await_emptied(world: World, partitions: Iterable[int]) -> None:
     assert world.retention is not None, "the cell has no retention"
     topology = world.topology
-    topics = [topology.documents, *(topology.matches(p) for p in range(topology.shards))]
+    topics = [topology.documents, *(topology.matches(p) for p in range(topology.layout.shards))]
     world.retention.await_emptied([(topic, n) for n in partitions for topic in topics])

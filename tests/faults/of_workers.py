@@ -6,10 +6,10 @@ from random import Random
 from time import monotonic
 from typing import ClassVar, Final
 
+from localkafka.broker import wait_until
 from tests.faults.fault import Fault, World
 from tests.faults.rule import Rule
 from tests.faults.wire import Api, Header
-from tests.kafka.broker import wait_until
 
 __all__ = [
     "Added",
@@ -43,12 +43,12 @@ class Kill(_OfWorkers):
 
     def inject(self, world: World, target: str) -> str:
         """Kill."""
-        world.crew.kill(target)
+        world.supervisor.kill(target)
         return f"killed {target}"
 
     def heal(self, world: World, target: str) -> None:
         """Start."""
-        world.crew.start(target)
+        world.supervisor.start(target)
 
 
 class Gone(Kill):
@@ -73,12 +73,12 @@ class AllGone(Fault):
     def inject(self, world: World, target: str) -> str:
         """Kill."""
         for name in target.split(","):
-            world.crew.kill(name)
+            world.supervisor.kill(name)
         return f"killed {target}"
 
     def heal(self, world: World, target: str) -> None:
         """Start."""
-        world.crew.start(*target.split(","))
+        world.supervisor.start(*target.split(","))
 
 
 class Terminate(_OfWorkers):
@@ -94,7 +94,7 @@ class Terminate(_OfWorkers):
 
     def heal(self, world: World, target: str) -> None:
         """Start."""
-        world.crew.start(target)
+        world.supervisor.start(target)
 
 
 class Pause(_OfWorkers):
@@ -105,13 +105,13 @@ class Pause(_OfWorkers):
 
     def inject(self, world: World, target: str) -> str:
         """Freeze."""
-        world.crew.await_ready(target)
-        world.crew.pause(target)
+        world.supervisor.await_ready(target)
+        world.supervisor.pause(target)
         return f"froze {target}"
 
     def heal(self, world: World, target: str) -> None:
         """Wake."""
-        world.crew.resume(target)
+        world.supervisor.resume(target)
 
 
 class StateLost(Kill):
@@ -122,9 +122,9 @@ class StateLost(Kill):
 
     def inject(self, world: World, target: str) -> str:
         """Kill and delete."""
-        world.crew.kill(target)
+        world.supervisor.kill(target)
         # Not the directory itself: it may be where a disk is mounted.
-        for path in world.crew.worker(target).state_from_outside.iterdir():
+        for path in world.supervisor.worker(target).state_from_outside.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
             else:
@@ -146,8 +146,8 @@ class Added(Fault):
 
     def inject(self, world: World, target: str) -> str:
         """Start, and wait until it has its part."""
-        world.crew.start(target)
-        world.crew.await_ready(target)
+        world.supervisor.start(target)
+        world.supervisor.await_ready(target)
         return f"{target} has joined"
 
     def heal(self, world: World, target: str) -> None:
@@ -163,7 +163,7 @@ class Slow(_OfWorkers):
 
     def inject(self, world: World, target: str) -> str:
         """Wait until it is at work."""
-        world.crew.await_ready(target)
+        world.supervisor.await_ready(target)
         return f"slowed {target} down"
 
     def last(self, world: World, target: str, seconds: float) -> None:
@@ -171,14 +171,14 @@ class Slow(_OfWorkers):
         random = Random(target)
         until = monotonic() + seconds
         while monotonic() < until and not world.over.is_set():
-            world.crew.pause(target)
+            world.supervisor.pause(target)
             world.wait(random.uniform(0.5, 1.5))
-            world.crew.resume(target)
+            world.supervisor.resume(target)
             world.wait(random.uniform(0.1, 0.4))
 
     def heal(self, world: World, target: str) -> None:
         """Wake it."""
-        world.crew.resume(target)
+        world.supervisor.resume(target)
 
 
 class Stuck(_OfWorkers):
@@ -193,11 +193,11 @@ class Stuck(_OfWorkers):
 
     def inject(self, world: World, target: str) -> str:
         """Freeze it when it asks for the end of a transaction of *fingerprint*."""
-        world.crew.await_ready(target)
+        world.supervisor.await_ready(target)
 
         def freeze(header: Header) -> None:
             del header
-            world.crew.pause(target)
+            world.supervisor.pause(target)
 
         rule = Rule(
             frozenset({Api.END_TXN}),
@@ -213,7 +213,7 @@ class Stuck(_OfWorkers):
 
     def heal(self, world: World, target: str) -> None:
         """Wake it."""
-        world.crew.resume(target)
+        world.supervisor.resume(target)
 
 
 class Rolling(Fault):
@@ -230,16 +230,16 @@ class Rolling(Fault):
         """Restart."""
         for name in target.split(","):
             _stop(world, name)
-            world.crew.start(name)
-            world.crew.await_ready(name)
+            world.supervisor.start(name)
+            world.supervisor.await_ready(name)
         return f"restarted {target}"
 
     def heal(self, world: World, target: str) -> None:
         """Wait for the last."""
-        world.crew.await_ready(target.rsplit(",", maxsplit=1)[-1])
+        world.supervisor.await_ready(target.rsplit(",", maxsplit=1)[-1])
 
 
 def _stop(world: World, name: str) -> None:
-    world.crew.await_ready(name)
-    status = world.crew.stop(name)
+    world.supervisor.await_ready(name)
+    status = world.supervisor.stop(name)
     assert status == 0, f"{name}, told to stop, ended with status {status}"

@@ -17,9 +17,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
-from tests.integration.harness import ApplicationUnderTest
-from tests.kafka.broker import wait_until
-from tests.kafka.offsets import Place, ends, offsets_from, starts
+from localkafka.broker import wait_until
+from tests.faults.offsets import Place, ends, offsets_from, starts
+from tests.support.application import ApplicationUnderTest
 from worker.admin.plan import DEFAULT_MAX_BYTES, TopicPlan, plan
 from worker.closing import Closing
 

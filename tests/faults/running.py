@@ -13,21 +13,21 @@ from uuid import uuid4
 
 from confluent_kafka import KafkaException
 
+from localkafka.broker import KafkaCluster, wait_until
 from tests.faults.cell import Cell, Hit, Outcome, Protocol, Run
-from tests.faults.crew import Crew
 from tests.faults.disk import NoSmallDisk, mounted
 from tests.faults.fault import World
 from tests.faults.feeding import Feeding
 from tests.faults.nemesis import Nemesis, Struck
 from tests.faults.proxy import Proxies
 from tests.faults.retention import Retention
+from tests.faults.supervisor import Supervisor
 from tests.faults.timeline import longest_gap, longest_wait
 from tests.faults.watch import TopicWatch
-from tests.integration.audit import Arrival
-from tests.integration.harness import ApplicationUnderTest
-from tests.integration.proof import book_of, index_problems, problems_of
-from tests.integration.worker_process import ROOT
-from tests.kafka.broker import KafkaCluster, wait_until
+from tests.support.application import ApplicationUnderTest
+from tests.support.audit import Arrival
+from tests.support.proof import book_of, ended_run, index_problems, problems_of
+from tests.support.worker_process import ROOT
 from worker.bus import BusError
 
 __all__ = ["Ground", "application_of", "attack", "concluding", "judge", "run_cell"]
@@ -72,7 +72,7 @@ def _run(cell: Cell, ground: Ground, run: Run, outcome: Outcome, say: Say) -> No
         application_of(cell, outcome.protocol, ground) as (application, world),
         concluding(cell, world, outcome),
     ):
-        world.crew.start(*cell.workers)
+        world.supervisor.start(*cell.workers)
         outcome.hits = attack(application, world, run, say)
         outcome.documents = len(application.inputs)
         say("judging")
@@ -87,17 +87,17 @@ def concluding(cell: Cell, world: World, outcome: Outcome) -> Iterator[None]:
         yield
     except FAILURES as error:
         outcome.problems.append(f"{type(error).__name__}: {error}")
-    crew = world.crew
-    outcome.restarts = crew.restarts
-    outcome.unexpected = len(cell.unexpected(crew.restarts))
-    wrong = cell.unexpected(crew.restarts)
+    supervisor = world.supervisor
+    outcome.restarts = supervisor.restarts
+    outcome.unexpected = len(cell.unexpected(supervisor.restarts))
+    wrong = cell.unexpected(supervisor.restarts)
     for kind, times in Counter(one.kind for one in wrong).items():
         first = next(one for one in wrong if one.kind == kind)
         outcome.problems.append(
             f"a worker ended by itself, {times} times like this: {first.worker}, status"
             f" {first.status}: {first.why}"
         )
-    outcome.troubles = dict(crew.troubles())
+    outcome.troubles = dict(supervisor.troubles())
     if outcome.problems:
         outcome.problems.append(f"logs: {keep_logs(world.application)}")
 
@@ -149,8 +149,8 @@ def application_of(
             worker.state_from_outside = disk.inside
         over = Event()
         feeding = Feeding(application, over, cell.aborts)
-        crew = Crew(application, cell.workers, cell.unexpected)
-        world = World(cluster, proxies, crew, application, feeding, over, disk)
+        supervisor = Supervisor(application, cell.workers, cell.unexpected)
+        world = World(cluster, proxies, supervisor, application, feeding, over, disk)
         if cell.retention is not None:
             application.collect()
             world.retention = stack.enter_context(
@@ -163,12 +163,12 @@ def application_of(
 
 def attack(application: ApplicationUnderTest, world: World, run: Run, say: Say) -> list[Hit]:
     """Feed, read and break, until all is fed, broken and published."""
-    audit, crew, over = application.audit, world.crew, world.over
+    audit, supervisor, over = application.audit, world.supervisor, world.over
     nemesis = Nemesis(world, run.strikes, say, run.seconds)
     warm_up = min(len(run.documents) // 10, 200)
     world.feeding.first(run.documents[:warm_up])
     audit.reach(warm_up, START_SECONDS)
-    say(f"{', '.join(crew.names)} at work; {run.rate:.0f} documents a second")
+    say(f"{', '.join(supervisor.names)} at work; {run.rate:.0f} documents a second")
 
     fed_at: list[float] = []
     struck = Event()
@@ -189,11 +189,11 @@ def attack(application: ApplicationUnderTest, world: World, run: Run, say: Say) 
             doing = [threads.submit(feed), threads.submit(strike)]
             while not all(one.done() for one in doing):
                 audit.read(0.1)
-                crew.supervise()
+                supervisor.supervise()
                 _raise_failed(doing)
             _raise_failed(doing)
             if world.book is None:
-                _drain(application, crew, say)
+                _drain(application, supervisor, say)
         finally:
             over.set()
     hits = list(_hits(nemesis.struck, audit.arrivals, watch.arrivals, fed_at[0]))
@@ -208,14 +208,14 @@ def _raise_failed(doing: Sequence[Future[None]]) -> None:
             one.result()
 
 
-def _drain(application: ApplicationUnderTest, crew: Crew, say: Say) -> None:
+def _drain(application: ApplicationUnderTest, supervisor: Supervisor, say: Say) -> None:
     """Read until everything is published, and restart who falls meanwhile."""
     say(f"{len(application.inputs):,} fed, {len(application.audit.records):,} published")
     checked = 0.0
 
     def drained() -> bool:
         nonlocal checked
-        crew.supervise()
+        supervisor.supervise()
         if monotonic() - checked < 1.0:
             return False
         checked = monotonic()
@@ -245,21 +245,24 @@ def _hits(
 
 def judge(world: World, shards: Sequence[int]) -> Iterator[str]:
     """Stop all workers; say what is wrong with what they have done."""
-    application, crew = world.application, world.crew
+    application, supervisor = world.application, world.supervisor
     if world.book is not None:  # They have ended, and may have ended between any two records.
         yield from problems_of(application, world.book, shards)
         return
     try:
-        wait_until(lambda: _all_ready(crew), START_SECONDS, "all workers to be ready at the end")
+        wait_until(
+            lambda: _all_ready(supervisor), START_SECONDS, "all workers to be ready at the end"
+        )
     except TimeoutError as error:
         yield str(error)
-        yield from (f"{name}: {crew.worker(name).readiness()}" for name in crew.names)
-    for name in crew.names:
-        status = crew.stop(name)
+        yield from (f"{name}: {supervisor.worker(name).readiness()}" for name in supervisor.names)
+    for name in supervisor.names:
+        status = supervisor.stop(name)
         if status != 0:
             yield f"{name}, told to stop at the end, ended with {status}"
+    ended = ended_run(application, rotten=world.rotten)
     yield from problems_of(application, book_of(application), shards)
-    yield from index_problems(application, rotten=world.rotten)
+    yield from index_problems(application, ended)
 
 
 def late(cell: Cell, outcome: Outcome) -> Iterator[str]:
@@ -274,9 +277,9 @@ def late(cell: Cell, outcome: Outcome) -> Iterator[str]:
             yield f"{what} {found:.1f} s; the limit is {limit:.0f} s"
 
 
-def _all_ready(crew: Crew) -> bool:
-    crew.supervise()
-    return all(crew.worker(name).ready() for name in crew.names)
+def _all_ready(supervisor: Supervisor) -> bool:
+    supervisor.supervise()
+    return all(supervisor.worker(name).ready() for name in supervisor.names)
 
 
 def keep_logs(application: ApplicationUnderTest) -> str:

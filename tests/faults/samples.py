@@ -9,7 +9,7 @@ from typing import Final, Self
 
 import psutil
 
-from tests.faults.crew import Crew
+from tests.faults.supervisor import Supervisor
 from tests.faults.trends import Trend, trend_of
 from worker.closing import Closing
 
@@ -30,9 +30,9 @@ Series = list[tuple[float, dict[str, float]]]
 class Sampler(Closing):
     """Looks at every worker at intervals; a restart begins a new series. A context manager."""
 
-    def __init__(self, crew: Crew, seconds: float = INTERVAL_SECONDS) -> None:
+    def __init__(self, supervisor: Supervisor, seconds: float = INTERVAL_SECONDS) -> None:
         """Take whom to look at, and how often."""
-        self._crew = crew
+        self._crew = supervisor
         self._seconds = seconds
         self.series: dict[tuple[str, int], Series] = {}
         self._over = Event()

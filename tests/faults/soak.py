@@ -26,7 +26,7 @@ from tests.faults.running import Ground, application_of, attack, concluding, jud
 from tests.faults.samples import Sampler
 from tests.faults.strike import Strike
 from tests.faults.trends import Trend
-from tests.integration.corpus import corpus
+from tests.support.corpus import corpus
 
 __all__ = ["soak"]
 
@@ -54,7 +54,7 @@ NO_DISK: Final = replace(
 )
 
 
-def soak(  # noqa: PLR0913 -- what the command line offers
+def soak(
     minutes: float,
     seed: int,
     say: Callable[[str], None],
@@ -86,7 +86,7 @@ def _cell(say: Callable[[str], None]) -> Cell:
         return NO_DISK
 
 
-def _run(  # noqa: PLR0913, PLR0917 -- one caller
+def _run(
     cell: Cell,
     protocol: Protocol,
     ground: Ground,
@@ -100,8 +100,8 @@ def _run(  # noqa: PLR0913, PLR0917 -- one caller
         application_of(cell, protocol, ground) as (application, world),
         concluding(cell, world, outcome),
     ):
-        world.crew.start(*cell.workers)
-        with Sampler(world.crew, min(10.0, minutes)) as sampler:
+        world.supervisor.start(*cell.workers)
+        with Sampler(world.supervisor, min(10.0, minutes)) as sampler:
             outcome.hits = attack(application, world, run, say)
         outcome.documents = len(application.inputs)
         outcome.trends = list(sampler.trends())

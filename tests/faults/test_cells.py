@@ -6,15 +6,16 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Producer
 
+from localkafka.broker import wait_until
 from tests.faults.cell import Cell, Protocol
 from tests.faults.matrix import CELLS, run_of
 from tests.faults.report import Teller
 from tests.faults.running import Ground, run_cell
 from tests.faults.strike import Strike
-from tests.kafka.broker import wait_until
 from worker.admin import Cluster
 from worker.bus import BusError, TopicPartition
-from worker.bus.kafka import KafkaBus, KafkaOptions
+from worker.bus.kafka import KafkaOptions
+from worker.bus.kafka.bus import KafkaBus
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
 
@@ -29,9 +30,13 @@ LOOKS = 3
     ("protocol", "strike"),
     [
         ("classic", Strike(2.0, "worker-kill", "beta", 8.0)),
-        ("consumer", Strike(2.0, "zombie", "beta", 9.0)),
-        ("classic", Strike(2.0, "broker-kill", "transactions", 0.0)),
-        ("classic", Strike(2.0, "endtxn", "drop response", 4.0)),
+        pytest.param("consumer", Strike(2.0, "zombie", "beta", 9.0), marks=pytest.mark.exhaustive),
+        pytest.param(
+            "classic", Strike(2.0, "broker-kill", "transactions", 0.0), marks=pytest.mark.exhaustive
+        ),
+        pytest.param(
+            "classic", Strike(2.0, "endtxn", "drop response", 4.0), marks=pytest.mark.exhaustive
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else value.fault,
 )
@@ -46,6 +51,7 @@ def test_nothing_is_lost_doubled_or_judged_otherwise(
     assert [hit.fault for hit in outcome.hits] == [strike.fault]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("protocol", "cell", "strike"),
     [
@@ -67,6 +73,7 @@ def test_neither_time_nor_aborted_input_changes_anything(
     assert [hit.fault for hit in outcome.hits] == [strike.fault]
 
 
+@pytest.mark.exhaustive
 def test_offsets_are_told_once_there_are_leaders_again(three_nodes: Ground, app_id: str) -> None:
     brokers, _ = three_nodes
     topic = brokers.create_topic(app_id, PARTITIONS)
@@ -87,6 +94,7 @@ def test_offsets_are_told_once_there_are_leaders_again(three_nodes: Ground, app_
         brokers.start(3)
 
 
+@pytest.mark.exhaustive
 def test_a_log_is_trimmed_by_whoever_leads_it_now(three_nodes: Ground, app_id: str) -> None:
     brokers, _ = three_nodes
     place = TopicPartition(brokers.create_topic(app_id), 0)

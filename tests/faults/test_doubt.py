@@ -11,11 +11,11 @@ from time import monotonic
 import pytest
 from confluent_kafka import Consumer
 
+from localkafka.broker import wait_until
 from tests.faults.rule import Act, Of, Rule
 from tests.faults.running import Ground
 from tests.faults.wire import Api
-from tests.kafka.broker import wait_until
-from tests.kafka.clients import COUNTABLE, clients
+from tests.support.clients import COUNTABLE, clients
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.producer import TransactionalProducer
 from worker.bus.port import Aborted, BusError, OutcomeUnknown, Outgoing, TopicPartition
@@ -31,7 +31,7 @@ def seat(one_node: Ground, app_id: str) -> Iterator[tuple[KafkaOptions, Consumer
     cluster, _ = one_node
     source, sink = cluster.create_topic(f"{app_id}.in"), cluster.create_topic(f"{app_id}.out")
     options = KafkaOptions(cluster.proxied_bootstrap)
-    consumer = Consumer({**options.consuming(app_id, "alpha"), "log_level": 0})
+    consumer = Consumer({**options.member_config(app_id, "alpha"), "log_level": 0})
 
     def assigned() -> bool:
         consumer.poll(0.1)
@@ -48,12 +48,12 @@ def seat(one_node: Ground, app_id: str) -> Iterator[tuple[KafkaOptions, Consumer
 @pytest.mark.parametrize(
     ("api", "act", "of"),
     [
-        (Api.END_TXN, "late", "request"),
-        (Api.END_TXN, "cut", "request"),
-        (Api.END_TXN, "cut", "response"),
+        pytest.param(Api.END_TXN, "late", "request", marks=pytest.mark.exhaustive),
+        pytest.param(Api.END_TXN, "cut", "request", marks=pytest.mark.exhaustive),
+        pytest.param(Api.END_TXN, "cut", "response", marks=pytest.mark.exhaustive),
         (Api.END_TXN, "drop", "response"),
-        (Api.TXN_OFFSET_COMMIT, "late", "request"),
-        (Api.TXN_OFFSET_COMMIT, "drop", "response"),
+        pytest.param(Api.TXN_OFFSET_COMMIT, "late", "request", marks=pytest.mark.exhaustive),
+        pytest.param(Api.TXN_OFFSET_COMMIT, "drop", "response", marks=pytest.mark.exhaustive),
     ],
     ids=lambda value: value.name if isinstance(value, Api) else value,
 )

@@ -6,10 +6,10 @@ from threading import Event, Thread
 from types import SimpleNamespace
 from typing import cast
 
+from localkafka.broker import wait_until
 from tests.faults.cell import Run
 from tests.faults.feeding import Feeding
-from tests.integration.harness import ApplicationUnderTest
-from tests.kafka.broker import wait_until
+from tests.support.application import ApplicationUnderTest
 from worker.bus.port import Outgoing
 
 PARTITIONS = 4
@@ -21,7 +21,7 @@ class _Fed:
     """As much of an application as is fed."""
 
     def __init__(self) -> None:
-        self.topology = SimpleNamespace(partitions=PARTITIONS)
+        self.topology = SimpleNamespace(layout=SimpleNamespace(partitions=PARTITIONS))
         self.records: list[Outgoing] = []
 
     def documents(self, texts: list[tuple[str, str]], first: int = 0) -> list[Outgoing]:

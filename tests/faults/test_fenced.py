@@ -2,20 +2,21 @@
 
 import gc
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import pytest
 from confluent_kafka import Consumer
 
+from localkafka.broker import wait_until
 from tests.faults.rule import Rule
 from tests.faults.running import Ground
 from tests.faults.wire import Api
-from tests.kafka.broker import wait_until
-from tests.kafka.clients import COUNTABLE, clients
-from worker.bus.kafka import KafkaBus, KafkaOptions
+from tests.support.clients import COUNTABLE, clients
+from worker.bus.kafka import KafkaOptions
+from worker.bus.kafka.bus import KafkaBus
 from worker.bus.port import Fenced, Member, OutcomeUnknown, Outgoing, TopicPartition
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
 
 
 def assigned(member: Member) -> bool:
@@ -51,15 +52,14 @@ def test_trouble_that_was_not_heard_of_yet_counts(
     cluster, proxies = one_node
     topic = cluster.create_topic(app_id)
     with ExitStack() as stack:
-        late = stack.enter_context(
-            KafkaBus(KafkaOptions(cluster.proxied_bootstrap)).join(app_id, [topic], "alpha")
-        )
+        bus = KafkaBus(KafkaOptions(cluster.proxied_bootstrap))
+        late = stack.enter_context(closing(bus.join(app_id, [topic], "alpha")))
         wait_until(lambda: assigned(late), 30, "an assignment")
         if trouble:
             rule = Rule(frozenset({Api.HEARTBEAT}), "cut", "response", client=app_id, limit=1)
             with proxies.rule(rule):
                 wait_until(lambda: rule.hits == 1, 30, "a lost heartbeat")
-        namesake = Consumer(KafkaOptions(cluster.bootstrap).consuming(app_id, "alpha"))
+        namesake = Consumer(KafkaOptions(cluster.bootstrap).member_config(app_id, "alpha"))
         stack.callback(namesake.close)
         namesake.subscribe([topic])
         wait_until(lambda: bool(namesake.poll(0.1) or namesake.assignment()), 30, "an assignment")

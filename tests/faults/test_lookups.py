@@ -2,14 +2,15 @@
 
 import pytest
 
+from localkafka.broker import wait_until
 from tests.faults.rule import Rule
 from tests.faults.running import Ground
 from tests.faults.wire import Api
-from tests.kafka.broker import wait_until
-from worker.bus.kafka import KafkaBus, KafkaOptions
+from worker.bus.kafka import KafkaOptions
+from worker.bus.kafka.bus import KafkaBus
 from worker.bus.port import TopicPartition
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
 
 
 def test_an_answer_that_is_lost_is_asked_for_again(one_node: Ground, app_id: str) -> None:

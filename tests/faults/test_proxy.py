@@ -3,12 +3,12 @@
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
+from localkafka.broker import Kafka, wait_until
 from tests.faults.rule import Rule
 from tests.faults.running import Ground
 from tests.faults.wire import Api
-from tests.kafka.broker import Kafka, wait_until
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
 
 END_TXN = frozenset({Api.END_TXN})
 

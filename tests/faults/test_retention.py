@@ -3,15 +3,15 @@
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
+from localkafka.broker import wait_until
+from tests.faults.offsets import ends, starts
 from tests.faults.retention import Retention
 from tests.faults.running import Ground
-from tests.integration.collector import Collector
-from tests.integration.harness import ApplicationUnderTest
-from tests.kafka.broker import wait_until
-from tests.kafka.offsets import ends, starts
+from tests.support.application import ApplicationUnderTest
+from tests.support.collector import Collector
 from worker.bus import TopicPartition as Partition
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
 
 SECONDS = 2.0
 

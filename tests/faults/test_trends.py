@@ -7,7 +7,7 @@ import pytest
 
 from tests.faults.timeline import longest_gap, longest_wait
 from tests.faults.trends import Trend, slope_of, trend_of
-from tests.integration.audit import Arrival
+from tests.support.audit import Arrival
 
 
 def trend(values: list[float], limit: float) -> Trend:

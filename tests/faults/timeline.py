@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tests.integration.audit import Arrival
+from tests.support.audit import Arrival
 
 __all__ = ["longest_gap", "longest_wait"]
 

@@ -6,7 +6,7 @@ from typing import Final, Self
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from tests.integration.audit import Arrival
+from tests.support.audit import Arrival
 from worker.closing import Closing
 
 __all__ = ["TopicWatch"]

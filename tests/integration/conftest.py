@@ -5,8 +5,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.integration.harness import ApplicationUnderTest
-from tests.kafka.broker import Kafka
+from localkafka.broker import Kafka
+from tests.support.application import ApplicationUnderTest
 
 Launch = Callable[..., ApplicationUnderTest]
 

@@ -6,11 +6,11 @@ a defect of Kafka 4.3.1 with partitions that have no leader; see docs/verificati
 
 from __future__ import annotations
 
-from tests.conftest import ClusterFactory
-from tests.integration.corpus import corpus
-from tests.integration.harness import ApplicationUnderTest
-from tests.integration.proof import prove
 from tests.integration.stream import stream
+from tests.support.application import ApplicationUnderTest
+from tests.support.clusters import ClusterFactory
+from tests.support.corpus import corpus
+from tests.support.proof import prove
 
 
 def test_the_only_broker_crashes_and_comes_back(kafka_cluster: ClusterFactory, app_id: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from random import Random
 
-from tests.integration.harness import ApplicationUnderTest
+from tests.support.application import ApplicationUnderTest
 
 __all__ = ["stream"]
 

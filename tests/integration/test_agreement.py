@@ -8,15 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from localkafka.broker import wait_until
 from tests.integration.conftest import Launch
-from tests.integration.harness import ApplicationUnderTest
-from tests.integration.test_configuration import refused
-from tests.kafka.broker import wait_until
+from tests.integration.refusal import refused
+from tests.support.application import ApplicationUnderTest
 from worker.admin import Cluster, agree
 from worker.bus import Outgoing
 from worker.settings import ConfigurationError, Settings, load
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120), pytest.mark.exhaustive]
 
 Sections = Mapping[str, Mapping[str, object]]
 
@@ -129,7 +129,7 @@ def test_another_application_goes_on_where_one_ended(launch: Launch) -> None:
     second = f"{first.topology.app}-2"
     start = ("--app", second, "--from", f"app:{first.topology.app}")
     said = neardup(first, {"topics": topics}, "topics", "create", *start, status=1)
-    assert "at work" in said
+    assert "has active members" in said
     assert first.worker("alpha").stop() == 0
     waiting = ("d", "e", "f", "g")
     first.feed(first.documents([(ident, f"of {ident} and nothing else") for ident in waiting]))

@@ -1,36 +1,18 @@
 """What is wrong at the start of a worker is one line, and status 2."""
 
+import signal
 import socket
-from collections.abc import Mapping
 
 import pytest
 from confluent_kafka.cimpl import NewTopic
 
+from localkafka.broker import wait_until
 from tests.integration.conftest import Launch
-from tests.integration.harness import ApplicationUnderTest
-from tests.integration.worker_process import WorkerProcess
-from tests.kafka.broker import wait_until
+from tests.integration.refusal import refused
+from tests.support.application import ApplicationUnderTest
+from tests.support.worker_process import WorkerProcess
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
-
-
-def refused(
-    application: ApplicationUnderTest,
-    more: Mapping[str, Mapping[str, object]] | None = None,
-    *arguments: str,
-    name: str = "refused",
-) -> str:
-    """Start a worker that must be refused; give the one line that it ends with."""
-    config = application.write_config(f"{name}.toml", more or {})
-    worker = WorkerProcess(name, config, application.directory / name)
-    application.workers[name] = worker
-    application.track(worker.start(*arguments))
-    assert worker.wait(60) == 2, worker.tail()
-    assert "Traceback" not in worker.output(), worker.tail()
-    lines = [line for line in worker.output().splitlines() if line.startswith("neardup: ")]
-    assert len(lines) == 1, worker.tail()
-    assert worker.output().splitlines()[-1] == lines[0]
-    return lines[0]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120), pytest.mark.exhaustive]
 
 
 def recreate(application: ApplicationUnderTest, topic: str, partitions: int | None) -> None:
@@ -112,5 +94,6 @@ def test_no_broker(launch: Launch) -> None:
     worker = WorkerProcess("nowhere", config, application.directory / "nowhere")
     application.workers["nowhere"] = worker
     application.track(worker.start())
-    assert worker.wait(90) == 1, worker.tail()
-    assert "127.0.0.1:1" in worker.output().splitlines()[-1]
+    wait_until(lambda: "waiting for Kafka: no broker of 127.0.0.1:1" in worker.output(), 60, "it")
+    worker.signal(signal.SIGTERM)
+    assert worker.wait(30) == 0, worker.tail()

@@ -8,17 +8,17 @@ import pytest
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient
 
-from tests.integration.checker import reason, source
+from localkafka.broker import wait_until
 from tests.integration.conftest import Launch
-from tests.integration.corpus import corpus
-from tests.integration.harness import ApplicationUnderTest
-from tests.integration.proof import prove
-from tests.kafka.broker import wait_until
+from tests.support.application import ApplicationUnderTest
+from tests.support.checker import reason, source
+from tests.support.corpus import corpus
+from tests.support.proof import prove
 from worker.admin import Cluster, inspect
 from worker.bus import TopicPartition
 from worker.topology import STAGES
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.exhaustive]
 
 SECONDS = 120.0
 BOTH = pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -51,7 +51,7 @@ def judged(application: ApplicationUnderTest) -> bool:
         for stage in STAGES[:2]
     }
     committed = cluster(application).committed(asked)
-    inputs = {topology.documents: topology.partitions, **topology.internal()}
+    inputs = {topology.documents: topology.layout.partitions, **topology.internal()}
     ranges = cluster(application).ranges(inputs)
     return all(
         ranges[topology.log_of(place)][1] - at <= (0 if place.topic == topology.documents else 1)
@@ -68,7 +68,7 @@ def test_answers_that_were_read_may_go(launch: Launch, protocol: str) -> None:
     application.feed(application.documents(texts[:40]))
     application.audit.finish(SECONDS)
     assert application.worker("alpha").stop() == 0
-    shards = range(application.topology.shards)
+    shards = range(application.topology.layout.shards)
     empty(application, *(application.topology.matches(shard) for shard in shards))
     application.start("alpha")
     application.feed(application.documents(texts[40:], 40))

@@ -6,11 +6,11 @@ from typing import Final
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from localkafka.broker import wait_until
 from tests.integration.conftest import Launch
-from tests.integration.harness import ApplicationUnderTest
-from tests.kafka.broker import wait_until
+from tests.support.application import ApplicationUnderTest
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300), pytest.mark.exhaustive]
 
 WAIT_SECONDS: Final = 60.0
 TEXT: Final = "a text that says nothing much, but is long enough to be told from others"

@@ -7,9 +7,9 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Place
 
 from tests.integration.conftest import Launch
-from tests.integration.proof import prove
+from tests.support.proof import prove
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(200), pytest.mark.exhaustive]
 
 LONG_MS = 120_000
 """Longer than a start waits for anybody's transaction."""

@@ -1,17 +1,18 @@
-"""The documents' topic is deleted and made anew, under workers and while none is there."""
+"""The documents' topic is deleted and recreated, under workers and while none is there."""
 
 import pytest
 
-from tests.integration.audit import read_all
+from localkafka.broker import wait_until
 from tests.integration.conftest import Launch
-from tests.integration.harness import ApplicationUnderTest
-from tests.kafka.broker import wait_until
+from tests.support.application import ApplicationUnderTest
+from tests.support.audit import read_all
 from worker.bus.port import TopicPartition
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs away from number"
 SECONDS = 60.0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_no_document_of_a_later_topic_is_judged(launch: Launch, protocol: str) -> None:
     """The new topic holds more than the old one: all its offsets are in range."""
@@ -24,7 +25,7 @@ def test_no_document_of_a_later_topic_is_judged(launch: Launch, protocol: str) -
     application.feed(application.documents([(f"new-{n}", f"{TEXT} {n}") for n in range(500)]))
     alpha = application.worker("alpha")
     assert alpha.wait(SECONDS) == 1
-    assert "was deleted and made anew" in alpha.output()
+    assert "was deleted and recreated" in alpha.output()
     assert "Traceback" not in alpha.output()
 
     # Nor by whoever starts next.
@@ -35,7 +36,7 @@ def test_no_document_of_a_later_topic_is_judged(launch: Launch, protocol: str) -
     published = [
         record
         for topic in outputs
-        for number in range(topology.partitions)
+        for number in range(topology.layout.partitions)
         for record in read_all(application.kafka.bootstrap, TopicPartition(topic, number))
     ]
     assert len(published) == 60
@@ -47,4 +48,4 @@ def _recreate(application: ApplicationUnderTest) -> None:
     admin = application.kafka.admin()
     admin.delete_topics([topic])[topic].result(60)
     wait_until(lambda: topic not in admin.list_topics(timeout=10).topics, 60, "it to be gone")
-    application.kafka.create_topic(topic, application.topology.partitions)
+    application.kafka.create_topic(topic, application.topology.layout.partitions)

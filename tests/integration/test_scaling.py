@@ -6,12 +6,12 @@ from time import monotonic
 import pytest
 
 from tests.integration.conftest import Launch
-from tests.integration.corpus import corpus, scaled
-from tests.integration.harness import ApplicationUnderTest
-from tests.integration.proof import prove
 from tests.integration.stream import stream
+from tests.support.application import ApplicationUnderTest
+from tests.support.corpus import corpus, scaled
+from tests.support.proof import prove
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900), pytest.mark.exhaustive]
 
 
 def joins(application: ApplicationUnderTest, *names: str) -> Callable[[], None]:

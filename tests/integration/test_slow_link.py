@@ -4,17 +4,19 @@ import random
 import string
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from typing import Final
 
 import pytest
 
-from tests.integration.harness import ApplicationUnderTest
-from tests.kafka.broker import Kafka, KafkaCluster
-from tests.kafka.jars import jars, java
+from localkafka.broker import Kafka, KafkaCluster
+from localkafka.jars import jars, java
+from tests.support.application import ApplicationUnderTest
 from worker.bus import BusError
-from worker.bus.kafka import KafkaBus, KafkaOptions
+from worker.bus.kafka import KafkaOptions
+from worker.bus.kafka.bus import KafkaBus
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400), pytest.mark.exhaustive]
 
 QUOTA: Final = 1_000_000
 """Bytes a second of each producer."""
@@ -54,7 +56,7 @@ def test_a_worker_under_a_quota_finds_a_size_that_gets_through(
 def test_a_timeout_that_the_brokers_refuse(kafka: Kafka, app_id: str) -> None:
     topic = kafka.create_topic(app_id)
     longer_than_allowed = KafkaOptions(kafka.bootstrap, transaction_timeout_ms=1_000_000)
-    with KafkaBus(longer_than_allowed).join(app_id, [topic], "one") as member:
+    with closing(KafkaBus(longer_than_allowed).join(app_id, [topic], "one")) as member:
         polls = (member.poll(1, 1, 0.1) for _ in range(600))
         with pytest.raises(BusError, match=r"transaction_timeout_ms is more than the brokers'"):
             list(polls)

@@ -7,17 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from localkafka.broker import wait_until
 from tests.integration.conftest import Launch
-from tests.integration.corpus import corpus, scaled
-from tests.integration.harness import ApplicationUnderTest
-from tests.integration.proof import index_problems, prove
 from tests.integration.stream import stream
-from tests.kafka.broker import wait_until
+from tests.support.application import ApplicationUnderTest
+from tests.support.corpus import corpus, scaled
+from tests.support.proof import index_problems, prove
 from worker.admin import Cluster
-from worker.snapshots.inspection import inspect
-from worker.store import BandStore
+from worker.index.inspection import inspect_store
+from worker.index.store import BandStore
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1_800)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1_800), pytest.mark.exhaustive]
 
 SECONDS = 60.0
 
@@ -59,7 +59,7 @@ def test_a_worker_that_lost_its_disk_restores_what_the_log_has_no_more(
 
 
 def _empty_a_bucket(path: Path) -> None:
-    store = BandStore(path, inspect(path).header)
+    store = BandStore(path, inspect_store(path).header)
     try:
         batch = store.batch()
         for key in sorted(store.items())[:1]:  # None, if another worker had it from the start.

@@ -13,17 +13,17 @@ from typing import Final
 
 import pytest
 
+from localkafka.broker import wait_until
 from tests.integration.conftest import Launch
-from tests.integration.corpus import scaled
-from tests.integration.harness import ApplicationUnderTest
-from tests.integration.proof import index_problems, prove
-from tests.integration.worker_process import WorkerProcess
-from tests.kafka.broker import wait_until
+from tests.support.application import ApplicationUnderTest
+from tests.support.corpus import scaled
+from tests.support.proof import index_problems, prove
+from tests.support.worker_process import WorkerProcess
 from worker.admin import Cluster
 from worker.app import Application
-from worker.bus.kafka import KafkaBus
+from worker.bus.kafka.bus import KafkaBus
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1_800)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1_800), pytest.mark.exhaustive]
 
 SECONDS: Final = 120.0
 ROUNDS: Final = scaled(1, 4)
@@ -52,7 +52,7 @@ def is_warm(application: ApplicationUnderTest, worker: WorkerProcess) -> bool:
     """Tell whether a worker keeps warm what another owns, and has caught up."""
     application.audit.read(0.1)
     found = lag(worker)
-    return len(found) == application.topology.shards and not any(found.values())
+    return len(found) == application.topology.layout.shards and not any(found.values())
 
 
 def texts(count: int, random: Random) -> list[str]:

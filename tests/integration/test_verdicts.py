@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 from tests.integration.conftest import Launch
-from tests.integration.corpus import corpus, scaled
-from tests.integration.proof import prove
+from tests.support.corpus import corpus, scaled
+from tests.support.proof import prove
 from worker.bus.port import Outgoing
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
@@ -25,6 +25,7 @@ def test_a_replay_with_any_number_of_shards_comes_to_the_same_verdicts(launch: L
     assert len(history.duplicate) > len(documents) / 5
 
 
+@pytest.mark.exhaustive
 def test_of_copies_that_arrive_at_the_same_instant_one_is_unique(launch: Launch) -> None:
     application = launch()
     application.start(*TRIO)
@@ -40,7 +41,7 @@ def test_of_copies_that_arrive_at_the_same_instant_one_is_unique(launch: Launch)
             json.dumps({"id": f"{group}-{copy}", "text": distinct[group]}).encode(),
         )
         for group in range(groups)
-        for copy in range(application.topology.partitions)
+        for copy in range(application.topology.layout.partitions)
     )
     history = prove(application, shards=(1, 4), seconds=300)
     verdict: dict[str, list[str]] = {}

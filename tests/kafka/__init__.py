@@ -1,1 +1,1 @@
-"""A real Apache Kafka for tests: see `tests.kafka.broker`."""
+"""What neardup relies on: the behaviour of brokers and of librdkafka."""

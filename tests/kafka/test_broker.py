@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from tests.kafka import jars as jars_module
-from tests.kafka.broker import BrokerStartError, Kafka, KafkaCluster, wait_until
-from tests.kafka.jars import KafkaUnavailable
+from localkafka import jars as jars_module
+from localkafka.broker import BrokerStartError, Kafka, KafkaCluster, wait_until
+from localkafka.jars import KafkaUnavailable
 
 ClusterFactory = Callable[..., KafkaCluster]
 
@@ -118,6 +118,7 @@ def test_a_second_producer_with_the_same_id_fences_the_first(kafka: Kafka, app_i
         assert values_to_end(committed) == []
 
 
+@pytest.mark.exhaustive
 def test_config_of_a_cluster_can_be_overridden(kafka_cluster: ClusterFactory, app_id: str) -> None:
     cluster = kafka_cluster(nodes=1, config={"message.max.bytes": 2_000})
     topic = cluster.create_topic(app_id)
@@ -132,6 +133,7 @@ def test_config_of_a_cluster_can_be_overridden(kafka_cluster: ClusterFactory, ap
     assert refused == ["MSG_SIZE_TOO_LARGE"]
 
 
+@pytest.mark.exhaustive
 def test_a_node_keeps_its_data_over_kill_and_stop(
     kafka_cluster: ClusterFactory, app_id: str
 ) -> None:
@@ -147,6 +149,7 @@ def test_a_node_keeps_its_data_over_kill_and_stop(
         assert values_to_end(committed) == [b"1", b"2"]
 
 
+@pytest.mark.exhaustive
 def test_a_paused_node_answers_again_when_resumed(
     kafka_cluster: ClusterFactory, app_id: str
 ) -> None:
@@ -158,6 +161,7 @@ def test_a_paused_node_answers_again_when_resumed(
     assert cluster.create_topic(app_id) == app_id
 
 
+@pytest.mark.exhaustive
 def test_three_nodes_survive_the_loss_of_one(kafka_cluster: ClusterFactory, app_id: str) -> None:
     cluster = kafka_cluster(nodes=3)
     topic = cluster.create_topic(app_id)
@@ -176,7 +180,7 @@ def test_three_nodes_survive_the_loss_of_one(kafka_cluster: ClusterFactory, app_
 def test_nothing_outlives_a_test_process_that_was_killed(tmp_path: Path) -> None:
     program = (
         "import sys, time\n"
-        "from tests.kafka.broker import KafkaCluster\n"
+        "from localkafka.broker import KafkaCluster\n"
         "with KafkaCluster() as cluster:\n"
         "    print(cluster.bootstrap, flush=True)\n"
         "    sys.stdin.read()\n"
@@ -200,6 +204,7 @@ def test_nothing_outlives_a_test_process_that_was_killed(tmp_path: Path) -> None
         Kafka(bootstrap).admin().list_topics(timeout=1)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("kafka_cluster")
 def test_a_node_that_cannot_start_shows_its_log() -> None:
     with (

@@ -6,18 +6,20 @@ from functools import partial
 import pytest
 from confluent_kafka import Producer
 
-from tests.conftest import ClusterFactory
-from tests.contract.kafka_harness import KafkaHarness
-from tests.contract.seats import Seat
-from tests.kafka.broker import KafkaCluster, wait_until
-from worker.bus.kafka import KafkaBus, KafkaOptions
-from worker.bus.port import BusError, Reader, Record, TopicPartition
+from localkafka.broker import KafkaCluster, wait_until
+from tests.support.bus_seats import Seat
+from tests.support.clusters import ClusterFactory
+from tests.support.kafka_harness import KafkaHarness
+from worker.bus.kafka import KafkaOptions
+from worker.bus.kafka.bus import KafkaBus
+from worker.bus.port import BusError, LogReader, Record, TopicPartition
 
 BATCHES = 6
 PER_BATCH = 10
 DAMAGED = 3
 
 
+@pytest.mark.exhaustive
 def test_records_behind_a_damaged_batch_are_never_read(kafka_cluster: ClusterFactory) -> None:
     cluster = kafka_cluster(1)
     harness = KafkaHarness(cluster.bootstrap, KafkaBus(KafkaOptions(cluster.bootstrap)), "damage")
@@ -47,7 +49,7 @@ def test_records_behind_a_damaged_batch_are_never_read(kafka_cluster: ClusterFac
         assert _offsets(again, bad) == []
         again.member.close()
 
-    with_reader = harness.bus.reader("damage", [topic])
+    with_reader = harness.bus.log_reader("damage", [topic])
     with_reader.start(bad, 0)
     error, read = _read(with_reader)
     assert f"{topic}[0]" in error
@@ -86,7 +88,7 @@ def _until_refused(poll: Callable[[], object]) -> str:
     return str(raised.value)
 
 
-def _read(reader: Reader) -> tuple[str, list[Record]]:
+def _read(reader: LogReader) -> tuple[str, list[Record]]:
     read: list[Record] = []
     try:
         error = _until_refused(lambda: read.extend(reader.read(500, 1 << 20, 0.1)))

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from tests.conftest import ClusterFactory
-from tests.contract.seats import until
-from worker.bus import PartitionUnreadable, Reader, Record, TopicPartition
-from worker.bus.kafka import KafkaBus, KafkaOptions
+from tests.support.bus_seats import until
+from tests.support.clusters import ClusterFactory
+from worker.bus import LogReader, PartitionUnreadable, Record, TopicPartition
+from worker.bus.kafka import KafkaOptions
+from worker.bus.kafka.bus import KafkaBus
 
 BATCHES, DAMAGED = 6, 3
 """One record each."""
@@ -24,6 +25,7 @@ def _flip(segment: Path, text: bytes) -> None:
     segment.write_bytes(data)
 
 
+@pytest.mark.exhaustive
 def test_nothing_behind_damaged_records_is_handed_out(kafka_cluster: ClusterFactory) -> None:
     kafka = kafka_cluster(1)
     topic = kafka.create_topic("damaged", 2)
@@ -36,7 +38,7 @@ def test_nothing_behind_damaged_records_is_handed_out(kafka_cluster: ClusterFact
     _flip(segment, b"record-%d" % DAMAGED)
 
     whole, damaged = TopicPartition(topic, 1), TopicPartition(topic, 0)
-    with closing(KafkaBus(KafkaOptions(kafka.bootstrap)).reader("anybody", [topic])) as reader:
+    with closing(KafkaBus(KafkaOptions(kafka.bootstrap)).log_reader("anybody", [topic])) as reader:
         for _ in range(2):  # Started anew it stops at the same place.
             read: list[Record] = []
             for place in (whole, damaged):
@@ -54,7 +56,7 @@ def test_nothing_behind_damaged_records_is_handed_out(kafka_cluster: ClusterFact
             until(partial(_all_of, whole, reader, read), "the other partition")
 
 
-def _stopped(reader: Reader, read: list[Record]) -> bool:
+def _stopped(reader: LogReader, read: list[Record]) -> bool:
     try:
         read += reader.read(100, 1 << 20, 0.1)
     except PartitionUnreadable:
@@ -62,6 +64,6 @@ def _stopped(reader: Reader, read: list[Record]) -> bool:
     return False
 
 
-def _all_of(place: TopicPartition, reader: Reader, read: list[Record]) -> bool:
+def _all_of(place: TopicPartition, reader: LogReader, read: list[Record]) -> bool:
     read += reader.read(100, 1 << 20, 0.1)
     return [r.offset for r in read if r.partition == place.partition] == list(range(BATCHES))

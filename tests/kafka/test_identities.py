@@ -9,10 +9,11 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 
-from tests.contract.kafka_harness import KafkaHarness
-from tests.kafka.broker import Kafka, wait_until
+from localkafka.broker import Kafka, wait_until
+from tests.support.kafka_harness import KafkaHarness
 from worker.admin import Cluster
-from worker.bus.kafka import KafkaBus, KafkaOptions
+from worker.bus.kafka import KafkaOptions
+from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.ends import Ends
 from worker.bus.kafka.identities import Identities, id_in, metadata_of
 from worker.bus.kafka.reader import KafkaReader
@@ -140,8 +141,8 @@ def test_the_watcher_tells_each_member_of_its_own_topics(caplog: pytest.LogCaptu
     now[0] = 29
     watcher.look()
     first.check()
-    assert [record.message for record in caplog.records if "brokers tell" in record.message] == [
-        "the brokers tell nothing of topics: Local: All broker connections are down; trying on"
+    assert [record.message for record in caplog.records if "brokers don't" in record.message] == [
+        "the brokers don't describe the topics: Local: All broker connections are down; retrying"
     ]
     assert "a has not existed" not in caplog.text
     for now[0] in (31, 33):

@@ -1,8 +1,9 @@
 """Lag where nothing is fetched: found out by asking, and without counting markers."""
 
-from tests.contract.kafka_harness import KafkaHarness
-from tests.kafka.broker import Kafka, wait_until
-from worker.bus.kafka import KafkaBus, KafkaOptions
+from localkafka.broker import Kafka, wait_until
+from tests.support.kafka_harness import KafkaHarness
+from worker.bus.kafka import KafkaOptions
+from worker.bus.kafka.bus import KafkaBus
 from worker.bus.port import Outgoing
 
 

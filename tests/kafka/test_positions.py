@@ -6,10 +6,11 @@ from typing import Literal
 
 import pytest
 
-from tests.contract.kafka_harness import KafkaHarness
-from tests.contract.seats import Seat
-from tests.kafka.broker import Kafka, wait_until
-from worker.bus.kafka import KafkaBus, KafkaOptions
+from localkafka.broker import Kafka, wait_until
+from tests.support.bus_seats import Seat
+from tests.support.kafka_harness import KafkaHarness
+from worker.bus.kafka import KafkaOptions
+from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.member import KafkaMember
 from worker.bus.port import BusError, OffsetOutOfRange, Outgoing, TopicPartition
 
@@ -37,6 +38,7 @@ def numbered(topic: str, partition: int, count: int, first: int = 0) -> list[Out
     return [Outgoing(topic, partition, None, b"%d" % n) for n in range(first, first + count)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_every_partition_that_lost_its_position_says_so(around: Around, protocol: Protocol) -> None:
     """All are refused at once, and each goes on once it is sought elsewhere."""
@@ -65,6 +67,7 @@ def test_every_partition_that_lost_its_position_says_so(around: Around, protocol
     ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_log_that_lost_its_end_and_grew_again(
     around: Around, protocol: Protocol, monkeypatch: pytest.MonkeyPatch

@@ -1,14 +1,13 @@
 """What a real broker deletes as time passes: the facts that the in-process log is modelled on."""
 
-from collections.abc import Callable
-
+import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.kafka.broker import KafkaCluster, wait_until
+from localkafka.broker import wait_until
+from tests.support.clusters import ClusterFactory
 
-ClusterFactory = Callable[..., KafkaCluster]
 
-
+@pytest.mark.exhaustive
 def test_an_idle_log_begins_behind_its_last_marker(kafka_cluster: ClusterFactory) -> None:
     """One open segment, never closed: it goes when all in it has expired, with the marker."""
     config = {"log.retention.check.interval.ms": 300, "log.initial.task.delay.ms": 300}

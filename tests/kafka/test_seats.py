@@ -1,12 +1,13 @@
 """What a seat in a group costs while there is nothing to do."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import pytest
 
-from tests.kafka.broker import Kafka, wait_until
-from tests.kafka.clients import COUNTABLE, clients
-from worker.bus.kafka import KafkaBus, KafkaOptions
+from localkafka.broker import Kafka, wait_until
+from tests.support.clients import COUNTABLE, clients
+from worker.bus.kafka import KafkaOptions
+from worker.bus.kafka.bus import KafkaBus
 from worker.bus.port import Member, TopicPartition
 
 pytestmark = pytest.mark.skipif(not COUNTABLE, reason="threads are counted in /proc")
@@ -29,10 +30,10 @@ def test_who_owns_nothing_keeps_no_producer(kafka: Kafka, app_id: str) -> None:
                     owned[name] = assignment
             return {name: len(partitions) for name, partitions in owned.items()} == owners
 
-        members["b"] = stack.enter_context(bus.join(app_id, [topic], "b"))
+        members["b"] = stack.enter_context(closing(bus.join(app_id, [topic], "b")))
         wait_until(lambda: settled({"b": 1}), 30, "the partition")
         assert clients() == before + 2
         # The first by name gets the only one.
-        members["a"] = stack.enter_context(bus.join(app_id, [topic], "a"))
+        members["a"] = stack.enter_context(closing(bus.join(app_id, [topic], "a")))
         wait_until(lambda: settled({"a": 1, "b": 0}), 30, "another owner")
         assert clients() == before + 3

@@ -10,7 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lsh import Parameters, folding, normalise
-from lsh.folding import Folding, code_points, fold
+from lsh import text as text_module
+from lsh.code_points import code_points
+from lsh.folding import Folding, fold
 from lsh.text import _NFKC_SPACES, normalise_wide
 
 SWITCHES = [
@@ -22,7 +24,7 @@ SWITCHES = [
 KEPT = [(switches, Folding(switches)) for switches in SWITCHES]
 EVERY = range(sys.maxunicode + 1)
 ASSIGNED = [point for point in EVERY if category(chr(point)) not in ("Cn", "Co")]
-MIXED = st.text(
+MIXED = st.lists(
     st.one_of(
         # One for one: quotes, no-break space, accents, Cyrillic, Greek, Chinese, full width.
         st.sampled_from("\u2019\u201c\u2014\xa0\u3000\u2028\u00c9\u0416\u03a3\u03c2\u4e2d\uff21"),
@@ -33,10 +35,13 @@ MIXED = st.text(
         # What these join: vowels, jamo, syllables, kana.
         st.sampled_from("\u03b1\u1fb3\u09c7\u1100\uac00\u304b\uff76\u1e69\u0915"),
         st.sampled_from("aEiS \n\x1f\x00\ud800\udc00\U0001f600\U00010400"),
+        # Runs that are interrupted, and a form that is cut.
+        st.sampled_from(["\u0301" * 31, "\u0345\u0323" * 20, "\u0344" * 17, "\uff9e" * 40]),
+        st.sampled_from(["\ufdfa", "\ufdfb\u0654", "\u1161" * 40, "\u1100\u1161\u11a8"]),
         st.characters(exclude_categories=()),
     ),
     max_size=30,
-)
+).map("".join)
 
 
 @cache
@@ -60,10 +65,12 @@ def seconds() -> set[str]:
     return table | {part for part in syllables if part >= "\u1161"}
 
 
+@pytest.mark.exhaustive
 def test_no_second_of_a_composition_is_overlooked() -> None:
     assert folding._seconds() == seconds()
 
 
+@pytest.mark.exhaustive
 def test_what_is_folded_by_itself_neither_reorders_nor_composes() -> None:
     assert len(joining(Parameters())) < 0.01 * len(EVERY)
     for char, folded in alone(Parameters()).items():
@@ -73,11 +80,13 @@ def test_what_is_folded_by_itself_neither_reorders_nor_composes() -> None:
                 assert part not in seconds()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("switches", [switch for switch in SWITCHES if not switch.nfkc])
 def test_without_nfkc_no_neighbour_matters(switches: Parameters) -> None:
     assert not joining(switches)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("switches", SWITCHES)
 def test_every_code_point_by_itself_gives_the_reference_form(switches: Parameters) -> None:
     folded = Folding(switches).fold(np.array(ASSIGNED, dtype=np.uint32))
@@ -92,6 +101,7 @@ def test_every_code_point_by_itself_gives_the_reference_form(switches: Parameter
         assert text[begin:end] == expected
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "lead", ["A", "e\u0323\u0301", "\u09c7", "\u1100", "\uac00", "\u1b05", "\uff76", "\u03b1\u0345"]
 )
@@ -112,6 +122,7 @@ def test_a_batch_gives_the_reference_form_wherever_it_is_cut(
     expected = [normalise(text, switches) for text in texts]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(folding, "_CHUNK", chunk)
+        patch.setattr(text_module, "_CLOSE", chunk)
         batch = normalise_wide(texts, switches, known)
     assert batch.encoded() == [text.encode("utf-8", "surrogatepass") for text in expected]
     assert normalise_wide(texts, switches).texts() == expected
@@ -137,6 +148,13 @@ def test_normal_forms(text: str, expected: str) -> None:
     assert normalise_wide(["x", text, "y"], Parameters()).texts() == ["x", expected, "y"]
 
 
+def test_stretches_that_are_folded_as_a_whole_lie_between_what_is_folded_by_itself() -> None:
+    apart = "\u00c9\u2026\u2028\u4e2d" * 50
+    texts = [f"{apart}E\u0323{apart}\uff76\uff9e", "\u0301", apart, f"{apart}\u0301 \u0345x"]
+    expected = [normalise(one, Parameters()) for one in texts]
+    assert normalise_wide(texts, Parameters()).texts() == expected
+
+
 def test_the_table_is_in_place_where_the_length_stays() -> None:
     codes = code_points("\u00c9A\u2019")
     folded = Folding(Parameters()).fold(codes)
@@ -144,6 +162,7 @@ def test_the_table_is_in_place_where_the_length_stays() -> None:
     assert codes.tolist() == [0xE9, ord("a"), 0x2019]
 
 
+@pytest.mark.exhaustive
 def test_nfkc_leaves_no_other_white_space() -> None:
     spaces = [chr(point) for point in EVERY if chr(point).isspace() and point > 127]
     kept = {ord(space) for space in spaces if normalize("NFKC", space) == space}

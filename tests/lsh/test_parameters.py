@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lsh import Parameters
+from tests.support import reference
 
 
 @pytest.mark.parametrize(
@@ -86,6 +87,11 @@ def test_the_description_hides_the_seed() -> None:
     described = Parameters(seed=b"a secret of ours").describe()
     assert "a secret of ours" not in repr(described)
     assert b"a secret of ours".hex() not in repr(described)
+
+
+def test_a_guess_of_the_seed_takes_scrypt_to_test() -> None:
+    expected = reference.derived(b"a secret of ours", b"neardup header", 16).hex()
+    assert Parameters(seed=b"a secret of ours").describe()["seed_digest"] == expected
 
 
 def test_parameters_stay_as_they_are() -> None:

@@ -79,6 +79,7 @@ def test_a_normal_form_is_its_own_normal_form(text: str, switches: Parameters) -
     assert normalise(once, switches) == once
 
 
+@pytest.mark.exhaustive
 def test_every_code_point_in_a_batch_as_by_itself() -> None:
     points = [f"x{chr(point)}Y" for point in range(sys.maxunicode + 1)]
     switches = Parameters()

@@ -7,10 +7,10 @@ from typing import Final, NamedTuple, Protocol
 
 from hypothesis import strategies as st
 
-from tests.crash.texts import near_copies
 from tests.simulation.measures import Keep, Measures
 from tests.simulation.world import World
 from tests.simulation.writer import Manner
+from tests.support.texts import near_copies
 from worker.topology import STAGES
 
 __all__ = ["Act", "acts", "measures", "play"]
@@ -53,7 +53,7 @@ class Stall(NamedTuple):
         """See `Act`."""
         world.freeze(self.worker)
         for _ in range(4):
-            Write(5, tuple(range(world.topology.partitions)), "plain", 0).do(world)
+            Write(5, tuple(range(world.topology.layout.partitions)), "plain", 0).do(world)
             world.rounds(self.rounds)
         world.wake(self.worker)
 

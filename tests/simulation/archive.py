@@ -21,15 +21,15 @@ class Archive:
         """Begin where the logs begin."""
         self._bus = bus
         outputs = (topology.unique, topology.duplicate, topology.rejected)
-        counts = {topology.documents: topology.partitions, **topology.internal()}
-        counts |= dict.fromkeys(outputs, topology.partitions)
+        counts = {topology.documents: topology.layout.partitions, **topology.internal()}
+        counts |= dict.fromkeys(outputs, topology.layout.partitions)
         self._records: dict[TopicPartition, list[Record]] = {
             TopicPartition(topic, number): []
             for topic, count in counts.items()
             for number in range(count)
         }
         self._next: dict[TopicPartition, int] = defaultdict(int)
-        self._ends = bus.reader("", counts)
+        self._ends = bus.log_reader("", counts)
 
     def look(self) -> None:
         """Read what is new; must be called before anything is deleted.

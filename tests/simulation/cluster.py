@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from worker.admin.cluster import Cluster, TopicState
+from worker.agreement import agreed, dump
 from worker.bus.memory import MemoryBus
 from worker.bus.port import TopicPartition
-from worker.layout import agreed, dump
 from worker.settings import Settings
 from worker.topology import Topology
 
@@ -61,7 +61,7 @@ class MemoryCluster(Cluster):
         places = [
             TopicPartition(t, number) for t, count in counts.items() for number in range(count)
         ]
-        reader = self._bus.reader("", counts)
+        reader = self._bus.log_reader("", counts)
         found = {place: reader.watermarks(place) for place in places}
         if committed:
             return found

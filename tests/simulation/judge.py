@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.integration.checker import (
+from tests.simulation.world import World
+from tests.support.checker import (
     History,
     check,
     differences,
@@ -19,8 +20,7 @@ from tests.integration.checker import (
     source,
     verdicts,
 )
-from tests.integration.replay import replay
-from tests.simulation.world import World
+from tests.support.replay import replay
 from worker.app import Application
 
 __all__ = ["problems"]
@@ -63,7 +63,7 @@ def _runs_at_last(world: World) -> bool:
     for name in world.lives:
         world.wake(name)
     names = sorted(world.known)
-    everywhere = range(world.topology.partitions)
+    everywhere = range(world.topology.layout.partitions)
     for turn in range(2):
         if not _up(world, names):
             return False
@@ -112,8 +112,8 @@ def _published(world: World, directory: Path, *, complete: bool) -> Iterator[str
         archive.of(topology.unique),
         archive.of(topology.duplicate),
         [record for record in archive.of(topology.rejected) if source(record) not in gone],
-        frames=frame_ranges(frames, topology.layout),
-        parameters=topology.parameters,
+        frames=frame_ranges(frames, topology.layout.id),
+        parameters=topology.layout.parameters,
     )
     yield from check(history, partial=bool(gone or world.losses.fatal))
     own = verdicts(history)
@@ -126,7 +126,7 @@ def _indexes(world: World, directory: Path) -> Iterator[str]:
     topology = world.topology
     stores = {s: store for life in world.lives.values() for s, store in life.index.stores().items()}
     application = Application(world.settings, topology, world.bus, directory)
-    for shard in range(topology.shards):
+    for shard in range(topology.layout.shards):
         if shard not in stores:
             yield f"shard {shard} has no owner"
             continue

@@ -30,7 +30,7 @@ class Keep:
         """Set it on topics."""
         hours = {
             topology.documents: self.documents,
-            **{topology.matches(shard): self.matches for shard in range(topology.shards)},
+            **{topology.matches(shard): self.matches for shard in range(topology.layout.shards)},
             **dict.fromkeys((topology.unique, topology.duplicate, topology.rejected), self.outputs),
         }
         for topic, kept in hours.items():

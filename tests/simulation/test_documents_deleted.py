@@ -1,10 +1,10 @@
 """Documents that time deletes before they are published, and answers that nobody read."""
 
-from tests.crash.texts import near_copies
-from tests.integration.checker import reason, source
 from tests.simulation.conftest import Judge, MakeWorld
 from tests.simulation.measures import Keep, Measures
 from tests.simulation.world import World
+from tests.support.checker import reason, source
+from tests.support.texts import near_copies
 
 TEXTS = near_copies(24, 17)
 BEFORE_ROUTE = ("fingerprint", "index")

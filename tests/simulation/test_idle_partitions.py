@@ -7,11 +7,11 @@ the committed offset, though there is nothing between that anybody could have mi
 
 import pytest
 
-from tests.crash.texts import near_copies
 from tests.simulation.conftest import Judge, MakeWorld
 from tests.simulation.measures import Keep, Measures
 from tests.simulation.world import World
 from tests.simulation.writer import Manner
+from tests.support.texts import near_copies
 
 TEXTS = near_copies(24, 11)
 BUSY = (0, 1)
@@ -36,7 +36,7 @@ def test_a_worker_starts_when_answers_to_an_idle_partition_are_deleted(
 ) -> None:
     one = world(Measures(keep=IDLE_MATCHES))
     live(one, "plain")
-    idle = [(one.topology.matches(shard), 2) for shard in range(one.topology.shards)]
+    idle = [(one.topology.matches(shard), 2) for shard in range(one.topology.layout.shards)]
     for place in idle:
         assert one.bus.start_offset(*place) == one.bus.end_offset(*place) > 0
     one.stop("a")

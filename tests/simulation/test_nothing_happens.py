@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.crash.texts import near_copies
 from tests.simulation.conftest import Judge, MakeWorld
 from tests.simulation.measures import Keep, Measures
 from tests.simulation.writer import Manner
+from tests.support.texts import near_copies
 
 EVERYWHERE = range(3)
 FOR_EVER = Keep(documents=None, matches=None, outputs=None, offsets=None)

@@ -1,7 +1,8 @@
 """Whatever happens in weeks, in whatever order: no loss is silent, and no fear is idle.
 
 Hypothesis draws what happens, and finds the shortest schedule that breaks a rule. CI
-draws the same few every time; ``NEARDUP_TEST_SCALE=full`` draws many new ones.
+draws the same ones every time, few unless all tests run; ``NEARDUP_TEST_SCALE=full`` draws
+many new ones.
 """
 
 import tempfile
@@ -11,24 +12,38 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.integration.corpus import FULL
 from tests.simulation.acts import Act, acts, measures, play
 from tests.simulation.judge import problems
 from tests.simulation.measures import Measures
 from tests.simulation.world import World
+from tests.support.corpus import FULL
 
-
-@pytest.mark.timeout(0 if FULL else 600)  # Hypothesis may shorten what fails for five minutes.
-@settings(
-    max_examples=3_000 if FULL else 100,
-    derandomize=not FULL,
+FEW = settings(
+    max_examples=12,
+    derandomize=True,
     database=None,
     deadline=None,
-    print_blob=FULL,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+MANY = settings(FEW, max_examples=3_000 if FULL else 100, derandomize=not FULL, print_blob=FULL)
+
+
+@pytest.mark.timeout(600)  # Hypothesis may shorten what fails for five minutes.
+@FEW
 @given(measures=measures(), schedule=acts())
 def test_any_schedule(directory: Path, measures: Measures, schedule: list[Act]) -> None:
+    holds(directory, measures, schedule)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(0 if FULL else 600)
+@MANY
+@given(measures=measures(), schedule=acts())
+def test_any_of_many_schedules(directory: Path, measures: Measures, schedule: list[Act]) -> None:
+    holds(directory, measures, schedule)
+
+
+def holds(directory: Path, measures: Measures, schedule: list[Act]) -> None:
     with (
         tempfile.TemporaryDirectory(dir=directory) as place,
         closing(World(Path(place), measures)) as world,

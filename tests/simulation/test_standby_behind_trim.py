@@ -4,9 +4,9 @@ Its reader is told that an offset is out of range. It must begin anew from a sna
 index must not answer from a store with a hole.
 """
 
-from tests.crash.texts import near_copies
 from tests.simulation.conftest import Judge, MakeWorld
 from tests.simulation.measures import Keep, Measures
+from tests.support.texts import near_copies
 
 TEXTS = near_copies(54, 13)
 OF_A = (0, 1)

@@ -8,20 +8,20 @@ from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.crash.disk import left_by_kill, settle
-from tests.crash.life import Life
 from tests.simulation.archive import Archive
 from tests.simulation.clock import HOUR, Clock
 from tests.simulation.cluster import MemoryCluster
 from tests.simulation.losses import Losses
 from tests.simulation.measures import Measures
 from tests.simulation.writer import Writer
+from tests.support.killed_disk import left_by_kill, settle
+from tests.support.life import Life
 from worker.admin.checks import inspect
 from worker.bus.memory import MemoryBus, Step
 from worker.bus.port import BusError
-from worker.embedded import create_topics
+from worker.offline.embedded import create_topics
 from worker.stages import StageError
-from worker.topology import STAGES, Topology
+from worker.topology import STAGES
 
 __all__ = ["Ending", "World"]
 
@@ -62,7 +62,7 @@ class World:
         measures = measures or Measures()
         self.measures = measures
         self.settings = measures.settings(directory)
-        self.topology = Topology.of(self.settings, measures.partitions)
+        self.topology = self.settings.topology(measures.partitions)
         self.clock = Clock()
         keep = measures.keep
         self.bus = MemoryBus(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from worker.app import Application
 from worker.bus.memory import MemoryBus
-from worker.embedded import create_topics
+from worker.index.store import BandStore, HeaderMismatch
+from worker.offline.embedded import create_topics
 from worker.probe import Files, Point, Probe, probing
 from worker.settings import Settings
 from worker.stages import Index
-from worker.store import BandStore, HeaderMismatch
-from worker.topology import STAGES, Topology
+from worker.topology import STAGES
 
 DAY_SECONDS = 86_400.0
 
@@ -56,7 +57,7 @@ class Watched:
     def __init__(self, directory: Path, stop: str = "", **index: object) -> None:
         sizes = {"shards": 1, "cache_bytes": 1 << 20, "flush_documents": 10}
         settings = Settings.model_validate({"index": {**sizes, **index}})
-        topology = Topology.of(settings, 1)
+        topology = settings.topology(1)
         self.bus = MemoryBus()
         create_topics(self.bus, topology)
         self.now = 0.0
@@ -114,7 +115,7 @@ def test_each_stage_has_a_probe_of_its_own(tmp_path: Path) -> None:
 
 def test_files_are_told_of_from_their_opening_to_their_closing(tmp_path: Path) -> None:
     watched = Watched(tmp_path)
-    store = watched.application.open_store(0)
+    store = watched.application.directories.open(0)
     assert watched.told == ["open", "opened", "open done"]
     assert watched.notes["index"].open == [store]
     write(store, 3)
@@ -129,23 +130,23 @@ def test_files_are_told_of_from_their_opening_to_their_closing(tmp_path: Path) -
 
 
 def test_files_that_cannot_be_opened_are_not_told_of_as_open(tmp_path: Path) -> None:
-    Watched(tmp_path).application.open_store(0).close()
+    Watched(tmp_path).application.directories.open(0).close()
     watched = Watched(tmp_path, bucket_capacity=3)
     with pytest.raises(HeaderMismatch):
-        watched.application.open_store(0)
+        watched.application.directories.open(0)
     assert watched.told == ["open"]
 
 
 def test_files_are_known_to_be_open_before_a_run_is_stopped_there(tmp_path: Path) -> None:
     watched = Watched(tmp_path, stop="open done")
     with pytest.raises(Stopped):
-        watched.application.open_store(0)
+        watched.application.directories.open(0)
     assert len(watched.notes["index"].open) == 1
 
 
 def test_a_store_is_flushed_by_the_clock_that_the_application_was_given(tmp_path: Path) -> None:
     watched = Watched(tmp_path)
-    store = watched.application.open_store(0)
+    store = watched.application.directories.open(0)
     write(store, 1)
     store.flush_if_due()
     assert "flush" not in watched.told
@@ -175,11 +176,12 @@ def test_snapshots_are_taken_by_the_clock_that_the_application_was_given(tmp_pat
 
 
 def test_a_standby_tries_again_by_the_clock_that_the_application_was_given(tmp_path: Path) -> None:
-    Watched(tmp_path).application.open_store(0).close()
+    Watched(tmp_path).application.directories.open(0).close()
     watched = Watched(tmp_path, bucket_capacity=3, standby="all")
     application = watched.application
     topology = application.topology
-    with watched.bus.join(topology.group("index"), [topology.seats], "a"):  # It has the shard.
+    owner = watched.bus.join(topology.group("index"), [topology.seats], "a")
+    with closing(owner):  # It has the shard.
         loop = application.loop("index", "b")
         loop.step(0.0)
         opened = []

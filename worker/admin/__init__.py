@@ -1,4 +1,4 @@
-"""An application's topics, groups and offsets: made, begun and checked."""
+"""Creates and checks an application's topics, groups and offsets."""
 
 from __future__ import annotations
 

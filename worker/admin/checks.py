@@ -1,4 +1,4 @@
-"""Checks whether topics, their settings and the groups' offsets are as the promise needs them."""
+"""Checks whether topics, their settings and the groups' offsets are as exactly-once needs them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from worker.admin.cluster import Cluster, TopicState
-from worker.admin.layout_log import recorded
-from worker.admin.offsets import check_offsets, inputs, lost_answers
+from worker.admin.layout_record import recorded
+from worker.admin.offsets import check_offsets, check_order, inputs, lost_answers
 from worker.admin.plan import DEFAULT_MAX_BYTES, Rule, TopicPlan, plan
 from worker.admin.problem import Problem
+from worker.admin.starts import used_topics
+from worker.agreement import Difference, agreed, differences
 from worker.bus import TopicPartition
-from worker.layout import agreed, differences
 from worker.settings import Settings
 from worker.topology import STAGES, Topology
 
@@ -23,7 +24,7 @@ _BOUNDS = ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What was found."""
+    """The state of an application's topics and groups, and the problems."""
 
     topology: Topology
     brokers: int
@@ -37,12 +38,12 @@ class Inspection:
 def verify(
     settings: Settings, on_undecided: Callable[[], None] = lambda: None
 ) -> tuple[int, list[Problem]]:
-    """Return the documents' partition count (0: no such topic), and what is wrong.
+    """Return the documents' partition count (0: no such topic), and the problems.
 
     ``on_undecided``: see `Cluster`.
 
     Raises:
-        BusError: the cluster doesn't answer within seconds, or refuses.
+        BusError: the cluster doesn't answer in time, or refuses.
     """
     found = inspect(Cluster(settings.kafka_options(), on_undecided=on_undecided), settings)
     documents = found.topics[found.topology.documents]
@@ -50,71 +51,114 @@ def verify(
 
 
 def inspect(cluster: Cluster, settings: Settings) -> Inspection:
-    """Look at everything, in a few requests."""
-    named = Topology.of(settings, 1)
+    """Return the state of everything, in a few requests."""
+    named = settings.topology(1)
     names = [one.name for one in plan(settings, named, DEFAULT_MAX_BYTES)]
     brokers, topics = cluster.topics(names)
     documents = topics[named.documents]
-    topology = Topology.of(settings, documents.partitions if documents else 1)
+    topology = settings.topology(documents.partitions if documents else 1)
     max_bytes = DEFAULT_MAX_BYTES
     if documents is not None:
         max_bytes = int(documents.settings.get("max.message.bytes", max_bytes))
     plans = list(plan(settings, topology, max_bytes))
     counts = {name: state.partitions for name, state in topics.items() if state is not None}
     wanted = {stage: inputs(topology, stage, counts) for stage in STAGES}
-    # Route trails fingerprint, and both move on: asked first, it still does.
+    # Route trails fingerprint, and both advance: asked first, it still appears to trail.
     committed = cluster.committed({topology.group("route"): wanted.pop("route")})
     committed |= cluster.committed({topology.group(one): places for one, places in wanted.items()})
-    # And the logs' ends last: a group at work would seem to be past them.
+    # The logs' ends come last: an active group would otherwise appear to be past them.
     read = {topology.documents, *topology.internal()}
     ranges = cluster.ranges({name: count for name, count in counts.items() if name in read})
-    problems = list(_layout(cluster, settings, topology, topics))
-    if any(problem.what.startswith("index.shards") for problem in problems):
-        # What these settings want of topics and groups is then beside the point.
+    internal = topology.internal()
+    begun = bool(used_topics({p: span for p, span in ranges.items() if p.topic in internal}))
+    different = _different(cluster, settings, topology, topics)
+    problems = list(_layout(topology, different, begun=begun))
+    if any(
+        one.name == "index.shards" or (begun and one.counts_partitions) for one in different or ()
+    ):
+        # These settings then expect the wrong topics and groups: other checks mean nothing.
         return Inspection(topology, brokers, plans, topics, committed, ranges, problems)
-    problems += [problem for one in plans for problem in _topic(one, topics[one.name])]
+    way_on = _way_on(topology) if begun else ""
+    problems += [problem for one in plans for problem in _topic(one, topics[one.name], way_on)]
     if documents is not None:
         problems += _bounds(topology, topics)
         problems += check_offsets(
             topology, counts, committed, ranges, skip_deleted=settings.documents.skip_deleted
         )
-        if lost_answers(topology, committed, ranges):
-            # What an open transaction holds back is on its way.
+        if _between_logs(topology, committed, ranges):
+            # Records that an open transaction holds back are in flight, not lost.
             written = cluster.ranges({name: counts[name] for name in read & set(counts)},
                                      committed=False)  # fmt: skip
-            problems += lost_answers(topology, committed, written)
+            problems += _between_logs(topology, committed, written)
     problems.sort(key=lambda problem: problem.severity)
     return Inspection(topology, brokers, plans, topics, committed, ranges, problems)
 
 
-def _layout(
+def _between_logs(
+    topology: Topology,
+    committed: Mapping[str, Mapping[TopicPartition, int]],
+    ranges: Mapping[TopicPartition, tuple[int, int]],
+) -> list[Problem]:
+    """Return the problems that show only where one stage's offsets meet another's records."""
+    return [
+        *check_order(topology, committed, ranges),
+        *lost_answers(topology, committed, ranges),
+    ]
+
+
+def _different(
     cluster: Cluster,
     settings: Settings,
     topology: Topology,
     topics: Mapping[str, TopicState | None],
-) -> Iterator[Problem]:
-    """Compare what the application's workers have agreed on with these settings."""
+) -> list[Difference] | None:
+    """Return the differences between these settings and the recorded ones; None: not recorded."""
     if topics[topology.layout_log] is None or topics[topology.documents] is None:
-        return
+        return []
     found = recorded(cluster, topology)
-    if found is None:
+    return None if found is None else differences(found, agreed(settings, topology))
+
+
+def _layout(
+    topology: Topology, different: list[Difference] | None, *, begun: bool
+) -> Iterator[Problem]:
+    """Yield the differences between these settings and what the workers have agreed on."""
+    if different is None:
         yield Problem(
             "error", topology.layout_log, "what the workers agree on", "not recorded", "there",
             fix="neardup init",
         )  # fmt: skip
         return
-    for one in differences(found, agreed(settings, topology)):
+    for one in different:
+        fix = "use another --app for other parameters"
+        if one.by_choice:
+            fix = "neardup init --accept, to make all workers use the settings given here"
+        elif one.counts_partitions:
+            fix = (
+                _way_on(topology)
+                if begun
+                else "neardup init --force --from ...: nothing was processed yet"
+            )
         yield Problem(
             "error", topology.layout_log, one.name, f"{one.here} here",
             f"{one.recorded}, as for all workers of {topology.app}",
             "workers that differ would judge the same documents differently" if one.by_choice
             else "workers that differ don't understand each other's frames",
-            fix="neardup init --accept, if all workers are to use the settings given here"
-            if one.by_choice else "for other parameters use another --app",
+            fix=fix,
         )  # fmt: skip
 
 
-def _topic(one: TopicPlan, state: TopicState | None) -> Iterator[Problem]:
+def _way_on(topology: Topology) -> str:
+    """Return how to continue with another number of partitions. Kafka can't take one away."""
+    return (
+        f"begin another application where this one stopped publishing: neardup topics create --app"
+        f" OTHER --from app:{topology.app}, with topics.documents={topology.documents}; see"
+        " docs/runbook.md, 'Partitions were added'"
+    )
+
+
+def _topic(one: TopicPlan, state: TopicState | None, way_on: str) -> Iterator[Problem]:
+    """Yield a topic's problems; ``way_on`` is for wrong partitions once work has begun."""
     if state is None:
         yield Problem(
             "error" if one.required else "warning", one.name, "the topic", "missing", "there",
@@ -128,7 +172,7 @@ def _topic(one: TopicPlan, state: TopicState | None) -> Iterator[Problem]:
             "its number of partitions",
             str(state.partitions),
             one.partitions_why,
-            fix=one.partitions_fix,
+            fix=_recounted(one, state, way_on) if one.internal else one.partitions_fix,
         )
     for rule in one.rules:
         given = state.settings.get(rule.setting)
@@ -137,10 +181,26 @@ def _topic(one: TopicPlan, state: TopicState | None) -> Iterator[Problem]:
     yield from _replication(one.name, state)
 
 
+def _recounted(one: TopicPlan, state: TopicState, way_on: str) -> str:
+    """Return how to mend the partitions of a topic between the stages, without deleting it."""
+    if way_on:
+        return way_on
+    if state.partitions < one.partitions:
+        return (
+            f"kafka-topics.sh --bootstrap-server ... --alter --topic {one.name}"
+            f" --partitions {one.partitions}"
+        )
+    return "neardup topics create --app OTHER: nothing was processed yet"
+
+
 def _broken(topic: str, rule: Rule, given: str) -> Problem:
+    value = rule.value
+    if (rule.setting, value) == ("cleanup.policy", "delete"):
+        # Compaction kept records for ever, which a retention would delete at once.
+        value = "delete,retention.ms=-1,retention.bytes=-1"
     return Problem(
         rule.severity, topic, rule.setting, given, rule.takes, rule.why,
-        _set(topic, rule.setting, rule.value),
+        _set(topic, rule.setting, value),
     )  # fmt: skip
 
 
@@ -157,7 +217,7 @@ def _replication(topic: str, state: TopicState) -> Iterator[Problem]:
     if minimum > state.replicas:
         yield Problem(
             "error", topic, setting, str(minimum), f"at most its {state.replicas} replicas",
-            "nothing can be written", _set(topic, setting, str(max(1, state.replicas - 1))),
+            "no record can be written", _set(topic, setting, str(max(1, state.replicas - 1))),
         )  # fmt: skip
     elif state.replicas >= _SAFE_REPLICATION and minimum < 2:  # noqa: PLR2004 -- two copies
         yield Problem(
@@ -173,7 +233,7 @@ def _replication(topic: str, state: TopicState) -> Iterator[Problem]:
 
 
 def _bounds(topology: Topology, topics: Mapping[str, TopicState | None]) -> Iterator[Problem]:
-    """Compare what timestamps the outputs take with what the documents take."""
+    """Yield outputs that accept fewer timestamps than the documents do."""
     documents = topics[topology.documents]
     for name in (topology.unique, topology.duplicate, topology.rejected):
         output = topics[name]
@@ -186,6 +246,6 @@ def _bounds(topology: Topology, topics: Mapping[str, TopicState | None]) -> Iter
             if given is not None and needed is not None and int(given) < int(needed):
                 yield Problem(
                     "error", name, bound, given, f"at least {needed}, as the documents have",
-                    "a document may be refused for its time, and that stops the worker",
+                    "the topic may refuse a document for its time, which stops the worker",
                     _set(name, bound, needed),
                 )  # fmt: skip

@@ -1,11 +1,12 @@
-"""What an operator's command asks a cluster, and tells it; every call has a deadline."""
+"""What operators' commands ask of a cluster; every call has a deadline."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic, sleep
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -19,27 +20,30 @@ from confluent_kafka import (
 )
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._config import ConfigResource  # The admin module only passes them on,
-from confluent_kafka.admin._listoffsets import OffsetSpec  # and mypy wants them from their source.
+from confluent_kafka.admin._config import ConfigResource  # The admin module doesn't export them,
+from confluent_kafka.admin._listoffsets import OffsetSpec  # so mypy wants these private modules.
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from worker.admin.compacted import PARTITION, records
-from worker.admin.groups import Offsets, committed_offsets, reader, set_offsets
-from worker.bus import BusError, TopicPartition
+from worker.bus import BusError, TopicPartition, Unanswered
 from worker.bus.kafka import KafkaOptions
-from worker.bus.kafka.errors import cause, retrying
-from worker.bus.kafka.identities import topic_ids
+from worker.bus.kafka.bus import KafkaBus
+from worker.bus.kafka.codes import Means, means
+from worker.bus.kafka.errors import asking, cause
+from worker.bus.kafka.groups import Committed, Offsets, committed_offsets, set_offsets
+from worker.bus.kafka.identities import present_ids, topic_ids
+from worker.settings import ConfigurationError
 
 __all__ = ["Cluster", "TopicState"]
 
 T = TypeVar("T")
 
 _SECONDS = 8.0
+_HUNG_UP = "Disconnected"
+"""In librdkafka's text about a TLS handshake that the other side has ended."""
 _UNDECIDED_SECONDS = 30.0
-"""Twice what a transaction lasts that nobody comes back for, with brokers' default settings."""
-_LEADERLESS = frozenset({KafkaError._TIMED_OUT, KafkaError._NOENT})  # noqa: SLF001
-"""How librdkafka may say that it has no leader to ask, beside an offset of -1001."""
+"""Twice how long an abandoned transaction stays open with the brokers' default settings."""
 # confluent-kafka has no types for these two.
 _EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -47,7 +51,7 @@ _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """A topic as it is."""
+    """A topic's present partitions, replicas and settings."""
 
     partitions: int
     replicas: int
@@ -55,10 +59,11 @@ class TopicState:
 
 
 class Cluster:
-    """An admin client that speaks in plain values.
+    """An admin client that takes and returns plain values.
 
-    Every method raises `BusError` when the cluster doesn't answer within seconds, or
-    refuses.
+    Every method raises `BusError` if the cluster doesn't answer in time, or refuses. If what only
+    asks is not answered, it raises `Unanswered`; if the brokers don't let the client in, a
+    `ConfigurationError`.
     """
 
     def __init__(
@@ -68,30 +73,44 @@ class Cluster:
         *,
         on_undecided: Callable[[], None] = lambda: None,
     ) -> None:
-        """Prepare; nothing is connected yet.
+        """Create the admin client. Each request may take ``seconds``.
 
-        ``on_undecided`` is called, in any thread, when a group's offsets have to wait for a
-        transaction that is open.
+        ``on_undecided`` is called, from any thread, when a group's offsets must wait for an open
+        transaction.
         """
         self._on_undecided = on_undecided
         self._options = options
         self._seconds = seconds
         self._trouble = ""
-        config: dict[str, Any] = {**options.client("admin"), "error_cb": self._on_error}
-        self._admin = AdminClient(config)
+        self._shut_out = ""
+        config: dict[str, Any] = {**options.client_config("admin"), "error_cb": self._on_error}
+        try:
+            self._admin = AdminClient(config)
+        except KafkaException as failure:
+            if options.oauth is None:
+                raise
+            raise Unanswered(f"kafka.oauth: {cause(failure).str()}") from failure
 
     @property
     def options(self) -> KafkaOptions:
-        """Return how this cluster is reached."""
+        """Return the options to connect to this cluster."""
         return self._options
 
     def _on_error(self, error: KafkaError) -> None:
-        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 -- librdkafka's own code
+        if not means(error, Means.DOWN):  # It says less than the errors before it.
             self._trouble = error.str()
+        # A connection that ends during the handshake is no refusal: the broker may be starting.
+        if means(error, Means.SHUT_OUT) and _HUNG_UP not in error.str():
+            self._shut_out = error.str()
 
-    def _unreachable(self, error: KafkaError) -> BusError:
+    def _unreachable(self, error: KafkaError) -> Unanswered | ConfigurationError:
         self._admin.poll(0)
-        return BusError(
+        if self._shut_out:
+            return ConfigurationError(
+                f"kafka: no broker of {self._options.bootstrap} lets this client in:"
+                f" {self._shut_out}"
+            )
+        return Unanswered(
             f"no broker of {self._options.bootstrap} answers within {self._seconds:.0f} s:"
             f" {self._trouble or error.str()}"
         )
@@ -102,19 +121,27 @@ class Cluster:
 
     @contextmanager
     def _explained(self, doing: str) -> Iterator[None]:
-        """Say what librdkafka's errors mean here."""
+        """Convert librdkafka's errors to the port's."""
         try:
             yield
         except KafkaException as failure:
             error = cause(failure)
-            if error.code() in {KafkaError._TIMED_OUT, KafkaError._TRANSPORT}:  # noqa: SLF001
+            if means(error, Means.AWAY):
                 raise self._unreachable(error) from failure
-            raise BusError(f"{doing}: {error.str()} ({error.name()})") from failure
+            text = f"{doing}: {error.str()} ({error.name()})"
+            if means(error, Means.MOVING) or error.retriable():
+                raise Unanswered(text) from failure
+            raise BusError(text) from failure
+        except Unanswered as failure:
+            asked = failure.__cause__
+            if isinstance(asked, KafkaException) and means(cause(asked), Means.AWAY):
+                raise self._unreachable(cause(asked)) from failure
+            raise
         except TimeoutError as failure:
-            raise BusError(f"{doing}: no answer within {self._seconds:.0f} s") from failure
+            raise Unanswered(f"{doing}: no answer within {self._seconds:.0f} s") from failure
 
     def counts(self) -> tuple[int, dict[str, tuple[int, int]]]:
-        """Count the brokers, and each topic's partitions and replicas."""
+        """Return the number of brokers, and each topic's numbers of partitions and replicas."""
         try:
             found = self._admin.list_topics(timeout=self._seconds)
         except KafkaException as failure:
@@ -129,7 +156,7 @@ class Cluster:
         }
 
     def topics(self, names: Iterable[str]) -> tuple[int, dict[str, TopicState | None]]:
-        """Count the brokers, and describe topics; None: there is none of that name."""
+        """Return the number of brokers, and the state of topics; None if a topic doesn't exist."""
         brokers, counts = self.counts()
         asked = list(dict.fromkeys(names))
         settings = self._settings([name for name in asked if name in counts])
@@ -153,7 +180,7 @@ class Cluster:
         }
 
     def identity(self, topic: str) -> str:
-        """Give a topic's id: another one, once it is deleted and made anew."""
+        """Return a topic's id, which changes if the topic is deleted and recreated."""
         doing = f"id of {topic}"
         with self._explained(doing):
             futures = self._admin.describe_topics(
@@ -162,13 +189,13 @@ class Cluster:
         return str(self._result(futures[topic], doing).topic_id)
 
     def known_settings(self, topic: str) -> frozenset[str]:
-        """Name the settings that these brokers know."""
+        """Return the names of the topic settings that these brokers know."""
         return frozenset(self._settings([topic])[topic])
 
     def create(
         self, topics: Mapping[str, tuple[int, Mapping[str, str]]], replication: int
     ) -> list[str]:
-        """Create topics (partitions, settings); give those made, not those that were there."""
+        """Create topics (partitions, settings); return the created ones, without existing ones."""
         if not topics:
             return []
         new = [
@@ -184,17 +211,20 @@ class Cluster:
                 future.result(self._seconds + 1)
             except KafkaException as failure:
                 error = cause(failure)
-                if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                if means(error, Means.EXISTS):
                     continue
-                if error.code() in {KafkaError._TIMED_OUT, KafkaError._TRANSPORT}:  # noqa: SLF001
-                    raise self._unreachable(error) from failure
+                if means(error, Means.AWAY):  # Not Unanswered: the topic may have been created.
+                    unreachable = self._unreachable(error)
+                    if isinstance(unreachable, Unanswered):
+                        raise BusError(str(unreachable)) from failure
+                    raise unreachable from failure
                 raise BusError(f"{name} can't be created: {error.str()}") from failure
             made.append(name)
         self._await(made)
         return made
 
     def _await(self, names: list[str]) -> None:
-        """Wait until the brokers know what was just created."""
+        """Wait until the brokers know the new topics."""
         deadline = monotonic() + self._seconds
         while monotonic() < deadline:
             try:
@@ -212,10 +242,20 @@ class Cluster:
     def committed(
         self, asked: Mapping[str, Iterable[TopicPartition]]
     ) -> dict[str, dict[TopicPartition, int]]:
-        """Return what groups have committed; partitions without an offset are left out.
+        """Return the groups' committed offsets; partitions without one are left out.
 
-        Waits for open transactions that hold offsets of a group, as a killed worker leaves them.
+        Waits for open transactions that hold offsets of a group; a killed worker leaves such.
         """
+        found = self.annotated(asked)
+        return {
+            group: {place: one.offset for place, one in places.items()}
+            for group, places in found.items()
+        }
+
+    def annotated(
+        self, asked: Mapping[str, Iterable[TopicPartition]]
+    ) -> dict[str, dict[TopicPartition, Committed]]:
+        """Return the groups' committed offsets as `committed` does, with their metadata."""
         seconds = max(self._seconds, _UNDECIDED_SECONDS)
         return committed_offsets(self._options, asked, seconds, self._on_undecided)
 
@@ -223,46 +263,43 @@ class Cluster:
         """Return the last value of each key of a compacted topic that has one partition."""
         low, high = self.ranges({topic: 1})[TopicPartition(topic, PARTITION)]
         found: dict[bytes | None, bytes] = {}
-        end_too: dict[str, object] = {"enable.partition.eof": True}
-        with (
-            self._explained(f"records of {topic}"),
-            reader(self._options, topic, **end_too) as consumer,
-        ):
-            for _, key, value in records(consumer, topic, low, high):
-                if value is None:
-                    found.pop(key, None)
+        with closing(KafkaBus(self._options).log_reader(topic, [topic])) as reader:
+            for record in records(reader, topic, low, high):
+                if record.value is None:
+                    found.pop(record.key, None)
                 else:
-                    found[key] = value
+                    found[record.key] = record.value
         return found
 
     def commit(
         self, group: str, offsets: Offsets, of: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """Set offsets of a group that has no members at work.
+        """Set offsets of a group without active members.
 
-        ``of`` names, by topic, another one to which its offsets belong.
+        ``of`` maps a topic to another one to which its offsets belong.
         """
         topics = {place.topic: of.get(place.topic, place.topic) for place in offsets}
-        found = topic_ids(self._admin, set(topics.values()), self._seconds)
+        present = partial(present_ids, self._admin)
+        found = topic_ids(present, set(topics.values()), self._seconds)
         ids = {topic: found[log] for topic, log in topics.items()}
         set_offsets(self._options, group, offsets, ids, self._seconds)
 
     def ranges(
         self, counts: Mapping[str, int], *, committed: bool = True
     ) -> dict[TopicPartition, tuple[int, int]]:
-        """Give where every partition begins, and where its (committed) records end."""
+        """Return the start of every partition, and the end of its (committed) records."""
         lows, highs = self._offsets(counts, _EARLIEST, _LATEST, committed=committed)
         return {partition: (lows[partition], highs[partition]) for partition in lows}
 
     def at_time(self, counts: Mapping[str, int], time_ms: int) -> dict[TopicPartition, int | None]:
-        """Give the first offset at a time or later in every partition, if there is one."""
+        """Return every partition's first offset at or after a time, or None if there is none."""
         (found,) = self._offsets(counts, OffsetSpec.for_timestamp(time_ms))
         return {partition: at if at >= 0 else None for partition, at in found.items()}
 
     def _offsets(
         self, counts: Mapping[str, int], *specs: OffsetSpec, committed: bool = True
     ) -> list[dict[TopicPartition, int]]:
-        """Ask for offsets of every partition, for each spec, again while their leaders move."""
+        """Return the offsets of every partition for each spec; retry while leaders move."""
         places = [
             Place(topic, number)
             for topic, partitions in counts.items()
@@ -272,18 +309,17 @@ class Cluster:
             return [{} for _ in specs]
         doing = f"offsets of {', '.join(sorted(counts))}"
         with self._explained(doing):
-            return retrying(
+            return asking(
                 lambda left: self._ask(places, specs, left, committed=committed),
                 self._seconds,
                 doing,
-                asking=True,
             )
 
     def _ask(
         self, places: Sequence[Place], specs: Sequence[OffsetSpec], left: float, *, committed: bool
     ) -> list[dict[TopicPartition, int]]:
-        """Ask once; that a leader is gone is `LEADER_NOT_AVAILABLE`, however librdkafka says it."""
-        # Without that librdkafka goes on asking a leader that is gone.
+        """Ask once; report a missing leader as `LEADER_NOT_AVAILABLE` in every case."""
+        # Without this librdkafka keeps asking a leader that is gone.
         self._admin.list_topics(timeout=left)
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         asked = [
@@ -306,10 +342,10 @@ class Cluster:
                 for futures in asked
             ]
         except KafkaException as failure:
-            # Other brokers have just answered; and there is time for another request.
-            if cause(failure).code() in _LEADERLESS:
+            # Other brokers have just answered, and there is time for another request.
+            if means(cause(failure), Means.LEADERLESS):
                 raise leaderless from failure
             raise
         if any(OFFSET_INVALID in offsets.values() for offsets in found):
-            raise leaderless  # So may librdkafka say that the time is up.
+            raise leaderless  # librdkafka may also report a timeout like this.
         return found

@@ -1,51 +1,45 @@
-"""Reads a compacted topic that has one partition, from end to end."""
+"""Reads a compacted topic with one partition from start to end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from time import monotonic
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as Place
-
-from worker.bus import BusError
+from worker.bus import BusError, LogReader, OffsetOutOfRange, Record, TopicPartition, Unanswered
 
 __all__ = ["PARTITION", "records"]
 
 PARTITION = 0
-"""The only one that is used."""
+"""The only partition that is used."""
 
 _SILENCE_SECONDS = 15.0
+_WAIT_SECONDS = 0.5
+_RECORDS = 1_000
+_BYTES = 4 << 20
 
 
 def records(
-    consumer: Consumer, topic: str, low: int, high: int
-) -> Iterator[tuple[int, bytes | None, bytes | None]]:
-    """Yield the offset, key and value of all records up to an end.
-
-    The last ones may be markers, or compacted away. So the consumer must tell where a partition
-    ends (``enable.partition.eof``).
+    reader: LogReader, topic: str, start: int, end: int, clock: Callable[[], float] = monotonic
+) -> Iterator[Record]:
+    """Yield all records from ``start`` to ``end``; the last offsets may be compacted or markers.
 
     Raises:
-        BusError: the topic brings nothing.
-        KafkaException: Kafka refused.
+        Unanswered: no record arrives for 15 s.
+        BusError: the topic can't be read.
     """
-    if low >= high:
+    if start >= end:
         return
-    consumer.assign([Place(topic, PARTITION, low)])
-    heard = monotonic()
-    while True:
-        message = consumer.poll(0.5)
-        if message is None:
-            if monotonic() - heard > _SILENCE_SECONDS:
-                raise BusError(f"{topic} brings nothing for {_SILENCE_SECONDS:.0f} s")
-            continue
-        error, offset = message.error(), message.offset() or 0
-        if error is None:
-            heard = monotonic()
-            yield offset, message.key(), message.value()
-        elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 -- librdkafka's own code
-            if offset >= high:
-                return
-        elif not error.retriable():
-            raise KafkaException(error)
+    place = TopicPartition(topic, PARTITION)
+    reader.start(place, start)
+    heard = clock()
+    while (reader.position(place) or 0) < end:
+        try:
+            found = reader.read(_RECORDS, _BYTES, _WAIT_SECONDS)
+        except OffsetOutOfRange as error:
+            raise BusError(str(error)) from error
+        if found:
+            heard = clock()
+        elif clock() - heard > _SILENCE_SECONDS:
+            raise Unanswered(f"{topic} has delivered no record for {_SILENCE_SECONDS:.0f} s")
+        yield from found
+    reader.stop(place)

@@ -1,4 +1,4 @@
-"""Topics are created with every setting that the promise needs; none is changed."""
+"""Creates topics with every setting that exactly-once needs; changes no existing topic."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from worker.topology import Topology
 __all__ = ["Created", "create", "create_redrive"]
 
 _New = tuple[int, dict[str, str]]
-"""Partitions and settings."""
+"""The number of partitions, and the settings."""
 
 _PARTITIONS = 4
 _REPLICATION = 3
@@ -20,7 +20,7 @@ _REPLICATION = 3
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """What was made, and what was there already."""
+    """The topics that were created, and those that existed already."""
 
     topology: Topology
     made: list[str]
@@ -39,11 +39,11 @@ def create(
     """Create the topics that don't exist.
 
     Raises:
-        ConfigurationError: ``partitions`` isn't what the documents have, or there are too
+        ConfigurationError: ``partitions`` differs from the documents' number, or there are too
             few brokers.
         BusError: the cluster doesn't answer, or refuses.
     """
-    name = Topology.of(settings, 1).documents
+    name = settings.topology(1).documents
     brokers, found = cluster.topics([name])
     documents = found[name]
     if documents is not None:
@@ -55,14 +55,14 @@ def create(
         documents_max_bytes = int(documents.settings.get("max.message.bytes", DEFAULT_MAX_BYTES))
     if replication is not None and replication > brokers:
         raise ConfigurationError(
-            f"--replication: got {replication}, and there are {brokers} brokers"
+            f"--replication: got {replication}, must be at most {brokers}, the number of brokers"
         )
     replicas = replication or min(_REPLICATION, brokers)
-    topology = Topology.of(settings, partitions or _PARTITIONS)
+    topology = settings.topology(partitions or _PARTITIONS)
     plans = list(plan(settings, topology, documents_max_bytes))
     _, states = cluster.topics(one.name for one in plans)
     missing = {one.name: _new(one, replicas) for one in plans if states[one.name] is None}
-    # The documents first: they tell which settings these brokers know.
+    # The documents first: their settings show which ones these brokers know.
     first = {topic: missing.pop(topic) for topic in [name] if topic in missing}
     made = cluster.create(first, replicas)
     made += _create_known(cluster, name, missing, replicas)
@@ -70,7 +70,7 @@ def create(
 
 
 def create_redrive(cluster: Cluster, topology: Topology, replicas: int) -> None:
-    """Create the topic of what was redriven, for an application that was made without it.
+    """Create the topic of *redrive*'s progress, for an application that was created without it.
 
     Raises:
         BusError: the cluster doesn't answer, or refuses.
@@ -87,7 +87,7 @@ def _new(one: TopicPlan, replicas: int) -> _New:
 def _create_known(
     cluster: Cluster, existing: str, topics: dict[str, _New], replicas: int
 ) -> list[str]:
-    """Create topics with the settings that these brokers know, as a topic that exists tells."""
+    """Create topics with those settings that these brokers know, according to an existing topic."""
     if not topics:
         return []
     known = cluster.known_settings(existing)

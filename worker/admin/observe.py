@@ -1,28 +1,31 @@
-"""Watches an application from outside: what comes out, and how far the stages are behind."""
+"""Observes an application from outside: its outputs, and the lag of its stages."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Self
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message
-from confluent_kafka import TopicPartition as Place
-
 from worker.admin.cluster import Cluster
-from worker.admin.groups import reader
-from worker.admin.unread import SMALL_FETCHES, Lag, Unread
-from worker.bus import BusError, TopicPartition
-from worker.bus.kafka.errors import cause
+from worker.admin.lag import SMALL_FETCHES, Lag, LagMeter
+from worker.bus import (
+    BusError,
+    LogReader,
+    OffsetOutOfRange,
+    Record,
+    TopicPartition,
+    Unanswered,
+)
+from worker.bus.kafka.bus import KafkaBus
 from worker.settings import ConfigurationError, Settings
-from worker.topology import STAGES, Topology
+from worker.topology import STAGES
 
-__all__ = ["VERDICTS", "Lag", "Observer", "Snapshot", "Tally"]
+__all__ = ["VERDICTS", "Lag", "Observer", "Tally", "View"]
 
 VERDICTS = ("unique", "duplicate", "rejected")
 
@@ -30,27 +33,31 @@ _RECENT_SECONDS = 10.0
 _LATEST = 50
 _LAG_EVERY_SECONDS = 2.0
 _COMMITTED_SECONDS = 5.0
-_AWAY = frozenset(
-    {KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}  # noqa: SLF001
-)
+_OUTPUT_RECORDS = 1_000
+_OUTPUT_BYTES = 4 << 20
+_OUTPUT_SECONDS = 0.25
+_OUTPUT_FETCHES = {
+    "queued.max.messages.kbytes": 2 << 10,
+    "topic.metadata.refresh.interval.ms": 10_000,
+}
 
 
 class Tally:
-    """Counts by verdict, since the start and of the last seconds."""
+    """Counts documents by verdict, since the start and over the last ten seconds."""
 
     def __init__(self, now: float) -> None:
-        """Begin to count."""
+        """Start at zero."""
         self.begun = now
         self.totals = dict.fromkeys(VERDICTS, 0)
         self._recent: deque[tuple[float, str, int]] = deque()
 
     def add(self, now: float, verdict: str, count: int) -> None:
-        """Count documents."""
+        """Add documents of a verdict."""
         self.totals[verdict] += count
         self._recent.append((now, verdict, count))
 
     def recent(self, now: float) -> dict[str, float]:
-        """Give documents per second over the last ten seconds, or since the start."""
+        """Return documents per second over the last ten seconds, or since the start."""
         while self._recent and self._recent[0][0] < now - _RECENT_SECONDS:
             self._recent.popleft()
         seconds = max(1.0, min(_RECENT_SECONDS, now - self.begun))
@@ -60,22 +67,22 @@ class Tally:
         return {verdict: count / seconds for verdict, count in sums.items()}
 
     def overall(self, now: float) -> dict[str, float]:
-        """Give documents per second since the start."""
+        """Return documents per second since the start."""
         seconds = max(1.0, now - self.begun)
         return {verdict: count / seconds for verdict, count in self.totals.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """All that is known at a moment."""
+class View:
+    """Everything that is known at one moment."""
 
     seconds: float
     totals: dict[str, int]
     recent: dict[str, float]
     overall: dict[str, float]
     lag: dict[str, Lag]
-    duplicates: list[Message]
-    rejections: list[Message]
+    duplicates: list[Record]
+    rejections: list[Record]
     trouble: str
 
 
@@ -83,16 +90,16 @@ class Snapshot:
 class _Shared:
     tally: Tally
     lag: dict[str, Lag] = field(default_factory=dict)
-    duplicates: deque[Message] = field(default_factory=lambda: deque(maxlen=_LATEST))
-    rejections: deque[Message] = field(default_factory=lambda: deque(maxlen=_LATEST))
+    duplicates: deque[Record] = field(default_factory=lambda: deque(maxlen=_LATEST))
+    rejections: deque[Record] = field(default_factory=lambda: deque(maxlen=_LATEST))
     trouble: dict[str, str] = field(default_factory=dict)
 
 
 class Observer:
-    """Reads the outputs from their ends, and asks for the groups' offsets, in two threads."""
+    """Reads the outputs from their ends, and looks up the groups' offsets, in two threads."""
 
     def __init__(self, settings: Settings) -> None:
-        """Look where everything is.
+        """Look up the topics and the ends of the outputs.
 
         Raises:
             ConfigurationError: a topic is missing.
@@ -101,7 +108,7 @@ class Observer:
         self._options = settings.kafka_options()
         cluster = Cluster(self._options)
         _, counts = cluster.counts()
-        named = Topology.of(settings, 1)
+        named = settings.topology(1)
         self._verdicts = {
             named.unique: "unique",
             named.duplicate: "duplicate",
@@ -109,10 +116,12 @@ class Observer:
         }
         for topic in (named.documents, *named.internal(), *self._verdicts):
             if topic not in counts:
-                raise ConfigurationError(f"there is no topic {topic}; see `neardup topics verify`")
-        self.topology = Topology.of(settings, counts[named.documents][0])
+                raise ConfigurationError(
+                    f"topic {topic} does not exist; run `neardup topics verify`"
+                )
+        self.topology = settings.topology(counts[named.documents][0])
         ends = cluster.ranges({topic: counts[topic][0] for topic in self._verdicts})
-        self._from = [Place(*place, high) for place, (_, high) in ends.items()]
+        self._from = {place: high for place, (_, high) in ends.items()}
         self._shared = _Shared(Tally(monotonic()))
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -122,23 +131,23 @@ class Observer:
         ]
 
     def __enter__(self) -> Self:
-        """Begin to watch."""
+        """Start the threads."""
         for thread in self._threads:
             thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop, within a bounded time."""
+        """Stop the threads within a bounded time."""
         self._stopping.set()
         for thread in self._threads:
             thread.join(2.0)
 
-    def snapshot(self) -> Snapshot:
-        """Give what is known now."""
+    def view(self) -> View:
+        """Return the present state."""
         now = monotonic()
         with self._lock:
             shared = self._shared
-            return Snapshot(
+            return View(
                 seconds=now - shared.tally.begun,
                 totals=dict(shared.tally.totals),
                 recent=shared.tally.recent(now),
@@ -150,18 +159,18 @@ class Observer:
             )
 
     def _guarded(self, name: str, body: Callable[[], None]) -> None:
-        """Begin again after whatever went wrong, and say what it was."""
+        """Restart the body after an error, and record the error."""
         while not self._stopping.is_set():
             try:
                 body()
-            except (BusError, KafkaException) as error:
+            except Unanswered as error:
+                text = f"{error}; retrying"
+            except BusError as error:
                 text = str(error)
-                if isinstance(error, KafkaException):
-                    text = cause(error).str()
-                    if cause(error).code() in _AWAY:
-                        text = f"no broker of {self._options.bootstrap} answers; trying again"
-                self._trouble(name, text)
-                self._stopping.wait(1.0)
+            else:
+                return
+            self._trouble(name, text)
+            self._stopping.wait(1.0)
 
     def _trouble(self, name: str, text: str) -> None:
         with self._lock:
@@ -170,57 +179,55 @@ class Observer:
             else:
                 self._shared.trouble.pop(name, None)
 
+    def _reader(self, group: str, topics: Collection[str], fetches: Mapping[str, int]) -> LogReader:
+        options = replace(
+            self._options,
+            consumer={**self._options.consumer, **fetches},
+            request_timeout_seconds=_COMMITTED_SECONDS,
+        )
+        return KafkaBus(options).log_reader(group, topics)
+
     def _read_outputs(self) -> None:
-        places = {(place.topic, place.partition): place for place in self._from}
-        more = {"queued.max.messages.kbytes": 2 << 10, "topic.metadata.refresh.interval.ms": 10_000}
-        with reader(self._options, f"{self.topology.app}.watch", **more) as consumer:
-            consumer.assign(self._from)
+        group = f"{self.topology.app}.watch"
+        with closing(self._reader(group, self._verdicts, _OUTPUT_FETCHES)) as reader:
+            for place, at in self._from.items():
+                reader.start(place, at)
             while not self._stopping.is_set():
-                for message in consumer.consume(1_000, 0.25):
-                    error = message.error()
-                    if error is not None:
-                        self._on_error(error)
-                        continue
-                    self._count(message)
-                    place = places[message.topic() or "", message.partition() or 0]
-                    place.offset = (message.offset() or 0) + 1
+                try:
+                    found = reader.read(_OUTPUT_RECORDS, _OUTPUT_BYTES, _OUTPUT_SECONDS)
+                except OffsetOutOfRange as error:
+                    # The next record is gone: continue at the end.
+                    self._from[error.partition] = error.high
+                    reader.start(error.partition, error.high)
+                    continue
+                for record in found:
+                    self._count(record)
+                    place = TopicPartition(record.topic, record.partition)
+                    self._from[place] = record.offset + 1
 
-    def _on_error(self, error: KafkaError) -> None:
-        if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 -- librdkafka's own code
-            # What was to come next is gone: begin again at the ends.
-            counts: dict[str, int] = {}
-            for place in self._from:
-                counts[place.topic] = max(counts.get(place.topic, 0), place.partition + 1)
-            ends = Cluster(self._options).ranges(counts)
-            self._from = [Place(*place, high) for place, (_, high) in ends.items()]
-        if not error.retriable():
-            raise KafkaException(error)
-
-    def _count(self, message: Message) -> None:
-        verdict = self._verdicts[message.topic() or ""]
-        if message.value() is None and verdict != "rejected":
-            return  # a tombstone that is passed on
+    def _count(self, record: Record) -> None:
+        verdict = self._verdicts[record.topic]
+        if record.value is None and verdict != "rejected":
+            return  # a forwarded tombstone
         with self._lock:
             self._shared.tally.add(monotonic(), verdict, 1)
             if verdict == "duplicate":
-                self._shared.duplicates.append(message)
+                self._shared.duplicates.append(record)
             elif verdict == "rejected":
-                self._shared.rejections.append(message)
+                self._shared.rejections.append(record)
 
     def _follow_lag(self) -> None:
-        cluster = Cluster(self._options)  # A new one knows the leaders of now.
+        cluster = Cluster(self._options)  # A new client knows the current leaders.
         inputs = {stage: self._inputs(stage) for stage in STAGES}
         topics = {topic: count for counts in inputs.values() for topic, count in counts.items()}
         topics |= {self.topology.fingerprints: 1}
         with ExitStack() as stack:
             pool = stack.enter_context(ThreadPoolExecutor(len(STAGES)))
             readers = {
-                stage: stack.enter_context(
-                    reader(self._options, self.topology.group(stage), **SMALL_FETCHES)
-                )
+                stage: stack.enter_context(closing(self._lag_reader(stage, inputs[stage])))
                 for stage in STAGES
             }
-            unread = {stage: Unread(readers[stage]) for stage in STAGES}
+            meters = {stage: LagMeter(readers[stage]) for stage in STAGES}
             while not self._stopping.is_set():
                 committed = {
                     stage: _committed(readers[stage], inputs[stage]) for stage in reversed(STAGES)
@@ -233,7 +240,7 @@ class Observer:
                     }
                     for stage in STAGES
                 ]
-                looks = [unread[stage].lag for stage in STAGES]
+                looks = [meters[stage].measure for stage in STAGES]
                 lags = list(pool.map(lambda look, span: look(span), looks, spans))
                 with self._lock:
                     self._shared.lag = dict(zip(STAGES, lags, strict=True))
@@ -241,8 +248,12 @@ class Observer:
                 self._trouble("outputs", "")
                 self._stopping.wait(_LAG_EVERY_SECONDS)
 
+    def _lag_reader(self, stage: str, inputs: Iterable[str]) -> LogReader:
+        logs = {self.topology.log_of(TopicPartition(topic, 0)).topic for topic in inputs}
+        return self._reader(self.topology.group(stage), logs, SMALL_FETCHES)
+
     def _slowest(self, committed: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Return how far each log is read: where several shards read one, by the slowest."""
+        """Return the position in each log; if several shards read one, that of the slowest."""
         found: dict[TopicPartition, int] = {}
         for place, at in committed.items():
             log = self.topology.log_of(place)
@@ -250,7 +261,7 @@ class Observer:
         return found
 
     def _inputs(self, stage: str) -> dict[str, int]:
-        """Name what counts for a stage; of route's inputs the documents alone."""
+        """Return the inputs that count as a stage's lag; of route's, only the documents."""
         return {
             topic: partitions
             for topic, partitions in self.topology.inputs(stage).items()
@@ -258,10 +269,6 @@ class Observer:
         }
 
 
-def _committed(consumer: Consumer, topics: dict[str, int]) -> dict[TopicPartition, int]:
-    asked = [Place(topic, number) for topic, count in topics.items() for number in range(count)]
-    found = consumer.committed(asked, _COMMITTED_SECONDS)
-    for place in found:
-        if place.error is not None:
-            raise KafkaException(place.error)
-    return {TopicPartition(place.topic, place.partition): place.offset for place in found}
+def _committed(reader: LogReader, topics: dict[str, int]) -> dict[TopicPartition, int]:
+    places = [TopicPartition(topic, n) for topic, count in topics.items() for n in range(count)]
+    return {place: at or 0 for place, at in reader.committed(places).items()}

@@ -1,4 +1,4 @@
-"""Checks the groups' offsets: against the logs they belong to, and against each other."""
+"""Checks the groups' offsets against their logs, and against each other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from worker.admin.problem import Problem
 from worker.bus import TopicPartition
 from worker.topology import STAGES, Topology
 
-__all__ = ["check_offsets", "inputs", "lost_answers"]
+__all__ = ["check_offsets", "check_order", "inputs", "lost_answers"]
 
 _EXPIRED = "see docs/runbook.md, 'Expired group offsets'"
 _UNREAD = "see docs/runbook.md, 'Documents that were deleted unread'"
@@ -19,16 +19,16 @@ _BELOW_START: Mapping[str, str | None] = {
     "index": "frames were deleted before the shard had read them",
     "route": None,  # Answers tile; a document that was judged and is gone is rejected.
 }
-"""What it means, by stage, that a log begins above the group's offset; None: no error.
+"""By stage, what it means if a log begins above the group's offset; None: no error.
 
-Behind the last record that a stage has read lie the markers of transactions. Once retention has
-emptied an idle log, it begins behind them, and nothing is lost. Whether a record was among what
-is gone, offsets don't tell; the stages named None go on and see it themselves.
+Transaction markers follow the last record that a stage has read. Once retention has emptied an
+idle log, it begins after them, and nothing is lost. Offsets alone don't show whether a record
+was deleted unread; stages with None continue, and detect it themselves.
 """
 
 
 def inputs(topology: Topology, stage: str, counts: Mapping[str, int]) -> list[TopicPartition]:
-    """Name the partitions that a stage reads, as far as they exist."""
+    """Return the existing partitions that a stage reads."""
     return [
         TopicPartition(topic, number)
         for topic, partitions in topology.inputs(stage).items()
@@ -44,9 +44,9 @@ def check_offsets(
     *,
     skip_deleted: bool = False,
 ) -> Iterator[Problem]:
-    """Compare what the groups have committed with where the logs begin and end.
+    """Yield the problems of the groups' offsets, compared with the logs' starts and ends.
 
-    With ``skip_deleted`` documents that were deleted unread are a warning.
+    With ``skip_deleted``, documents that were deleted unread are only a warning.
     """
     for stage in STAGES:
         group = topology.group(stage)
@@ -60,10 +60,11 @@ def check_offsets(
                 fix="neardup init --from earliest|latest|TIME",
             )  # fmt: skip
         for place in wanted:
-            low, high = ranges[topology.log_of(place)]
-            if place not in have or low <= have[place] <= high:
-                continue
-            why = "the topic is not the one that was read"
+            span = ranges.get(topology.log_of(place))
+            if span is None or place not in have or span[0] <= have[place] <= span[1]:
+                continue  # A log that can't be seen is a problem of its own.
+            low, high = span
+            why = "this is not the topic that was read"
             skipped = False
             fix = f"{_EXPIRED}; a worker never skips by itself"
             if have[place] < low:
@@ -80,7 +81,6 @@ def check_offsets(
             )  # fmt: skip
             break
     yield from _deleted(topology, committed, ranges)
-    yield from _order(topology, committed, ranges)
 
 
 def _deleted(
@@ -88,7 +88,7 @@ def _deleted(
     committed: Mapping[str, Mapping[TopicPartition, int]],
     ranges: Mapping[TopicPartition, tuple[int, int]],
 ) -> Iterator[Problem]:
-    """Name documents that may be gone though they were read: route will reject them."""
+    """Yield a warning for documents that were judged, but deleted before route published them."""
     first, last = committed[topology.group("fingerprint")], committed[topology.group("route")]
     for place, at in last.items():
         low, _ = ranges[place]
@@ -96,9 +96,9 @@ def _deleted(
             yield Problem(
                 "warning", f"group {topology.group('route')}", "its offset of " + _place(place),
                 str(at), f"at least {low}, where the topic begins",
-                "documents that were judged and not published are gone; each is reported on"
+                "documents that were judged but not published are gone; each is reported on"
                 f" {topology.rejected} as payload-gone",
-                "give the documents more retention than the longest outage",
+                "give the documents a longer retention than the longest outage",
             )  # fmt: skip
 
 
@@ -107,20 +107,19 @@ def lost_answers(
     committed: Mapping[str, Mapping[TopicPartition, int]],
     ranges: Mapping[TopicPartition, tuple[int, int]],
 ) -> list[Problem]:
-    """Return a partition whose answers were deleted before route has read them, if there is one.
+    """Return the first partition whose answers were deleted before route has read them, if any.
 
-    As long as a later answer comes, it does not tile, and stops the worker. If none does, only
-    this tells: fingerprint is past route, the stages between have nothing to read, and neither has
-    route in a log that was cut. Route's offsets were asked first and the logs' ends last, so
-    what is on its way is not mistaken for lost.
+    If a later answer comes, it does not tile, and stops the worker. If none comes, only this check
+    detects the loss: fingerprint is past route, *index* has nothing to read, and neither has route
+    in a log that was trimmed. Route's offsets were looked up first and the logs' ends last, so
+    answers in flight are not mistaken for lost ones.
     """
     route = committed[topology.group("route")]
     fingerprint = committed[topology.group("fingerprint")]
-    if any(
-        _unread(at, ranges[topology.log_of(seat)])
-        for seat, at in committed[topology.group("index")].items()
-    ):
-        return []
+    for seat, at in committed[topology.group("index")].items():
+        span = ranges.get(topology.log_of(seat))
+        if span is None or _unread(at, span):
+            return []
     for place, at in route.items():
         documents = TopicPartition(topology.documents, place.partition)
         waiting = route.get(documents, 0), fingerprint.get(documents, 0)
@@ -139,36 +138,42 @@ def lost_answers(
 
 
 def _unread(at: int, span: tuple[int, int]) -> bool:
-    """Tell whether there may be a record to read; the topic's writers all use transactions.
+    """Return whether there may be a record to read.
 
-    Behind each of their records there is a marker, so one offset alone holds nothing.
+    The topic's writers all use transactions, so a marker follows their records, and a single
+    offset holds no record.
     """
     low, high = span
     return high - max(low, at) > 1
 
 
-def _order(
+def check_order(
     topology: Topology,
     committed: Mapping[str, Mapping[TopicPartition, int]],
     ranges: Mapping[TopicPartition, tuple[int, int]],
-) -> Iterator[Problem]:
-    """Route reads what fingerprint has read before it; both begin at the same offsets."""
+) -> list[Problem]:
+    """Return a problem if route is past fingerprint, or if they don't begin at the same offsets.
+
+    A transaction's offsets may be visible before its records are. So in an application's first
+    moments the logs' ends that readers of committed records see may be too early for this check.
+    """
     begun = any(high for place, (_, high) in ranges.items()
                 if place.topic != topology.documents)  # fmt: skip
     first, last = committed[topology.group("fingerprint")], committed[topology.group("route")]
-    for number in range(topology.partitions):
+    for number in range(topology.layout.partitions):
         place = TopicPartition(topology.documents, number)
         if place not in first or place not in last:
             continue
         if last[place] > first[place] or (not begun and last[place] != first[place]):
-            yield Problem(
+            problem = Problem(
                 "error", f"group {topology.group('route')}", "its offset of " + _place(place),
                 str(last[place]),
                 ("at most " if begun else "") + f"{first[place]}, where fingerprint is",
                 "documents would be left out",
                 _EXPIRED if begun else "neardup init --force",
             )  # fmt: skip
-            return
+            return [problem]
+    return []
 
 
 def _place(place: TopicPartition) -> str:

@@ -1,4 +1,4 @@
-"""What each topic must be: one list of rules, for creating topics and for checking them."""
+"""The rules for each topic: one list, for creating topics and for checking them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = [
 ]
 
 DEFAULT_MAX_BYTES = 1_048_588
-"""Kafka's own default of max.message.bytes: of a record batch, as it is compressed."""
+"""Kafka's default of max.message.bytes, which limits a compressed record batch."""
 
 REJECTED_HEADERS_BYTES = 8 << 10
-"""What a rejected record has beyond the document: the reason, and where it came from."""
+"""The size of what a rejected record adds to the document: its reason and its source."""
 
 _GENEROUS_BYTES = 32 << 20
-"""What a new *rejected* takes: a document may have come in compressed better than it goes out."""
+"""The limit of a new *rejected*: a document may have been compressed better when it came in."""
 
 _BATCH_OVERHEAD_BYTES = 128
 _BATCH_BYTES = 1_000_000
 _SMALL_SEGMENT_BYTES = str(16 << 20)
-"""Of the segment that is written compaction takes nothing away, and each run reads all of it."""
+"""Small, because compaction never cleans the active segment, and each run reads all of it."""
 
 _NO_BOUND = str((1 << 63) - 1)
 
@@ -48,35 +48,33 @@ class TopicPlan:
     internal: bool = False
     fixed_partitions: bool = True
     required: bool = True
-    """Workers don't run without it."""
+    """Whether workers need it to start."""
 
     @property
     def partitions_fix(self) -> str:
-        """Say what to do about another number of partitions."""
-        if self.internal:
-            return "delete the topic and run neardup topics create"
+        """Return what to do about a different number of partitions, if it isn't internal."""
         if not self.required:
-            return "none is needed: the others stay empty"
-        return "records then go to a partition by their key"
+            return "nothing: the other partitions stay empty"
+        return "nothing: records then go to a partition by their key"
 
     def settings(self) -> dict[str, str]:
-        """Give the settings of a new topic."""
+        """Return the settings of a new topic."""
         return {rule.setting: rule.value for rule in self.rules if rule.made}
 
 
 def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> Iterator[TopicPlan]:
-    """Say what every topic must be, the documents first."""
+    """Yield the plan of every topic, the documents first."""
     batch = max(int(settings.kafka.producer.get("batch.size", _BATCH_BYTES)), _BATCH_BYTES)
     output = max(settings.limits.record_bytes, batch) + _BATCH_OVERHEAD_BYTES
     rejected = max(output, documents_max_bytes + REJECTED_HEADERS_BYTES)
-    n = topology.partitions
+    n = topology.layout.partitions
     yield TopicPlan(
         topology.documents,
         n,
         "this many partitions",
         (
             _not_compacted("a compacted log drops documents before they are read"),
-            _create_time("warning", "without it, a document's time is when it arrived here"),
+            _create_time("warning", "otherwise a document's time is its arrival on this topic"),
             Rule(
                 "max.message.bytes",
                 str(documents_max_bytes),
@@ -99,7 +97,7 @@ def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> It
                     "delete",
                     "delete",
                     lambda value: "compact" not in value,
-                    "compaction refuses documents without a key, and that stops the worker",
+                    "a compacted topic refuses documents without a key, which stops the worker",
                     "warning",
                 ),
                 *_output(output),
@@ -111,7 +109,7 @@ def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> It
         n,
         f"{n}, or any other number",
         (
-            _not_compacted("compaction refuses documents without a key, and forgets others"),
+            _not_compacted("a compacted topic refuses documents without a key, and drops others"),
             *_output(rejected, value=max(rejected, _GENEROUS_BYTES)),
         ),
         fixed_partitions=False,
@@ -126,12 +124,12 @@ def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> It
     )
     yield TopicPlan(
         topology.seats,
-        topology.shards,
-        f"{topology.shards}, as index.shards says",
-        (_not_compacted("nobody writes to it"), *_common()),
+        topology.layout.shards,
+        f"{topology.layout.shards}, as index.shards says",
+        (_not_compacted("it stays empty"), *_common()),
         internal=True,
     )
-    for shard in range(topology.shards):
+    for shard in range(topology.layout.shards):
         yield TopicPlan(
             topology.matches(shard),
             n,
@@ -144,7 +142,7 @@ def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> It
 
 
 def _layout_plan(topology: Topology) -> TopicPlan:
-    """Say what the topic must be in which the workers' agreement is recorded."""
+    """Return the plan of the topic that records the workers' agreement."""
     return TopicPlan(
         topology.layout_log,
         1,
@@ -155,7 +153,7 @@ def _layout_plan(topology: Topology) -> TopicPlan:
                 "compact",
                 "compact",
                 lambda value: value == "compact",
-                "it would forget what the workers have agreed on, and then none starts",
+                "retention would delete what the workers have agreed on, and then none starts",
             ),
             *_common(),
         ),
@@ -164,7 +162,7 @@ def _layout_plan(topology: Topology) -> TopicPlan:
 
 
 def redrive_plan(topology: Topology) -> TopicPlan:
-    """Say what the topic must be in which *redrive* notes what it has sent; no worker reads it."""
+    """Return the plan of the topic with the progress of *redrive*; no worker reads it."""
     return TopicPlan(
         topology.redrive,
         1,
@@ -175,7 +173,7 @@ def redrive_plan(topology: Topology) -> TopicPlan:
                 "compact",
                 "compact",
                 lambda value: value == "compact",
-                "redrive refuses to run: it would forget what it has sent, and send it again",
+                "redrive refuses to run: it could forget what it has sent, and send it again",
                 "warning",
             ),
             Rule("segment.bytes", _SMALL_SEGMENT_BYTES, "any size", lambda _: True, ""),
@@ -187,7 +185,7 @@ def redrive_plan(topology: Topology) -> TopicPlan:
 
 
 def _output(max_bytes: int, *, value: int | None = None) -> Iterator[Rule]:
-    why = "a record that neardup may write would be refused, and that stops the worker"
+    why = "the topic could refuse a record that neardup writes, which stops the worker"
     yield _sized(max_bytes, why, value=value)
     yield _create_time("warning", "records should keep the documents' time")
     for bound in ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms"):
@@ -196,14 +194,14 @@ def _output(max_bytes: int, *, value: int | None = None) -> Iterator[Rule]:
             _NO_BOUND,
             "no bound that the documents don't have",
             lambda _: True,
-            "a document's time may be refused here that was accepted there",
+            "this topic may refuse a document's time that the documents' topic has accepted",
         )
     yield from _common()
 
 
 def _frames(max_bytes: int) -> Iterator[Rule]:
     needed = max(max_bytes, DEFAULT_MAX_BYTES)
-    yield _sized(max_bytes, "frames would be refused, and that stops the workers", value=needed)
+    yield _sized(max_bytes, "the topic would refuse frames, which stops the workers", value=needed)
 
 
 def _sized(max_bytes: int, why: str, *, value: int | None = None) -> Rule:
@@ -222,7 +220,7 @@ def _common() -> Iterator[Rule]:
         "false",
         "false",
         lambda value: value == "false",
-        "a broker that lags behind may become leader, and what was committed is lost",
+        "a broker that lags behind may become the leader, and committed records are lost",
         "warning",
     )
     yield Rule(
@@ -230,7 +228,7 @@ def _common() -> Iterator[Rule]:
         "producer",
         "producer",
         lambda value: value == "producer",
-        "the broker compresses every batch again",
+        "the broker recompresses every batch",
         "warning",
     )
 

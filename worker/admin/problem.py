@@ -1,4 +1,4 @@
-"""What a check has found."""
+"""The finding of a check."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ __all__ = ["Problem"]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that isn't as it must be (an error), or should be (a warning)."""
+    """A finding: something isn't as it must be (an error), or as it should be (a warning)."""
 
     severity: Severity
     subject: str
     """A topic, or ``group NAME``."""
     what: str
-    """The setting, or what else it is about."""
+    """The setting, or another property."""
     has: str
     takes: str
     why: str = ""
     fix: str = ""
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Return the finding in one line."""
         why = f" ({self.why})" if self.why else ""
         return f"{self.subject}: {self.what} is {self.has}, must be {self.takes}{why}"

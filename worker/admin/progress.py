@@ -1,7 +1,8 @@
-"""How far the rejected were sent again, as it is kept in the topic ``APP.redrive``.
+"""The progress of *redrive*, as the topic ``APP.redrive`` keeps it.
 
-Per partition: an offset before which nothing is left to send; the reasons that are ahead of
-it, because they were asked for alone; and the records before it that the documents refused.
+For each partition: an offset before which nothing is left to send; the offsets of reasons that
+are ahead of it, because they were redriven alone; and the records before it that the topic of
+the documents refused.
 """
 
 from __future__ import annotations
@@ -17,28 +18,28 @@ _VERSION = 1
 
 
 class ProgressError(ValueError):
-    """What the topic says can't be understood."""
+    """A record of the topic can't be understood."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A rejected record that the documents refused; it stays on the rejected."""
+    """A rejected record that the topic of the documents refused; it stays on *rejected*."""
 
     reason: str
-    """The code for which it was rejected."""
+    """The code of its rejection."""
     error: str
-    """Kafka's name of what was wrong with it."""
+    """Kafka's name of the error."""
     size: int
-    """Of key, value and headers, in bytes."""
+    """The size of key, value and headers, in bytes."""
     source: str
     """``topic[partition]@offset`` of the document, or of the rejected record."""
 
     @classmethod
     def load(cls, value: bytes) -> Refusal:
-        """Read a line of the topic.
+        """Parse a refusal's line of the topic.
 
         Raises:
-            ProgressError: it isn't one.
+            ProgressError: the line isn't a refusal.
         """
         given = _facts(value)
         try:
@@ -46,25 +47,25 @@ class Refusal:
             reason, error, source = (str(given[name]) for name in names)
             return cls(reason, error, int(given["size"]), source)
         except (KeyError, TypeError, ValueError) as failure:
-            raise ProgressError(f"it is no refusal: {failure!r}") from failure
+            raise ProgressError(f"it is not a refusal: {failure!r}") from failure
 
     def dump(self) -> bytes:
-        """Write the line."""
+        """Return the line of the topic."""
         return _line(reason=self.reason, error=self.error, size=self.size, source=self.source)
 
 
 @dataclass(slots=True)
 class Progress:
-    """How far one partition of the rejected is done: all before ``base``, some reasons more."""
+    """Progress of one partition: everything before ``base``, and some reasons further."""
 
     base: int
     ahead: dict[str, int] = field(default_factory=dict)
     refused: dict[int, Refusal] = field(default_factory=dict)
-    """By offset; each has a line of its own in the topic, so that a line stays small."""
+    """By offset; each has its own line in the topic, so that lines stay small."""
 
     @classmethod
     def read(cls, offset: int, metadata: str | None) -> Progress:
-        """Take what was committed to a group, where earlier versions kept it."""
+        """Parse a group's committed offset and metadata, where earlier versions kept progress."""
         try:
             ahead = json.loads(metadata) if metadata else {}
             return cls(offset, {str(code): int(at) for code, at in ahead.items()})
@@ -73,28 +74,28 @@ class Progress:
 
     @classmethod
     def load(cls, value: bytes) -> Progress:
-        """Read a line of the topic, which says nothing of refusals.
+        """Parse a partition's line of the topic, which doesn't include refusals.
 
         Raises:
-            ProgressError: it isn't one.
+            ProgressError: the line isn't a partition's progress.
         """
         given = _facts(value)
         try:
             ahead = {str(code): int(at) for code, at in given["ahead"].items()}
             return cls(int(given["base"]), ahead)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ProgressError(f"it is no partition's progress: {error!r}") from error
+            raise ProgressError(f"it is not a partition's progress: {error!r}") from error
 
     def dump(self, topic: str) -> bytes:
-        """Write the line; ``topic`` is the name of the rejected, for those who read it."""
+        """Return the line of the topic; ``topic`` is the name of *rejected*, for human readers."""
         return _line(topic=topic, base=self.base, ahead=self.ahead)
 
     def copy(self) -> Progress:
-        """Give one that may go on by itself."""
+        """Return an independent copy."""
         return Progress(self.base, dict(self.ahead), dict(self.refused))
 
     def start(self, reasons: Collection[str]) -> int:
-        """Say where to begin to read."""
+        """Return the offset to read from; ``reasons`` empty means all."""
         at = min((self.ahead.get(code, self.base) for code in reasons), default=self.base)
         again = (
             offset
@@ -104,11 +105,11 @@ class Progress:
         return min([at, *again])
 
     def is_due(self, offset: int, reason: str) -> bool:
-        """Tell whether a record was not sent before."""
+        """Return whether a record has yet to be sent."""
         return offset in self.refused or offset >= self.ahead.get(reason, self.base)
 
     def passed(self, offset: int, reasons: Collection[str]) -> None:
-        """Note that all that was asked for is done before ``offset``."""
+        """Record that everything before ``offset`` is done, for these reasons or for all."""
         if reasons:
             for code in reasons:
                 self.ahead[code] = max(offset, self.ahead.get(code, self.base))
@@ -118,16 +119,16 @@ class Progress:
 
 
 def key_of(identity: str, partition: int, offset: int | None = None) -> bytes:
-    """Name what a line is about: a partition of the topic with this id, or a record in it."""
-    place = f"{identity}:{partition}"  # An id is in base64, so it may have a slash.
+    """Return a line's key: for a partition of the topic with this id, or for a record in it."""
+    place = f"{identity}:{partition}"  # Not a slash, which a base64 id may contain.
     return (place if offset is None else f"{place}:{offset}").encode()
 
 
 def place_of(key: bytes | None) -> tuple[str, int, int | None]:
-    """Read what `key_of` wrote.
+    """Parse a key that `key_of` wrote.
 
     Raises:
-        ProgressError: something else wrote it.
+        ProgressError: the key has another format.
     """
     try:
         identity, *numbers = (key or b"").decode().split(":")
@@ -139,10 +140,10 @@ def place_of(key: bytes | None) -> tuple[str, int, int | None]:
 
 
 def topic_of(value: bytes) -> str:
-    """Give the rejected topic's name from a partition's line.
+    """Return the rejected topic's name from a partition's line.
 
     Raises:
-        ProgressError: it isn't one.
+        ProgressError: the line isn't a partition's.
     """
     return str(_facts(value).get("topic"))
 
@@ -160,6 +161,6 @@ def _facts(value: bytes) -> dict[str, Any]:
         raise ProgressError("it isn't a JSON object")
     if given.get("version") != _VERSION:
         raise ProgressError(
-            f"its version is {given.get('version')!r}, and this neardup reads {_VERSION}"
+            f"its version is {given.get('version')!r}, but this neardup reads version {_VERSION}"
         )
     return given

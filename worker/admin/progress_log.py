@@ -1,102 +1,117 @@
-"""The topic ``APP.redrive``: how far the rejected were sent again.
+"""The topic ``APP.redrive``, which keeps the progress of *redrive*.
 
-A group's offsets expire a week after its last member has gone; a compacted topic keeps the
-last line about each partition for ever. A line's key names the rejected topic by its id, so
-that one that was deleted and made anew starts over.
+A group's offsets expire a week after its last member has left; a compacted topic keeps the last
+line about each partition for ever. A line's key contains the id of the rejected topic, so that
+a recreated topic starts over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from confluent_kafka import Consumer, KafkaException
-from confluent_kafka import TopicPartition as Place
-
-from worker.admin.compacted import records
+from worker.admin.compacted import PARTITION, records
 from worker.admin.progress import Progress, ProgressError, Refusal, key_of, place_of, topic_of
-from worker.bus import BusError
-from worker.bus.kafka.errors import retrying
+from worker.bus import BusError, LogReader, TopicPartition
 
-__all__ = ["Line", "ProgressLog", "committed_progress"]
+__all__ = ["Line", "ProgressLog"]
 
 Line = tuple[bytes, bytes | None]
-"""A record of the topic: its key and value; without a value it takes a line back."""
+"""A record of the topic: its key and value; a record without a value deletes a line."""
+
+Lines = dict[bytes | None, bytes]
+"""The last value of each key; a record of foreign origin may have no key."""
 
 
 class ProgressLog:
-    """What the topic says about the rejected topic of today."""
+    """The lines of the topic about the present rejected topic.
 
-    def __init__(self, topic: str, rejected: str, identity: str) -> None:
-        """Name the topic, and the rejected topic with its id."""
+    Attributes:
+        topic: the topic's name.
+        lines: the last value of each key, as far as was read or noted.
+        empty: whether nothing was ever written, about any topic.
+        recreated: whether all known lines are about a topic of the same name with another id.
+    """
+
+    def __init__(self, reader: LogReader, topic: str, rejected: str, identity: str) -> None:
+        """Take a reader of the topic, the topic's name, and the rejected topic's name and id."""
         self.topic = topic
-        self.progress: dict[int, Progress] = {}
+        self.lines: Lines = {}
         self.empty = True
-        """Nothing was ever written about any topic."""
         self.recreated = False
-        """All that is known is about a topic by the same name with another id."""
+        self._reader = reader
         self._rejected = rejected
         self._identity = identity
+        self._next = 0
+        self._offsets: dict[bytes | None, int] = {}
 
-    def read(self, consumer: Consumer, low: int, high: int) -> None:
-        """Take all lines between two offsets, the second being the end of what is committed.
+    def read(self) -> None:
+        """Read all lines that were written since the last call.
 
-        Nobody may be writing meanwhile: the caller has fenced earlier runs.
+        No one may write meanwhile: the caller must have fenced earlier runs.
 
         Raises:
-            BusError: a line can't be understood, or the topic brings nothing.
-            KafkaException: Kafka refused.
+            BusError: the topic can't be read.
         """
-        lines: dict[bytes | None, tuple[int, bytes]] = {}
-        for offset, key, value in records(consumer, self.topic, low, high):
+        low, high = self._reader.watermarks(TopicPartition(self.topic, PARTITION))
+        for record in records(self._reader, self.topic, max(low, self._next), high):
             self.empty = False
-            lines.pop(key, None)
-            if value is not None:
-                lines[key] = offset, value
+            self._offsets[record.key] = record.offset
+            _apply(self.lines, record.key, record.value)
+        self._next = max(high, self._next)
+
+    def note(self, lines: Iterable[Line]) -> None:
+        """Add lines that were just written."""
+        for key, value in lines:
+            _apply(self.lines, key, value)
+
+    def after(self, lines: Iterable[Line]) -> Lines:
+        """Return the last value of each key as it will be once these lines are written."""
+        found = dict(self.lines)
+        for key, value in lines:
+            _apply(found, key, value)
+        return found
+
+    def known(self) -> dict[int, Progress]:
+        """Return the progress of each partition of the rejected topic.
+
+        Raises:
+            BusError: a line can't be understood.
+        """
         namesakes = 0
+        progress: dict[int, Progress] = {}
         refusals: list[tuple[int, int, Refusal]] = []
-        for key, (offset, value) in lines.items():
+        for key, value in self.lines.items():
             try:
                 identity, partition, at = place_of(key)
                 if identity != self._identity:
                     namesakes += at is None and topic_of(value) == self._rejected
                 elif at is None:
-                    self.progress[partition] = Progress.load(value)
+                    progress[partition] = Progress.load(value)
                 else:
                     refusals.append((partition, at, Refusal.load(value)))
             except ProgressError as error:
                 raise BusError(
-                    f"{self.topic}: the record at offset {offset} can't be understood: {error}."
-                    " Nothing was sent, since what it says may have been sent before. If it is"
-                    " not neardup's, write a record with its key and no value"
+                    f"{self.topic}: the record at offset {self._offsets[key]} can't be understood:"
+                    f" {error}. Nothing was sent, because documents might be sent twice. If neardup"
+                    " did not write the record, write one with the same key and no value"
                 ) from error
         for partition, at, refusal in refusals:
-            self.progress.setdefault(partition, Progress(0)).refused[at] = refusal
-        self.recreated = bool(namesakes) and not self.progress
+            progress.setdefault(partition, Progress(0)).refused[at] = refusal
+        self.recreated = bool(namesakes) and not progress
+        return progress
 
     def line(self, partition: int, progress: Progress) -> Line:
-        """Write how far a partition is, its refusals apart."""
+        """Return the line of a partition's progress, without its refusals."""
         return key_of(self._identity, partition), progress.dump(self._rejected)
 
     def refusal(self, partition: int, offset: int, refusal: Refusal | None) -> Line:
-        """Write that the documents refused a record, or, with None, take that back."""
+        """Return the line of a refused record; without a ``refusal``, the line that deletes it."""
         key = key_of(self._identity, partition, offset)
         return key, None if refusal is None else refusal.dump()
 
 
-def committed_progress(
-    consumer: Consumer, rejected: str, partitions: Iterable[int], seconds: float
-) -> dict[int, Progress]:
-    """Give what earlier versions committed to the consumer's group, as far as it has not expired.
-
-    Raises:
-        KafkaException: no answer in time, or refused.
-    """
-    asked = [Place(rejected, number) for number in partitions]
-    found = retrying(lambda left: consumer.committed(asked, left), seconds, "progress", asking=True)
-    progress = {}
-    for place in found:
-        if place.error is not None:
-            raise KafkaException(place.error)
-        if place.offset >= 0:
-            progress[place.partition] = Progress.read(place.offset, place.metadata)
-    return progress
+def _apply(lines: Lines, key: bytes | None, value: bytes | None) -> None:
+    if value is None:
+        lines.pop(key, None)
+    else:
+        lines[key] = value

@@ -1,4 +1,4 @@
-"""What each log must keep, and why: one table for new topics, for the checks and for the docs."""
+"""The retention that each log needs, and why: for new topics, the checks and the documentation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FOREVER = -1
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What a topic must keep: times in milliseconds, -1 for ever, None for no such rule."""
+    """The retention that a topic needs: in milliseconds, -1 for ever, None for no rule."""
 
     topic: str
     readers: str
@@ -24,16 +24,16 @@ class Retention:
     short: str
     """What happens if it keeps less."""
     new_ms: int | None = None
-    """What a new topic gets; None: what the broker gives."""
+    """The retention of a new topic; None for the broker's default."""
     above_ms: int | None = None
-    """What is kept no longer than this is an error: a worker doesn't start."""
+    """A retention of at most this is an error: a worker doesn't start."""
     advised_ms: int | None = None
-    """Less than this is a warning."""
+    """A retention of less than this is a warning."""
     compacted: Severity | None = None
-    """It must be compacted, and how bad it is if it isn't."""
+    """The severity if the topic is not compacted; None if it needn't be."""
 
     def rules(self) -> Iterator[Rule]:
-        """Give the rules for the topic's settings."""
+        """Yield the rules for the topic's settings."""
         above, advised = self.above_ms, self.advised_ms
         value = str(7 * _DAY_MS if self.new_ms is None else self.new_ms)
         made = self.new_ms is not None
@@ -51,7 +51,7 @@ class Retention:
                 f"at least {advised} ({_length(advised)})",
                 lambda given: (
                     _longer(given, advised - 1)
-                    # What is too short for the rule above is named once.
+                    # A value that breaks the rule above is reported only once.
                     or (above is not None and not _longer(given, above))
                 ),
                 self.short,
@@ -63,14 +63,14 @@ class Retention:
 
     @property
     def new(self) -> str:
-        """Say what a new topic keeps."""
+        """Return what a new topic keeps, in words."""
         if self.compacted:
             return "the last record of each key (compacted)"
-        return "what the broker's defaults say" if self.new_ms is None else _length(self.new_ms)
+        return "the broker's default" if self.new_ms is None else _length(self.new_ms)
 
     @property
     def checked(self) -> str:
-        """Say what `neardup topics verify` wants."""
+        """Return what `neardup topics verify` requires, in words."""
         if self.compacted:
             return f"compacted ({self.compacted})"
         if self.new_ms == _FOREVER:
@@ -86,23 +86,23 @@ class Retention:
 DOCUMENTS = Retention(
     "APP.documents",
     "*fingerprint*, then *route*",
-    "*route* reads each payload a second time, once it is judged",
+    "*route* reads each payload a second time, after the verdict",
     "a document that is gone by then is published as `payload-gone` on `APP.rejected`",
     advised_ms=_DAY_MS,
 )
 FINGERPRINTS = Retention(
     "APP.fingerprints",
-    "*index*, once a shard, and again when a shard is rebuilt",
+    "*index*, once per shard, and again when a shard is rebuilt",
     "the index is rebuilt from it; with `index.snapshots.trim_log` neardup itself deletes what the"
-    " kept snapshots of all shards have",
-    "a shard that is lost can't be rebuilt, and the workers stop",
+    " kept snapshots of all shards contain",
+    "a lost shard can't be rebuilt, and the workers stop",
     new_ms=_FOREVER,
 )
 MATCHES = Retention(
     "APP.matches-…",
     "*route*, once",
     "answers wait here while the workers are down",
-    "what is deleted unread can't be published, and stops the workers",
+    "documents whose answers were deleted unread can't be published, and the workers stop",
     new_ms=7 * _DAY_MS,
     above_ms=_HOUR_MS,
     advised_ms=_DAY_MS,
@@ -112,7 +112,7 @@ LOGS = (
     FINGERPRINTS,
     Retention(
         "APP.shards",
-        "nobody: its partitions say who owns which shard",
+        "nobody: its assignment says who owns which shard",
         "it has no records",
         "nothing",
     ),
@@ -121,36 +121,36 @@ LOGS = (
         "APP.unique, APP.duplicate",
         "you",
         "no worker reads them",
-        "readers that are slower than that miss documents",
+        "slower readers miss documents",
     ),
     Retention(
         "APP.rejected",
         "`neardup redrive`, and you",
         "no worker reads it",
-        "what was not redriven by then is gone; the next run says so",
+        "documents that were not redriven by then are gone; the next run reports this",
     ),
     Retention(
         "APP.layout",
         "each worker, when it starts",
-        "it says what the workers have agreed on",
+        "it records what the workers have agreed on",
         "no worker starts any more",
         compacted="error",
     ),
     Retention(
         "APP.redrive",
         "`neardup redrive`",
-        "it says what was sent again",
-        "`neardup redrive` refuses to run, since it would send documents twice",
+        "it records what was sent again",
+        "`neardup redrive` refuses to run, because it could send documents twice",
         compacted="warning",
     ),
 )
-"""In the order of the documents' way."""
+"""In the order in which documents pass them."""
 
 
 def table() -> str:
-    """Write what the documentation says about it, in Markdown."""
+    """Return the documentation's table, in Markdown."""
     lines = [
-        "| log | read by | a new one keeps | `topics verify` wants | why | if it keeps less |",
+        "| log | read by | a new one keeps | `topics verify` requires | why | if it keeps less |",
         "|---|---|---|---|---|---|",
     ]
     lines += [

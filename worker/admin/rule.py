@@ -1,4 +1,4 @@
-"""What one setting of a topic must be."""
+"""The rule for one setting of a topic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What one setting of a topic must be; ``value`` is what a new topic gets."""
+    """The rule for one setting of a topic; ``value`` is the setting of a new topic."""
 
     setting: str
     value: str
@@ -22,4 +22,4 @@ class Rule:
     why: str
     severity: Severity = "error"
     made: bool = True
-    """Without it a new topic gets what the broker gives, and ``value`` is only advised."""
+    """If False, a new topic gets the broker's default, and ``value`` is only advised."""

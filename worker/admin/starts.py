@@ -1,4 +1,4 @@
-"""Where the groups begin: one snapshot of the documents' offsets, the same for all readers."""
+"""Where the groups begin: all readers of the documents start from one snapshot of offsets."""
 
 from __future__ import annotations
 
@@ -9,23 +9,37 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from worker.admin.cluster import Cluster
-from worker.admin.groups import Offsets
+from worker.admin.layout_record import recorded
+from worker.agreement import partitions_in
 from worker.bus import TopicPartition
+from worker.bus.kafka.groups import Offsets
 from worker.settings import ConfigurationError
 from worker.topology import STAGES, Topology
 
-__all__ = ["Begun", "Start", "begin", "used_topics"]
+__all__ = ["Begun", "Start", "begin", "moment_of", "used_topics"]
 
 _AGE = re.compile(r"(\d+)([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def moment_of(given: str, now: datetime) -> datetime | None:
+    """Return the moment of an ISO 8601 time (by default UTC) or an age like ``24h``, else None."""
+    age = _AGE.fullmatch(given)
+    try:
+        if age:
+            return now - timedelta(**{_UNITS[age[2]]: int(age[1])})
+        moment = datetime.fromisoformat(given)
+    except (ValueError, OverflowError):
+        return None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
     """Where in the documents an application begins.
 
-    ``time_ms`` goes with ``time``. ``app`` goes with ``after``: what that application has
-    published is left out, and all that comes after it is not.
+    ``time_ms`` goes with ``time``. ``app`` goes with ``after``: the application begins after the
+    documents that the other application has published.
     """
 
     kind: Literal["earliest", "latest", "time", "after"]
@@ -34,28 +48,21 @@ class Start:
 
     @classmethod
     def parse(cls, given: str, now: datetime) -> Start:
-        """Read ``earliest``, ``latest``, an ISO 8601 time, an age like ``24h``, or ``app:NAME``.
+        """Parse ``earliest``, ``latest``, an ISO 8601 time, an age like ``24h``, or ``app:NAME``.
 
         Raises:
-            ConfigurationError: it is none of these, or in the future.
+            ConfigurationError: it is none of these, or a time in the future.
         """
         if given in ("earliest", "latest"):
             return cls("earliest" if given == "earliest" else "latest")
         if given.startswith("app:"):
             return cls("after", app=given.removeprefix("app:"))
-        age = _AGE.fullmatch(given)
-        try:
-            if age:
-                moment = now - timedelta(**{_UNITS[age[2]]: int(age[1])})
-            else:
-                moment = datetime.fromisoformat(given)
-        except (ValueError, OverflowError):
+        moment = moment_of(given, now)
+        if moment is None:
             raise ConfigurationError(
-                f"--from: got {given!r}, takes earliest, latest, an ISO 8601 time"
+                f"--from: got {given!r}, must be earliest, latest, an ISO 8601 time"
                 " (2026-01-31T12:00:00Z), an age (90m, 24h, 7d), or app:NAME"
-            ) from None
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
+            )
         if moment > now:
             raise ConfigurationError(f"--from: {given} is in the future")
         return cls("time", int(moment.timestamp() * 1000))
@@ -63,7 +70,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What was committed, and what was there already, by group."""
+    """The offsets that were committed, and those that existed already, by group."""
 
     committed: dict[str, dict[TopicPartition, int]]
     kept: dict[str, dict[TopicPartition, int]]
@@ -73,8 +80,8 @@ def begin(cluster: Cluster, topology: Topology, start: Start, *, force: bool = F
     """Commit the starting offsets of all groups that have none.
 
     Raises:
-        ConfigurationError: something was processed already, so that no offset can be guessed.
-        BusError: the cluster doesn't answer, or a group is at work.
+        ConfigurationError: the application has processed records, so the offsets can't be guessed.
+        BusError: the cluster doesn't answer, or a group has active members.
     """
     ends = cluster.ranges(topology.internal())
     used = used_topics(ends)
@@ -92,9 +99,10 @@ def begin(cluster: Cluster, topology: Topology, start: Start, *, force: bool = F
             else "the groups have offsets, and work has begun"
         )
         raise ConfigurationError(
-            f"{what}, but {used[0]} holds records, or did: where to go on can't be guessed."
-            f" To start over, delete the topics {topology.app}.fingerprints, .shards and"
-            " .matches-*, then run `neardup topics create --force`; or choose another --app"
+            f"{what}, but {used[0]} holds records, or did: where to continue can't be guessed."
+            " Begin another application: `neardup topics create --app OTHER --from"
+            f" app:{topology.app}` continues after what was published, and --from TIME repeats"
+            " what came since; see docs/runbook.md, 'Expired group offsets'"
         )
     chosen = {} if force else _agreed(topology, present)
     snapshot = _snapshot(cluster, topology, start)
@@ -117,7 +125,7 @@ def begin(cluster: Cluster, topology: Topology, start: Start, *, force: bool = F
 
 
 def used_topics(ranges: Mapping[TopicPartition, tuple[int, int]]) -> list[str]:
-    """Name the topics that were written to, whatever retention has left of them."""
+    """Return the topics that were ever written to, even if retention has emptied them."""
     return sorted({place.topic for place, (_, high) in ranges.items() if high > 0})
 
 
@@ -130,20 +138,25 @@ def _inputs(topology: Topology, stage: str) -> set[TopicPartition]:
 
 
 def _agreed(topology: Topology, present: dict[str, dict[TopicPartition, int]]) -> Offsets:
-    """Give what one reader of the documents has committed already: the other must follow."""
+    """Return the offsets that one reader of the documents has committed; the other must match.
+
+    Raises:
+        ConfigurationError: the two readers have committed different offsets.
+    """
     first, last = present["fingerprint"], present["route"]
     for place in first.keys() & last.keys():
         if first[place] != last[place]:
             raise ConfigurationError(
                 f"{place.topic}[{place.partition}]: group {topology.group('fingerprint')} is at"
-                f" {first[place]}, group {topology.group('route')} at {last[place]}, and nothing"
-                " lies between them: set both again with --force --from earliest|latest|TIME"
+                f" {first[place]} and group {topology.group('route')} is at {last[place]}, but the"
+                " topics between them are empty: set both again with --force"
+                " --from earliest|latest|TIME"
             )
     return {**last, **first}
 
 
 def _snapshot(cluster: Cluster, topology: Topology, start: Start) -> dict[TopicPartition, int]:
-    counts = {topology.documents: topology.partitions}
+    counts = {topology.documents: topology.layout.partitions}
     if start.kind == "after":
         return _published(cluster, topology, start.app)
     ranges = cluster.ranges(counts)
@@ -161,19 +174,38 @@ def _snapshot(cluster: Cluster, topology: Topology, start: Start) -> dict[TopicP
 def _published(cluster: Cluster, topology: Topology, app: str) -> dict[TopicPartition, int]:
     """Return how far another application has published the same documents.
 
+    Partitions that were added after it began are returned from their start: it never read them.
+
     Raises:
-        ConfigurationError: it has not begun with them.
-        BusError: one of its workers is at work.
+        ConfigurationError: it has no offsets of the partitions that it began with.
+        BusError: one of its workers is running.
     """
-    group = replace(topology, app=app).group("route")
-    places = [TopicPartition(topology.documents, n) for n in range(topology.partitions)]
+    other = replace(topology, app=app)
+    group = other.group("route")
+    number = topology.layout.partitions
+    places = [TopicPartition(topology.documents, n) for n in range(number)]
     offsets = cluster.committed({group: places})[group]
     missing = [place for place in places if place not in offsets]
     if missing:
-        raise ConfigurationError(
-            f"--from: got app:{app}, but group {group} has no offset of"
-            f" {missing[0].topic}[{missing[0].partition}]"
-        )
-    # Kafka refuses this as long as the group has members, which would publish more.
+        count = _began_with(cluster, other)
+        added = [place for place in missing if place.partition >= count]
+        if len(added) < len(missing) or not offsets:
+            raise ConfigurationError(
+                f"--from: got app:{app}, but group {group} has no offset for"
+                f" {missing[0].topic}[{missing[0].partition}]"
+            )
+        lows = cluster.ranges({topology.documents: number})
+        fresh = {place: lows[place][0] for place in added}
+    else:
+        fresh = {}
+    # Kafka refuses this while the group has members, which would publish more.
     cluster.commit(group, offsets)
-    return offsets
+    return {**offsets, **fresh}
+
+
+def _began_with(cluster: Cluster, other: Topology) -> int:
+    """Return how many partitions of the documents an application has recorded, or all if none."""
+    _, topics = cluster.topics([other.layout_log])
+    facts = None if topics[other.layout_log] is None else recorded(cluster, other)
+    count = None if facts is None else partitions_in(facts, other.documents)
+    return other.layout.partitions if count is None else count

@@ -1,9 +1,9 @@
-"""One log that several owners read in whole, each from where it is.
+"""One log that several owners read in full, each from its own position.
 
-A group divides the partitions of an empty topic among its members. They are seats: who has one
-reads another log, and commits its offsets in that log under the seat. All seats of a worker that
-have come equally far are served by one reader; one that is far behind has a reader of its own, so
-that nobody waits for it, until it has caught up.
+A group divides the partitions of an empty topic among its members. These partitions are seats:
+the owner of a seat reads another log, and commits its offsets in that log under the seat. One
+reader serves all seats of a worker that are at about the same position. A seat that is far behind
+has its own reader until it has caught up, so that the others don't wait for it.
 """
 
 from __future__ import annotations
@@ -12,43 +12,42 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from worker.bus.port import (
+    LogReader,
     Member,
     OffsetOutOfRange,
     Outgoing,
     PartitionUnreadable,
     Polled,
-    Reader,
     Record,
     TopicPartition,
 )
-from worker.closing import Closing
 
 __all__ = ["SharedMember", "SharedReader"]
 
 _NEAR = 64
-"""A seat that is at most so many records ahead of a reader shares it, and skips them."""
+"""A seat that is at most this many records ahead of a reader shares it, and skips them."""
 
 
 @dataclass(slots=True, eq=False)
 class _Stream:
-    """A reader of the log, and where it is."""
+    """A reader of the log, and its position."""
 
-    reader: Reader
+    reader: LogReader
     at: int
-    """The offset that it reads next; behind the last record there may be markers."""
+    """The next offset to read; transaction markers may stand there."""
     failing: bool = False
-    """It could not be read from the last time: nobody else may come to share it."""
+    """Whether the last read failed; no other seat may then share the reader."""
 
 
-class SharedReader(Closing):
-    """Implements `Reader` for seats.
+class SharedReader:
+    """Implements `LogReader` for seats.
 
-    What it hands out is a record of the log under the seat's name: topic and partition are the
-    seat's, all else is the log's.
+    It delivers the log's records under the seat's name: topic and partition are the seat's,
+    everything else is the log's.
     """
 
-    def __init__(self, log: TopicPartition, connect: Callable[[], Reader]) -> None:
-        """Take the log, and how to connect a reader to it; nothing is connected yet."""
+    def __init__(self, log: TopicPartition, connect: Callable[[], LogReader]) -> None:
+        """Take the log, and a function that connects a reader to it. This does not connect."""
         self._log = log
         self._connect = connect
         self._streams: list[_Stream] = []
@@ -58,7 +57,7 @@ class SharedReader(Closing):
 
     def start(self, partition: TopicPartition, offset: int) -> None:
         """See the port."""
-        # Its reader, if it had one to itself, is likely to be started anew: cheaper than a stop.
+        # If the seat had its own reader, that is probably started again: cheaper than a stop.
         self._stream_of.pop(partition, None)
         self._next[partition] = offset
 
@@ -70,24 +69,24 @@ class SharedReader(Closing):
             stream.reader.stop(self._log)
 
     def read(self, limit: int, max_bytes: int, timeout: float) -> list[Record]:
-        """See the port; a record counts once for each seat that it is for."""
-        self._place()
+        """See the port; a record counts once for each seat that receives it."""
+        self._place_seats()
         streams = self._running()
         if not streams:
-            # There is nothing to read. But whoever calls this in a loop counts on the wait.
+            # There is nothing to read, but a caller that loops relies on the wait.
             self._any().read(1, 1, timeout)
             return []
         seats = len(self._stream_of)
         share = max(1, limit // seats), max(1, max_bytes // seats)
         records: list[Record] = []
-        # The most advanced first: those behind must not hold it up, nor it them.
+        # The failed stream first, then the most advanced: none may hold up the others.
         for stream in sorted(streams, key=lambda stream: stream is not self._failed):
             try:
                 records += self._take(stream, *share, 0.0 if len(streams) > 1 else timeout)
             except (OffsetOutOfRange, PartitionUnreadable):
                 if not records:
                     raise
-                self._failed = stream  # What the others have brought comes first, it comes next.
+                self._failed = stream  # Return what was read; the next call raises the error.
                 return records
         self._failed = None
         if len(streams) > 1 and not records:
@@ -96,16 +95,16 @@ class SharedReader(Closing):
         return records
 
     def _running(self) -> list[_Stream]:
-        """Return the streams that serve anybody, the most advanced first."""
+        """Return the streams that serve a seat, the most advanced first."""
         running = [stream for stream in self._streams if self._seats(stream)]
         return sorted(running, key=lambda stream: -stream.at)
 
     def _idle(self) -> list[_Stream]:
-        """Return the streams that serve nobody."""
+        """Return the streams that serve no seat."""
         return [stream for stream in self._streams if not self._seats(stream)]
 
-    def _place(self) -> None:
-        """Give each seat without a stream one that is near and not ahead of it, or its own."""
+    def _place_seats(self) -> None:
+        """Assign each seat without a stream one that is near and not ahead of it, or its own."""
         unplaced = sorted(
             (offset, seat) for seat, offset in self._next.items() if seat not in self._stream_of
         )
@@ -115,12 +114,12 @@ class SharedReader(Closing):
                 for stream in self._running()
                 if stream.at <= offset <= stream.at + _NEAR and not stream.failing
             ]
-            self._stream_of[seat] = near[0] if near else self._begin(offset)
+            self._stream_of[seat] = near[0] if near else self._start_stream(offset)
         if unplaced:
-            self._rest()
+            self._close_idle()
 
-    def _begin(self, offset: int) -> _Stream:
-        """Start a reader that nobody uses at an offset, or a new one."""
+    def _start_stream(self, offset: int) -> _Stream:
+        """Start an unused reader, or a new one, at an offset."""
         idle = next(iter(self._idle()), None)
         if idle is None:
             idle = _Stream(self._connect(), offset)
@@ -129,22 +128,22 @@ class SharedReader(Closing):
         idle.reader.start(self._log, offset)
         return idle
 
-    def _rest(self) -> None:
-        """Close readers that nobody uses any more."""
+    def _close_idle(self) -> None:
+        """Close the unused readers."""
         for stream in self._idle():
             stream.reader.close()
             self._streams.remove(stream)
 
     def _take(self, stream: _Stream, limit: int, max_bytes: int, timeout: float) -> list[Record]:
-        """Read from one stream, for each of its seats what that has not had."""
+        """Read from one stream, and return for each of its seats the records that are new to it."""
         try:
             found = stream.reader.read(limit, max_bytes, timeout)
         except (OffsetOutOfRange, PartitionUnreadable) as error:
             stream.failing = True
-            blamed = self._blamed(stream, error.position)
+            blamed = self._seat_in_need(stream, error.position)
             if blamed is None:
                 return []
-            error.partition = blamed  # What it says names the log.
+            error.partition = blamed  # The message still names the log.
             raise
         stream.failing = False
         if not found:
@@ -160,10 +159,10 @@ class SharedReader(Closing):
                 self._next[seat] = mine[-1].offset + 1
         return records
 
-    def _blamed(self, stream: _Stream, position: int) -> TopicPartition | None:
-        """Return a seat that needs what can't be read.
+    def _seat_in_need(self, stream: _Stream, position: int) -> TopicPartition | None:
+        """Return a seat that needs the unreadable position; None if all seats have passed it.
 
-        Seats that have passed it leave the stream, and are placed anew; None: all have.
+        Seats that have passed it leave the stream, and are placed again.
         """
         for seat in self._seats(stream):
             if self._next[seat] > position:
@@ -178,20 +177,20 @@ class SharedReader(Closing):
         return [seat for seat, its in self._stream_of.items() if its is stream]
 
     def _merge(self, streams: Sequence[_Stream]) -> None:
-        """Have those that have caught up share the reader that is most advanced.
+        """Move the seats that have caught up to the most advanced reader.
 
-        Whatever is before a reader's position, its seats have had. So those of one that is as far
-        as the first, or farther, miss nothing that the first has passed.
+        Seats have received everything before their reader's position. So a seat whose reader is
+        at least as far as the first misses nothing that the first has passed.
         """
         for stream in streams[1:]:
             if self._position(stream) >= self._position(streams[0]):
                 for seat in self._seats(stream):
                     self._stream_of[seat] = streams[0]
         if len(streams) > 1:
-            self._rest()
+            self._close_idle()
 
     def _position(self, stream: _Stream) -> int:
-        """Return where a stream is, past the markers that follow what it has read."""
+        """Return a stream's position, past the markers that follow its last record."""
         return max(stream.at, stream.reader.position(self._log) or 0)
 
     def position(self, partition: TopicPartition) -> int | None:
@@ -200,11 +199,11 @@ class SharedReader(Closing):
         stream = self._stream_of.get(partition)
         if following is None or stream is None:
             return following
-        # What the stream has passed, it has handed out; but for a seat that is ahead of it.
+        # The seat has received everything that the stream has passed, unless it is ahead of it.
         return max(following, self._position(stream))
 
     def end(self, partition: TopicPartition) -> int | None:  # noqa: ARG002 -- it is the log's
-        """See the port; of seats that aren't started, too."""
+        """See the port; works for seats that are not started, too."""
         if not self._streams:
             self._streams.append(_Stream(self._connect(), 0))
         ends = [stream.reader.end(self._log) for stream in self._streams]
@@ -218,7 +217,7 @@ class SharedReader(Closing):
         """See the port."""
         return self._any().watermarks(self._log)
 
-    def _any(self) -> Reader:
+    def _any(self) -> LogReader:
         if not self._streams:
             self._streams.append(_Stream(self._connect(), 0))
         return self._streams[0].reader
@@ -232,11 +231,11 @@ class SharedReader(Closing):
         self._next.clear()
 
 
-class SharedMember(Closing):
-    """Implements `Member` for seats: the group says which, a reader brings their records."""
+class SharedMember:
+    """Implements `Member` for seats: the group assigns them, and a reader delivers the records."""
 
     def __init__(self, member: Member, reader: SharedReader) -> None:
-        """Take a seat in the group of the empty topic, and a reader of the log."""
+        """Take a member of the empty topic's group, and a reader of the log."""
         self._member = member
         self._reader = reader
         self._sought: dict[TopicPartition, int] = {}
@@ -245,7 +244,7 @@ class SharedMember(Closing):
 
     def poll(self, limit: int, max_bytes: int, timeout: float) -> Polled:
         """See the port."""
-        # Without a seat there is nothing to read: the time is the group's.
+        # Without a seat there is nothing to read, so all the time goes to the group's poll.
         reading = self._running and self.seated
         polled = self._member.poll(1, 1, 0.0 if reading else timeout)
         if polled.assignment is not None:
@@ -258,7 +257,7 @@ class SharedMember(Closing):
         if not self._running or not self.seated:
             return polled
         records = self._reader.read(limit, max_bytes, timeout)
-        for record in records:
+        for record in records:  # A plain tuple equals a TopicPartition, and is cheaper.
             self._sought[record.topic, record.partition] = record.offset + 1  # type: ignore[index]
         return Polled(records)
 
@@ -266,6 +265,11 @@ class SharedMember(Closing):
     def seated(self) -> bool:
         """See the port."""
         return self._member.seated
+
+    @property
+    def waiting(self) -> bool:
+        """See the port."""
+        return self._member.waiting
 
     def commit(self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]) -> None:
         """See the port."""
@@ -308,7 +312,7 @@ class SharedMember(Closing):
                 self._running.add(seat)
 
     def watermarks(self, partition: TopicPartition) -> tuple[int, int]:
-        """See the port; those of the log."""
+        """See the port; returns those of the log."""
         return self._reader.watermarks(partition)
 
     def lag(self) -> dict[TopicPartition, int]:

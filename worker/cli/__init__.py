@@ -1,4 +1,4 @@
-"""The command line: one module a command, each imported only when it runs."""
+"""The command line: one module per command, imported only when the command runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two texts side by side, with the words in which they differ marked."""
+"""Two texts side by side, with their differences marked."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from worker.cli.screen import shown
+from worker.visible import visible
+
 __all__ = ["compared"]
 
 _TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
 _CONTEXT = 12
-"""Tokens, words and spaces, that are kept on each side of a difference."""
+"""How many tokens (words and spaces) to keep on each side of a difference."""
+_ALIGNED = 1_500
+"""The most tokens of a text to align with those of another."""
 _ELLIPSIS = " … "
 _LEFT, _RIGHT = "bold red", "bold green"
 
@@ -21,22 +26,39 @@ _LEFT, _RIGHT = "bold red", "bold green"
 def compared(
     left: tuple[str, str], right: tuple[str, str], *, marked: bool, budget: int = 420
 ) -> Table:
-    """Show two documents, each an id and a text, trimmed around their differences.
+    """Return a table of two documents, each an id and a text, trimmed around their differences.
 
-    ``marked``: with brackets, where there are no colours. At most about ``budget``
-    characters a side.
+    ``marked``: use brackets, for terminals without colours. Each side has at most about
+    ``budget`` characters.
     """
     table = Table(box=box.ROUNDED if not marked else box.ASCII2, expand=True, padding=(0, 1))
     for name, style in ((left[0], _LEFT), (right[0], _RIGHT)):
-        table.add_column(Text(name, style=style), ratio=1, overflow="fold")
-    table.add_row(*_sides(_words(left[1]), _words(right[1]), budget, marked=marked))
+        table.add_column(shown(name, style), ratio=1, overflow="fold")
+    words = _window(_words(left[1]), _words(right[1]))
+    table.add_row(*_sides(*words, budget, marked=marked))
     return table
 
 
 def _words(text: str) -> list[str]:
-    """Split into words and what stands between; any white space is one space."""
-    printable = "".join(c if c.isprintable() else " " for c in text)
-    return [" " if token.isspace() else token for token in _TOKEN.findall(printable.strip())]
+    """Split a text into words and separators; each run of white space becomes one space."""
+    shown_text = visible(" ".join(text.split()))
+    return [" " if token.isspace() else token for token in _TOKEN.findall(shown_text)]
+
+
+def _window(left: list[str], right: list[str]) -> tuple[list[str], list[str]]:
+    """Return the parts of long texts from just before their first difference on.
+
+    To align two texts takes time that grows with the product of their lengths.
+    """
+    if max(len(left), len(right)) <= _ALIGNED:
+        return left, right
+    pairs = zip(left, right, strict=False)
+    first = next((n for n, (one, other) in enumerate(pairs) if one != other), None)
+    if first is None:
+        first = min(len(left), len(right))
+    begin = max(0, first - 3 * _CONTEXT)
+    parts = left[begin : begin + _ALIGNED], right[begin : begin + _ALIGNED]
+    return (["…", *parts[0]], ["…", *parts[1]]) if begin else parts
 
 
 def _sides(left: list[str], right: list[str], budget: int, *, marked: bool) -> tuple[Text, Text]:
@@ -61,9 +83,9 @@ def _sides(left: list[str], right: list[str], budget: int, *, marked: bool) -> t
 
 
 def _blocks(left: list[str], right: list[str]) -> list[tuple[bool, int, int, int, int]]:
-    """Align the words: whether they are equal, and both half-open ranges.
+    """Align the words; return blocks of (equal?, left start, end, right start, end), half-open.
 
-    A lone space between two differences belongs to them: phrases are marked, not words.
+    A lone space between two differences joins them, so that phrases are marked, not words.
     """
     blocks: list[tuple[bool, int, int, int, int]] = []
     for kind, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
@@ -81,7 +103,7 @@ def _add(side: Text, words: str, style: str, form: str) -> None:
 
 
 def _trimmed(words: list[str], *, at_start: bool, at_end: bool) -> str:
-    """Keep what is next to a difference; the ends of a text have one on one side only."""
+    """Keep the words next to a difference; the ends of a text have one on one side only."""
     before = 0 if at_start else _CONTEXT
     after = 0 if at_end else _CONTEXT
     if len(words) <= before + after + _CONTEXT // 2:

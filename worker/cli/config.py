@@ -1,4 +1,4 @@
-"""``neardup config``: the settings as they apply; and the reference of all settings.
+"""``neardup config``: the effective settings, and the reference of all settings.
 
 ``python -m worker.cli.config > docs/configuration.md`` writes the reference.
 """
@@ -15,44 +15,45 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
+from worker.cli.screen import print_json
 from worker.settings import ENV_PREFIX, Settings, redacted
-from worker.topology import Topology
+from worker.visible import visible
 
 __all__ = ["Setting", "reference", "settings", "show", "to_toml"]
 
 _MEANING = {
-    "kafka.session_timeout_ms": "how soon a dead worker's partitions go to others (classic)",
+    "kafka.session_timeout_ms": "time until others take over a dead worker's partitions (classic)",
     "documents.format": "json: an object with the fields below; text: the value is the text",
-    "documents.id_field": "the field with the id; without it, the record's key is the id",
-    "documents.text_fields": "the fields with the text, joined; a comma-separated list",
-    "similarity.threshold": "two documents this similar (Jaccard, of shingles) are duplicates",
+    "documents.id_field": "field with the id; without it, the record's key is the id",
+    "documents.text_fields": "fields with the text, joined; a comma-separated list. In all fields,"
+    " a.b is the field of that name, or else b in the object a",
+    "similarity.threshold": "documents at or above this Jaccard similarity of shingles match",
     "similarity.shingle": "compare runs of characters, or of words",
-    "similarity.shingle_size": "how many of them make a shingle",
-    "similarity.slots": "of a sketch; more: closer estimates, more time and space",
+    "similarity.shingle_size": "characters or words in a shingle",
+    "similarity.slots": "slots of a sketch; more slots estimate better and cost time and space",
     "similarity.nfkc": "unify compatibility characters (Unicode NFKC)",
     "similarity.casefold": "ignore case",
-    "similarity.collapse_whitespace": "take any white space for one blank",
-    "index.shards": "partitions of the index, and the most workers that share it",
-    "index.bucket_capacity": "entries that a bucket holds",
-    "index.absorb": "copies this similar leave no entry of their own",
-    "index.max_matches": "matches published with a duplicate, the best ones",
+    "similarity.collapse_whitespace": "treat any run of white space as one space",
+    "index.shards": "number of shards; at most this many workers share the index",
+    "index.bucket_capacity": "most entries of a bucket; the oldest is evicted",
+    "index.max_matches": "most matches published with a duplicate, best first",
     "index.future_allowance_seconds": "how far a document's time may be ahead of the log's",
-    "index.flush_documents": "documents after which a shard is flushed to disk",
-    "index.flush_seconds": "time after which a shard is flushed to disk",
+    "index.flush_documents": "flush a shard to disk after this many documents",
+    "index.flush_seconds": "flush a shard to disk after this time",
     "limits.text_characters": "longer texts are rejected",
     "limits.id_bytes": "longer ids are rejected",
-    "limits.reject_share": "the worker stops if more than this share is unreadable",
-    "limits.reject_window": "the number of latest documents that the share is of",
-    "worker.state_dir": "where the index lives; each worker its own",
-    "worker.stages": "what this worker does; a comma-separated list",
+    "limits.reject_share": "the worker stops if more than this share doesn't fit `documents.*`",
+    "limits.reject_window": "number of latest documents to which limits.reject_share applies",
+    "worker.state_dir": "directory of the index; a separate one for each worker",
+    "worker.stages": "stages that this worker runs; a comma-separated list",
     "worker.http": "serve metrics and health",
     "worker.http_host": "address for metrics and health",
     "worker.http_port": "port for metrics and health; 0: any",
-    "worker.batch_records": "records that a stage takes at once, at most",
-    "worker.batch_bytes": "bytes that a stage takes at once, or *route* publishes, at most",
-    "worker.shutdown_seconds": "time to finish when told to stop",
-    "worker.log_format": "how log lines look",
-    "worker.log_level": "how much is logged",
+    "worker.batch_records": "most records in a batch of a stage",
+    "worker.batch_bytes": "most bytes in a batch of a stage, or published at once by *route*",
+    "worker.shutdown_seconds": "time to finish after SIGTERM or SIGINT",
+    "worker.log_format": "format of log lines",
+    "worker.log_level": "lowest level that is logged",
 }
 
 
@@ -70,12 +71,12 @@ class Setting:
 
     @property
     def environment(self) -> str:
-        """Name its environment variable."""
+        """Return the name of its environment variable."""
         return ENV_PREFIX + self.name.replace(".", "__").upper()
 
 
 def settings() -> Iterator[Setting]:
-    """Give all settings, in the order of the sections."""
+    """Yield all settings, in the order of the sections."""
     for name, field in _fields(Settings):
         yield Setting(
             name,
@@ -122,28 +123,27 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 -- whatever a setting holds
 
 
 def show(effective: Settings, *, as_json: bool) -> None:
-    """Print the settings as they apply."""
+    """Print the effective settings."""
     values = _effective(effective)
     if as_json:
-        text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+        print_json(values)
     else:
-        text = to_toml(values, effective)
-    sys.stdout.write(text)
+        sys.stdout.write(to_toml(values, effective))
 
 
 def _effective(given: Settings) -> dict[str, Any]:
-    """Fill in what the defaults leave to be worked out."""
+    """Return the settings as plain values, with the derived defaults filled in."""
     values = redacted(given)
-    topology = Topology.of(given, 1)
+    topology = given.topology(1)
     for name in ("documents", "unique", "duplicate", "rejected"):
         values["topics"][name] = getattr(topology, name)
-    values["similarity"]["bands"] = topology.parameters.bands
-    values["similarity"]["rows"] = topology.parameters.rows
+    values["similarity"]["bands"] = topology.layout.parameters.bands
+    values["similarity"]["rows"] = topology.layout.parameters.rows
     return values
 
 
 def to_toml(values: dict[str, Any], effective: Settings) -> str:
-    """Write settings as TOML, with what each means; unset ones are comments."""
+    """Return settings as TOML, each with its meaning; unset ones are comments."""
     meanings = {setting.name: setting.meaning for setting in settings()}
     chosen = effective.similarity.bands is None
     lines = []
@@ -162,7 +162,7 @@ def to_toml(values: dict[str, Any], effective: Settings) -> str:
                     continue
                 meaning = meanings[full]
                 if chosen and name in ("bands", "rows"):
-                    meaning = "chosen by recall"
+                    meaning = "follows from recall"
                 lines.append(_line(name, value, meaning))
     return "\n".join(lines) + "\n"
 
@@ -175,27 +175,34 @@ def _line(name: str, value: Any, meaning: str) -> str:  # noqa: ANN401 -- whatev
 
 
 def _toml(value: Any) -> str:  # noqa: ANN401 -- whatever a setting holds
-    """Write a value; TOML's strings, numbers and booleans are JSON's, but for DEL."""
+    """Return a value as TOML; its strings, numbers and booleans are those of JSON.
+
+    What a terminal might obey is escaped, DEL too, which TOML doesn't allow.
+    """
     if isinstance(value, dict):
         pairs = ", ".join(f"{_toml(key)} = {_toml(item)}" for key, item in value.items())
         return f"{{ {pairs} }}" if pairs else "{}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml, value))}]"
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(c if visible(c) == c else f"\\U{ord(c):08x}" for c in text)
 
 
 _INTRODUCTION = """\
 # Configuration
 
-Settings come from the command line, then environment variables, then a TOML file
-(`--config FILE.toml`, or named in `NEARDUP_CONFIG`), then the defaults below; the first
-that names a setting wins. A wrong name or value stops the command with one line that
-says what it takes, and status 2.
-
-    neardup config show     # all settings as they apply, secrets as ***
+    neardup config show     # the effective settings, secrets as ****
     neardup config check    # ok, or what is wrong
 
-A file names sections as tables:
+neardup takes a setting from the command line, else from an environment variable, else from a TOML
+file (`--config FILE.toml`, or the file named in `NEARDUP_CONFIG`), else it uses the default below.
+A wrong name or value stops the command with status 2 and one line that says what the value must be.
+`config check` also finds what librdkafka would refuse, and secret files that are missing.
+
+`--config` may be repeated: `--config base.toml --config site.toml`. The later file wins, setting by
+setting and, in a table, key by key. `NEARDUP_CONFIG` separates several files by `:`.
+
+In a file, each section is a table:
 
     app = "news"
 
@@ -206,16 +213,46 @@ A file names sections as tables:
     [similarity]
     threshold = 0.85
 
-An environment variable is `NEARDUP_`, the section, two underscores, the name:
-`NEARDUP_SIMILARITY__THRESHOLD=0.85`. A table there is JSON:
+The name of an environment variable is `NEARDUP_`, the section, two underscores, and the name of the
+setting: `NEARDUP_SIMILARITY__THRESHOLD=0.85`. A table is written as JSON:
 `NEARDUP_KAFKA__COMMON='{"security.protocol": "SSL"}'`.
 
-`kafka.common`, `kafka.consumer` and `kafka.producer` take any key of librdkafka, except
-those on which exactly-once depends: these are refused by name.
+`kafka.common`, `kafka.consumer` and `kafka.producer` accept any key of librdkafka, except those on
+which exactly-once depends. neardup refuses those, and names them.
 
-All workers of an application need the same `similarity`, `index.shards`, `index.absorb`,
-`index.bucket_capacity` and `documents` settings. Frames of workers that differ in
-partitions, shards or similarity are refused, and so is an index that was made with others.
+All workers of an application need the same settings of `similarity`, `documents`, `index.shards`,
+`index.absorb` and `index.bucket_capacity`. A worker that differs is refused before it joins; see
+[what workers agree on](topics.md#what-workers-agree-on).
+
+## Secrets
+
+    [kafka.common]
+    "security.protocol" = "SASL_SSL"
+    "sasl.mechanisms" = "SCRAM-SHA-512"
+    "sasl.username" = "neardup"
+    "sasl.password_file" = "/run/secrets/kafka-password"
+
+In `kafka.common`, `kafka.consumer`, `kafka.producer` and `index.snapshots.options`, `KEY_file`
+names a file that holds the value of `KEY`. neardup reads it when it starts, and drops its last
+newline. A file that changes while a worker runs is not read again: restart the worker. The seed has
+`similarity.seed_file`.
+
+`config show` shows the values of librdkafka's keys that are known to be harmless, and `****` for
+all others. Errors show no value of librdkafka's keys, of `index.snapshots.options` or of the seed.
+Asterisks are never taken for a secret, so what `config show` has printed can't become a password or
+a seed by mistake.
+
+For OAuth, either use what librdkafka has (`sasl.oauthbearer.method = "oidc"`), or install a package
+with a function that returns tokens, and name it in `kafka.oauth`:
+
+    [project.entry-points."neardup.oauth"]      # in the package's pyproject.toml
+    msk = "our_tokens:provide"
+
+    def provide(config: str) -> tuple[str, float]:      # sasl.oauthbearer.config
+        return token, expires_at_in_seconds_since_1970
+
+In Kubernetes, a service named `neardup` puts variables such as `NEARDUP_PORT` into every pod. They
+are ignored, with a warning; `enableServiceLinks: false` in the pod leaves them out.
 """
 
 _FOOT = """
@@ -224,7 +261,7 @@ This page is generated: `python -m worker.cli.config > docs/configuration.md`.
 
 
 def reference() -> str:
-    """Write the page of all settings."""
+    """Return the page of all settings, as Markdown."""
     parts = [_INTRODUCTION]
     section = None
     for setting in settings():

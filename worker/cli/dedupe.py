@@ -1,4 +1,4 @@
-"""``neardup dedupe``: judges the lines of files, with no broker."""
+"""``neardup dedupe``: judge the lines of files without a broker."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from pathlib import Path
 from time import monotonic
 from types import FrameType
 
-import msgspec
-
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.jsonlines import Inputs, is_same_file
+from worker.cli.hints import Hints
+from worker.cli.inputs import Inputs
 from worker.cli.output import Output
 from worker.cli.progress import byte_progress
+from worker.cli.screen import tell
 from worker.cli.verdict_lines import UniqueLines, VerdictLines
-from worker.collector import relax
-from worker.offline import Counts, Generations, OfflineFilter, StateError
+from worker.formats.choice import document_format, watched_fields
+from worker.offline import Counts, OfflineFilter, StateError, StateVersions
+from worker.process.gc import relax
 from worker.settings import Settings
 
 __all__ = ["Job", "run_job"]
@@ -28,7 +29,7 @@ __all__ = ["Job", "run_job"]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is to be done."""
+    """The inputs, the output and the mode of a run."""
 
     files: Sequence[Path]
     out: Path | None = None
@@ -38,13 +39,14 @@ class Job:
 
 
 def run_job(job: Job, settings: Settings) -> None:
-    """Judge all lines, and say at the end what came out.
+    """Judge all lines, and print a summary at the end.
 
-    Output and state change at the very end, in this order: a run that is killed between
-    has written what the next one will write again (docs/adr/0008-offline-state.md).
+    The output and then the state change at the very end. If a run is killed in between, the
+    next one writes the same output again (docs/adr/0008-offline-state.md).
 
     Raises:
-        CommandError: something can't be read or written; or a signal came.
+        CommandError: a file can't be read or written, more than ``limits.reject_share`` of the
+            documents can't be read, or a signal stopped the run.
     """
     try:
         with _raising_on_signals() as hold:
@@ -64,68 +66,79 @@ def run_job(job: Job, settings: Settings) -> None:
 def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
     began = monotonic()
     counts = Counts()
-    first: bytes | None = None
+    limits = settings.limits
     with ExitStack() as stack:
-        inputs = stack.enter_context(Inputs(job.files))
+        inputs = stack.enter_context(Inputs(job.files, settings.documents))
         _refuse_overwriting(job.out, inputs)
         output = stack.enter_context(Output(job.out))
-        if any(is_same_file(source, output.file) for source in inputs.handles()):
+        if inputs.has(output.file):
             raise CommandError("standard output is one of the inputs; name another file with -o")
         work = None
         if job.state is not None:
-            work = stack.enter_context(stack.enter_context(Generations(job.state)).work())
+            work = stack.enter_context(stack.enter_context(StateVersions(job.state)).work())
             directory = work.path
         else:
             directory = stack.enter_context(_scratch(output))
-        documents = settings.documents
-        lines = (
-            UniqueLines() if job.unique_only else VerdictLines(documents.format, documents.id_field)
-        )
+        documents = document_format(settings)
+        hints = Hints(documents, watched_fields(settings), inputs, _say)
+        lines = UniqueLines() if job.unique_only else VerdictLines(documents)
         relax()
         with OfflineFilter(settings, directory, work.offsets if work else None) as judge:
             with byte_progress(inputs.total, shown=_may_show(output)) as advance:
-                for chunk in inputs.chunks(settings.limits.record_bytes):
-                    first = first or chunk[0].value
+                for chunk in inputs.chunks(limits.record_bytes):
+                    hints.look(chunk)
+                    before = counts.documents
                     verdicts = judge.judge(chunk)
                     for verdict in verdicts:
                         counts.add(verdict)
                     output.write(lines.encode(chunk, verdicts))
                     advance(inputs.position, counts.documents)
+                    window_ends = before < limits.reject_window <= counts.documents
+                    if window_ends and counts.too_many_misread(limits.reject_share):
+                        break
             reached = judge.reached()
+        if counts.too_many_misread(limits.reject_share):
+            _summarise(counts, monotonic() - began)
+            hints.cause()
+            raise CommandError(_refusal(counts, job, settings), EXIT_FAILED)
         hold()
         output.commit()
         if work is not None:
             work.commit(reached)
-    _tell(counts, monotonic() - began, first)
+    _summarise(counts, monotonic() - began)
+    if counts.rejected * 2 > counts.documents:
+        hints.cause()
+    else:
+        hints.finish()
     if job.strict and counts.rejected:
         sys.exit(EXIT_FAILED)
 
 
 def _refuse_overwriting(out: Path | None, inputs: Inputs) -> None:
-    if out is not None and any(is_same_file(source, out) for source in inputs.handles()):
+    if out is not None and inputs.has(out):
         raise CommandError(f"-o {out} is one of the inputs; name another file")
 
 
 @contextmanager
 def _scratch(output: Output) -> Iterator[Path]:
-    """Give a directory for an index that isn't kept: beside the output, where there is room."""
+    """Yield a directory for a temporary index: next to the output, where there is space."""
     beside = output.work_directory
     if beside is not None:
-        beside.mkdir()
-        yield beside  # removed by the output
+        beside.mkdir(mode=0o700)
+        yield beside  # The output removes it.
         return
     with tempfile.TemporaryDirectory(prefix="neardup-", ignore_cleanup_errors=True) as name:
         yield Path(name)
 
 
 def _may_show(output: Output) -> bool:
-    """Tell whether a progress bar would be seen, and disturb nothing."""
+    """Return whether a progress bar would be visible and not disturb the output."""
     to_terminal = output.place is None and sys.stdout.isatty()
     return sys.stderr.isatty() and not to_terminal
 
 
 class _StoppedError(BaseException):
-    """A signal came. Not an Exception: nothing on the way may take it for a failure."""
+    """A signal came. Not an Exception, so that no handler on the way takes it for a failure."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -134,7 +147,7 @@ class _StoppedError(BaseException):
 
 @contextmanager
 def _raising_on_signals() -> Iterator[Callable[[], None]]:
-    """Raise where SIGINT or SIGTERM finds the program; what is given holds them off."""
+    """Raise `_StoppedError` on SIGINT and SIGTERM; yield a function that makes both ignored."""
     numbers = (signal.SIGINT, signal.SIGTERM)
 
     def hold() -> None:
@@ -143,7 +156,7 @@ def _raising_on_signals() -> Iterator[Callable[[], None]]:
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         del frame
-        hold()  # cleaning up must come to its end
+        hold()  # Nothing may interrupt the cleanup.
         raise _StoppedError(number)
 
     before = {number: signal.signal(number, on_signal) for number in numbers}
@@ -154,7 +167,7 @@ def _raising_on_signals() -> Iterator[Callable[[], None]]:
             signal.signal(number, handler)
 
 
-def _tell(counts: Counts, seconds: float, first: bytes | None) -> None:
+def _summarise(counts: Counts, seconds: float) -> None:
     rate = counts.documents / seconds if seconds else 0.0
     _say(
         f"{counts.documents:,} documents in {seconds:,.1f} s ({rate:,.0f}/s):"
@@ -163,21 +176,17 @@ def _tell(counts: Counts, seconds: float, first: bytes | None) -> None:
     if counts.reasons:
         listed = ", ".join(f"{code} {count:,}" for code, count in counts.reasons.most_common())
         _say(f"rejected: {listed}")
-    if counts.rejected * 2 > counts.documents and first is not None:
-        _say(_hint(first))
 
 
-def _hint(first: bytes) -> str:
-    """Say what could be the matter when most documents can't be read."""
-    try:
-        found = msgspec.json.decode(first)
-    except (ValueError, RecursionError):
-        return "the first document is no JSON; one text a line takes --format text"
-    if not isinstance(found, dict):
-        return "the first document is no JSON object; one text a line takes --format text"
-    names = ", ".join(repr(name) for name in list(found)[:12]) or "no fields"
-    return f"the first document has {names}; --text-field and --id-field say which to take"
+def _refusal(counts: Counts, job: Job, settings: Settings) -> str:
+    kept = ["-o"] if job.out is not None else []
+    kept += ["--state"] if job.state is not None else []
+    after = f"; {' and '.join(kept)} stay as they were" if kept else ""
+    return (
+        f"{counts.misread:,} of {counts.documents:,} documents can't be read, and"
+        f" limits.reject_share is {settings.limits.reject_share:g}{after}"
+    )
 
 
 def _say(line: str) -> None:
-    print(f"neardup: {line}", file=sys.stderr)  # noqa: T201 -- the summary
+    tell(f"neardup: {line}")

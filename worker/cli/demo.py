@@ -1,4 +1,4 @@
-"""``neardup demo``: the bundled samples through all stages, and what came of it."""
+"""``neardup demo``: filter the bundled samples through all stages, and show the result."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import msgspec
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from worker.cli.comparison import compared
-from worker.cli.jsonlines import Inputs
+from worker.cli.inputs import Inputs
 from worker.cli.progress import byte_progress
+from worker.cli.screen import line
+from worker.formats.choice import document_format
 from worker.offline import Counts, OfflineFilter, offline_settings
 from worker.settings import Settings
 
@@ -28,8 +29,8 @@ _SAMPLES = {
     "pypa_advisories.jsonl.gz": "security advisories",
     "youtube_spam.jsonl.gz": "video comments",
 }
-_TELLING = range(60, 10_000)
-"""Characters of a text that is worth looking at."""
+_READABLE = range(60, 10_000)
+"""Lengths in characters of texts that are worth showing."""
 
 
 class _Pair(NamedTuple):
@@ -43,9 +44,9 @@ class _Pair(NamedTuple):
 def demo() -> None:
     """Filter the samples and show the result."""
     settings = offline_settings()
-    console = Console(highlight=False, soft_wrap=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     console.print(
-        f"Bundled samples through all stages: 5-character shingles,"
+        f"Filtering the bundled samples: 5-character shingles,"
         f" threshold {settings.similarity.threshold:g}.\n"
     )
     began = monotonic()
@@ -53,13 +54,14 @@ def demo() -> None:
         counts, pairs, texts = _filter(settings, folder, Path(scratch))
     _summary(console, counts, monotonic() - began)
     for found in pairs.values():
-        pair = _most_telling(found, texts)
+        pair = _example(found, texts)
         if pair is not None:
             _show(console, pair, texts)
     console.print(
         "Next:\n"
-        "  neardup dedupe FILE    judges your own JSON Lines\n"
-        "  neardup run            does it on Kafka; neardup --help lists the rest\n"
+        "  neardup dedupe FILE    filter your own JSON Lines\n"
+        "  neardup run            filter a Kafka topic\n"
+        "  neardup --help         list all commands\n"
     )
     console.print(
         "Samples: OneStopEnglish corpus (CC BY-SA 4.0), PyPA Advisory Database (CC BY 4.0),"
@@ -71,25 +73,26 @@ def demo() -> None:
 def _filter(
     settings: Settings, folder: Path, scratch: Path
 ) -> tuple[dict[str, Counts], dict[str, list[_Pair]], dict[str, str]]:
-    """Give counts and duplicates by file, and the text of each id."""
+    """Return counts and duplicates by file, and the text of each id."""
     counts = {name: Counts() for name in _SAMPLES}
     pairs: dict[str, list[_Pair]] = {name: [] for name in _SAMPLES}
     texts: dict[str, str] = {}
+    documents = document_format(settings)
     done = 0
     with (
-        Inputs([folder / name for name in _SAMPLES]) as inputs,
+        Inputs([folder / name for name in _SAMPLES], settings.documents) as inputs,
         OfflineFilter(settings, scratch) as judge,
         byte_progress(inputs.total, shown=sys.stderr.isatty()) as advance,
     ):
         for chunk in inputs.chunks(settings.limits.record_bytes, lines=250):
-            for line, verdict in zip(chunk, judge.judge(chunk), strict=True):
-                name = line.key.decode().rpartition(":")[0]
-                document = msgspec.json.decode(line.value)
-                texts[document["id"]] = document["text"]
+            for given, verdict in zip(chunk, judge.judge(chunk), strict=True):
+                name = given.key.decode().rpartition(":")[0]
+                ident = (documents.identify(given.value) or given.key).decode()
+                texts[ident] = documents.excerpt(given.value)
                 counts[name].add(verdict)
                 if verdict.kind == "duplicate":
                     best = msgspec.json.decode(verdict.matches)[0]
-                    pairs[name].append(_Pair(document["id"], best["id"], best["similarity"]))
+                    pairs[name].append(_Pair(ident, best["id"], best["similarity"]))
             done += len(chunk)
             advance(inputs.position, done)
     return counts, pairs, texts
@@ -106,22 +109,22 @@ def _summary(console: Console, counts: dict[str, Counts], seconds: float) -> Non
         numbers = (count.documents, count.unique, count.duplicate, count.rejected)
         table.add_row(_SAMPLES[name], *(f"{number:,}" for number in numbers))
     console.print(table)
-    console.print(f"{seconds:.1f} seconds, {total / seconds:,.0f} documents a second.\n")
+    console.print(f"{seconds:.1f} s, {total / seconds:,.0f} documents/s.\n")
 
 
-def _most_telling(pairs: list[_Pair], texts: dict[str, str]) -> _Pair | None:
-    """Choose the least similar of the pairs that are long enough to be read."""
-    telling = [
+def _example(pairs: list[_Pair], texts: dict[str, str]) -> _Pair | None:
+    """Return the least similar pair of readable length whose texts differ."""
+    readable = [
         pair
         for pair in pairs
-        if len(texts[pair.ident]) in _TELLING and texts[pair.ident] != texts[pair.of]
+        if len(texts[pair.ident]) in _READABLE and texts[pair.ident] != texts[pair.of]
     ]
-    return min(telling, key=lambda pair: (pair.similarity, pair.ident), default=None)
+    return min(readable, key=lambda pair: (pair.similarity, pair.ident), default=None)
 
 
 def _show(console: Console, pair: _Pair, texts: dict[str, str]) -> None:
     console.print(
-        Text.assemble(
+        line(
             (pair.ident, "bold"),
             " is a duplicate of ",
             (pair.of, "bold"),

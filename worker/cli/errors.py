@@ -1,13 +1,15 @@
-"""How a command ends: foreseen errors are one line on standard error, and a status."""
+"""How a command exits: an expected error is one line on standard error and an exit status."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-__all__ = ["EXIT_FAILED", "EXIT_USAGE", "CommandError", "reported"]
+from worker.visible import visible
+
+__all__ = ["EXIT_FAILED", "EXIT_USAGE", "CommandError", "reported", "status_of"]
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -16,48 +18,61 @@ EXIT_USAGE = 2
 class CommandError(Exception):
     """Ends a command with one line and a status."""
 
-    def __init__(self, message: str, status: int = EXIT_USAGE) -> None:
-        """Take the line, and the exit status."""
+    def __init__(self, message: str, status: int = EXIT_USAGE, details: Sequence[str] = ()) -> None:
+        """Keep the line, the exit status, and lines to print below."""
         self.status = status
+        self.details = details
         super().__init__(message)
 
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Turn foreseen errors into one line and an exit status."""
+    """Turn expected errors into one line and an exit status."""
     try:
         yield
     except CommandError as error:
-        _fail(str(error), error.status)
+        _fail(str(error), error.status, error.details)
     except KeyboardInterrupt:
         _fail("interrupted", 130)
     except BrokenPipeError:
-        # The reader has gone, as `| head` does; nothing is left to be said, not even by Python.
+        # The reader closed the pipe, like `| head`. Python must not print an error about it either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_FAILED)
     except Exception as error:
-        if not _is_foreseen(error):
+        status = status_of(error)
+        if status is None:
             raise
-        _fail(str(error), EXIT_USAGE if _is_configuration(error) else EXIT_FAILED)
+        _fail(str(error), status)
 
 
-def _is_configuration(error: Exception) -> bool:
-    from worker.settings import ConfigurationError  # noqa: PLC0415 -- only when something failed
-    from worker.store import HeaderMismatch  # noqa: PLC0415
+def status_of(error: BaseException) -> int | None:
+    """Return the exit status of an expected error; None for any other."""
+    if isinstance(error, CommandError):
+        return error.status
+    if not _is_expected(error):
+        return None
+    return EXIT_USAGE if _is_configuration(error) else EXIT_FAILED
 
-    return isinstance(error, ConfigurationError | HeaderMismatch)
+
+def _is_configuration(error: BaseException) -> bool:
+    from worker.bus.kafka import OptionError  # noqa: PLC0415 -- only after an error
+    from worker.index.store import HeaderMismatch  # noqa: PLC0415 -- only after an error
+    from worker.settings import ConfigurationError  # noqa: PLC0415 -- only after an error
+
+    return isinstance(error, ConfigurationError | HeaderMismatch | OptionError)
 
 
-def _is_foreseen(error: Exception) -> bool:
-    from worker.bus import BusError  # noqa: PLC0415 -- only when something failed
-    from worker.frames import FrameError  # noqa: PLC0415
-    from worker.stages import StageError  # noqa: PLC0415
+def _is_expected(error: BaseException) -> bool:
+    from worker.bus import BusError  # noqa: PLC0415 -- only after an error
+    from worker.stages import StageError  # noqa: PLC0415 -- only after an error
+    from worker.wire import FrameError  # noqa: PLC0415 -- only after an error
 
     return _is_configuration(error) or isinstance(
         error, BusError | FrameError | StageError | OSError
     )
 
 
-def _fail(message: str, status: int) -> None:
-    print(f"neardup: {message}", file=sys.stderr)  # noqa: T201 -- the one line
+def _fail(message: str, status: int, details: Sequence[str] = ()) -> None:
+    for line in (f"neardup: {message}", *details):
+        print(visible(line), file=sys.stderr)  # noqa: T201 -- the one line
     sys.exit(status)

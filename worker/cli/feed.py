@@ -1,4 +1,4 @@
-"""``neardup feed``: lines of files become documents."""
+"""``neardup feed``: publish the lines of files as documents."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from worker.admin import Cluster
 from worker.admin.plan import DEFAULT_MAX_BYTES
+from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.errors import cause
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.jsonlines import Inputs
+from worker.cli.inputs import Inputs
 from worker.cli.progress import byte_progress
+from worker.cli.screen import tell
+from worker.formats.choice import key_format
 from worker.settings import Settings
-from worker.topology import Topology
 
-__all__ = ["feed", "key_reader"]
+__all__ = ["feed"]
 
 _DELIVERY_SECONDS = 30.0
 _GIVE_UP_SECONDS = 3.0
@@ -39,23 +40,21 @@ def feed(
     topic: str | None,
     rate: float | None,
 ) -> None:
-    """Publish every line, and say how many.
+    """Publish every line, and print how many.
 
     Raises:
-        CommandError: a file can't be read, there is no such topic, or not all was delivered.
+        CommandError: a file can't be read, the topic is missing, or not all were delivered.
     """
     logging.getLogger("librdkafka").addHandler(logging.NullHandler())
-    target = topic or Topology.of(settings, 1).documents
-    with Inputs(files) as inputs:
+    target = topic or settings.topology(1).documents
+    with Inputs(files, settings.documents) as inputs:
         _, states = Cluster(settings.kafka_options()).topics([target])
         state = states[target]
         if state is None:
-            raise CommandError(f"there is no topic {target}; see `neardup topics create`")
+            raise CommandError(f"there is no topic {target}; run `neardup topics create`")
         limit = int(state.settings.get("max.message.bytes", DEFAULT_MAX_BYTES))
         limit -= _RECORD_OVERHEAD_BYTES
-        key_of: Callable[[bytes], bytes | None] = lambda _: None  # noqa: E731 -- a constant
-        if settings.documents.format == "json" or key_field is not None:
-            key_of = key_reader(key_field or settings.documents.id_field)
+        key_of = key_format(settings, key_field).identify
         sender = _Sender(settings, target, limit)
         pace = _Pace(rate, sender.serve)
         begun = monotonic()
@@ -64,6 +63,9 @@ def feed(
                 for chunk in inputs.chunks(limit):
                     for number, line in enumerate(chunk):
                         pace.wait()
+                        if line.fault:
+                            sender.pass_over(line.key, line.fault)
+                            continue
                         if line.size > limit + 2:
                             sender.refuse(line.key, line.size)
                             continue
@@ -80,35 +82,13 @@ def feed(
             sender.give_up()
             raise CommandError(f"{error}; {sender.summary()}", error.status) from None
     seconds = monotonic() - begun
-    if sender.refused:
-        raise CommandError(
-            f"{sender.summary()}; {sender.refused} are larger than the topic takes"
-            f" ({limit} bytes), the first is {sender.first_refused}",
-            EXIT_FAILED,
-        )
+    sender.check_all_sent()
     each = sender.delivered / seconds if seconds else 0.0
-    print(f"{sender.summary()} in {seconds:,.1f} s ({each:,.0f}/s)", file=sys.stderr)  # noqa: T201
-
-
-def key_reader(field: str) -> Callable[[bytes], bytes | None]:
-    """Give a function that finds a record's key in a JSON object, None if there is none."""
-    shape = msgspec.defstruct(
-        "Keyed", [("key", str | int | None, None)], rename={"key": field}, gc=False
-    )
-    decode: Callable[[bytes], Any] = msgspec.json.Decoder(shape).decode
-
-    def key_of(value: bytes) -> bytes | None:
-        try:
-            key = decode(value).key
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            return None
-        return None if key is None else str(key).encode()
-
-    return key_of
+    tell(f"{sender.summary()} in {seconds:,.1f} s ({each:,.0f}/s)")
 
 
 class _Pace:
-    """At most so many a second, and no bursts after a pause."""
+    """Limits the rate of records, without bursts after a pause."""
 
     def __init__(self, rate: float | None, serve: Callable[[float], None]) -> None:
         self._gap = 1 / rate if rate else 0.0
@@ -120,7 +100,7 @@ class _Pace:
             return
         while (left := self._next - monotonic()) > 0:
             self._serve(min(left, 0.2))
-        # A machine's hiccup of a second is made up for, a longer one is not.
+        # Catches up after a pause of up to a second.
         self._next = max(self._next + self._gap, monotonic() - 1)
 
 
@@ -129,14 +109,17 @@ class _Sender:
 
     def __init__(self, settings: Settings, topic: str, limit: int) -> None:
         self._topic = topic
+        self._limit = limit
         self.sent = 0
         self.delivered = 0
         self.refused = 0
         self.first_refused = ""
+        self.unreadable = 0
+        self.first_unreadable = ""
         self._failure: str | None = None
         self._pending: deque[str] = deque()
         config: dict[str, Any] = {
-            **settings.kafka_options().client("feed"),
+            **settings.kafka_options().client_config("feed"),
             "linger.ms": 20,
             "compression.type": "lz4",
             "queue.buffering.max.messages": _PENDING_RECORDS,
@@ -159,7 +142,7 @@ class _Sender:
                 self.serve(0.2)
                 continue
             except KafkaException as error:
-                if cause(error).code() != KafkaError.MSG_SIZE_TOO_LARGE:
+                if not means(cause(error), Means.REFUSED):
                     raise CommandError(cause(error).str(), EXIT_FAILED) from None
                 self.refuse(place, len(value))
                 return
@@ -167,12 +150,32 @@ class _Sender:
             return
 
     def refuse(self, place: bytes, size: int) -> None:
-        """Count a line that is too large; the others are sent all the same."""
+        """Count a line that is too large; the others are still sent."""
         self.refused += 1
         self.first_refused = self.first_refused or f"{place.decode()} with {size} bytes"
 
+    def pass_over(self, place: bytes, fault: str) -> None:
+        """Count a row of a table that can't be read; the others are still sent."""
+        self.unreadable += 1
+        self.first_unreadable = self.first_unreadable or f"{place.decode()}, {fault}"
+
+    def check_all_sent(self) -> None:
+        """Raise if lines were left out; the message names the first."""
+        if self.unreadable:
+            raise CommandError(
+                f"{self.summary()}; {self.unreadable} rows can't be read: the first is"
+                f" {self.first_unreadable}",
+                EXIT_FAILED,
+            )
+        if self.refused:
+            raise CommandError(
+                f"{self.summary()}; {self.refused} lines are larger than the topic accepts"
+                f" ({self._limit} bytes): the first is {self.first_refused}",
+                EXIT_FAILED,
+            )
+
     def serve(self, seconds: float) -> None:
-        """Take what the brokers have answered."""
+        """Wait up to ``seconds`` for delivery reports, and raise if a delivery failed."""
         self._producer.poll(seconds)
         if self._failure is not None:
             self._producer.purge()
@@ -185,7 +188,7 @@ class _Sender:
             self._failure = f"not delivered: {error.str()}"
 
     def finish(self, tick: Callable[[], None] = lambda: None) -> None:
-        """Wait for what is under way."""
+        """Wait for all records in flight, and raise if a delivery failed."""
         deadline = monotonic() + _DELIVERY_SECONDS
         while self._failure is None and len(self._producer) and monotonic() < deadline:
             self._producer.flush(0.2)
@@ -197,13 +200,13 @@ class _Sender:
             raise CommandError(failed, EXIT_FAILED)
 
     def give_up(self) -> None:
-        """Wait a moment for what is under way, drop the rest."""
+        """Wait a moment for records in flight, and drop the rest."""
         if self._failure is None:
             self._producer.flush(_GIVE_UP_SECONDS)
         self._producer.purge()
         self._producer.flush(0.2)
 
     def summary(self) -> str:
-        """Say what was delivered, and where to."""
+        """Return how many documents were delivered, and to which topic."""
         of = "" if self.delivered == self.sent else f" of {self.sent:,}"
         return f"{self.delivered:,}{of} documents delivered to {self._topic}"

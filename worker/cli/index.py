@@ -1,52 +1,43 @@
-"""``neardup index stats`` and ``verify``: what shards hold, and whether they are sound."""
+"""``neardup index stats`` and ``verify``: the contents of shards, and whether they are intact."""
 
 from __future__ import annotations
 
-import json
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.screen import line, print_json, screen, shown
+from worker.index.directory import stores_in
+from worker.index.errors import StoreDamaged
+from worker.index.inspection import inspect_store, verify_store
 from worker.settings import Settings
-from worker.snapshots.inspection import inspect
-from worker.snapshots.inspection import verify as verify_store
-from worker.store import StoreDamaged
 
-__all__ = ["console", "size", "stats", "stores", "time_of", "verify"]
-
-_PLAIN_WIDTH = 10_000  # Nobody folds lines for a pipe.
-
-
-def console() -> Console:
-    """Give a screen, which folds no lines for a pipe."""
-    width = None if sys.stdout.isatty() else _PLAIN_WIDTH
-    return Console(width=width, highlight=False, soft_wrap=not sys.stdout.isatty())
+__all__ = ["size", "stats", "stores", "time_of", "verify"]
 
 
 def stores(settings: Settings, only: list[int] | None) -> dict[int, Path]:
-    """Find the stores of a state directory by shard."""
+    """Return the stores of a state directory by shard; ``only`` restricts them.
+
+    Raises:
+        CommandError: there are none.
+    """
     state_dir = settings.worker.state_dir
-    found = {
-        int(path.name.removeprefix("shard-")): path
-        for path in sorted(state_dir.glob("shard-[0-9][0-9][0-9]"))
-    }
+    found = stores_in(state_dir)
     chosen = {shard: path for shard, path in found.items() if only is None or shard in only}
     if not chosen:
-        which = "no shard" if only is None else f"no shard {', '.join(map(str, only))}"
-        raise CommandError(f"worker.state_dir: {state_dir} has {which}")
+        which = "no shards" if only is None else f"no shard {', '.join(map(str, only))}"
+        raise CommandError(f"worker.state_dir: {state_dir} has {which}; set --state-dir")
     return chosen
 
 
 def stats(settings: Settings, *, as_json: bool) -> None:
-    """Print what each store says of itself."""
+    """Print the facts that each store records about itself."""
     rows: list[dict[str, Any]] = []
     for shard, path in stores(settings, None).items():
-        facts = inspect(path)
+        facts = inspect_store(path)
         rows.append(
             {
                 "shard": shard,
@@ -59,7 +50,7 @@ def stats(settings: Settings, *, as_json: bool) -> None:
             }
         )
     if as_json:
-        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+        print_json(rows)
         return
     table = Table("shard", "offset", "documents", "keys", "size", "newest", box=None)
     for row in rows:
@@ -71,46 +62,67 @@ def stats(settings: Settings, *, as_json: bool) -> None:
             size(row["bytes"]),
             time_of(row["now"] / 1000) if row["now"] else "",
         )
-    console().print(table)
+    screen().print(table)
 
 
-def verify(settings: Settings, only: list[int] | None) -> None:
-    """Read every store; fail if one is unsound."""
-    screen = console()
-    wrong = 0
+def verify(settings: Settings, only: list[int] | None, *, as_json: bool) -> None:
+    """Read every store; raise if one is damaged or inconsistent."""
+    rows: list[dict[str, Any]] = []
     for shard, path in stores(settings, only).items():
-        try:
-            findings = verify_store(path)
-        except StoreDamaged as error:
-            screen.print(f"[bold red]damaged[/]  shard {shard}: {error}")
-            wrong += 1
-            continue
-        told = (
-            f"{findings.buckets:,} buckets, {findings.entries:,} entries,"
-            f" {findings.records:,} records, offset {findings.facts.offset}"
-        )
-        if not findings.faults:
-            screen.print(f"[green]ok[/]       shard {shard}: {told}")
-            continue
-        wrong += 1
-        screen.print(f"[bold red]wrong[/]    shard {shard}: {told}")
-        for fault in findings.faults:
-            screen.print(f"         {fault}", markup=False)
-        if findings.more_faults:
-            screen.print(f"         and {findings.more_faults:,} more")
+        row = _verified(shard, path)
+        rows.append(row)
+        if not as_json:
+            _print_verified(row)
+    if as_json:
+        print_json(rows)
+    wrong = sum(row["state"] != "ok" for row in rows)
     if wrong:
         raise CommandError(
-            f"{wrong} of {len(stores(settings, only))} shards are unsound: stop the worker, move"
-            " the directory away, and start it again",
+            f"{wrong} of {len(rows)} shards failed verification: stop the worker, move their"
+            " directories away, and start it again",
             EXIT_FAILED,
         )
 
 
+def _verified(shard: int, path: Path) -> dict[str, Any]:
+    try:
+        found = verify_store(path)
+    except StoreDamaged as error:
+        return {"shard": shard, "state": "damaged", "faults": [str(error)], "more_faults": 0}
+    return {
+        "shard": shard,
+        "state": "wrong" if found.faults else "ok",
+        "offset": found.facts.offset,
+        "buckets": found.buckets,
+        "entries": found.entries,
+        "records": found.records,
+        "faults": list(found.faults),
+        "more_faults": found.more_faults,
+    }
+
+
+def _print_verified(row: dict[str, Any]) -> None:
+    console, state, shard = screen(), row["state"], row["shard"]
+    mark = (state.ljust(8), "green" if state == "ok" else "bold red")
+    if state == "damaged":
+        console.print(line(mark, f" shard {shard}: {row['faults'][0]}"))
+        return
+    summary = (
+        f"{row['buckets']:,} buckets, {row['entries']:,} entries,"
+        f" {row['records']:,} records, offset {row['offset']}"
+    )
+    console.print(line(mark, f" shard {shard}: {summary}"))
+    for fault in row["faults"]:
+        console.print(shown(f"         {fault}"))
+    if row["more_faults"]:
+        console.print(f"         and {row['more_faults']:,} more")
+
+
 def size(count: int) -> str:
-    """Write a number of bytes."""
+    """Return a number of bytes as text."""
     return f"{count / (1 << 30):.2f} GiB" if count >= 1 << 30 else f"{count / (1 << 20):.1f} MiB"
 
 
 def time_of(seconds: float) -> str:
-    """Write a time, in seconds since the epoch."""
+    """Return a time, given in seconds since the epoch, as ISO 8601."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

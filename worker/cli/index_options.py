@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from worker.cli.kafka_options import App, Config
+from worker.cli.kafka_options import App, Config, Json
 
 if TYPE_CHECKING:
     from worker.settings import Settings
@@ -22,19 +22,18 @@ StateDir = Annotated[
 ]
 Url = Annotated[
     str | None,
-    typer.Option(help="Where snapshots lie (index.snapshots.url).", show_default=False),
+    typer.Option(help="Location of the snapshots (index.snapshots.url).", show_default=False),
 ]
 Shard = Annotated[
     list[int] | None,
     typer.Option("--shard", min=0, help="Only this shard; may be repeated.", show_default=False),
 ]
-Json = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
 
 
 def _settings(
-    config: Path | None, app: str | None, state_dir: Path | None, url: str | None
+    config: list[Path] | None, app: str | None, state_dir: Path | None, url: str | None
 ) -> Settings:
-    from worker.settings import load  # noqa: PLC0415 -- keeps --help fast
+    from worker.settings import load
 
     given = {"app": app, "worker.state_dir": state_dir, "index.snapshots.url": url}
     return load(config, given)
@@ -42,7 +41,9 @@ def _settings(
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    index = typer.Typer(help="Look at shards and their snapshots.", no_args_is_help=True)
+    index = typer.Typer(
+        help="Inspect, verify and restore shards and their snapshots.", no_args_is_help=True
+    )
     for name, command in (
         ("stats", stats),
         ("verify", verify),
@@ -61,13 +62,13 @@ def stats(
     *,
     as_json: Json = False,
 ) -> None:
-    """Say what the shards of a state directory hold, as of their last flush."""
-    from worker.cli.index import stats as body  # noqa: PLC0415 -- keeps --help fast
+    """Show the contents of the shards in a state directory, as of their last flush."""
+    from worker.cli.index import stats as body
 
     body(_settings(config, app, state_dir, None), as_json=as_json)
 
 
-def verify(  # noqa: PLR0913 -- the command's options
+def verify(
     config: Config = None,
     app: App = None,
     state_dir: StateDir = None,
@@ -75,14 +76,16 @@ def verify(  # noqa: PLR0913 -- the command's options
     shard: Shard = None,
     *,
     of_snapshots: Annotated[
-        bool, typer.Option("--snapshots", help="The snapshots instead of the state directory.")
+        bool,
+        typer.Option("--snapshots", help="Verify the snapshots instead of the state directory."),
     ] = False,
+    as_json: Json = False,
 ) -> None:
-    """Read everything, and say what is wrong (exit 1). A worker should not run meanwhile."""
+    """Read all shards, and report damage (exit status 1). Stop the worker first."""
     settings = _settings(config, app, state_dir, url)
-    from worker.cli import index, index_snapshots  # noqa: PLC0415 -- keeps --help fast
+    from worker.cli import index, index_snapshots
 
-    (index_snapshots if of_snapshots else index).verify(settings, shard)
+    (index_snapshots if of_snapshots else index).verify(settings, shard, as_json=as_json)
 
 
 def snapshots(
@@ -92,8 +95,8 @@ def snapshots(
     *,
     as_json: Json = False,
 ) -> None:
-    """List the snapshots there are."""
-    from worker.cli.index_snapshots import show as body  # noqa: PLC0415 -- keeps --help fast
+    """List the snapshots."""
+    from worker.cli.index_snapshots import show as body
 
     body(_settings(config, app, None, url), as_json=as_json)
 
@@ -105,13 +108,13 @@ def snapshot(
     url: Url = None,
     shard: Shard = None,
 ) -> None:
-    """Take snapshots of the shards of a worker that is stopped; one that runs takes its own."""
-    from worker.cli.index_snapshots import snapshot as body  # noqa: PLC0415 -- keeps --help fast
+    """Take snapshots of a stopped worker's shards. A running worker takes its own."""
+    from worker.cli.index_snapshots import snapshot as body
 
     body(_settings(config, app, state_dir, url), shard)
 
 
-def restore(  # noqa: PLR0913, PLR0917 -- an argument is an option
+def restore(
     config: Config = None,
     app: App = None,
     state_dir: StateDir = None,
@@ -119,13 +122,13 @@ def restore(  # noqa: PLR0913, PLR0917 -- an argument is an option
     shard: Shard = None,
     offset: Annotated[
         int | None,
-        typer.Option(min=0, help="The newest one up to this offset.", show_default=False),
+        typer.Option(min=0, help="Use the newest snapshot up to this offset.", show_default=False),
     ] = None,
 ) -> None:
-    """Restore shards that a stopped worker's state directory doesn't have.
+    """Restore the shards that are missing from a stopped worker's state directory.
 
-    A worker does so by itself, for the shards that it owns.
+    A running worker restores the shards that it owns by itself.
     """
-    from worker.cli.index_snapshots import restore as body  # noqa: PLC0415 -- keeps --help fast
+    from worker.cli.index_snapshots import restore as body
 
     body(_settings(config, app, state_dir, url), shard, offset)

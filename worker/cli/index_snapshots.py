@@ -1,85 +1,103 @@
-"""``neardup index snapshots``, ``snapshot`` and ``restore``."""
+"""``neardup index snapshots``, ``snapshot``, ``restore`` and ``verify --snapshots``."""
 
 from __future__ import annotations
 
-import json
 import shutil
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.index import console, size, stores, time_of
-from worker.service import locked
+from worker.cli.index import size, stores, time_of
+from worker.cli.screen import line, print_json, screen, shown
+from worker.index.directory import ShardDirectories, shard_name
+from worker.index.errors import StoreDamaged
+from worker.index.header import StoreHeader
+from worker.index.inspection import inspect_store
+from worker.index.log_range import LogRange
+from worker.index.recovery import Recovery
+from worker.index.restore_progress import RestoreProgress
+from worker.index.snapshots import Manifest, Repository, Shipper, Verification, read_key
+from worker.index.store import StoreOptions
+from worker.process.state_directory import locked
 from worker.settings import ConfigurationError, Settings
-from worker.snapshots import (
-    Kept,
-    LogRange,
-    Manifest,
-    Recovery,
-    Repository,
-    RestoreProgress,
-    Shipper,
-    Verification,
-)
-from worker.snapshots.inspection import inspect
-from worker.store import BandStore, Header, StoreDamaged, StoreOptions, put_aside
-from worker.topology import Topology
 
 __all__ = ["restore", "show", "snapshot", "verify"]
 
 _FAR = 1 << 62
-"""Past the end of any log: what the group has committed isn't known here, only to a worker."""
+"""Past the end of any log: only a worker knows the offset that the group has committed."""
 
 
 def _repository(settings: Settings) -> Repository:
     kept = settings.index.snapshots
     if kept.url is None:
-        raise CommandError("index.snapshots.url: not set; name it there, or with --url")
-    return Repository(kept.url, settings.app, kept.options)
+        raise CommandError("index.snapshots.url: not set; set it, or use --url")
+    options, key = settings.snapshot_options(), read_key(kept.key_file)
+    return Repository(kept.url, settings.app, options, key=key)
 
 
 @contextmanager
 def _stopped(state_dir: Path, otherwise: str) -> Iterator[None]:
-    """Hold the state directory, which only a worker that is stopped lets us."""
-    if not state_dir.is_dir():
-        state_dir.mkdir(parents=True)
+    """Hold the lock of the state directory, which only a stopped worker releases."""
     try:
         with locked(state_dir):
             yield
     except ConfigurationError as error:
         if "in use" not in str(error):
             raise
-        raise CommandError(f"{state_dir}: a worker runs here; {otherwise}") from None
+        raise CommandError(f"{state_dir}: a worker is running here; {otherwise}") from None
 
 
-def verify(settings: Settings, only: list[int] | None) -> None:
-    """Read every file of every snapshot; fail if one is gone or damaged."""
-    screen, repository = console(), _repository(settings)
-    wrong = 0
+def verify(settings: Settings, only: list[int] | None, *, as_json: bool) -> None:
+    """Read every file of every snapshot; raise if one is missing or damaged."""
+    repository = _repository(settings)
+    rows: list[dict[str, Any]] = []
     for shard in _shards(settings, only):
         kept = repository.shard(shard)
         bad: list[str] = []
-        found = kept.manifests(lambda name, why: bad.append(f"{name}: {why}"))  # noqa: B023
+        found = kept.manifests(lambda name, why: bad.append(f"{name}: {why}"))  # noqa: B023 -- called here
         without = kept.distrusted(found)
         for manifest in found:
             if manifest.name in without:
                 bad.append(f"distrusted at offset {manifest.offset}: {without[manifest.name]}")
                 continue
-            damaged = kept.damaged(manifest.files)
-            wrong += bool(damaged)
-            what = ", ".join(file.name for file in damaged)
-            mark = f"[bold red]damaged[/]  {what} of" if damaged else "[green]ok[/]      "
-            screen.print(f"{mark} shard {shard} at offset {manifest.offset}")
+            files = [file.name for file in kept.damaged(manifest.files)]
+            rows.append(_verified(shard, manifest.offset, files))
+            if not as_json:
+                _print_verified(rows[-1])
         for text in bad:
-            wrong += 1
-            screen.print(f"[bold red]damaged[/]  shard {shard}: {text}")
+            rows.append(_verified(shard, None, [], text))
+            if not as_json:
+                _print_verified(rows[-1])
+    if as_json:
+        print_json(rows)
+    wrong = sum(row["state"] != "ok" for row in rows)
     if wrong:
-        raise CommandError(f"{wrong} snapshots are no good", EXIT_FAILED)
+        raise CommandError(f"{wrong} damaged snapshot{'' if wrong == 1 else 's'}", EXIT_FAILED)
+
+
+def _verified(shard: int, offset: int | None, files: list[str], why: str = "") -> dict[str, Any]:
+    return {
+        "shard": shard,
+        "state": "damaged" if files or why else "ok",
+        "offset": offset,
+        "damaged_files": files,
+        "why": why or None,
+    }
+
+
+def _print_verified(row: dict[str, Any]) -> None:
+    mark = (row["state"].ljust(8), "green" if row["state"] == "ok" else "bold red")
+    place = f"shard {row['shard']} at offset {row['offset']}"
+    if row["why"] is not None:
+        place = f"shard {row['shard']}: {row['why']}"
+    elif row["damaged_files"]:
+        place = f" {', '.join(row['damaged_files'])} of {place}"
+    screen().print(line(mark, f" {place}"))
 
 
 def _shards(settings: Settings, only: list[int] | None) -> Iterable[int]:
@@ -87,7 +105,7 @@ def _shards(settings: Settings, only: list[int] | None) -> Iterable[int]:
 
 
 def show(settings: Settings, *, as_json: bool) -> None:
-    """List the snapshots there are, and which lack files."""
+    """List the snapshots, and mark those with missing files."""
     repository = _repository(settings)
     rows: list[dict[str, Any]] = []
     for shard in _shards(settings, None):
@@ -96,7 +114,7 @@ def show(settings: Settings, *, as_json: bool) -> None:
         gaps, without = kept.missing(found), kept.distrusted(found)
         rows += [_row(m, gaps.get(m.name, []), without.get(m.name)) for m in found]
     if as_json:
-        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+        print_json(rows)
         return
     table = Table("shard", "offset", "documents", "size", "taken", "", box=None)
     for row in rows:
@@ -108,7 +126,7 @@ def show(settings: Settings, *, as_json: bool) -> None:
             row["created"],
             _state(row),
         )
-    console().print(table if rows else f"no snapshots in {repository.url}")
+    screen().print(table if rows else shown(f"no snapshots in {repository.url}"))
 
 
 def _row(manifest: Manifest, missing: list[str], distrusted: str | None) -> dict[str, Any]:
@@ -123,58 +141,61 @@ def _row(manifest: Manifest, missing: list[str], distrusted: str | None) -> dict
     }
 
 
-def _state(row: dict[str, Any]) -> str:
+def _state(row: dict[str, Any]) -> Text:
     if row["missing"]:
-        return f"[bold red]{len(row['missing'])} files gone[/]"
+        return line((f"{len(row['missing'])} files missing", "bold red"))
     if row["distrusted"]:
-        return f"[bold red]distrusted[/]: {row['distrusted']}"
-    return "[green]ok[/]"
+        return line(("distrusted", "bold red"), f": {row['distrusted']}")
+    return line(("ok", "green"))
 
 
 def snapshot(settings: Settings, only: list[int] | None) -> None:
     """Ship a snapshot of each store of a stopped worker."""
-    screen, repository = console(), _repository(settings)
-    with _stopped(settings.worker.state_dir, "it takes its snapshots itself"):
+    console, repository = screen(), _repository(settings)
+    with _stopped(settings.worker.state_dir, "it takes its own snapshots"):
         for shard, path in stores(settings, only).items():
-            header = inspect(path).header
+            header = inspect_store(path).header
+            directories = _directories(settings, header)
             shipper = Shipper(
                 repository,
-                lambda _shard, header=header: header,  # type: ignore[misc]
+                directories.header,
                 shards=int(header["shards"]),
                 every_seconds=1,
                 keep=settings.index.snapshots.keep,
                 verification=Verification(settings.index.snapshots.verify_seconds),
                 background=False,
             )
-            store = BandStore(path, header, options=_options(settings))
+            store = directories.open(shard)
             try:
                 manifest = shipper.ship_now(store, shard)
             except StoreDamaged as error:
-                raise CommandError(f"not shipped: {error}", EXIT_FAILED) from error
+                raise CommandError(f"shard {shard} not shipped: {error}", EXIT_FAILED) from error
             finally:
                 store.close()
-            screen.print(
-                f"[green]shipped[/]  shard {shard} at offset {manifest.offset},"
+            said = (
+                f"  shard {shard} at offset {manifest.offset},"
                 f" {manifest.documents:,} documents, {size(manifest.size_bytes)}"
             )
+            console.print(line(("shipped", "green"), said))
 
 
 def restore(settings: Settings, only: list[int] | None, offset: int | None) -> None:
-    """Restore the shards that aren't there from their newest good snapshots."""
-    screen, repository = console(), _repository(settings)
+    """Restore missing shards from their newest intact snapshots."""
+    console, repository = screen(), _repository(settings)
     state_dir = settings.worker.state_dir
     missing: list[int] = []
-    with _stopped(state_dir, "it restores its shards itself"):
+    with _stopped(state_dir, "it restores its own shards"):
         for shard in _shards(settings, only):
-            path = state_dir / f"shard-{shard:03d}"
+            path = state_dir / shard_name(shard)
             if path.exists():
                 raise CommandError(f"{path} exists; move it away first")
             header = _header(settings, repository, shard)
             if header is None:
-                screen.print(f"[yellow]none[/]     of shard {shard} in {repository.url}")
+                said = f"     shard {shard} has no snapshot in {repository.url}"
+                console.print(line(("none", "yellow"), said))
                 missing.append(shard)
                 continue
-            store = _recovery(repository, path, header, _options(settings)).open(
+            store = Recovery(_directories(settings, header), repository).open(
                 shard,
                 LogRange(0, _FAR, _FAR if offset is None else offset),
                 RestoreProgress(shard),
@@ -184,52 +205,46 @@ def restore(settings: Settings, only: list[int] | None, offset: int | None) -> N
             store.close()
             if not reached:
                 shutil.rmtree(path)
-                screen.print(f"[bold red]no good[/]  one of shard {shard}")
+                said = f"  shard {shard} has no intact snapshot"
+                console.print(line(("damaged", "bold red"), said))
                 missing.append(shard)
                 continue
-            screen.print(
-                f"[green]restored[/] shard {shard} at offset {reached}, {documents:,} documents"
-            )
+            said = f" shard {shard} at offset {reached}, {documents:,} documents"
+            console.print(line(("restored", "green"), said))
 
     if missing:
-        raise CommandError(f"{len(missing)} shards have no good snapshot", EXIT_FAILED)
+        listed = ", ".join(map(str, missing))
+        raise CommandError(f"no intact snapshot of shard {listed}", EXIT_FAILED)
 
 
-def _header(settings: Settings, repository: Repository, shard: int) -> Header | None:
-    """Give the header of the newest snapshot, which must have been made with these settings."""
+def _header(settings: Settings, repository: Repository, shard: int) -> StoreHeader | None:
+    """Return the header of the newest snapshot; None if there is none.
+
+    Raises:
+        CommandError: the snapshot was made with other settings.
+    """
     found = repository.shard(shard).manifests()
     if not found:
         return None
     header = max(found, key=lambda manifest: manifest.created).header
-    topology = Topology.of(settings, 1)
+    topology = settings.topology(1)
     wanted = {
-        "shards": topology.shards,
+        "shards": topology.layout.shards,
         "absorb": settings.absorb,
         "bucket_capacity": settings.index.bucket_capacity,
-        **topology.parameters.describe(),
+        **topology.layout.parameters.describe(),
     }
     for name, value in wanted.items():
         if header.get(name) != value:
             raise CommandError(
                 f"the newest snapshot of shard {shard} was made with {name} {header.get(name)},"
-                f" and the settings say {value}"
+                f" but the settings say {value}"
             )
     return header
 
 
-def _options(settings: Settings) -> StoreOptions:
-    """Give what decides about a store's content: all else is a matter of speed."""
-    return StoreOptions(filter_bytes=settings.index.filter_bytes)
-
-
-def _recovery(
-    repository: Repository, path: Path, header: Header, options: StoreOptions
-) -> Recovery:
-    def open_store(_shard: int, on_keys: Callable[[int, int], None]) -> BandStore:
-        return BandStore(path, header, options=options, on_keys=on_keys)
-
-    def aside(_shard: int, why: str) -> None:
-        put_aside(path, why)
-
-    kept = Kept(repository, lambda _shard: path, lambda _shard: header)
-    return Recovery(open_store, aside, kept)
+def _directories(settings: Settings, header: StoreHeader) -> ShardDirectories:
+    """Return the worker's directories, for stores with this header."""
+    # The only option that affects a store's content; the others affect speed.
+    options = StoreOptions(filter_bytes=settings.index.filter_bytes)
+    return ShardDirectories(settings.worker.state_dir, lambda _shard: header, options=options)

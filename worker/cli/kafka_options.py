@@ -1,14 +1,17 @@
-"""The commands that need Kafka, with their options; the bodies are in a module each.
+"""The commands that need Kafka, with their options; each body is in a module of its own.
 
-Nothing heavy is imported here, so that ``--help`` answers at once.
+This module imports nothing heavy, so that ``--help`` answers at once.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from worker.cli.last_line import last_line
 
 if TYPE_CHECKING:
     from worker.settings import Settings
@@ -20,45 +23,60 @@ _OPERATE = "Kafka: topics and settings"
 
 Bootstrap = Annotated[
     str | None,
-    typer.Option(help="Kafka's address, host:port, several with commas.", show_default=False),
+    typer.Option(
+        help="Kafka's address, host:port; several separated by commas.", show_default=False
+    ),
 ]
 Config = Annotated[
-    Path | None,
+    list[Path] | None,
     typer.Option(
         metavar="FILE.toml",
-        help="Settings; or name the file in NEARDUP_CONFIG.",
+        help="Settings file; may be repeated, the later wins. Default: those named in"
+        " NEARDUP_CONFIG.",
         show_default=False,
     ),
 ]
 App = Annotated[
-    str | None, typer.Option(help="The prefix of topics and groups.", show_default=False)
+    str | None,
+    typer.Option(help="Application name: the prefix of topics and groups.", show_default=False),
 ]
 Start = Annotated[
     str,
     typer.Option(
         "--from",
         metavar="earliest|latest|TIME|app:NAME",
-        help="Where to begin in the documents; TIME is ISO 8601 (UTC), or an age like 24h;"
-        " app:NAME is where that application, now stopped, ended to publish.",
+        help="Where to start in the documents topic. TIME is ISO 8601 (UTC) or an age like 24h."
+        " app:NAME continues after the last document that application NAME published; stop it"
+        " first.",
     ),
 ]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
 Force = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="Replace starting offsets and what workers agree on; only as long as no worker has"
-        " processed anything.",
+        help="Replace the starting offsets and the recorded settings. Works only until a worker"
+        " has processed anything.",
     ),
 ]
 
 
 def _settings(
-    config: Path | None, bootstrap: str | None, app: str | None, **more: object
+    config: list[Path] | None, bootstrap: str | None, app: str | None, **more: object
 ) -> Settings:
-    from worker.settings import load  # noqa: PLC0415 -- keeps --help fast
+    from worker.settings import load
 
     given = {name.replace("__", "."): value for name, value in more.items()}
     return load(config, {"kafka.bootstrap": bootstrap, "app": app, **given})
+
+
+def _for_kafka(config: list[Path] | None, bootstrap: str | None, app: str | None) -> Settings:
+    """Return the settings, with which librdkafka can make every kind of client."""
+    settings = _settings(config, bootstrap, app)
+    from worker.bus.kafka.clients import check_clients
+
+    check_clients(settings.kafka_options())
+    return settings
 
 
 def register(app: typer.Typer) -> None:
@@ -68,70 +86,82 @@ def register(app: typer.Typer) -> None:
     app.command("watch", rich_help_panel=_KAFKA)(watch)
     app.command("redrive", rich_help_panel=_KAFKA)(redrive)
     app.command("init", rich_help_panel=_OPERATE)(init)
-    topics = typer.Typer(help="Create the topics, or check them.", no_args_is_help=True)
+    topics = typer.Typer(
+        help="Create or check the topics, or list the rights they need.", no_args_is_help=True
+    )
     topics.command("create")(topics_create)
     topics.command("verify")(topics_verify)
+    topics.command("acls")(topics_acls)
     app.add_typer(topics, name="topics", rich_help_panel=_OPERATE)
-    config = typer.Typer(help="Show the settings, or check them.", no_args_is_help=True)
+    config = typer.Typer(help="Show or check the settings.", no_args_is_help=True)
     config.command("show")(config_show)
     config.command("check")(config_check)
     app.add_typer(config, name="config", rich_help_panel=_OPERATE)
 
 
-def run(  # noqa: PLR0913 -- the command's options
+def run(
     bootstrap: Bootstrap = None,
     config: Config = None,
     app: App = None,
     *,
     stages: Annotated[
         str | None,
-        typer.Option(help="Some of fingerprint,index,route; default: all.", show_default=False),
+        typer.Option(
+            help="Comma-separated stages to run: fingerprint, index, route. Default: all.",
+            show_default=False,
+        ),
     ] = None,
     instance: Annotated[
         str | None,
         typer.Option(
-            help="The worker's stable name; default: kept in the state directory.",
+            help="Stable name of the worker. Default: generated, and kept in the state directory.",
             show_default=False,
         ),
     ] = None,
     state_dir: Annotated[
         Path | None,
-        typer.Option(help="Where the index lives; each worker its own.", show_default=False),
+        typer.Option(
+            help="Directory of the index; a separate one for each worker.", show_default=False
+        ),
     ] = None,
     http: Annotated[
         str | None,
         typer.Option(
-            metavar="HOST:PORT", help="Where metrics and health are served.", show_default=False
+            metavar="HOST:PORT", help="Address for metrics and health.", show_default=False
         ),
     ] = None,
-    no_http: Annotated[bool, typer.Option("--no-http", help="Serve nothing over HTTP.")] = False,
+    no_http: Annotated[
+        bool, typer.Option("--no-http", help="Don't serve metrics and health.")
+    ] = False,
     log_level: Annotated[
         str | None,
         typer.Option(
-            metavar="debug|info|warning|error", help="How much is logged.", show_default=False
+            metavar="debug|info|warning|error", help="Lowest level to log.", show_default=False
         ),
     ] = None,
     log_format: Annotated[
         str | None,
-        typer.Option(metavar="text|json", help="How it is logged.", show_default=False),
+        typer.Option(metavar="text|json", help="Format of log lines.", show_default=False),
     ] = None,
 ) -> None:
-    """Run a worker: all stages, or some; start more workers to scale out."""
+    """Run a worker. Start more workers to scale out."""
     host, port = _address(http)
-    settings = _settings(
-        config,
-        bootstrap,
-        app,
-        worker__stages=stages,
-        worker__instance=instance,
-        worker__state_dir=state_dir,
-        worker__http=False if no_http else None,
-        worker__http_host=host,
-        worker__http_port=port,
-        worker__log_level=log_level,
-        worker__log_format=log_format,
-    )
-    from worker.cli.run import run as body  # noqa: PLC0415 -- keeps --help fast
+    kind = log_format or os.environ.get("NEARDUP_WORKER__LOG_FORMAT")
+    with last_line(kind, begun=False):
+        settings = _settings(
+            config,
+            bootstrap,
+            app,
+            worker__stages=stages,
+            worker__instance=instance,
+            worker__state_dir=state_dir,
+            worker__http=False if no_http else None,
+            worker__http_host=host,
+            worker__http_port=port,
+            worker__log_level=log_level,
+            worker__log_format=log_format,
+        )
+    from worker.cli.run import run as body
 
     body(settings)
 
@@ -144,7 +174,7 @@ def _address(given: str | None) -> tuple[str | None, str | None]:
     return host.strip("[]") or None, port
 
 
-def topics_create(  # noqa: PLR0913 -- the command's options
+def topics_create(
     bootstrap: Bootstrap = None,
     config: Config = None,
     app: App = None,
@@ -153,32 +183,36 @@ def topics_create(  # noqa: PLR0913 -- the command's options
         int | None,
         typer.Option(
             min=1,
-            help="Of the documents, and of all that follows them. Can't be changed later. "
-            "Default: 4, or what the documents topic has.",
+            help="Partitions of the documents topic and the topics that follow it; can't be"
+            " changed later. Default: those of the existing documents topic, else 4.",
             show_default=False,
         ),
     ] = None,
     replication: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Default: 3, or as many as there are brokers.", show_default=False
+            min=1,
+            help="Replication factor. Default: 3, or the number of brokers if that is lower.",
+            show_default=False,
         ),
     ] = None,
     start: Start = "earliest",
     documents_max_bytes: Annotated[
         int,
-        typer.Option(min=16_384, help="The largest record batch that the documents topic takes."),
+        typer.Option(
+            min=16_384, help="max.message.bytes of the documents topic: its largest record batch."
+        ),
     ] = 1_048_588,
     force: Force = False,
 ) -> None:
-    """Create the topics that don't exist, verify the others, and set where the groups begin.
+    """Create missing topics, check the others, and set the starting offsets.
 
-    May be run again at any time: it changes no topic that exists and no offset that is set.
+    You can run it again at any time: it changes no existing topic and no offset that is set.
     """
-    from worker.cli.topics import create  # noqa: PLC0415 -- keeps --help fast
+    from worker.cli.topics import create
 
     create(
-        _settings(config, bootstrap, app),
+        _for_kafka(config, bootstrap, app),
         partitions=partitions,
         replication=replication,
         start=start,
@@ -187,14 +221,55 @@ def topics_create(  # noqa: PLR0913 -- the command's options
     )
 
 
-def topics_verify(bootstrap: Bootstrap = None, config: Config = None, app: App = None) -> None:
+def topics_verify(
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    app: App = None,
+    *,
+    as_json: Json = False,
+) -> None:
     """Check topics, their settings, and the groups' offsets; exit 2 if a worker can't run."""
-    from worker.cli.topics import show  # noqa: PLC0415 -- keeps --help fast
+    from worker.cli.topics import show
 
-    show(_settings(config, bootstrap, app))
+    show(_for_kafka(config, bootstrap, app), as_json=as_json)
 
 
-def init(  # noqa: PLR0913 -- the command's options
+def topics_acls(
+    config: Config = None,
+    app: App = None,
+    *,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only this command, such as 'run' or 'topics create'.",
+            show_default=False,
+        ),
+    ] = None,
+    stages: Annotated[
+        str | None,
+        typer.Option(
+            help="Stages of a worker: fingerprint, index, route. Default: worker.stages.",
+            show_default=False,
+        ),
+    ] = None,
+    principal: Annotated[
+        str | None,
+        typer.Option(
+            metavar="User:NAME",
+            help="Print the kafka-acls.sh commands for this principal.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Print what each command needs on a cluster with ACLs; doesn't connect."""
+    from worker.cli.acls import show
+
+    settings = _settings(config, None, app, worker__stages=stages)
+    show(settings, command=command, principal=principal)
+
+
+def init(
     bootstrap: Bootstrap = None,
     config: Config = None,
     app: App = None,
@@ -205,17 +280,18 @@ def init(  # noqa: PLR0913 -- the command's options
         bool,
         typer.Option(
             "--accept",
-            help="Have all workers use these settings of documents, limits and topics from now on.",
+            help="Record the current settings of documents, limits and topics; all workers must"
+            " use them from now on.",
         ),
     ] = False,
 ) -> None:
-    """Set where the groups begin and what workers agree on, for topics made by other means.
+    """Set starting offsets and record the shared settings, for topics created by other tools.
 
-    Leaves offsets alone that are set already.
+    Offsets that are already set stay.
     """
-    from worker.cli.topics import begin  # noqa: PLC0415 -- keeps --help fast
+    from worker.cli.topics import begin
 
-    begin(_settings(config, bootstrap, app), start=start, force=force, accept=accept)
+    begin(_for_kafka(config, bootstrap, app), start=start, force=force, accept=accept)
 
 
 def config_show(
@@ -223,26 +299,35 @@ def config_show(
     config: Config = None,
     app: App = None,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of TOML.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Print all settings as they apply, secrets as ***."""
-    from worker.cli.config import show  # noqa: PLC0415 -- keeps --help fast
+    """Print the effective settings, with secrets as ****."""
+    from worker.cli.config import show
 
     show(_settings(config, bootstrap, app), as_json=as_json)
 
 
 def config_check(bootstrap: Bootstrap = None, config: Config = None, app: App = None) -> None:
-    """Say ok, or what is wrong with the settings (exit 2)."""
-    _settings(config, bootstrap, app)
+    """Print ok, or the first wrong setting (exit status 2); warnings go to standard error.
+
+    This includes the settings of librdkafka, and the files that hold secrets. It does not connect.
+    """
+    settings = _for_kafka(config, bootstrap, app)
+    settings.snapshot_options()
+    from worker.settings import advice
+
+    for line in advice(settings):
+        typer.echo(f"warning: {line}", err=True)
     typer.echo("ok")
 
 
-def feed(  # noqa: PLR0913 -- the command's options
+def feed(
     files: Annotated[
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="JSON Lines, plain, .gz or .zst; - is standard input.",
+            help="JSON Lines, CSV or Parquet, also compressed; or a directory of such files."
+            " -: standard input.",
             show_default=False,
         ),
     ],
@@ -253,33 +338,38 @@ def feed(  # noqa: PLR0913 -- the command's options
     key_field: Annotated[
         str | None,
         typer.Option(
-            help="The field whose value is the record's key; default: documents.id_field.",
+            help="Field with the record's key. Default: documents.id_field.",
             show_default=False,
         ),
     ] = None,
     topic: Annotated[
-        str | None, typer.Option(help="Default: the documents topic.", show_default=False)
+        str | None,
+        typer.Option(help="Topic to publish to. Default: the documents topic.", show_default=False),
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option(min=0.001, help="At most so many documents per second.", show_default=False),
+        typer.Option(min=0.001, help="Most documents per second.", show_default=False),
     ] = None,
 ) -> None:
-    """Publish the lines of files as documents, each as it is."""
-    from worker.cli.feed import feed as body  # noqa: PLC0415 -- keeps --help fast
+    """Publish the lines of files as documents, unchanged."""
+    from worker.cli.feed import feed as body
 
-    body(_settings(config, bootstrap, app), files, key_field=key_field, topic=topic, rate=rate)
+    body(_for_kafka(config, bootstrap, app), files, key_field=key_field, topic=topic, rate=rate)
 
 
 def watch(
     bootstrap: Bootstrap = None,
     config: Config = None,
     app: App = None,
+    *,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON object every five seconds instead.")
+    ] = False,
 ) -> None:
-    """Watch rates, verdicts, lag and the latest duplicates live; q quits."""
-    from worker.cli.watch import watch as body  # noqa: PLC0415 -- keeps --help fast
+    """Show rates, verdicts, lag and the latest duplicates live; q quits."""
+    from worker.cli.watch import watch as body
 
-    body(_settings(config, bootstrap, app))
+    body(_for_kafka(config, bootstrap, app), as_json=as_json)
 
 
 def redrive(
@@ -291,15 +381,15 @@ def redrive(
         list[str] | None,
         typer.Option(
             metavar="CODE",
-            help="Only those rejected for this reason, such as no-text; may be repeated.",
+            help="Only documents rejected for this reason, such as no-text; may be repeated.",
             show_default=False,
         ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="At most so many.", show_default=False)
+        int | None, typer.Option(min=1, help="Most documents to send.", show_default=False)
     ] = None,
 ) -> None:
-    """Send rejected documents through again, exactly once each."""
-    from worker.cli.redrive import redrive as body  # noqa: PLC0415 -- keeps --help fast
+    """Send rejected documents through the filter again, exactly once each."""
+    from worker.cli.redrive import redrive as body
 
-    body(_settings(config, bootstrap, app), reasons=tuple(reason or ()), limit=limit)
+    body(_for_kafka(config, bootstrap, app), reasons=tuple(reason or ()), limit=limit)

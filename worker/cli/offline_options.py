@@ -7,10 +7,19 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["register"]
+__all__ = ["FIELDS", "TextField", "register"]
 
 _PANEL = "Without Kafka"
-_FIELDS = "Documents"
+FIELDS = "Documents"
+TextField = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="F",
+        help="Field with the text. Default: text. May be repeated; the texts are joined.",
+        show_default=False,
+        rich_help_panel=FIELDS,
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -20,84 +29,91 @@ def register(app: typer.Typer) -> None:
 
 
 def demo() -> None:
-    """Filter bundled sample documents, and show what it finds."""
-    from worker.cli.demo import demo as run  # noqa: PLC0415 -- heavy
+    """Filter bundled sample documents, and show the duplicates found."""
+    from worker.cli.demo import demo as run
 
     run()
 
 
-def dedupe(  # noqa: PLR0913, PLR0917 -- an argument is an option
+def dedupe(
     files: Annotated[
         list[Path] | None,
         typer.Argument(
             metavar="FILE",
-            help="JSON Lines, plain, gzip or zstd; - or none: standard input.",
+            help="JSON Lines, CSV or Parquet, also compressed; or a directory of such files."
+            " Default, and -: standard input.",
             show_default=False,
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="OUT", help="Where to; default: standard output."),
+        typer.Option("-o", "--output", metavar="OUT", help="Output. Default: standard output."),
     ] = None,
     unique_only: Annotated[  # noqa: FBT002 -- typer's way to declare a flag
-        bool, typer.Option("--unique-only", help="Write the lines of unique documents, unchanged.")
+        bool,
+        typer.Option(
+            "--unique-only",
+            help="Write the lines of unique documents, unchanged, instead of verdicts.",
+        ),
     ] = False,
     state: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Keep the index here: judge against earlier runs, too."),
+        typer.Option(
+            metavar="DIR", help="Keep the index here, to compare with documents of earlier runs."
+        ),
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option(metavar="T", help="Similarity from which on it is a duplicate; default 0.8."),
+        typer.Option(metavar="T", help="Lowest similarity of duplicates. Default: 0.8."),
     ] = None,
     strict: Annotated[  # noqa: FBT002 -- typer's way to declare a flag
         bool, typer.Option("--strict", help="Exit with status 1 if a document was rejected.")
     ] = False,
     shards: Annotated[
-        int | None, typer.Option(metavar="P", help="Split the index; verdicts stay the same.")
+        int | None,
+        typer.Option(metavar="P", help="Shards of the index; verdicts stay the same. Default: 1."),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Settings, as TOML; options win.")
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Settings file (TOML); may be repeated, the later wins. Options take precedence.",
+            show_default=False,
+        ),
     ] = None,
     format_: Annotated[
         str | None,
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="json (default), or text: a document per line.",
-            rich_help_panel=_FIELDS,
+            help="json (default) or text, one document per line.",
+            rich_help_panel=FIELDS,
         ),
     ] = None,
     id_field: Annotated[
         str | None,
         typer.Option(
             metavar="F",
-            help="Default id; documents without one are FILE:LINE.",
-            rich_help_panel=_FIELDS,
+            help="Field with the id. Default: id. Without one, the id is FILE:LINE.",
+            rich_help_panel=FIELDS,
         ),
     ] = None,
-    text_field: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="F",
-            help="Default text; several are joined.",
-            show_default=False,
-            rich_help_panel=_FIELDS,
-        ),
-    ] = None,
+    text_field: TextField = None,
     time_field: Annotated[
         str | None,
         typer.Option(
-            metavar="F", help="ISO 8601, or seconds or ms since 1970.", rich_help_panel=_FIELDS
+            metavar="F",
+            help="Field with the time: ISO 8601, or seconds or milliseconds since 1970.",
+            rich_help_panel=FIELDS,
         ),
     ] = None,
 ) -> None:
-    """Judge each line of files: unique, duplicate (of what), or rejected (why).
+    """Judge each line of files: unique, duplicate (and of what), or rejected (and why).
 
-    A line is a duplicate if an earlier line matches it. Writes a line of JSON for each.
+    A line is a duplicate if it matches an earlier one. The output is a JSON object per line.
     """
-    from worker.cli.dedupe import Job, run_job  # noqa: PLC0415 -- heavy
-    from worker.offline import offline_settings  # noqa: PLC0415
+    from worker.cli.dedupe import Job, run_job
+    from worker.offline import offline_settings
 
     settings = offline_settings(
         config,

@@ -23,7 +23,7 @@ __all__ = ["byte_progress"]
 
 
 class _Documents(ProgressColumn):
-    """How many documents, and how many a second."""
+    """The number of documents, and the rate per second."""
 
     def render(self, task: Task) -> Text:
         count = task.fields["documents"]
@@ -33,9 +33,9 @@ class _Documents(ProgressColumn):
 
 @contextmanager
 def byte_progress(total: int | None, *, shown: bool) -> Iterator[Callable[[int, int], None]]:
-    """Give a function that takes bytes read and documents judged.
+    """Show a progress bar; yield a function of the bytes read and the documents judged so far.
 
-    Without a ``total`` there is no bar and no time to go.
+    Without a ``total`` there is no bar and no remaining time.
     """
     if not shown:
         yield lambda _bytes, _documents: None

@@ -3,74 +3,113 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
+import threading
 from contextlib import ExitStack
 from functools import partial
+from typing import NoReturn
 
 from worker.admin import verify
 from worker.bus import BusError
-from worker.bus.kafka import KafkaBus
-from worker.collector import relax
-from worker.health import serving
-from worker.heap import limit
-from worker.logs import set_up
-from worker.service import Service, instance_name, locked, stopping_on_signals
-from worker.settings import ConfigurationError, Settings
-from worker.topology import Topology
+from worker.bus.kafka.bus import KafkaBus
+from worker.bus.kafka.clients import check_clients
+from worker.cli.last_line import last_line
+from worker.http.pages import Pages
+from worker.http.server import serving, url
+from worker.metrics import Metrics
+from worker.process.gc import relax
+from worker.process.logs import LogFields, set_up
+from worker.process.malloc import limit
+from worker.process.outage import aside, until_answered
+from worker.process.service import Service, starting
+from worker.process.signals import stopping_on_signals
+from worker.process.state_directory import instance_name, locked
+from worker.settings import ConfigurationError, Settings, advice
 
 __all__ = ["run"]
 
 _log = logging.getLogger(__name__)
 
+_STOPPED = "stopped cleanly"
+
 
 def run(settings: Settings) -> None:
-    """Run until told to stop.
+    """Run a worker until SIGTERM or SIGINT. It waits for Kafka if that is away.
 
     Raises:
-        ConfigurationError: topics or groups aren't as they must be.
+        ConfigurationError: a setting, a topic or a group is wrong.
     """
     limit()
     worker = settings.worker
-    set_up(worker.log_level, worker.log_format)
+    fields = set_up(worker.log_level, worker.log_format)
+    fields.app = settings.app
+    with last_line(worker.log_format, begun=True):
+        _run(settings, fields)
+
+
+def _run(settings: Settings, fields: LogFields) -> None:
+    worker = settings.worker
+    options = settings.kafka_options()
+    check_clients(options)
+    for line in advice(settings):
+        _log.warning("%s", line)
     state_dir = worker.state_dir
     with ExitStack() as stack:
         stack.enter_context(locked(state_dir))
-        instance = instance_name(settings, state_dir)
-        bus = KafkaBus(settings.kafka_options())
-        partitions, problems = verify(settings, partial(_end_ghost, settings, bus, instance))
+        instance = fields.instance = instance_name(settings, state_dir)
+        bus = KafkaBus(options)
+        stopping, metrics = threading.Event(), Metrics()
+        stack.enter_context(stopping_on_signals(stopping.set))
+        service: Service | None = None
+        if worker.http:
+            pages = Pages(
+                metrics.registry,
+                lambda: starting(settings) if service is None else service.health(),
+            )
+            port = stack.enter_context(serving(worker.http_host, worker.http_port, pages.answer))
+            _log.info("metrics and health on %s", url(worker.http_host, port))
+        check = partial(verify, settings, partial(_end_ghost, settings, bus, instance))
+        found = until_answered(partial(aside, check, stopping), stopping)
+        if found is None:
+            _leave()
+        partitions, problems = found
         errors = [problem for problem in problems if problem.severity == "error"]
         for problem in problems:
             _log.log(logging.ERROR if problem in errors else logging.WARNING, "%s", problem)
         if errors:
             more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
             raise ConfigurationError(f"{errors[0]}{more}; see `neardup topics verify`")
-        topology = Topology.of(settings, partitions)
-        service = Service(settings, topology, bus, state_dir, instance)
+        topology = settings.topology(partitions)
+        service = Service(
+            settings, topology, bus, state_dir, instance, metrics=metrics, stopping=stopping
+        )
         relax()
-        stack.enter_context(stopping_on_signals(service.stop))
-        if worker.http:
-            port = stack.enter_context(
-                serving(
-                    worker.http_host, worker.http_port, service.metrics.registry, service.health
-                )
-            )
-            _log.info("metrics and health on http://%s:%d", worker.http_host, port)
         _log.info(
             "instance %s, application %s: %d partitions, %d shards, %d bands of %d rows; stages %s",
             instance,
             settings.app,
             partitions,
-            topology.shards,
-            topology.parameters.bands,
-            topology.parameters.rows,
+            topology.layout.shards,
+            topology.layout.parameters.bands,
+            topology.layout.parameters.rows,
             ", ".join(worker.stages),
         )
         service.run()
-        _log.info("left cleanly")
+        _log.info(_STOPPED)
+
+
+def _leave() -> NoReturn:
+    """End the process at once: a thread that is left in a request would keep it until an answer."""
+    _log.info(_STOPPED)
+    logging.shutdown()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def _end_ghost(settings: Settings, bus: KafkaBus, instance: str) -> None:
-    """End what this worker has left open when it was killed, for which the groups' offsets wait."""
-    topology = Topology.of(settings, 1)
+    """End transactions that this worker left open when it was killed; they block the offsets."""
+    topology = settings.topology(1)
     seats = {
         topology.group(stage): next(iter(topology.inputs(stage)))
         for stage in settings.worker.stages
@@ -78,4 +117,4 @@ def _end_ghost(settings: Settings, bus: KafkaBus, instance: str) -> None:
     try:
         bus.end_transactions(seats, instance)
     except BusError as error:
-        _log.warning("%s; waiting for the brokers to end it", error)
+        _log.warning("%s; waiting until the brokers end the transaction", error)

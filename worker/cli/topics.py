@@ -1,44 +1,38 @@
-"""``neardup topics`` and ``neardup init``: make, begin, check."""
+"""``neardup topics`` and ``neardup init``: create topics, set starting offsets, check both."""
 
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import zip_longest
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from worker.admin import Begun, Cluster, Inspection, Problem, Start, agree, inspect, refuse_others
 from worker.admin import begin as begin_groups
 from worker.admin import create as create_topics
+from worker.agreement import Difference
 from worker.cli.errors import EXIT_USAGE, CommandError
-from worker.layout import Difference
+from worker.cli.inspection_json import facts
+from worker.cli.screen import line, print_json, screen, shown
 from worker.settings import Settings
 from worker.topology import STAGES, Topology
 
-__all__ = ["begin", "create", "show"]
+__all__ = ["begin", "create", "report", "show"]
 
-_PLAIN_WIDTH = 10_000  # Nobody folds lines for a pipe.
 _WRONG = Text("wrong", "bold red")
 
 
 def _cluster(settings: Settings) -> Cluster:
-    # What librdkafka logs on the way is in the one line at the end, if it comes to that.
+    # Silences librdkafka: if the command fails, its last line has the error.
     logging.getLogger("librdkafka").addHandler(logging.NullHandler())
     return Cluster(settings.kafka_options())
 
 
-def _console() -> Console:
-    width = None if sys.stdout.isatty() else _PLAIN_WIDTH
-    return Console(width=width, highlight=False, soft_wrap=not sys.stdout.isatty())
-
-
-def create(  # noqa: PLR0913 -- the command's options
+def create(
     settings: Settings,
     *,
     partitions: int | None,
@@ -47,10 +41,10 @@ def create(  # noqa: PLR0913 -- the command's options
     documents_max_bytes: int,
     force: bool,
 ) -> None:
-    """Create what is missing, set where the groups begin, and check all of it."""
+    """Create missing topics, set the starting offsets, and check everything."""
     where = Start.parse(start, datetime.now(UTC))
     cluster = _cluster(settings)
-    console = _console()
+    console = screen()
     if not force:
         refuse_others(cluster, settings)
     created = create_topics(
@@ -61,9 +55,9 @@ def create(  # noqa: PLR0913 -- the command's options
         documents_max_bytes=documents_max_bytes,
     )
     for name in created.made:
-        console.print(f"[green]created[/]  {escape(name)}")
+        console.print(line(("created", "green"), f"  {name}"))
     if created.found:
-        console.print(f"kept     {len(created.found)} topics that exist, unchanged", style="dim")
+        console.print(f"kept     {len(created.found)} existing topics, unchanged", style="dim")
     topology = created.topology
     _recorded(console, topology, agree(cluster, settings, topology, replace=force))
     _report(console, begin_groups(cluster, topology, where, force=force), start)
@@ -71,10 +65,10 @@ def create(  # noqa: PLR0913 -- the command's options
 
 
 def begin(settings: Settings, *, start: str, force: bool, accept: bool) -> None:
-    """Set where the groups begin."""
+    """Set the starting offsets, record the shared settings, and check everything."""
     where = Start.parse(start, datetime.now(UTC))
     cluster = _cluster(settings)
-    console = _console()
+    console = screen()
     topology = _existing(cluster, settings)
     _recorded(console, topology, agree(cluster, settings, topology, replace=force or accept))
     _report(console, begin_groups(cluster, topology, where, force=force), start)
@@ -95,31 +89,39 @@ def _existing(cluster: Cluster, settings: Settings) -> Topology:
 
 def _recorded(console: Console, topology: Topology, changed: Sequence[Difference] | None) -> None:
     if changed is None:
-        console.print(f"kept     {escape(topology.layout_log)}: as recorded", style="dim")
+        console.print(shown(f"kept     {topology.layout_log}: the recorded settings", "dim"))
     else:
-        console.print(
-            f"[green]recorded[/] {escape(topology.layout_log)}: what all workers agree on"
-        )
+        said = f" {topology.layout_log}: the settings of all workers"
+        console.print(line(("recorded", "green"), said))
         for one in changed:
-            console.print(escape(f"         {one.name}: {one.recorded} became {one.here}"))
+            console.print(shown(f"         {one.name}: {one.recorded} became {one.here}"))
 
 
 def _report(console: Console, begun: Begun, start: str) -> None:
     for group, offsets in begun.committed.items():
-        console.print(
-            f"[green]begun[/]    group {escape(group)}:"
-            f" {_count(len(offsets), 'offset')}, from {start}"
-        )
+        said = f"      group {group}: {_count(len(offsets), 'offset')}, from {start}"
+        console.print(line(("set", "green"), said))
     for group, offsets in begun.kept.items():
-        console.print(
-            f"kept     group {escape(group)}: {len(offsets)} offsets were set already", style="dim"
-        )
+        said = f"kept     group {group}: {len(offsets)} offsets were already set"
+        console.print(shown(said, "dim"))
 
 
-def show(settings: Settings) -> None:
-    """Print a table of everything, and what is wrong."""
-    found = inspect(_cluster(settings), settings)
-    console = _console()
+def show(settings: Settings, *, as_json: bool) -> None:
+    """Print the topics and groups, and their problems; see `report`."""
+    report(inspect(_cluster(settings), settings), as_json=as_json)
+
+
+def report(found: Inspection, *, as_json: bool) -> None:
+    """Print what an inspection has found, as a table or as JSON.
+
+    Raises:
+        CommandError: a worker can't run.
+    """
+    if as_json:
+        print_json(facts(found))
+        _refuse_errors(found)
+        return
+    console = screen()
     console.print(_table(found))
     console.print()
     _conclude(console, found)
@@ -129,16 +131,22 @@ def _conclude(console: Console, found: Inspection) -> None:
     for problem, following in zip_longest(found.problems, found.problems[1:]):
         same = following is not None and following.fix == problem.fix
         _print_problem(console, problem, fix="" if same else problem.fix)
+    warnings = _refuse_errors(found)
+    said = f"ok, {_count(warnings, 'warning')}" if warnings else "ok"
+    console.print(
+        f"{said}: {_count(found.topology.layout.partitions, 'partition')},"
+        f" {_count(found.topology.layout.shards, 'shard')}, {_count(found.brokers, 'broker')}"
+    )
+
+
+def _refuse_errors(found: Inspection) -> int:
+    """Return the number of warnings, if there are no errors."""
     errors = sum(problem.severity == "error" for problem in found.problems)
     warnings = len(found.problems) - errors
     if errors:
         more = f", {_count(warnings, 'warning')}" if warnings else ""
         raise CommandError(f"a worker can't run: {_count(errors, 'error')}{more}", EXIT_USAGE)
-    said = f"ok, {_count(warnings, 'warning')}" if warnings else "ok"
-    console.print(
-        f"{said}: {_count(found.topology.partitions, 'partition')},"
-        f" {_count(found.topology.shards, 'shard')}, {_count(found.brokers, 'broker')}"
-    )
+    return warnings
 
 
 def _count(number: int, what: str) -> str:
@@ -147,7 +155,7 @@ def _count(number: int, what: str) -> str:
 
 def _print_problem(console: Console, problem: Problem, *, fix: str) -> None:
     style = "bold red" if problem.severity == "error" else "yellow"
-    line = Text.assemble(
+    said = line(
         (problem.subject, "bold"),
         f": {problem.what} is ",
         (problem.has, style),
@@ -157,9 +165,9 @@ def _print_problem(console: Console, problem: Problem, *, fix: str) -> None:
     grid = Table.grid(padding=(0, 1))
     grid.add_column(width=8)
     grid.add_column(overflow="fold")
-    grid.add_row(Text(problem.severity, style), line)
+    grid.add_row(Text(problem.severity, style), said)
     if fix:
-        grid.add_row("", Text.assemble(("fix: ", "dim"), fix))
+        grid.add_row("", line(("fix: ", "dim"), fix))
     console.print(grid)
 
 
@@ -173,11 +181,11 @@ def _table(found: Inspection) -> Table:
         state = found.topics[one.name]
         mark = _mark(found, one.name)
         if state is None:
-            table.add_row(mark, one.name, "-", "-", "-", "-", "-")
+            table.add_row(mark, shown(one.name), "-", "-", "-", "-", "-")
             continue
         table.add_row(
             mark,
-            one.name,
+            shown(one.name),
             str(state.partitions),
             f"{state.settings.get('min.insync.replicas', '?')}/{state.replicas}",
             _keeps(state.settings.get("cleanup.policy", ""), state.settings.get("retention.ms")),
@@ -190,7 +198,7 @@ def _table(found: Inspection) -> Table:
         wanted = sum(found.topology.inputs(stage).values())
         have = len(found.committed[group])
         mark = _mark(found, f"group {group}") if have == wanted else _WRONG
-        table.add_row(mark, f"group {group}", "", "", f"{have} of {wanted} set")
+        table.add_row(mark, shown(f"group {group}"), "", "", f"{have} of {wanted} set")
     return table
 
 
@@ -207,7 +215,7 @@ def _keeps(policy: str, retention_ms: str | None) -> str:
     if retention_ms is None or int(retention_ms) < 0:
         return "for ever"
     hours = int(retention_ms) / 3_600_000
-    return f"{hours / 24:g} days" if hours >= 24 else f"{hours:.3g} hours"  # noqa: PLR2004
+    return f"{hours / 24:g} days" if hours >= 24 else f"{hours:.3g} hours"  # noqa: PLR2004 -- a day
 
 
 def _size(size: int) -> str:

@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
+from worker.formats.base import DocumentFormat
 from worker.offline import Line, Verdict
+from worker.visible import json_escaped
 
 __all__ = ["UniqueLines", "VerdictLines"]
 
-_MAX_ID_BYTES = 1_024
 _encode = msgspec.json.encode
 
 
 class VerdictLines:
-    """Writes a JSON object per document: id, verdict, and what the verdict rests on."""
+    """Writes a JSON object per document: id, verdict, and the matches or the reason."""
 
-    def __init__(self, kind: str, id_field: str) -> None:
-        """Take where a document has its id."""
-        self._decode: Callable[[bytes], object] | None = None
-        if kind == "json":
-            identified = msgspec.defstruct(
-                "Identified",
-                [("id", object, None)],
-                rename={"id": id_field},
-                gc=False,
-            )
-            self._decode = msgspec.json.Decoder(identified).decode
+    def __init__(self, format_: DocumentFormat) -> None:
+        """Keep the format, which finds the ids."""
+        self._format = format_
 
     def encode(self, lines: Sequence[Line], verdicts: Sequence[Verdict]) -> bytes:
-        """Give the output for a chunk."""
-        return b"".join(map(self._line, lines, verdicts))
+        """Return the output for a chunk."""
+        return b"".join(map(_inert, map(self._line, lines, verdicts)))
 
     def _line(self, line: Line, verdict: Verdict) -> bytes:
-        ident = _encode(self.identify(line))
+        ident = _encode(self._identify(line))
         if verdict.kind == "unique":
             return b'{"id":%s,"verdict":"unique"}\n' % ident
         if verdict.kind == "duplicate":
@@ -42,33 +35,31 @@ class VerdictLines:
         reason = _encode(verdict.reason)
         return b'{"id":%s,"verdict":"rejected","reason":%s}\n' % (ident, reason)
 
-    def identify(self, line: Line) -> str:
-        """Give the id, as the stages do; where there is none, or a wrong one, the place."""
-        found: object = None
-        if self._decode is not None and line.complete:
-            try:
-                found = self._decode(line.value).id  # type: ignore[attr-defined]
-            except (ValueError, RecursionError):
-                found = None
-        if isinstance(found, int) and not isinstance(found, bool):
-            found = str(found)
-        if isinstance(found, str) and 0 < len(found.encode()) <= _MAX_ID_BYTES:
-            return found
-        return line.key.decode()
+    def _identify(self, line: Line) -> str:
+        """Return the id as the stages see it, or FILE:LINE if it is missing or invalid."""
+        found = self._format.identify(line.value) if line.complete else None
+        return (found or line.key).decode()
+
+
+def _inert(line: bytes) -> bytes:
+    """Return a line of JSON that a terminal can't obey: an id may hold any character."""
+    if line.isascii() and b"\x7f" not in line:
+        return line
+    return json_escaped(line.decode()).encode()
 
 
 class UniqueLines:
     """Writes the lines of unique documents as they were read.
 
-    A file's last line may lack its end; it gets one only if another line follows.
+    If the last line of a file has no newline, it gets one only if another line follows.
     """
 
     def __init__(self) -> None:
-        """Begin with nothing written."""
+        """Start with no line written."""
         self._open = False
 
     def encode(self, lines: Sequence[Line], verdicts: Sequence[Verdict]) -> bytes:
-        """Give the output for a chunk."""
+        """Return the output for a chunk."""
         kept = []
         for line, verdict in zip(lines, verdicts, strict=True):
             if verdict.kind == "unique":

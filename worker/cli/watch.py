@@ -1,4 +1,4 @@
-"""``neardup watch``: a live view on the terminal, or a line every few seconds."""
+"""``neardup watch``: a live view in the terminal, or a line or object every few seconds."""
 
 from __future__ import annotations
 
@@ -9,65 +9,91 @@ import select
 import sys
 import termios
 import tty
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from time import monotonic, sleep
 from typing import Any
 
-from confluent_kafka import Message
 from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from worker.admin.observe import VERDICTS, Lag, Observer, Snapshot
-from worker.headers import MATCHES, REASON, SOURCE_OFFSET, SOURCE_PARTITION
+from worker.admin.observe import VERDICTS, Lag, Observer, View
+from worker.bus import Record
+from worker.cli.screen import line, screen, shown
+from worker.formats.base import DocumentFormat
+from worker.formats.choice import document_format
 from worker.settings import Settings
 from worker.topology import STAGES
+from worker.visible import excerpt, json_text, visible
+from worker.wire.headers import MATCHES, REASON, SOURCE_OFFSET, SOURCE_PARTITION
 
-__all__ = ["View", "printable", "watch"]
+__all__ = ["Screen", "facts", "watch"]
 
 _REFRESH_SECONDS = 0.5
 _PLAIN_SECONDS = 5.0
 _STYLE = {"unique": "green", "duplicate": "yellow", "rejected": "red"}
 _UNITS = {"fingerprint": "docs", "index": "frames", "route": "docs"}
 _FIXED_LINES = 12
-"""Of the view, next to the two lists."""
-_TEXT_CHARACTERS = 300
+"""Lines of the view besides the two lists."""
+_NARROW = 80
+"""Below this width, the tables leave out their least needed columns, so that numbers fit."""
+_CHARACTERS = 1_000
+"""How much of a text or an id is looked at; the screen shows what fits."""
+_SHARE = 4
+"""The columns of ids take at most the width divided by this, each."""
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
 
-def watch(settings: Settings) -> None:
-    """Watch until q or Ctrl-C."""
+def watch(settings: Settings, *, as_json: bool) -> None:
+    """Show the view until q or Ctrl-C."""
     logging.getLogger("librdkafka").addHandler(logging.NullHandler())
     with Observer(settings) as observer:
         try:
-            if sys.stdout.isatty():
+            if as_json:
+                _lines(observer, lambda seen: json_text(facts(seen)))
+            elif sys.stdout.isatty():
                 _live(settings, observer)
             else:
-                _plain(observer)
+                _lines(observer, _line)
         except KeyboardInterrupt:
             return
 
 
 def _live(settings: Settings, observer: Observer) -> None:
-    console = Console()
-    view = View(settings, observer.snapshot())
+    console = screen()
+    documents = document_format(settings)
+    view = Screen(settings, documents, observer.view())
     with _keys() as pressed, Live(view, console=console, screen=True, auto_refresh=False) as live:
         while not pressed(_REFRESH_SECONDS):
-            live.update(View(settings, observer.snapshot()), refresh=True)
+            live.update(Screen(settings, documents, observer.view()), refresh=True)
 
 
-def _plain(observer: Observer) -> None:
+def _lines(observer: Observer, form: Callable[[View], str]) -> None:
     due = monotonic()
     while True:
         due += _PLAIN_SECONDS
         sleep(max(0.0, due - monotonic()))
-        print(_line(observer.snapshot()), flush=True)  # noqa: T201 -- what the command is for
+        print(form(observer.view()), flush=True)  # noqa: T201 -- the command's output
 
 
-def _line(seen: Snapshot) -> str:
+def facts(seen: View) -> dict[str, Any]:
+    """Return a view without documents as plain values. The names are part of the interface."""
+    return {
+        "seconds": round(seen.seconds, 1),
+        "totals": seen.totals,
+        "per_second": {verdict: round(rate, 1) for verdict, rate in seen.recent.items()},
+        "lag": {
+            stage: {"records": lag.records, "seconds": lag.seconds}
+            for stage, lag in seen.lag.items()
+        },
+        "trouble": seen.trouble or None,
+    }
+
+
+def _line(seen: View) -> str:
     verdicts = ", ".join(
         f"{verdict} {seen.totals[verdict]:,} ({seen.recent[verdict]:,.0f}/s)"
         for verdict in VERDICTS
@@ -77,13 +103,13 @@ def _line(seen: Snapshot) -> str:
         + (f" {_span(lag.seconds)}" if lag.seconds is not None else "")
         for stage, lag in seen.lag.items()
     )
-    trouble = f"; trouble: {printable(seen.trouble)}" if seen.trouble else ""
+    trouble = f"; trouble: {visible(seen.trouble)}" if seen.trouble else ""
     return f"{timedelta(seconds=int(seen.seconds))} {verdicts}; behind: {lags or '?'}{trouble}"
 
 
 @contextmanager
 def _keys() -> Iterator[Any]:
-    """Give a function that waits, and tells whether q was pressed."""
+    """Yield a function that waits for some seconds and returns whether q was pressed."""
     if not sys.stdin.isatty():
 
         def wait(seconds: float) -> bool:
@@ -108,125 +134,116 @@ def _keys() -> Iterator[Any]:
         termios.tcsetattr(number, termios.TCSADRAIN, before)
 
 
-class View:
-    """What is on the screen, as large as the terminal."""
+class Screen:
+    """The content of the screen; it fills the terminal."""
 
-    def __init__(self, settings: Settings, seen: Snapshot) -> None:
-        """Take what is known at a moment."""
+    def __init__(self, settings: Settings, documents: DocumentFormat, seen: View) -> None:
+        """Keep one observation of the application."""
         self._settings = settings
+        self._documents = documents
         self._seen = seen
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Lay it out."""
+        """Lay out the screen."""
         height = (options.height or console.height) - _FIXED_LINES
         rejected = min(max(1, height // 3), max(1, len(self._seen.rejections)))
         duplicates = max(1, height - rejected)
         tables = Table.grid(expand=True, padding=(0, 3))
         tables.add_column()
         tables.add_column()
-        tables.add_row(self._rates(), self._lags())
+        narrow = options.max_width < _NARROW
+        tables.add_row(self._rates(narrow=narrow), self._lags(narrow=narrow))
         trouble = Text(no_wrap=True, overflow="ellipsis", style="bold red")
         if self._seen.trouble:
-            trouble.append(f"trouble: {printable(self._seen.trouble)}")
+            trouble.append_text(shown(f"trouble: {self._seen.trouble}"))
         yield Group(
             self._title(),
             trouble,
             tables,
             Text(),
             Text("latest duplicates", style="bold"),
-            self._duplicates(duplicates),
+            self._duplicates(duplicates, options.max_width // _SHARE),
             Text(),
             Text("latest rejections", style="bold"),
-            self._rejections(rejected),
+            self._rejections(rejected, options.max_width // _SHARE),
         )
 
     def _title(self) -> Table:
         seen = self._seen
-        line = Table.grid(expand=True)
-        line.add_column(no_wrap=True, overflow="ellipsis")
-        line.add_column(no_wrap=True, justify="right")
-        name = Text.assemble((self._settings.app, "bold"), f"  {self._settings.kafka.bootstrap}")
+        title = Table.grid(expand=True)
+        title.add_column(no_wrap=True, overflow="ellipsis")
+        title.add_column(no_wrap=True, justify="right")
+        name = line((self._settings.app, "bold"), f"  {self._settings.kafka.bootstrap}")
         since = timedelta(seconds=int(seen.seconds))
-        line.add_row(name, Text(f"  watching for {since}, q quits", style="dim"))
-        return line
+        title.add_row(name, Text(f"  watching for {since}, q quits", style="dim"))
+        return title
 
-    def _rates(self) -> Table:
+    def _rates(self, *, narrow: bool) -> Table:
         seen = self._seen
-        table = _table("verdict", "10 s", "overall", "seen")
-        for verdict in VERDICTS:
-            table.add_row(
-                Text(verdict, style=_STYLE[verdict]),
-                f"{seen.recent[verdict]:,.0f}/s",
-                f"{seen.overall[verdict]:,.0f}/s",
-                f"{seen.totals[verdict]:,}",
-            )
-        table.add_row(
-            Text("all", style="bold"),
-            f"{sum(seen.recent.values()):,.0f}/s",
-            f"{sum(seen.overall.values()):,.0f}/s",
-            f"{sum(seen.totals.values()):,}",
-        )
+        table = _table("verdict", "10 s", *([] if narrow else ["overall"]), "seen")
+        rows = [
+            (Text(name, _STYLE[name]), seen.recent[name], seen.overall[name], seen.totals[name])
+            for name in VERDICTS
+        ]
+        sums = [sum(of.values()) for of in (seen.recent, seen.overall)]
+        rows.append((Text("all", "bold"), sums[0], sums[1], sum(seen.totals.values())))
+        for name, recent, overall, total in rows:
+            since = [] if narrow else [f"{overall:,.0f}/s"]
+            table.add_row(name, f"{recent:,.0f}/s", *since, f"{total:,}")
         return table
 
-    def _lags(self) -> Table:
-        table = _table("stage", "behind", "oldest")
+    def _lags(self, *, narrow: bool) -> Table:
+        table = _table("stage", "behind", *([] if narrow else ["oldest"]))
         for stage in STAGES:
-            lag = self._seen.lag.get(stage)
-            table.add_row(stage, *_lag(lag, _UNITS[stage]))
+            behind, oldest = _lag(self._seen.lag.get(stage), _UNITS[stage])
+            table.add_row(stage, behind, *([] if narrow else [oldest]))
         return table
 
-    def _duplicates(self, count: int) -> Table:
+    def _duplicates(self, count: int, widest: int) -> Table:
         table = Table.grid(expand=True, padding=(0, 1))
-        table.add_column(max_width=24, no_wrap=True, overflow="ellipsis")
+        table.add_column(max_width=widest, no_wrap=True, overflow="ellipsis")
         table.add_column(no_wrap=True, justify="right")
-        table.add_column(max_width=24, no_wrap=True, overflow="ellipsis")
+        table.add_column(max_width=widest, no_wrap=True, overflow="ellipsis")
         table.add_column(ratio=1, no_wrap=True, overflow="ellipsis", style="dim")
-        rows = [self._duplicate(message) for message in self._seen.duplicates[: -count - 1 : -1]]
+        rows = [self._duplicate(record) for record in self._seen.duplicates[: -count - 1 : -1]]
         for ident, similarity, other, text in rows + [("", "", "", "")] * (count - len(rows)):
             table.add_row(
-                printable(ident), similarity, Text(printable(other), "cyan"), printable(text)
+                shown(ident[:_CHARACTERS]),
+                similarity,
+                shown(other[:_CHARACTERS], "cyan"),
+                Text(excerpt(text, _CHARACTERS)),
             )
         return table
 
-    def _duplicate(self, message: Message) -> tuple[str, str, str, str]:
-        ident, text = self._document(message)
+    def _duplicate(self, record: Record) -> tuple[str, str, str, str]:
+        ident, text = self._id(record), self._documents.excerpt(record.value or b"")
         try:
-            first = json.loads(_header(message, MATCHES) or b"[]")[0]
+            first = json.loads(_header(record, MATCHES) or b"[]")[0]
             return ident, f"{first['similarity']:.2f}", str(first["id"]), text
-        except (ValueError, LookupError, TypeError):
+        except (ValueError, LookupError, TypeError, RecursionError):
             return ident, "", "", text
 
-    def _rejections(self, count: int) -> Table:
+    def _rejections(self, count: int, widest: int) -> Table:
         table = Table.grid(expand=True, padding=(0, 1))
-        table.add_column(max_width=24, no_wrap=True, overflow="ellipsis")
+        table.add_column(max_width=widest, no_wrap=True, overflow="ellipsis")
         table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
-        for message in self._seen.rejections[: -count - 1 : -1]:
-            reason = (_header(message, REASON) or b"no reason given").decode(errors="replace")
-            code, _, why = reason.partition(":")
-            ident, _ = self._document(message)
-            said = Text.assemble((printable(code), "red"), printable(f":{why}") if why else "")
-            table.add_row(printable(ident), said)
+        for record in self._seen.rejections[: -count - 1 : -1]:
+            given = _header(record, REASON) or b"no reason given"
+            code, _, why = given[:_CHARACTERS].decode(errors="replace").partition(":")
+            said = line((code, "red"), f":{why}" if why else "")
+            table.add_row(shown(self._id(record)[:_CHARACTERS]), said)
         return table
 
-    def _document(self, message: Message) -> tuple[str, str]:
-        """Find id and text as far as that is easy."""
-        value = message.value() or b""
-        key = message.key()
-        shown = value.decode(errors="replace") if isinstance(value, bytes) else value
-        ident = key.decode(errors="replace") if isinstance(key, bytes) else key or ""
-        source = [_header(message, name) for name in (SOURCE_PARTITION, SOURCE_OFFSET)]
+    def _id(self, record: Record) -> str:
+        """Return the id, or else the key, or else the position of the document."""
+        found = self._documents.identify(record.value or b"")
+        if found is not None:
+            return found.decode()
+        source = [_header(record, name) for name in (SOURCE_PARTITION, SOURCE_OFFSET)]
         if None in source:
-            source = [b"%d" % (message.partition() or 0), b"%d" % (message.offset() or 0)]
+            source = [b"%d" % record.partition, b"%d" % record.offset]
         place = b"-".join(part or b"" for part in source).decode(errors="replace")
-        fields = self._settings.documents
-        if fields.format == "json":
-            try:
-                found = json.loads(shown)
-                texts = [found[name] for name in fields.text_fields if name in found]
-                return str(found.get(fields.id_field, ident or place)), " ".join(map(str, texts))
-            except (ValueError, TypeError, AttributeError, RecursionError):
-                pass
-        return ident or place, shown[:_TEXT_CHARACTERS]
+        return (record.key or b"").decode(errors="replace") or place
 
 
 def _table(first: str, *others: str) -> Table:
@@ -244,7 +261,7 @@ def _lag(lag: Lag | None, unit: str) -> tuple[str, str]:
 
 
 def _span(seconds: float) -> str:
-    """Write a duration in one unit."""
+    """Return a duration in its largest sensible unit."""
     if seconds < 2 * _MINUTE:
         return f"{seconds:.0f} s"
     if seconds < 2 * _HOUR:
@@ -252,14 +269,5 @@ def _span(seconds: float) -> str:
     return f"{seconds / _HOUR:.0f} h" if seconds < 2 * _DAY else f"{seconds / _DAY:.0f} days"
 
 
-def _header(message: Message, name: str) -> bytes | None:
-    headers = message.headers() or []
-    for key, value in reversed(headers.items() if isinstance(headers, dict) else headers):
-        if key == name:
-            return value.encode() if isinstance(value, str) else value
-    return None
-
-
-def printable(text: str) -> str:
-    """Blank out what a terminal might take for a command."""
-    return "".join(c if c.isprintable() else " " for c in text[:_TEXT_CHARACTERS])
+def _header(record: Record, name: str) -> bytes | None:
+    return next((value for key, value in reversed(record.headers) if key == name), None)

@@ -1,16 +1,16 @@
-"""The filter without Kafka: the same stages on the in-process log, with state that is kept."""
+"""The filter without Kafka: the same stages on the in-process log, with persistent state."""
 
 from __future__ import annotations
 
 from worker.offline.filter import Counts, Line, OfflineFilter, Verdict, offline_settings
-from worker.offline.generations import Generations, StateError
+from worker.offline.state_versions import StateError, StateVersions
 
 __all__ = [
     "Counts",
-    "Generations",
     "Line",
     "OfflineFilter",
     "StateError",
+    "StateVersions",
     "Verdict",
     "offline_settings",
 ]

@@ -1,4 +1,4 @@
-"""Judges documents chunk by chunk, and gives the verdicts in the order of the documents."""
+"""Judges documents chunk by chunk, and returns verdicts in the order of the documents."""
 
 from __future__ import annotations
 
@@ -11,44 +11,46 @@ from typing import Any, Literal, NamedTuple
 from worker.bus import Outgoing, Record, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.closing import Closing
-from worker.embedded import Embedded, create_topics
-from worker.headers import MATCHES, REASON, SOURCE, SOURCE_OFFSET
+from worker.formats.unreadable import CAUSES
+from worker.index.store import HeaderMismatch
+from worker.offline.embedded import Embedded, create_topics
 from worker.settings import Settings, load
 from worker.stages import StageError
-from worker.store import HeaderMismatch
-from worker.topology import Topology
+from worker.wire.headers import MATCHES, REASON, SOURCE, SOURCE_OFFSET
 
 __all__ = ["Counts", "Line", "OfflineFilter", "Verdict", "offline_settings"]
 
 _READER = "offline"
-"""The group that has read the verdicts: what it is past is dropped from the log."""
+"""The group that reads the verdicts: the log drops what this group has read."""
 
 _BOM = b"\xef\xbb\xbf"
 
 
 class Line(NamedTuple):
-    """A document as it was read: ``key`` names where it stands, ``size`` is that in the file.
+    """A document as it was read: ``key`` is its place, ``size`` its bytes in the file.
 
-    ``raw`` is the line with its end; of a line that no setting would admit it is the beginning.
+    ``raw`` is the line including its end; of a line above every limit, it is the beginning.
+    ``fault`` is the reason of a rejection if a row of a table can't be read; ``raw`` is then empty.
     """
 
     key: bytes
     raw: bytes
     size: int
+    fault: str = ""
 
     @property
     def value(self) -> bytes:
-        """Give what is judged: the line without its end, and without a byte order mark."""
+        """Return the document: the line without its end and without a byte order mark."""
         return self.raw.rstrip(b"\r\n").removeprefix(_BOM)
 
     @property
     def complete(self) -> bool:
-        """Tell whether ``raw`` is all of the line."""
-        return self.size == len(self.raw)
+        """Return whether ``raw`` is the whole line."""
+        return self.size == len(self.raw) and not self.fault
 
 
 class Verdict(NamedTuple):
-    """What became of a document; ``matches`` is the JSON of a duplicate's, best first."""
+    """The verdict on a document; ``matches`` are those of a duplicate as JSON, best first."""
 
     kind: Literal["unique", "duplicate", "rejected"]
     matches: bytes = b""
@@ -57,7 +59,7 @@ class Verdict(NamedTuple):
 
 @dataclass(slots=True)
 class Counts:
-    """Documents by verdict, and the rejected by the code of the reason."""
+    """Numbers of documents by verdict, and of rejected ones by the code of the reason."""
 
     unique: int = 0
     duplicate: int = 0
@@ -66,11 +68,27 @@ class Counts:
 
     @property
     def documents(self) -> int:
-        """Count all."""
+        """Return the number of all documents."""
         return self.unique + self.duplicate + self.rejected
 
+    @property
+    def misread(self) -> int:
+        """Return the number of rejections that count against ``limits.reject_share``.
+
+        A code that isn't a format's is that of a row that has another form than its table.
+        """
+        return sum(
+            count
+            for code, count in self.reasons.items()
+            if CAUSES.get(code, "configuration") == "configuration"
+        )
+
+    def too_many_misread(self, share: float) -> bool:
+        """Return whether more than ``share`` of the documents can't be read."""
+        return self.misread > share * self.documents
+
     def add(self, verdict: Verdict) -> None:
-        """Count one."""
+        """Count a verdict."""
         if verdict.kind == "unique":
             self.unique += 1
         elif verdict.kind == "duplicate":
@@ -81,16 +99,15 @@ class Counts:
 
 
 def offline_settings(
-    path: Path | None = None, overrides: Mapping[str, Any] | None = None
+    paths: Path | Sequence[Path] | None = None, overrides: Mapping[str, Any] | None = None
 ) -> Settings:
-    """Read the settings for a run without Kafka; ``overrides`` has dotted names, None is unset.
+    """Return the settings for a run without Kafka; ``overrides`` has dotted names, None is unset.
 
-    The names of topics play no part, so that state doesn't depend on them. Nobody reads
-    the values of the outputs, so nothing is spliced in. A document that can't be read is a
-    verdict like the others, however many there are. One shard is fastest in one thread.
+    Topic names are fixed, so that state doesn't depend on them. Nobody reads the values of the
+    outputs, so nothing is spliced in. One shard is fastest in one thread.
 
     Raises:
-        ConfigurationError: with the first thing that is wrong.
+        ConfigurationError: a setting is wrong; the message names the first one.
     """
     forced: dict[str, Any] = {
         "app": "offline",
@@ -100,16 +117,15 @@ def offline_settings(
         "topics.rejected": "",
         "documents.splice": False,
         "documents.require_id": False,
-        "limits.reject_share": 1,
     }
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
-    return load(path, {"index.shards": 1, **given, **forced})
+    return load(paths, {"index.shards": 1, **given, **forced})
 
 
 class OfflineFilter(Closing):
     """All stages in one thread, on one partition and a directory.
 
-    Memory holds one chunk and RocksDB's caches, however long the run.
+    Memory holds one chunk and RocksDB's caches, however long the run is.
     """
 
     def __init__(
@@ -118,14 +134,19 @@ class OfflineFilter(Closing):
         directory: Path,
         first_offsets: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
-        """Open the index in ``directory``; with ``first_offsets`` it goes on from there.
+        """Open the index in ``directory``, and continue at ``first_offsets`` if given.
+
+        No share of rejected documents stops it: `Counts.misread` is for its caller.
 
         Raises:
             HeaderMismatch: the index was made with other parameters.
-            OSError: RocksDB can't open it.
+            OSError: RocksDB can't open the index.
         """
-        self.topology = Topology.of(settings, partitions=1)
-        shards, had = self.topology.shards, len((first_offsets or {}).get(self.topology.seats, ()))
+        self.topology = settings.topology(partitions=1)
+        shards, had = (
+            self.topology.layout.shards,
+            len((first_offsets or {}).get(self.topology.seats, ())),
+        )
         if had not in {0, shards}:
             raise HeaderMismatch(
                 f"{directory} was made with other parameters"
@@ -136,7 +157,9 @@ class OfflineFilter(Closing):
         names = (self.topology.unique, self.topology.duplicate, self.topology.rejected)
         self._outputs = [TopicPartition(name, 0) for name in names]
         self._bus.commit_offsets(_READER, dict.fromkeys(self._outputs, 0))
-        self._embedded = Embedded(settings, self.topology, self._bus, directory)
+        self._embedded = Embedded(
+            _without_reject_limit(settings), self.topology, self._bus, directory
+        )
         try:
             self._embedded.run_until_idle()
         except BaseException:
@@ -144,10 +167,10 @@ class OfflineFilter(Closing):
             raise
 
     def judge(self, lines: Sequence[Line]) -> list[Verdict]:
-        """Give a verdict for each line.
+        """Return a verdict for each line.
 
         Raises:
-            StageError: a stage can't go on.
+            StageError: a stage can't continue.
         """
         documents = self.topology.documents
         first = self._bus.end_offset(documents, 0)
@@ -167,21 +190,26 @@ class OfflineFilter(Closing):
         found = [verdict for verdict in verdicts if verdict is not None]
         if not count == len(found) == len(lines):
             raise StageError(
-                f"{len(lines)} documents went in, and {count} verdicts on {len(found)} of them"
-                " came out: this is a defect of neardup"
+                f"{count} verdicts on {len(found)} of {len(lines)} documents, instead of one"
+                " on each: this is a bug in neardup"
             )
         return [
-            verdict if line.complete else Verdict("rejected", reason=_too_large(line))
+            verdict if line.complete else Verdict("rejected", reason=line.fault or _too_large(line))
             for line, verdict in zip(lines, found, strict=True)
         ]
 
     def reached(self) -> dict[str, list[int]]:
-        """Give the offsets by topic with which the next run on this index begins."""
+        """Return the offsets by topic at which the next run on this index starts."""
         return self._embedded.reached()
 
     def close(self) -> None:
         """Flush and close the index."""
         self._embedded.close()
+
+
+def _without_reject_limit(settings: Settings) -> Settings:
+    limits = settings.limits.model_copy(update={"reject_share": 1.0})
+    return settings.model_copy(update={"limits": limits})
 
 
 _UNIQUE = Verdict("unique")
@@ -209,4 +237,4 @@ def _header(record: Record, name: str) -> bytes:
 
 
 def _too_large(line: Line) -> str:
-    return f"too-large: a line of {line.size} bytes, far above limits.record_bytes"
+    return f"too-large: the line has {line.size} bytes, far above limits.record_bytes"

@@ -1,11 +1,24 @@
 """The settings: read once, validated, frozen, and passed down.
 
-Precedence: command line, environment (``NEARDUP_SECTION__NAME``), TOML file, defaults.
+Precedence: command line, environment (``NEARDUP_SECTION__NAME``), TOML files, defaults.
 """
 
-from worker.settings.loading import ConfigurationError, load
+from worker.settings.advice import advice
+from worker.settings.errors import ConfigurationError
+from worker.settings.loading import load
+from worker.settings.mask import MASK, without_credentials
 from worker.settings.model import ENV_PREFIX, Settings
 from worker.settings.redaction import redacted
 from worker.settings.sections import MOST_BANDS
 
-__all__ = ["ENV_PREFIX", "MOST_BANDS", "ConfigurationError", "Settings", "load", "redacted"]
+__all__ = [
+    "ENV_PREFIX",
+    "MASK",
+    "MOST_BANDS",
+    "ConfigurationError",
+    "Settings",
+    "advice",
+    "load",
+    "redacted",
+    "without_credentials",
+]

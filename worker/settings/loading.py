@@ -1,43 +1,44 @@
-"""Settings are read once: from the command line, the environment, a TOML file, or by default."""
+"""Read the settings: from the command line, the environment, TOML files, or the defaults."""
 
 from __future__ import annotations
 
-import difflib
 import os
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_settings import (
     BaseSettings,
+    InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsError,
-    TomlConfigSettingsSource,
 )
 
-from worker.settings.model import ENV_PREFIX, Settings
+from worker.settings.complaint import complaint
+from worker.settings.environment import check_environment, not_json
+from worker.settings.errors import ConfigurationError
+from worker.settings.model import Settings
 
-__all__ = ["ConfigurationError", "load"]
-
-_FOREIGN_ENV = ("NEARDUP_TEST_", "NEARDUP_BENCH_", "NEARDUP_REQUIRE_", "NEARDUP_CONFIG")
-
-
-class ConfigurationError(Exception):
-    """A setting is wrong; the one line says which, what it got, and what it takes."""
+__all__ = ["load"]
 
 
-def load(path: Path | None = None, overrides: Mapping[str, Any] | None = None) -> Settings:
-    """Read the settings; ``overrides`` has dotted names, and wins.
+def load(
+    paths: Path | Sequence[Path] | None = None, overrides: Mapping[str, Any] | None = None
+) -> Settings:
+    """Return the settings; ``overrides`` has dotted names and takes precedence.
+
+    Of several files, a later one takes precedence, setting by setting and key by key. If none is
+    given, ``NEARDUP_CONFIG`` may name some, separated as in ``PATH``.
 
     Raises:
-        ConfigurationError: with the first thing that is wrong.
+        ConfigurationError: a setting is wrong; the message names the first one.
     """
-    if path is None and os.environ.get("NEARDUP_CONFIG"):
-        path = Path(os.environ["NEARDUP_CONFIG"])
-    if path is not None and not path.is_file():
-        raise ConfigurationError(f"--config: {path} is no file")
-    _check_environment()
+    from_files: dict[str, Any] = {}
+    for path in _files(paths):
+        _merge(from_files, _read(path))
+    check_environment()
     nested: dict[str, Any] = {}
     for name, value in (overrides or {}).items():
         if value is None:
@@ -48,63 +49,54 @@ def load(path: Path | None = None, overrides: Mapping[str, Any] | None = None) -
             table = table.setdefault(section, {})
         table[leaf] = value
 
-    class FromFile(Settings):
+    class FromFiles(Settings):
         @classmethod
         def settings_customise_sources(
             cls,
             settings_cls: type[BaseSettings],
             init_settings: PydanticBaseSettingsSource,
             env_settings: PydanticBaseSettingsSource,
-            dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-            file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+            dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 -- not a source here
+            file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 -- not a source here
         ) -> tuple[PydanticBaseSettingsSource, ...]:
-            toml = TomlConfigSettingsSource(settings_cls, toml_file=path)
-            return init_settings, env_settings, toml
+            return init_settings, env_settings, InitSettingsSource(settings_cls, from_files)
 
     try:
-        return FromFile(**nested)
+        return FromFiles(**nested)
     except ValidationError as error:
-        raise ConfigurationError(_one_line(error)) from None
-    except (SettingsError, ValueError) as error:
-        where = f"{path}: " if path is not None else ""
-        raise ConfigurationError(f"{where}{error}".splitlines()[0]) from None
+        raise ConfigurationError(complaint(error)) from None
+    except SettingsError as error:
+        wrong = not_json()
+        what = str(error).splitlines()[0] if wrong is None else f"{wrong}: must be JSON"
+        raise ConfigurationError(what) from None
+    except ValueError as error:
+        raise ConfigurationError(str(error).splitlines()[0]) from None
 
 
-def _check_environment() -> None:
-    known = {_env_name(name) for name in _names(Settings)}
-    sections = {ENV_PREFIX + name.upper() for name in Settings.model_fields}
-    for name in sorted(os.environ):
-        if not name.startswith(ENV_PREFIX) or name.startswith(_FOREIGN_ENV):
-            continue
-        if name not in known and name not in sections:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise ConfigurationError(f"{name}: no such setting{hint}")
+def _files(paths: Path | Sequence[Path] | None) -> list[Path]:
+    if not paths:
+        named = os.environ.get("NEARDUP_CONFIG", "")
+        return [Path(name) for name in named.split(os.pathsep) if name]
+    return [paths] if isinstance(paths, Path) else list(paths)
 
 
-def _names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    for name, field in model.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            yield from _names(kind, f"{prefix}{name}.")
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        what = "is not a file" if not path.is_file() else f"can't be read: {error.strerror}"
+        raise ConfigurationError(f"--config: {path} {what}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{path}: invalid TOML: it is not UTF-8") from None
+    except ValueError as error:
+        raise ConfigurationError(f"{path}: invalid TOML: {error}".splitlines()[0]) from None
+
+
+def _merge(into: dict[str, Any], given: Mapping[str, Any]) -> None:
+    """Add settings to others, and replace those that are there, table by table."""
+    for name, value in given.items():
+        known = into.get(name)
+        if isinstance(known, dict) and isinstance(value, dict):
+            _merge(known, value)
         else:
-            yield prefix + name
-
-
-def _env_name(name: str) -> str:
-    return ENV_PREFIX + name.replace(".", "__").upper()
-
-
-def _one_line(error: ValidationError) -> str:
-    first = error.errors()[0]
-    name = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(name, [*_names(Settings), *Settings.model_fields], 1)
-        return f"{name}: no such setting" + (f"; did you mean {near[0]}?" if near else "")
-    if first["type"] == "value_error":
-        message = str(first["ctx"]["error"])
-        return message if not name or message.startswith(name) else f"{name}: {message}"
-    given = "***" if "seed" in name else repr(first["input"])
-    takes = first["msg"].removeprefix("Input should be ").removeprefix("a valid ")
-    takes = takes.removeprefix("String should ").removeprefix("Value error, ")
-    return f"{name}: got {given}, takes {takes}"
+            into[name] = value

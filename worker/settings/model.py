@@ -1,15 +1,19 @@
-"""All settings, and what follows from several of them."""
+"""All settings, the values derived from them, and the checks across sections."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lsh import Parameters, choose
-from worker.bus.kafka import KafkaOptions
-from worker.frames import FRAME_BYTES, answer_bytes
+from worker.bus.kafka import KafkaOptions, Value
+from worker.settings.mask import REFUSED, masks
+from worker.settings.oauth import token_provider
+from worker.settings.secret_files import resolved
 from worker.settings.sections import (
     APP_NAME,
     MOST_BANDS,
@@ -22,6 +26,8 @@ from worker.settings.sections import (
     WatchdogSection,
     WorkerSection,
 )
+from worker.topology import Topology
+from worker.wire import FRAME_BYTES, Layout, answer_bytes
 
 __all__ = ["ENV_PREFIX", "Settings"]
 
@@ -49,13 +55,13 @@ class Settings(BaseSettings):
 
     @property
     def absorb(self) -> float:
-        """Give the similarity from which on an entry stands for a document."""
+        """Return the similarity at or above which an entry stands for a document."""
         if self.index.absorb is None:
             return max(_ABSORB, self.similarity.threshold)
         return self.index.absorb
 
     def parameters(self) -> Parameters:
-        """Give the fingerprint's parameters, with bands and rows chosen where left open."""
+        """Return the fingerprint's parameters; bands and rows are chosen if not set."""
         s = self.similarity
         bands, rows = s.bands, s.rows
         if bands is None or rows is None:
@@ -70,72 +76,95 @@ class Settings(BaseSettings):
             nfkc=s.nfkc,
             casefold=s.casefold,
             collapse_whitespace=s.collapse_whitespace,
-            seed=_seed(s),
+            seed=s.seed_bytes(),
+        )
+
+    def topology(self, partitions: int) -> Topology:
+        """Return the topics' and groups' names; ``partitions`` is N, of the documents."""
+        named = self.topics
+        return Topology(
+            app=self.app,
+            documents=named.documents or f"{self.app}.documents",
+            unique=named.unique or f"{self.app}.unique",
+            duplicate=named.duplicate or f"{self.app}.duplicate",
+            rejected=named.rejected or f"{self.app}.rejected",
+            layout=Layout.of(self.app, partitions, self.index.shards, self.parameters()),
         )
 
     def kafka_options(self) -> KafkaOptions:
-        """Give the adapter's options."""
-        options = self._kafka_options()
-        # No poll comes while a transaction is under way.
-        away = int((options.longest_transaction_seconds + _POLL_MARGIN_SECONDS) * 1_000)
-        return replace(options, max_poll_interval_ms=max(options.max_poll_interval_ms, away))
+        """Return the options of the Kafka adapter. Secrets in files are read now.
 
-    def _kafka_options(self) -> KafkaOptions:
-        return KafkaOptions(
+        Raises:
+            ConfigurationError: such a file can't be read, or kafka.oauth names no entry point.
+        """
+        kafka = self.kafka
+        tables = {name: resolved(f"kafka.{name}", getattr(kafka, name)) for name in kafka.names()}
+        return replace(
+            self._kafka_options(tables),
+            oauth=None if kafka.oauth is None else token_provider(kafka.oauth),
+        )
+
+    def snapshot_options(self) -> dict[str, Any]:
+        """Return the options of the snapshots' file system. Secrets in files are read now.
+
+        Raises:
+            ConfigurationError: such a file can't be read.
+        """
+        return resolved("index.snapshots.options", self.index.snapshots.options)
+
+    def _kafka_options(self, tables: Mapping[str, Mapping[str, Value]]) -> KafkaOptions:
+        options = KafkaOptions(
             bootstrap=self.kafka.bootstrap,
             protocol=self.kafka.group_protocol,
             session_timeout_ms=self.kafka.session_timeout_ms,
             transaction_timeout_ms=self.kafka.transaction_timeout_ms,
-            common=self.kafka.common,
-            consumer=self.kafka.consumer,
-            producer=self.kafka.producer,
+            common=tables["common"],
+            consumer=tables["consumer"],
+            producer=tables["producer"],
         )
+        # A stage doesn't poll during a transaction.
+        least = int((options.longest_transaction_seconds + _POLL_MARGIN_SECONDS) * 1_000)
+        return replace(options, max_poll_interval_ms=max(options.max_poll_interval_ms, least))
 
     @model_validator(mode="after")
     def _consistent(self) -> Settings:
-        """Check what one section can't see alone."""
+        """Check the rules that involve several sections."""
+        if masked := next(masks(self.model_dump()), None):
+            raise ValueError(f"{masked}: {REFUSED}")
         if (self.similarity.bands is None) != (self.similarity.rows is None):
             raise ValueError("similarity.bands and similarity.rows: set both or neither")
         if self.absorb < self.similarity.threshold:
             raise ValueError(
-                f"index.absorb: got {self.index.absorb}, takes a number from"
-                f" similarity.threshold ({self.similarity.threshold}) to 1"
+                f"index.absorb: got {self.index.absorb}, must be between"
+                f" similarity.threshold ({self.similarity.threshold}) and 1"
             )
         parameters = self.parameters()
         if self.index.shards > parameters.bands:
             raise ValueError(
-                f"index.shards: got {self.index.shards}, takes at most the number of bands,"
+                f"index.shards: got {self.index.shards}, must be at most the number of bands,"
                 f" {parameters.bands}"
             )
-        longest = self.kafka_options().longest_transaction_seconds
+        # Commands without Kafka do without its secrets: their files are not read here.
+        keys = self.kafka.names()
+        unread = self._kafka_options({name: dict.fromkeys(keys[name], "") for name in keys})
+        longest = unread.longest_transaction_seconds
         if self.watchdog.transaction_seconds < longest:
             raise ValueError(
-                f"kafka.transaction_timeout_ms: with {self.kafka.transaction_timeout_ms} ms a"
-                f" transaction and its abort may take {longest:.0f} s, and"
-                f" watchdog.transaction_seconds ({self.watchdog.transaction_seconds:.0f}) ends the"
-                f" worker before; raise that to at least {longest:.0f}, or lower the timeout"
+                f"kafka.transaction_timeout_ms: with {self.kafka.transaction_timeout_ms} ms, a"
+                f" transaction and its abort can take {longest:.0f} s, but the watchdog ends the"
+                f" worker after watchdog.transaction_seconds"
+                f" ({self.watchdog.transaction_seconds:.0f}); raise that to at least"
+                f" {longest:.0f}, or lower the timeout"
             )
         self._check_answers()
         return self
 
     def _check_answers(self) -> None:
-        """Check that a document's matches fit into one frame, which can't be cut within them."""
+        """Check that a document's matches fit into one frame: they can't be split."""
         ids = self.limits.id_bytes
         most = (FRAME_BYTES - answer_bytes(0, ids)) // (answer_bytes(1, ids) - answer_bytes(0, ids))
         if self.index.max_matches > most:
             raise ValueError(
-                f"index.max_matches: got {self.index.max_matches}, takes at most {most} with"
-                f" limits.id_bytes {ids}, as an answer of more does not fit into a record"
+                f"index.max_matches: got {self.index.max_matches}, must be at most {most} with"
+                f" limits.id_bytes {ids}: a longer answer does not fit into a record"
             )
-
-
-def _seed(similarity: SimilaritySection) -> bytes:
-    if similarity.seed_file is None:
-        return similarity.seed.get_secret_value().encode()
-    try:
-        seed = similarity.seed_file.read_bytes().strip()
-    except OSError as error:
-        raise ValueError(f"similarity.seed_file: {error}") from None
-    if not seed:
-        raise ValueError(f"similarity.seed_file: {similarity.seed_file} is empty")
-    return seed

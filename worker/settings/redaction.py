@@ -1,29 +1,37 @@
-"""Settings that may be shown."""
+"""The settings with their secrets masked: only what is known to be harmless is shown."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
+from worker.bus.kafka.keys import HARMLESS
+from worker.settings.mask import MASK, without_credentials
 from worker.settings.model import Settings
+from worker.settings.secret_files import FILE
 
 __all__ = ["redacted"]
 
-_SECRET = re.compile(r"password|secret|token|private|\.pem$|\.key$|jaas|sasl\.oauthbearer\.config")
-
 
 def redacted(settings: Settings) -> dict[str, Any]:
-    """Give the settings as plain values, with ``***`` for secrets."""
+    """Return the settings as plain values, with ``****`` for secrets."""
     plain = settings.model_dump(mode="json")
-    default = Settings.model_fields["similarity"].default.seed
-    if settings.similarity.seed == default:
-        plain["similarity"]["seed"] = default.get_secret_value()
+    plain["similarity"]["seed"] = (
+        settings.similarity.seed.get_secret_value() if settings.similarity.default_seed else MASK
+    )
     for table in ("common", "consumer", "producer"):
         plain["kafka"][table] = {
-            key: "***" if _SECRET.search(key) else value
+            key: value if key in HARMLESS or _is_path(key, value) else MASK
             for key, value in plain["kafka"][table].items()
         }
-    # What a file system takes has no fixed names, and is most often a credential.
     snapshots = plain["index"]["snapshots"]
-    snapshots["options"] = dict.fromkeys(snapshots["options"], "***")
+    # The options of a file system have no fixed names, and most are credentials.
+    snapshots["options"] = {
+        key: value if _is_path(key, value) else MASK for key, value in snapshots["options"].items()
+    }
+    if snapshots["url"] is not None:
+        snapshots["url"] = without_credentials(snapshots["url"])
     return plain
+
+
+def _is_path(key: str, value: object) -> bool:
+    return key.endswith(FILE) and isinstance(value, str)

@@ -1,8 +1,10 @@
-"""The sections of the settings, each with what it takes."""
+"""The sections of the settings, with the accepted values and the defaults."""
 
 from __future__ import annotations
 
 import difflib
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,7 +20,8 @@ from pydantic import (
 )
 from pydantic_settings import NoDecode
 
-from worker.watchdog import Watch
+from worker.settings.mask import REFUSED, is_mask
+from worker.settings.secret_files import check_names
 
 __all__ = [
     "APP_NAME",
@@ -30,18 +33,25 @@ __all__ = [
     "SimilaritySection",
     "SnapshotsSection",
     "TopicsSection",
+    "Watch",
     "WatchdogSection",
     "WorkerSection",
 ]
 
 MOST_BANDS = 250
-"""A store's key has one byte for its band, and a few of its values are taken."""
+"""A store's key has one byte for the band, and a few of its values are reserved."""
 APP_NAME = r"^[A-Za-z0-9._-]{1,100}$"
+_BROKER = re.compile(r"([a-zA-Z_]+://)?(\[[0-9a-fA-F:.]+(%\w+)?\]|[^\s:/@\[\]]+)(:\d{1,5})?")
+_DEFAULT_SEED = "neardup"
+_SEED_BYTES = 16
 
 
 def _listed(value: object) -> object:
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
+
+Watch = Literal["poll", "transaction", "progress", "restore"]
+"""What the watchdog looks at, in every stage."""
 
 _Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed), Field(min_length=1)]
 _Scalar = str | int | float | bool
@@ -54,16 +64,18 @@ class _Section(BaseModel):
 class KafkaSection(_Section):
     """How to reach Kafka."""
 
-    bootstrap: str = Field("localhost:9092", description="host:port, several with commas")
+    bootstrap: str = Field(
+        "localhost:9092", description="address, host:port; several separated by commas"
+    )
     group_protocol: Literal["classic", "consumer"] = Field(
-        "classic", description="consumer is KIP-848"
+        "classic", description="rebalance protocol of the groups; consumer is KIP-848"
     )
     session_timeout_ms: int = Field(10_000, ge=1_000, le=300_000)
     transaction_timeout_ms: int = Field(
         4_000,
         ge=1_000,
         le=900_000,
-        description="after which a transaction is given up; the longer, the slower a link may be",
+        description="brokers abort a transaction after this time; raise it for a slow link",
     )
     common: dict[str, _Scalar] = Field(
         {}, description="librdkafka keys for every client", repr=False
@@ -74,70 +86,150 @@ class KafkaSection(_Section):
     producer: dict[str, _Scalar] = Field(
         {}, description="librdkafka keys for producers", repr=False
     )
+    oauth: str | None = Field(
+        None,
+        min_length=1,
+        description="name of the entry point (group neardup.oauth) that provides OAuth tokens",
+    )
+
+    @field_validator("bootstrap")
+    @classmethod
+    def _check_bootstrap(cls, bootstrap: str) -> str:
+        if not all(_BROKER.fullmatch(part.strip()) for part in bootstrap.split(",")):
+            raise ValueError("must be host:port; several separated by commas")
+        return bootstrap
+
+    @model_validator(mode="after")
+    def _check_files(self) -> KafkaSection:
+        self.names()
+        return self
+
+    def names(self) -> dict[str, list[str]]:
+        """Return the librdkafka keys of each table, also of those whose values are in files.
+
+        Raises:
+            ValueError: a key is there twice.
+        """
+        tables: dict[str, Iterable[str]] = {
+            "common": self.common,
+            "consumer": self.consumer,
+            "producer": self.producer,
+        }
+        return {name: check_names(f"kafka.{name}", keys) for name, keys in tables.items()}
 
 
 class TopicsSection(_Section):
-    """The topics that users see; the internal ones are named after the application."""
+    """The topics that users see. The internal topics are named after the application."""
 
-    documents: str = Field("", description="default: APP.documents")
-    unique: str = Field("", description="default: APP.unique")
-    duplicate: str = Field("", description="default: APP.duplicate")
-    rejected: str = Field("", description="default: APP.rejected")
+    documents: str = Field("", description="input documents; default: APP.documents")
+    unique: str = Field("", description="unique documents; default: APP.unique")
+    duplicate: str = Field("", description="duplicates; default: APP.duplicate")
+    rejected: str = Field("", description="rejected documents; default: APP.rejected")
 
 
 class DocumentsSection(_Section):
-    """Where a payload has what."""
+    """The format of payloads, and the fields with the id, the text and the time."""
 
     format: Literal["json", "text"] = "json"
     id_field: str = Field("id", min_length=1)
     text_fields: _Names = ("text",)
-    time_field: str | None = Field(None, description="default: the record's timestamp")
-    require_id: bool = Field(
-        default=False, description="reject documents with no id in value or key"
+    time_field: str | None = Field(
+        None, description="field with the time; default: the record's timestamp"
     )
-    splice: bool = Field(default=True, description="add duplicate_of to JSON objects")
+    require_id: bool = Field(
+        default=False, description="reject documents without an id in the value or the key"
+    )
+    splice: bool = Field(
+        default=True, description="add the field duplicate_of to JSON objects on *duplicate*"
+    )
     skip_deleted: bool = Field(
-        default=False, description="go on without documents that were deleted before they were read"
+        default=False, description="start even if documents were deleted before they were read"
     )
 
 
 class SimilaritySection(_Section):
-    """What a near duplicate is."""
+    """The definition of a near duplicate."""
 
     threshold: float = Field(0.8, gt=0, le=1)
-    recall: float = Field(0.98, gt=0, lt=1, description="at the threshold, for bands and rows")
+    recall: float = Field(
+        0.98,
+        gt=0,
+        lt=1,
+        description="share of pairs at the threshold to find; bands and rows follow from it",
+    )
     shingle: Literal["char", "word"] = "char"
     shingle_size: int = Field(5, ge=1, le=64)
     slots: int = Field(128, ge=16, le=4096)
-    bands: int | None = Field(None, ge=1, le=MOST_BANDS, description="default: chosen by recall")
-    rows: int | None = Field(None, ge=1, le=250, description="default: chosen by recall")
+    bands: int | None = Field(
+        None, ge=1, le=MOST_BANDS, description="number of bands; default: follows from recall"
+    )
+    rows: int | None = Field(
+        None, ge=1, le=250, description="slots per band; default: follows from recall"
+    )
     nfkc: bool = True
     casefold: bool = True
     collapse_whitespace: bool = True
-    seed: SecretStr = Field(SecretStr("neardup"), description="the site's secret", min_length=1)
-    seed_file: Path | None = Field(None, description="a file that holds the seed")
+    seed: SecretStr = Field(
+        SecretStr(_DEFAULT_SEED),
+        description="secret that goes into every hash; set your own, of at least 16 bytes",
+    )
+    seed_file: Path | None = Field(None, description="file that holds the seed")
+
+    @property
+    def default_seed(self) -> bool:
+        """Return whether the seed is the default, which is public."""
+        return self.seed_file is None and self.seed.get_secret_value() == _DEFAULT_SEED
+
+    def seed_bytes(self) -> bytes:
+        """Return the seed; one in a file is read now.
+
+        Raises:
+            ValueError: the file can't be read, or the seed is too short.
+        """
+        if self.seed_file is None:
+            given, where = self.seed.get_secret_value().encode(), "similarity.seed"
+        else:
+            where = "similarity.seed_file"
+            try:
+                given = self.seed_file.read_bytes().strip()
+            except OSError as error:
+                raise ValueError(f"{where}: the file can't be read: {error.strerror}") from None
+            if is_mask(given.decode(errors="replace")):
+                raise ValueError(f"{where}: {REFUSED}")
+        if len(given) < _SEED_BYTES and not self.default_seed:
+            raise ValueError(
+                f"{where}: got fewer than {_SEED_BYTES} bytes, must be at least {_SEED_BYTES};"
+                " for example the output of `openssl rand -hex 32`"
+            )
+        return given
 
 
 class SnapshotsSection(_Section):
-    """Copies of the shards, from which a lost one is restored."""
+    """Copies of shards, from which a lost shard is restored."""
 
     url: str | None = Field(
         None,
-        description="a directory that all workers reach, or an object store; default: none",
+        description="directory shared by all workers, or an object store; default: no snapshots",
+        repr=False,
     )
     options: dict[str, JsonValue] = Field(
-        {}, description="of that file system, such as credentials", repr=False
+        {}, description="options of the file system, such as credentials", repr=False
     )
-    every_seconds: float = Field(900, gt=0, description="between a shard's snapshots")
-    keep: int = Field(3, ge=1, description="snapshots of a shard; older ones are deleted")
+    key_file: Path | None = Field(
+        None,
+        description="file with a secret of 32 bytes or more, the same for all workers: it signs"
+        " snapshots, and others are refused",
+    )
+    every_seconds: float = Field(900, gt=0, description="time between snapshots of a shard")
+    keep: int = Field(3, ge=1, description="snapshots kept per shard; older ones are deleted")
     verify_seconds: float = Field(
         86_400,
         gt=0,
-        description="between two times that the files of a shard's snapshots are read back",
+        description="time between checks of the files of a shard's snapshots",
     )
     trim_log: bool = Field(
         default=False,
-        description="delete from APP.fingerprints what precedes the oldest kept of all shards",
+        description="delete from APP.fingerprints what the kept snapshots of all shards contain",
     )
 
 
@@ -147,26 +239,34 @@ class IndexSection(_Section):
     shards: int = Field(2, ge=1, le=251)
     bucket_capacity: int = Field(32, ge=1, le=4096)
     absorb: float | None = Field(
-        None, gt=0, le=1, description="default: 0.95, or the threshold if that is higher"
+        None,
+        gt=0,
+        le=1,
+        description="copies at or above this similarity get no entry of their own; default: 0.95,"
+        " or the threshold if that is higher",
     )
     max_matches: int = Field(64, ge=1, le=1024)
     future_allowance_seconds: float = Field(60, ge=0)
-    cache_bytes: int = Field(256 << 20, ge=1 << 20, description="shared by a worker's shards")
-    write_buffer_bytes: int = Field(32 << 20, ge=1 << 20, description="a shard's")
+    cache_bytes: int = Field(
+        256 << 20, ge=1 << 20, description="block cache, shared by all shards of a worker"
+    )
+    write_buffer_bytes: int = Field(32 << 20, ge=1 << 20, description="write buffer of each shard")
     filter_bytes: int = Field(
-        16 << 20, ge=1 << 10, description="a shard's, to tell absent buckets without a look-up"
+        16 << 20,
+        ge=1 << 10,
+        description="in-memory filter of each shard, which detects absent buckets",
     )
     flush_documents: int = Field(10_000, ge=1)
     flush_seconds: float = Field(60, gt=0)
     standby: str = Field(
         "none",
-        description="shards of other workers to keep warm: none, all, or numbers with commas",
+        description="shards of other workers to keep warm: none, all, or comma-separated numbers",
     )
     snapshots: SnapshotsSection = SnapshotsSection()
 
     @property
     def standby_shards(self) -> tuple[int, ...]:
-        """Give the shards to keep warm while others own them."""
+        """Return the shards to keep warm while others own them."""
         if self.standby == "none":
             return ()
         if self.standby == "all":
@@ -174,29 +274,34 @@ class IndexSection(_Section):
         return tuple(map(int, self.standby.split(",")))
 
     @model_validator(mode="after")
-    def _keeps_warm_what_there_is(self) -> IndexSection:
+    def _check_standby(self) -> IndexSection:
         numbers = set(map(str, range(self.shards)))
         if self.standby not in {"none", "all"} and not numbers.issuperset(self.standby.split(",")):
             raise ValueError(
-                f"index.standby: got {self.standby!r}, takes none, all, or shard numbers below"
-                f" {self.shards} with commas"
+                f"index.standby: got {self.standby!r}, must be none, all, or comma-separated shard"
+                f" numbers below {self.shards}"
             )
         return self
 
     @model_validator(mode="after")
-    def _trims_only_what_is_kept(self) -> IndexSection:
+    def _check_options(self) -> IndexSection:
+        check_names("index.snapshots.options", self.snapshots.options)
+        return self
+
+    @model_validator(mode="after")
+    def _check_trim_log(self) -> IndexSection:
         if self.snapshots.trim_log and self.snapshots.url is None:
             raise ValueError("index.snapshots.trim_log: needs index.snapshots.url")
         return self
 
 
 class LimitsSection(_Section):
-    """What a document may measure, and how many may be unreadable."""
+    """Limits on the size of documents, and on the share of unreadable ones."""
 
     text_characters: int = Field(2_000_000, ge=1)
     id_bytes: int = Field(1_024, ge=16, le=1_024)
     record_bytes: int = Field(
-        1_000_000, ge=16_384, description="of an output record; topics must take it"
+        1_000_000, ge=16_384, description="largest output record; the topics must accept it"
     )
     reject_share: float = Field(0.5, gt=0, le=1)
     reject_window: int = Field(1_000, ge=10)
@@ -205,7 +310,11 @@ class LimitsSection(_Section):
 class WorkerSection(_Section):
     """How a worker runs."""
 
-    instance: str | None = Field(None, pattern=APP_NAME, description="stable name; default: kept")
+    instance: str | None = Field(
+        None,
+        pattern=APP_NAME,
+        description="stable name of the worker; default: generated, kept in the state directory",
+    )
     state_dir: Path = Path("neardup-state")
     stages: _Names = ("fingerprint", "index", "route")
     http_host: str = "127.0.0.1"
@@ -213,35 +322,39 @@ class WorkerSection(_Section):
     http: bool = True
     batch_records: int = Field(4_000, ge=1)
     batch_bytes: int = Field(16 << 20, ge=1 << 16)
-    buffer_bytes: int = Field(64 << 20, ge=1 << 20, description="documents waiting in route")
+    buffer_bytes: int = Field(
+        64 << 20, ge=1 << 20, description="memory for documents and answers waiting in *route*"
+    )
     shutdown_seconds: float = Field(20, gt=0)
     log_format: Literal["text", "json"] = "text"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     @field_validator("stages")
     @classmethod
-    def _known_stages(cls, stages: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_stages(cls, stages: tuple[str, ...]) -> tuple[str, ...]:
         known = ("fingerprint", "index", "route")
         for stage in stages:
             if stage not in known:
                 near = difflib.get_close_matches(stage, known, 1)
                 hint = f"; did you mean {near[0]}?" if near else ""
-                raise ValueError(f"got {stage!r}, takes some of {', '.join(known)}{hint}")
+                raise ValueError(f"got {stage!r}, must be one of {', '.join(known)}{hint}")
         return stages
 
 
 class WatchdogSection(_Section):
-    """After how long without any good sign a worker ends itself, in seconds."""
+    """A worker exits after this many seconds without progress."""
 
-    poll_seconds: float = Field(120, ge=10, description="a stage does not come round")
-    transaction_seconds: float = Field(120, ge=10, description="one transaction does not end")
+    poll_seconds: float = Field(120, ge=10, description="a stage doesn't poll")
+    transaction_seconds: float = Field(120, ge=10, description="a transaction doesn't end")
     progress_seconds: float = Field(
-        600, ge=10, description="records wait, and a stage deals with none"
+        600, ge=10, description="a stage handles no record although records are waiting"
     )
-    restore_seconds: float = Field(240, ge=10, description="a shard's restore comes no further")
+    restore_seconds: float = Field(
+        240, ge=10, description="the restore of a shard makes no progress"
+    )
 
     def limits(self) -> dict[Watch, float]:
-        """Give the limits by watch."""
+        """Return the limit of each watch, in seconds."""
         return {
             "poll": self.poll_seconds,
             "transaction": self.transaction_seconds,

@@ -1,22 +1,30 @@
-"""The stages: each a transformation of records that sees no bus, clock or disk."""
+"""The stages. Each transforms records and sees no bus, clock or disk."""
 
 from __future__ import annotations
 
-from worker.stages.base import Burst, Stage, StageError
-from worker.stages.fingerprint import Fingerprint, RejectLimit
-from worker.stages.index import Index, IndexCounts
-from worker.stages.route import Route, RouteCounts
-from worker.stages.shards import RestoreState
+from worker.stages.base import Burst, RestoreState, Stage, StageError, Status
+from worker.stages.deaths import Deaths
+from worker.stages.fingerprint import Fingerprint, FingerprintEvents
+from worker.stages.index import Index, IndexCounts, IndexEvents
+from worker.stages.ownership import StoreSize
+from worker.stages.reject_limit import RejectLimit
+from worker.stages.route import Route, RouteCounts, RouteEvents
 
 __all__ = [
     "Burst",
+    "Deaths",
     "Fingerprint",
+    "FingerprintEvents",
     "Index",
     "IndexCounts",
+    "IndexEvents",
     "RejectLimit",
     "RestoreState",
     "Route",
     "RouteCounts",
+    "RouteEvents",
     "Stage",
     "StageError",
+    "Status",
+    "StoreSize",
 ]

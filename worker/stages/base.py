@@ -1,118 +1,150 @@
-"""What the loop asks of a stage."""
+"""The interface between the loop and a stage."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 
-__all__ = ["Burst", "Stage", "StageError", "StatelessStage"]
+__all__ = ["Burst", "RestoreState", "Stage", "StageError", "StatelessStage", "Status"]
 
 
 class StageError(Exception):
-    """The stage can't go on; the message says why, and what to do."""
+    """The stage can't continue; the message says why, and what to do."""
 
 
 class Burst(NamedTuple):
-    """One transaction: what to write, and how far the inputs are then dealt with."""
+    """One transaction: the records to write, and the input offsets to commit with them."""
 
     records: Sequence[Outgoing]
     offsets: Mapping[TopicPartition, int]
     size: int | None = None
-    """The bytes of the records, of a stage that keeps to the room that it is given."""
+    """The bytes of the records, if the stage limits them to the ``room`` it is given."""
+
+
+class RestoreState(NamedTuple):
+    """The progress of a shard that doesn't answer yet: bytes fetched, records left to replay."""
+
+    bytes_done: int = 0
+    bytes_total: int = 0
+    remaining: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of a stage. A stateless stage has nothing to restore.
+
+    Attributes:
+        restoring: the shards that don't answer yet, by number.
+        restored: a counter that grows while a restore makes progress.
+        standby_lag: how many records each warm shard is behind its owner, by shard.
+    """
+
+    restoring: Mapping[int, RestoreState] = field(default_factory=dict)
+    restored: int = 0
+    standby_lag: Mapping[int, int] = field(default_factory=dict)
 
 
 class Stage(Protocol):
     """A transformation of records to records.
 
-    It sees no bus, no clock and no disk but through what it was given. The loop calls
-    `adopt` first, and again whenever the assignment changed or a transaction was rolled
-    back; then `process`, and after the transaction of what that returned, `committed`.
+    It sees the bus, the clock and the disk only through what it is given. The loop calls
+    `adopt` first, and again whenever the assignment changes or a transaction is rolled
+    back. It then calls `process`, commits what that returns in one transaction, and calls
+    `committed`.
     """
 
     @property
     def name(self) -> str:
-        """Name the stage, as settings and metrics do."""
+        """Return the name of the stage in settings and metrics."""
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """Name the topics that it reads."""
+        """Return the topics that it reads."""
 
     @property
     def pending(self) -> bool:
-        """Tell whether more is ready to be written than the last burst had room for."""
+        """Return whether more is ready to be written than the last burst had room for."""
 
     def adopt(
         self,
         offsets: Mapping[TopicPartition, int],
         watermarks: Callable[[TopicPartition], tuple[int, int]],
     ) -> dict[TopicPartition, int]:
-        """Own exactly these partitions, from now on, with nothing in flight.
+        """Own exactly these partitions from now on, with nothing in flight.
 
-        Takes the committed offsets, and a way to ask for a log's start and end. Gives the
-        offset from which to read each partition; one that is left out stays paused, at least
-        until `started` names it.
+        ``offsets`` are the committed offsets; ``watermarks`` returns a partition's start and end
+        offsets. Returns the offset from which to read each partition. A partition that is left
+        out stays paused until `started` returns it.
 
         Raises:
-            StageError: the state can't be brought in line with the log.
+            StageError: the state can't be reconciled with the log.
         """
 
     def started(self) -> Mapping[TopicPartition, int]:
-        """Name owned partitions that can be read only now, with the offsets to read from.
+        """Return the owned partitions that have become ready, with the offsets to read from.
 
-        Asked after every poll: what a partition needs may take longer to get ready than a
-        member may stay away from its group.
+        Called after every poll, because preparing a partition may take longer than a group
+        member may go without polling.
 
         Raises:
-            StageError: one can't be got ready.
+            StageError: a partition can't be prepared.
         """
 
     def process(self, records: Sequence[Record], room: int = sys.maxsize) -> Burst | None:
-        """Take records of the owned partitions, in order; give what is ready to be written.
+        """Take records of the owned partitions, in order; return what is ready to be written.
 
-        A stage that writes what it has taken in before gives about ``room`` bytes of it, and at
-        least one record's worth. If it has more, `pending` says so. One that writes what these
-        records make of themselves is bounded by them.
+        A stage that buffers returns about ``room`` bytes of output, and at least one record's
+        worth; `pending` says whether it has more. The output of a stage that doesn't buffer is
+        bounded by its input.
 
         Raises:
-            StageError: the input contradicts what the stages promise each other.
+            StageError: the input breaks the contract between the stages.
         """
 
     def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
-        """Give what is to be committed so that these inputs are dealt with up to here.
+        """Return what to commit so that these inputs are processed up to these positions.
 
-        Behind the last record of each, only markers of transactions and aborted records have
-        been read. An offset that stays before them is lost when retention empties the log.
-        None: the stage can do without.
+        After the last record of each, only transaction markers and aborted records were read. A
+        committed offset before them falls out of the log once retention has emptied it.
+        Returns None if the stage doesn't need this.
         """
 
     def reduced(self, record: Outgoing) -> Outgoing | None:
-        """Give a smaller version of a record that its topic refuses; None if there is none."""
+        """Return a smaller version of a record that its topic rejects; None if there is none."""
 
     def committed(self) -> None:
-        """Make final what the last burst meant for the state."""
+        """Apply the last burst's changes to the state."""
 
     def idle(self) -> None:
-        """Do what is due between bursts; called at least about once a second."""
+        """Do what is due between bursts. Called about once a second, or more often."""
+
+    def status(self) -> Status:
+        """Return the state of the stage.
+
+        Health checks and the watchdog call this from any thread while the stage's own thread
+        works, so it must not block, nor touch anything that thread may close.
+        """
 
     def paused(self) -> frozenset[TopicPartition]:
-        """Name the partitions that should deliver nothing for now."""
+        """Return the partitions that must deliver nothing for now."""
 
     def out_of_range(self, error: OffsetOutOfRange) -> int:
-        """Give the offset to go on from where the log has lost a position.
+        """Return the offset to continue from when a position is outside the log.
 
         Raises:
-            StageError: what was lost can't be done without.
+            StageError: the stage needs what was lost.
         """
 
     def close(self) -> None:
-        """Let go of state and files."""
+        """Release state and files."""
 
 
 class StatelessStage:
-    """A stage that keeps nothing, and takes all that comes."""
+    """A stage without state that never pauses its input."""
 
     pending = False
 
@@ -121,33 +153,37 @@ class StatelessStage:
         offsets: Mapping[TopicPartition, int],
         watermarks: Callable[[TopicPartition], tuple[int, int]],  # noqa: ARG002 -- port
     ) -> dict[TopicPartition, int]:
-        """Go on from the committed offsets."""
+        """Continue from the committed offsets."""
         return dict(offsets)
 
     def started(self) -> Mapping[TopicPartition, int]:
-        """All partitions can be read at once."""
+        """Return nothing: all partitions are ready at once."""
         return {}
 
     def settle(
         self,
         positions: Mapping[TopicPartition, int],  # noqa: ARG002 -- port
     ) -> Burst | None:
-        """Do without."""
+        """Return None: nothing has to be committed."""
         return None
 
     def reduced(self, record: Outgoing) -> Outgoing | None:  # noqa: ARG002 -- port
-        """Nothing can be left out of a frame."""
+        """Return None: nothing can be left out of a frame."""
         return None
 
     def committed(self) -> None:
-        """Nothing is kept."""
+        """Do nothing: there is no state."""
 
     def idle(self) -> None:
-        """Nothing is due."""
+        """Do nothing."""
+
+    def status(self) -> Status:
+        """Return an empty status: there is nothing to restore."""
+        return Status()
 
     def paused(self) -> frozenset[TopicPartition]:
-        """Take all that comes."""
+        """Return none."""
         return frozenset()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to release."""

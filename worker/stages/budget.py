@@ -1,7 +1,7 @@
-"""What waits in *route* costs: estimates of CPython's objects, on 64 bits.
+"""The memory of what waits in *route*: estimated sizes of CPython's objects, on 64 bits.
 
-Payloads are the smaller part of many short documents, so everything that is kept for a
-record or a frame is charged, rounded to what malloc gives.
+For short documents the payload is the smaller part, so everything that is kept for a record or a
+frame counts, rounded to malloc's sizes.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from worker.bus import Record
 __all__ = ["answer_cost", "record_cost"]
 
 _RECORD_BYTES = 112 + 2 * 32 + 80 + 2 * 48 + 8 + 40
-"""The tuple, offset and time, the topic's name (each message brings its own), the heads of key and
-value, and its place and its cost in the queues."""
+"""The tuple, offset and time, the topic's name (each message has its own copy), the object headers
+of key and value, and the entries for record and cost in the queues."""
 _HEADER_BYTES = 72 + 8 + 2 * 56
-"""The pair, its place among the headers, and the heads of name and value."""
+"""The pair, its entry among the headers, and the object headers of name and value."""
 _HEADERS_BYTES = 56
-_FRAME_BYTES = 1_200
-"""The struct, its numbers, and the heads of a dozen arrays."""
+_FRAME_BYTES = 2_000
+"""The struct, its numbers, and the object headers of a dozen arrays."""
 
 
 def record_cost(record: Record) -> int:
-    """Return about how many bytes a record takes while it waits."""
+    """Return about how many bytes a waiting record takes."""
     key, value, headers = record[4:]
     cost = _RECORD_BYTES
     if value:
@@ -36,5 +36,5 @@ def record_cost(record: Record) -> int:
 
 
 def answer_cost(record: Record) -> int:
-    """Return about how many bytes a decoded answer takes while it waits; it stays packed."""
+    """Return about how many bytes a waiting answer takes; its columns stay packed."""
     return _FRAME_BYTES + len(record.value or b"")

@@ -1,135 +1,121 @@
-"""Fingerprint: documents to frames of band keys and sketches; the unreadable to *rejected*."""
+"""Fingerprint: turns documents into frames of band keys and sketches.
+
+Unreadable documents go to *rejected*.
+"""
 
 from __future__ import annotations
 
 import logging
 import sys
 from bisect import bisect_left
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import mmh3
 import numpy as np
 
 from lsh import Fingerprinter, Fingerprints
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
-from worker.documents import Document, DocumentReader, Unreadable
-from worker.frames import (
+from worker.formats.base import Document, DocumentFormat, Unreadable
+from worker.formats.seen import FieldWatch
+from worker.stages.base import Burst, StageError, StatelessStage
+from worker.stages.deaths import Deaths
+from worker.stages.reject_limit import RejectGuard, RejectLimit
+from worker.topology import Topology
+from worker.wire import (
     ACCOUNTED_OFFSETS,
     FRAME_BYTES,
-    I64,
     POSITION_BITS,
-    U32,
-    U64,
     FingerprintFrame,
     Ids,
+    document_bytes,
     encode,
 )
-from worker.headers import reduced_rejection, rejection
-from worker.stages.base import Burst, StageError, StatelessStage
+from worker.wire.headers import reduced_rejection, rejection
 
-__all__ = ["Fingerprint", "RejectLimit", "checksum"]
+__all__ = ["Fingerprint", "FingerprintEvents", "checksum"]
 
 _log = logging.getLogger(__name__)
 
-_FIXED_BYTES = 4 + 8 + 8 + 4 + 2 + 5
-"""Of a document in a frame, next to id, keys and sketch."""
-
 
 def checksum(payload: bytes) -> int:
-    """Give the 64 bits by which *route* knows the payload again."""
+    """Return the 64-bit hash by which *route* recognises the payload."""
     return mmh3.mmh3_x64_128_utupledigest(payload, 0)[0]
 
 
-@dataclass(frozen=True, slots=True)
-class RejectLimit:
-    """At most ``share`` of the last ``window`` documents may be rejected; 1 is no limit."""
-
-    share: float = 0.5
-    window: int = 1_000
+_POISON = "the worker died twice while it read this document"
 
 
-class _RejectGuard:
-    """Stops the worker before a wrong field name drains a topic into *rejected*."""
+def _ends(records: Sequence[Record]) -> dict[TopicPartition, int]:
+    """Return the offsets after the last record of each partition."""
+    last = {(record[0], record[1]): record[2] for record in records}  # by index: a hot path
+    return {TopicPartition(*place): offset + 1 for place, offset in last.items()}
 
-    def __init__(self, limit: RejectLimit) -> None:
-        self._limit = limit
-        self._bursts: deque[tuple[int, int]] = deque()
-        self._seen = 0
-        self._rejected = 0
 
-    def check(self, seen: int, reasons: Counter[str]) -> None:
-        rejected = reasons.total()
-        self._bursts.append((seen, rejected))
-        self._seen += seen
-        self._rejected += rejected
-        while self._bursts and self._seen - self._bursts[0][0] >= self._limit.window:
-            old_seen, old_rejected = self._bursts.popleft()
-            self._seen -= old_seen
-            self._rejected -= old_rejected
-        # Judged from a tenth of the window on: the first burst must not get away with it.
-        enough = min(100, self._limit.window // 10)
-        if self._seen >= enough and self._rejected > self._limit.share * self._seen:
-            common = ", ".join(f"{code} ({count})" for code, count in reasons.most_common(3))
-            msg = (
-                f"{self._rejected} of the last {self._seen} documents can't be read: {common}."
-                " Nothing of this burst was published. Compare the fields that the settings"
-                " name with a document, or raise limits.reject_share"
-            )
-            raise StageError(msg)
+class FingerprintEvents:
+    """Callbacks for what *fingerprint* has done. By default they do nothing."""
+
+    def rejected(self, code: str, count: int) -> None:
+        """Handle ``count`` rejected documents; ``code`` is the reason's code."""
 
 
 class Fingerprint(StatelessStage):
     """The stateless, CPU-heavy stage.
 
-    Emits, per partition and burst, frames that cover every offset read. A frame begins
-    at the committed offset, so the frames of a partition tile it over any crash.
+    For each partition in a burst, it emits frames that cover every offset read. A frame begins
+    at the committed offset, so the frames of a partition tile it across any crash.
     """
 
     name = "fingerprint"
 
     def __init__(  # noqa: PLR0913 -- the composition root's business
         self,
+        topology: Topology,
         *,
-        documents: str,
-        fingerprints: str,
-        rejected: str,
-        layout: str,
-        reader: DocumentReader,
+        reader: DocumentFormat,
         fingerprinter: Fingerprinter,
         reject_limit: RejectLimit,
         frame_bytes: int = FRAME_BYTES,
         skip_deleted: bool = False,
-        on_rejected: Callable[[str, int], None] = lambda _code, _count: None,
+        deaths: Deaths | None = None,
+        watch: FieldWatch | None = None,
+        events: FingerprintEvents | None = None,
     ) -> None:
-        """Take topic names, and the two parsers; ``on_rejected`` is told codes and counts.
+        """Take where to read and write, how to read a document, and how to sign its text.
 
-        ``skip_deleted``: where documents were deleted unread, go on from the log's start.
+        ``skip_deleted``: if documents were deleted unread, continue from the log's start.
+        ``deaths``: what the worker has died of; by default it notes nothing.
+        ``watch``: warns in the log of a field that none of the first documents has.
         """
-        self.topics = (documents,)
-        self._fingerprints = fingerprints
-        self._rejected = rejected
-        self._layout = layout
+        self.topics = (topology.documents,)
+        self._fingerprints = topology.fingerprints
+        self._rejected = topology.rejected
+        self._layout = topology.layout.id
         self._reader = reader
         self._fingerprinter = fingerprinter
-        self._guard = _RejectGuard(reject_limit)
+        self._guard = RejectGuard(reject_limit, reader.fields)
         self._frame_bytes = frame_bytes
         self._skip_deleted = skip_deleted
-        self._on_rejected = on_rejected
+        self._watch = watch or FieldWatch(reader, ())
+        self._deaths = deaths or Deaths(topology.documents, "", None)
+        self._events = events or FingerprintEvents()
         self._next: dict[TopicPartition, int] = {}
         self._reasons: Counter[str] = Counter()
+        self._ends: dict[TopicPartition, int] = {}
 
     def adopt(
         self,
         offsets: Mapping[TopicPartition, int],
         watermarks: Callable[[TopicPartition], tuple[int, int]],
     ) -> dict[TopicPartition, int]:
-        """Go on from the committed offsets.
+        """Continue from the committed offsets.
 
-        What is skipped is covered by the next frame all the same: frames tile.
+        The next frame still covers the offsets that are skipped, so frames tile.
         """
         self._next = dict(offsets)
+        self._ends = {}
+        self._reasons = Counter()
+        self._deaths.passed(offsets)
         if not self._skip_deleted:
             return dict(offsets)
         starts = {place: max(at, watermarks(place)[0]) for place, at in offsets.items()}
@@ -138,6 +124,7 @@ class Fingerprint(StatelessStage):
                 _log.error(
                     "%s[%d]: offsets %d to %d were deleted before they were read, and are skipped",
                     *place, offsets[place], start - 1,
+                    extra=place._asdict(),
                 )  # fmt: skip
         return starts
 
@@ -146,11 +133,43 @@ class Fingerprint(StatelessStage):
         records: Sequence[Record],
         room: int = sys.maxsize,  # noqa: ARG002 -- bounded by the records
     ) -> Burst | None:
-        """Read and sign a batch; see `Stage`."""
+        """Parse and fingerprint a batch; see `Stage`."""
         if not records:
             return None
+        self._reasons = Counter()
+        deaths = self._deaths
+        self._ends = _ends(records)
+        if deaths.careful(records):
+            outgoing: list[Outgoing] = []
+            for record in records:
+                outgoing += self._read_alone(record)
+        else:
+            deaths.reading(self._ends)
+            outgoing = self._read(records)
+        deaths.done()
+        self._guard.check(len(records))
+        return Burst(outgoing, self._ends)
+
+    def _read_alone(self, record: Record) -> list[Outgoing]:
+        """Read a document that may kill the worker, unless it has done so twice."""
+        if not self._deaths.poison(record):
+            self._deaths.reading_alone(record)
+            return self._read([record])
+        size = len(record.value or b"")
+        _log.error(
+            "%s[%d]@%d (%d bytes) is rejected as poison: %s",
+            record.topic, record.partition, record.offset, size, _POISON,
+        )  # fmt: skip
+        self._reasons["poison"] += 1
+        partition = TopicPartition(record.topic, record.partition)
+        return [
+            self._reject(record, f"poison: {_POISON}"),
+            *self._covered(partition, record.offset + 1, [record.offset]),
+        ]
+
+    def _read(self, records: Sequence[Record]) -> list[Outgoing]:
+        """Return the frames and rejections of some documents."""
         outgoing: list[Outgoing] = []
-        reasons: Counter[str] = Counter()
         rows: dict[TopicPartition, list[tuple[Record, Document]]] = {}
         aside: dict[TopicPartition, list[int]] = {}
         ends: dict[TopicPartition, int] = {}
@@ -163,8 +182,11 @@ class Fingerprint(StatelessStage):
                 continue
             try:
                 kept.append((record, self._reader.read(record)))
+                if warning := self._watch.add(record.value):
+                    _log.warning("%s: %s", record.topic, warning)
             except Unreadable as error:
-                reasons[error.code] += 1
+                self._reasons[error.code] += 1
+                self._guard.rejected(error, record.value)
                 outgoing.append(self._reject(record, str(error)))
                 aside.setdefault(partition, []).append(record.offset)
         texts = [document.text for kept in rows.values() for _, document in kept]
@@ -177,7 +199,7 @@ class Fingerprint(StatelessStage):
             accounted = aside.get(partition, [])
             for position, (record, _) in zip(readable, kept, strict=True):
                 if blank[position]:
-                    reasons["empty-text"] += 1
+                    self._reasons["empty-text"] += 1
                     reason = "empty-text: nothing is left of the text once it is normalised"
                     outgoing.append(self._reject(record, reason))
                     accounted.append(record.offset)
@@ -189,18 +211,21 @@ class Fingerprint(StatelessStage):
                 partition, ends[partition], sources, signed, positions, accounted
             )
             self._next[partition] = ends[partition]
-        self._guard.check(len(records), reasons)
-        self._reasons = reasons
-        return Burst(outgoing, ends)
+        return outgoing
 
     def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
-        """Cover what holds no documents by frames that hold none, so that frames go on tiling."""
-        signed = self._fingerprinter.fingerprint([])
+        """Cover ranges without documents by empty frames, so that frames still tile."""
         outgoing: list[Outgoing] = []
         for partition, end in positions.items():
-            outgoing += self._frames(partition, end, [], signed, [], [])
-            self._next[partition] = end
+            outgoing += self._covered(partition, end, [])
         return Burst(outgoing, positions)
+
+    def _covered(self, partition: TopicPartition, end: int, accounted: list[int]) -> list[Outgoing]:
+        """Return frames up to an offset, without documents."""
+        signed = self._fingerprinter.fingerprint([])
+        frames = list(self._frames(partition, end, [], signed, [], accounted))
+        self._next[partition] = end
+        return frames
 
     def _reject(self, record: Record, reason: str) -> Outgoing:
         return Outgoing(
@@ -236,21 +261,21 @@ class Fingerprint(StatelessStage):
                 partition=partition.partition,
                 start=start,
                 end=stop,
-                offsets=np.array([r.offset - start for r, _ in part], U32).tobytes(),
-                times=np.array([d.time for _, d in part], I64).tobytes(),
-                checksums=np.array([checksum(r.value or b"") for r, _ in part], U64).tobytes(),
+                offsets=np.array([r.offset - start for r, _ in part], np.uint32),
+                times=np.array([d.time for _, d in part], np.int64),
+                checksums=np.array([checksum(r.value or b"") for r, _ in part], np.uint64),
                 ids=Ids.pack([d.id for _, d in part]),
-                shingles=signed.shingle_counts[rows].astype(U32, copy=False).tobytes(),
-                keys=signed.keys[rows].T.astype(U64, copy=False).tobytes(),
-                sketches=signed.sketches[rows].tobytes(),
-                accounted=(np.array(accounted[since:until], I64) - start).astype(U32).tobytes(),
+                shingles=signed.shingle_counts[rows],
+                keys=signed.keys[rows].T,
+                sketches=signed.sketches[rows],
+                accounted=(np.array(accounted[since:until], np.int64) - start).astype(np.uint32),
             )
             yield Outgoing(self._fingerprints, 0, None, encode(frame))
             start, low, since = stop, high, until
 
     def _cuts(self, id_lengths: list[int], signed: Fingerprints) -> list[int]:
-        """Say before which documents a frame must end to stay under the size limit."""
-        fixed = _FIXED_BYTES + 8 * signed.keys.shape[1] + signed.sketches.shape[1]
+        """Return the rows before which a frame must end to stay under the size limit."""
+        fixed = document_bytes(signed.keys.shape[1], signed.sketches.shape[1])
         cuts = []
         size = count = 0
         for row, length in enumerate(id_lengths):
@@ -261,27 +286,34 @@ class Fingerprint(StatelessStage):
             count += 1
         return cuts
 
+    def close(self) -> None:
+        """Release the notes."""
+        self._deaths.close()
+
     def reduced(self, record: Outgoing) -> Outgoing | None:
-        """Say of a rejected record where it is to be found, if it can't be published."""
+        """Return a smaller version of a rejected record; its headers say where the rest is."""
         return reduced_rejection(record) if record.topic == self._rejected else None
 
     def committed(self) -> None:
-        """Count what was rejected."""
+        """Count what was rejected, and forget deaths that lie behind."""
+        self._deaths.passed(self._ends)
         for code, count in self._reasons.items():
-            self._on_rejected(code, count)
+            self._events.rejected(code, count)
         self._reasons = Counter()
+        self._ends = {}
 
     def out_of_range(self, error: OffsetOutOfRange) -> int:
-        """Refuse to skip documents, unless that is what the settings say.
+        """Return the log's start if the settings allow skipping deleted documents.
 
         Raises:
-            StageError: it is not, or the position is after the log's end.
+            StageError: they don't, or the position is past the log's end.
         """
         if self._skip_deleted and error.position < error.low:
-            _log.error("%s: documents were deleted before they were read, and are skipped", error)
+            said = "%s: documents were deleted before they were read, and are skipped"
+            _log.error(said, error, extra=error.partition._asdict())
             return error.low
         msg = (
             f"{error}: the documents between were deleted before they were read, or the topic was"
-            " made anew. See docs/runbook.md, 'Documents that were deleted unread'"
+            " recreated. See docs/runbook.md, 'Documents that were deleted unread'"
         )
         raise StageError(msg)

@@ -1,33 +1,30 @@
-"""Index: each shard answers, in the one order, which earlier documents are matched."""
+"""Index: each shard reports, in the global order, the earlier documents that each one matches."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from time import monotonic
-from typing import NamedTuple
+from typing import Generic, TypeVar
 
-from worker.bus import OffsetOutOfRange, Outgoing, Reader, Record, TopicPartition
-from worker.coverage import Coverage
-from worker.frames import FRAME_BYTES, encode
-from worker.shard import BucketRules, Decision, decide
-from worker.snapshots import Kept, OpenStore, Recovery, Shipper
+from lsh.index import Decision
+from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.stages.answers import split_answer
-from worker.stages.base import Burst, StageError
-from worker.stages.order import Documents, Placed, columns_of, placed
-from worker.stages.replays import Shard
-from worker.stages.shards import RestoreState, Shards
-from worker.stages.standby import Standby
-from worker.stages.tiling import covered
-from worker.store import BandStore
+from worker.stages.base import Burst, StageError, Status
+from worker.stages.judge import Judge, Judgement
+from worker.stages.order import Documents, Placed
+from worker.stages.ownership import Ownership, Shard, ShardStore, StoreSize
+from worker.topology import Topology
+from worker.wire import FRAME_BYTES, encode
 
-__all__ = ["Index", "IndexCounts"]
+__all__ = ["Index", "IndexCounts", "IndexEvents"]
+
+StoreT = TypeVar("StoreT", bound=ShardStore)
 
 
 @dataclass(slots=True)
 class IndexCounts:
-    """What became of a burst, for metrics."""
+    """Counts of one burst, for metrics."""
 
     documents: int = 0
     replayed: int = 0
@@ -37,18 +34,21 @@ class IndexCounts:
     dropped: int = 0
 
 
-class _Pending(NamedTuple):
-    """What a shard becomes once the transaction has committed."""
+class IndexEvents:
+    """Callbacks for what *index* does, from the stage's thread. By default they do nothing."""
 
-    decision: Decision
-    offset: int
-    now: int
-    documents: int
-    coverage: Coverage
+    def indexed(self, counts: IndexCounts) -> None:
+        """Handle a burst that was judged and committed, or only replayed."""
+
+    def status(self, status: Status) -> None:
+        """Handle the status of the shards; called about once a second."""
+
+    def holding(self, stores: Mapping[int, StoreSize]) -> None:
+        """Handle the open stores, by shard; called about once a second."""
 
 
 class _Read:
-    """What a burst has brought: shards that read the same frames share what they are made into."""
+    """The frames of one burst. Shards that read the same frames share the decoded ones."""
 
     def __init__(self, place: Callable[[Record], Placed]) -> None:
         self._place = place
@@ -56,7 +56,7 @@ class _Read:
         self._documents: dict[tuple[int, ...], Documents] = {}
 
     def frames(self, records: Sequence[Record]) -> list[Placed]:
-        """Read records of the log."""
+        """Return the frames of these records; each is decoded once."""
         found = []
         for record in records:
             frame = self._frames.get(record.offset)
@@ -71,79 +71,39 @@ class _Read:
         return self._documents.setdefault(numbers, Documents(frames))
 
 
-class Index:
-    """The stateful stage.
+class Index(Generic[StoreT]):
+    """The stateful stage; the kind of store is a type parameter.
 
-    All shards read the one log, whose order is the order of all documents, and each takes the
-    columns of the bands that it owns. State is written only after the transaction that covers it.
-    On taking on a shard it reads on from the shard's own offset, silent until the group's
+    All shards read the same log, whose order is the order of all documents. Each shard takes the
+    columns of its own bands. State is written only after the transaction that covers it. A newly
+    assigned shard is read from its store's own offset, and doesn't answer before the group's
     committed offset.
     """
 
     name = "index"
     pending = False
 
-    def __init__(  # noqa: PLR0913 -- the composition root's business
+    def __init__(
         self,
+        topology: Topology,
         *,
-        seats: str,
-        matches: Callable[[int], str],
-        layout: str,
-        shards: int,
-        columns: int,
-        future_allowance_ms: int,
-        rules: BucketRules,
-        open_store: OpenStore,
-        put_aside: Callable[[int, str], None],
-        kept: Kept | None = None,
-        shipper: Shipper | None = None,
-        standby: Collection[int] = (),
-        reader: Callable[[], Reader] | None = None,
-        background: bool = False,
-        clock: Callable[[], float] = monotonic,
+        judge: Judge,
+        shards: Ownership[StoreT],
         frame_bytes: int = FRAME_BYTES,
-        on_burst: Callable[[IndexCounts], None] = lambda _counts: None,
-        on_idle: Callable[[Mapping[int, RestoreState]], None] = lambda _states: None,
-        on_standby: Callable[[Mapping[int, int]], None] = lambda _lag: None,
+        events: IndexEvents | None = None,
     ) -> None:
-        """Take topic names, and how to open a shard's store or put it aside.
+        """Take where to read and write, who judges frames, and the shards that are owned.
 
-        ``seats`` is the topic with a partition per shard, which says who owns it; its records are
-        those of the one log. A document's time is at most the log's and ``future_allowance_ms``.
-        ``kept`` says where snapshots are, and ``shipper`` takes them. The shards of ``standby``
-        are kept warm, by a ``reader`` beside the group, while others own them. With ``background``,
-        stores are opened and fetched in threads of their own, while the loop polls. ``on_idle``
-        is told, about once a second, of the shards that don't answer yet, and ``on_standby`` how
-        many records those kept warm are behind.
+        The seats' topic has a partition per shard, which says who owns the shard. Its records are
+        those of the one log.
         """
-        self.topics = (seats,)
-        self._matches = matches
-        self._layout = layout
+        self.topics = (topology.seats,)
+        self._matches = topology.matches
+        self._judge = judge
         self._shards = shards
-        self._columns = columns
-        self._allowance = future_allowance_ms
-        self._rules = rules
         self._frame_bytes = frame_bytes
-        self._on_burst = on_burst
-        self._on_idle = on_idle
-        self._on_standby = on_standby
-        recovery = Recovery(open_store, put_aside, kept)
-        warm = None
-        if standby and reader is not None:
-            places = [TopicPartition(seats, shard) for shard in standby]
-            warm = Standby(
-                places,
-                reader,
-                recovery,
-                put_aside,
-                self._keep_warm,
-                background=background,
-                clock=clock,
-            )
-        self._stores = Shards(
-            recovery, put_aside, shipper, warm, background=background, clock=clock
-        )
-        self._pending: dict[TopicPartition, _Pending] = {}
+        self._events = events or IndexEvents()
+        self._pending: dict[TopicPartition, Judgement] = {}
         self._counts = IndexCounts()
 
     def adopt(
@@ -151,13 +111,13 @@ class Index:
         offsets: Mapping[TopicPartition, int],
         watermarks: Callable[[TopicPartition], tuple[int, int]],
     ) -> dict[TopicPartition, int]:
-        """Own these shards; what isn't committed is dropped. See `Stage`."""
+        """Own these shards and drop what isn't committed; see `Stage`."""
         self._pending.clear()
-        return self._stores.adopt(offsets, watermarks)
+        return self._shards.adopt(offsets, watermarks)
 
     def started(self) -> dict[TopicPartition, int]:
-        """Take on the shards that are open by now; see `Stage`."""
-        return self._stores.started()
+        """Return the shards whose stores are now open; see `Stage`."""
+        return self._shards.started()
 
     def process(
         self,
@@ -168,84 +128,61 @@ class Index:
         outgoing: list[Outgoing] = []
         offsets: dict[TopicPartition, int] = {}
         self._counts = IndexCounts()
-        # A poll may bring a partition's records in several runs. They are judged as one batch:
-        # the store shows nothing of a run before the transaction has committed.
+        # A poll may return a partition's records in several runs. They are judged as one batch,
+        # because the store doesn't show the first run's changes until the transaction commits.
         by_partition: dict[TopicPartition, list[Record]] = {}
         for record in records:
             place = TopicPartition(record.topic, record.partition)
             by_partition.setdefault(place, []).append(record)
-        read = _Read(self._placed)
+        read = _Read(self._judge.placed)
         for partition, group in by_partition.items():
-            shard = self._stores.owned.get(partition)
+            shard = self._shards.owned.get(partition)
             if shard is None:
-                continue  # its store is being replaced, and it is read anew from there
+                continue  # its store is being replaced; the log is read again from the new one
             frames = read.frames(group)
-            with self._stores.guarded(partition):
+            with self._shards.guarded(partition):
                 live = self._replay(partition, shard, frames, read)
                 if live:
-                    outgoing += self._judge(partition, shard, read.documents(live))
+                    outgoing += self._answer(partition, shard, read.documents(live))
                     offsets[partition] = live[-1].number + 1
         if not offsets:
-            self._on_burst(self._counts)
+            self._events.indexed(self._counts)
             return None
         return Burst(outgoing, offsets)
 
-    def _placed(self, record: Record) -> Placed:
-        return placed(record, self._layout, self._allowance)
-
     def _replay(
-        self, partition: TopicPartition, shard: Shard, frames: list[Placed], read: _Read
+        self,
+        partition: TopicPartition,
+        shard: Shard[StoreT],
+        frames: list[Placed],
+        read: _Read,
     ) -> list[Placed]:
-        """Apply, in silence, the frames that were answered before; give the others."""
+        """Apply the frames that were already answered; return the others."""
         replayed = [frame for frame in frames if frame.number < shard.committed]
         if replayed:
-            documents = self._apply(partition, shard.store, read.documents(replayed))
+            found = read.documents(replayed)
+            documents = self._judge.replay(partition.partition, shard.store, found)
             self._counts.replayed += documents
-            self._stores.replayed += documents
+            self._shards.replayed(documents)
         return frames[len(replayed) :]
 
-    def _apply(self, partition: TopicPartition, store: BandStore, documents: Documents) -> int:
-        """Write what frames change, and answer nothing; count their documents."""
-        pending = self._decide(partition, store, documents)
-        _write(store, pending)
-        return pending.documents
+    def _answer(
+        self, partition: TopicPartition, shard: Shard[StoreT], documents: Documents
+    ) -> Iterator[Outgoing]:
+        """Judge frames and return the answers; the changes wait for the commit."""
+        number = partition.partition
+        judgement = self._judge.judge(number, shard.store, documents)
+        self._pending[partition] = judgement
+        self._count(judgement)
+        return self._answers(number, documents.frames, judgement.decision)
 
-    def _keep_warm(
-        self, partition: TopicPartition, store: BandStore, records: list[Record]
-    ) -> None:
-        """Apply what another worker has answered; runs in the standby's thread."""
-        self._apply(partition, store, Documents(list(map(self._placed, records))))
-
-    def _judge(
-        self, partition: TopicPartition, shard: Shard, documents: Documents
-    ) -> list[Outgoing]:
-        """Answer frames; what they change waits for the commit."""
-        pending = self._decide(partition, shard.store, documents)
-        self._pending[partition] = pending
-        self._count(pending)
-        return list(self._answers(partition.partition, documents.frames, pending.decision))
-
-    def _count(self, pending: _Pending) -> None:
-        decision = pending.decision
-        self._counts.documents += pending.documents
+    def _count(self, judgement: Judgement) -> None:
+        decision = judgement.decision
+        self._counts.documents += judgement.documents
         self._counts.candidates += decision.candidates
         self._counts.matches += sum(map(len, decision.matches.values()))
         self._counts.absorbed += decision.absorbed
         self._counts.dropped += decision.dropped
-
-    def _decide(
-        self, partition: TopicPartition, store: BandStore, documents: Documents
-    ) -> _Pending:
-        """Judge frames; say what the store becomes by them.
-
-        Whatever is applied to a store, for an owner or a standby, comes through here.
-        """
-        frames, shard = documents.frames, partition.partition
-        coverage = covered(shard, store.coverage, frames)
-        batch = documents.batch(columns_of(shard, self._shards, self._columns))
-        decision = decide(store, batch, self._rules)
-        now = max(store.now, *(frame.now for frame in frames))
-        return _Pending(decision, frames[-1].number + 1, now, len(documents), coverage)
 
     def _answers(
         self, shard: int, frames: Sequence[Placed], decision: Decision
@@ -265,48 +202,44 @@ class Index:
         self,
         positions: Mapping[TopicPartition, int],  # noqa: ARG002 -- port
     ) -> Burst | None:
-        """Do without: the log is kept as long as the shard needs it."""
+        """Return None: the log is kept as long as the shard needs it."""
         return None
 
     def reduced(self, record: Outgoing) -> Outgoing | None:  # noqa: ARG002 -- port
-        """Nothing can be left out of an answer."""
+        """Return None: nothing can be left out of an answer."""
         return None
 
     def committed(self) -> None:
-        """Write to the stores what the transaction covered."""
+        """Write to the stores what the transaction has covered."""
         while self._pending:
-            partition, pending = self._pending.popitem()
-            shard = self._stores.owned[partition]
-            shard.committed = pending.offset
-            with self._stores.guarded(partition):
-                _write(shard.store, pending)
-        self._on_burst(self._counts)
+            partition, judgement = self._pending.popitem()
+            shard = self._shards.owned[partition]
+            shard.committed = judgement.offset
+            with self._shards.guarded(partition):
+                judgement.apply(shard.store)
+        self._events.indexed(self._counts)
 
     def idle(self) -> None:
-        """Flush and snapshot what is due."""
-        self._stores.idle()
-        self._on_idle(self._stores.states())
-        self._on_standby(self.warm())
+        """Start flushes and snapshots that are due, and report status and stores."""
+        self._shards.idle()
+        self._events.status(self.status())
+        self._events.holding(self.stores())
 
     def paused(self) -> frozenset[TopicPartition]:
-        """Hold back shards whose store isn't open."""
-        return self._stores.waiting()
+        """Return the shards whose store isn't open."""
+        return self._shards.waiting()
 
-    def restoring(self) -> dict[int, RestoreState]:
-        """Tell which shards are still silent, and how far they are; from any thread."""
-        return self._stores.states()
+    def status(self) -> Status:
+        """Return the progress of shards that don't answer yet, and of warm ones; thread-safe.
 
-    def restored(self) -> int:
-        """Give a number that grows as long as a restore gets on, by fetching or by replaying."""
-        return self._stores.moved()
+        It reads plain numbers only, and no store that the stage's thread may close.
+        """
+        shards = self._shards
+        return Status(shards.states(), shards.moved(), shards.standby_lag())
 
-    def warm(self) -> Mapping[int, int]:
-        """Give how many records behind their groups the shards kept warm are."""
-        return self._stores.standby_lag()
-
-    def stores(self) -> dict[int, BandStore]:
-        """Give the open stores by shard, for metrics."""
-        owned = list(self._stores.owned.items())
+    def stores(self) -> dict[int, StoreT]:
+        """Return the open stores by shard. Use them only in the stage's own thread."""
+        owned = list(self._shards.owned.items())
         return {partition.partition: shard.store for partition, shard in owned}
 
     def out_of_range(self, error: OffsetOutOfRange) -> int:
@@ -320,14 +253,4 @@ class Index:
 
     def close(self) -> None:
         """Flush and close the stores."""
-        self._stores.close()
-
-
-def _write(store: BandStore, pending: _Pending) -> None:
-    store.write(
-        pending.decision.writes,
-        offset=pending.offset,
-        now=pending.now,
-        documents=pending.documents,
-        coverage=pending.coverage,
-    )
+        self._shards.close()

@@ -1,4 +1,4 @@
-"""One partition on its way through *route*: its documents, and the shards' answers for them."""
+"""The lane of one partition in *route*: its documents, and the shards' answers for them."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from worker.bus import Record
-from worker.frames import MatchFrame
 from worker.stages.base import StageError
 from worker.stages.budget import answer_cost, record_cost
 from worker.stages.unpacking import Found, Judged, add_found, judged_of, next_named
+from worker.wire import MatchFrame
 
 __all__ = ["Answers", "Lane", "Step"]
 
 _HIGH = 0.75
-"""Of a lane's share: from here on it holds back inputs."""
+"""The part of its share that a lane fills before it pauses inputs."""
 _RESUMED_AT = 0.25
-"""Of what held an input back: from here on it comes again. To pause throws away what was fetched,
-so the band is wide."""
+"""A paused input resumes below this part of the limits that paused it. Pausing discards what was
+prefetched, so the band is wide."""
 
 
 class _Answer(NamedTuple):
-    """A frame that is not dealt with yet, the offset after it, and what it costs."""
+    """A frame that is still needed, the offset after it, and its cost in bytes."""
 
     frame: MatchFrame
     after: int
@@ -32,9 +32,9 @@ class _Answer(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What the shards say of a range of offsets up to ``end``.
+    """The shards' answers for a range of offsets up to ``end``.
 
-    ``accounted``: offsets that were read and not judged; None from workers that don't tell.
+    ``accounted`` are the offsets that were read but not judged; None from older workers.
     """
 
     end: int
@@ -53,20 +53,20 @@ class Answers:
     taken: deque[_Answer] = field(default_factory=deque)
     cost: int = 0
     cut: bool = False
-    """The log began above where this one was read, and no answer has come since."""
+    """The log began above the position, and no answer has come since."""
 
     def take(self, record: Record, frame: MatchFrame) -> None:
         """Keep an answer.
 
         Raises:
-            StageError: it leaves a gap, or repeats what was there.
+            StageError: it leaves a gap, or repeats a range.
         """
         gap = frame.start > self.covered
         if gap or (self.following is not None and frame.start != self.following):
             expected = self.covered if self.following is None else self.following
             msg = (
                 f"{record.topic}[{record.partition}] at offset {record.offset} answers for"
-                f" documents from offset {frame.start}, and {expected} comes next: a frame"
+                f" documents from offset {frame.start}, but {expected} comes next: a frame"
                 " was lost or doubled"
             )
             raise StageError(msg)
@@ -80,7 +80,7 @@ class Answers:
         self.cost += answer.cost
 
     def drop(self, until: int) -> int | None:
-        """Drop the answers up to an offset; return where to read on, if any were dropped."""
+        """Drop the answers up to an offset; return the offset after the last one, if any."""
         after = None
         while self.taken and self.taken[0].frame.end <= until:
             _, after, cost = self.taken.popleft()
@@ -92,7 +92,7 @@ class Answers:
 class Lane:
     """One partition of ``documents`` with its answers.
 
-    ``published`` is where it stands; ``arrived``: no document before it is still to come.
+    Documents before ``published`` are published; documents before ``arrived`` have all arrived.
     """
 
     published: int
@@ -100,9 +100,9 @@ class Lane:
     answers: list[Answers]
     documents: deque[Record] = field(default_factory=deque)
     cost: int = 0
-    """Of the documents."""
+    """The cost of all waiting documents, in bytes."""
     costs: deque[int] = field(default_factory=deque)
-    """Of each."""
+    """The cost of each waiting document, in bytes."""
 
     def add(self, record: Record) -> None:
         """Keep a document."""
@@ -113,7 +113,7 @@ class Lane:
         self.arrived = record.offset + 1
 
     def take(self, until: int) -> list[Record]:
-        """Take out the documents before an offset."""
+        """Remove and return the documents before an offset."""
         documents, costs = self.documents, self.costs
         taken = []
         while documents and documents[0].offset < until:
@@ -122,15 +122,15 @@ class Lane:
         return taken
 
     def ready(self) -> int:
-        """Return up to where all answers, and all documents, are there."""
+        """Return the offset up to which all answers and all documents are here."""
         covered = min(answers.covered for answers in self.answers)
         return covered if covered <= self.arrived else min(covered, self._documents_until())
 
     def _documents_until(self) -> int:
-        """Return before which offset no document is missing.
+        """Return the offset before which no document is missing.
 
-        Where shard 0's answers name neither a document nor anything else that was read, there
-        is nothing to wait for: transaction markers, and what was aborted.
+        Offsets that shard 0's answers don't name hold nothing to wait for: transaction markers
+        and aborted records.
         """
         until = self.arrived
         for frame, _, _ in self.answers[0].taken:
@@ -144,9 +144,9 @@ class Lane:
         return until
 
     def step(self, room: int) -> Step | None:
-        """Return what is said of the next offsets that can be published, at most a frame's.
+        """Return the answers for the next offsets that can be published, within one frame.
 
-        Their documents take about ``room`` bytes at most, but for the first of them.
+        Their documents take at most about ``room`` bytes, or there is just one.
         """
         until = min(self.ready(), self._fits(room))
         if until <= self.published:
@@ -160,7 +160,7 @@ class Lane:
         return Step(end, judged, accounted, found)
 
     def _fits(self, room: int) -> int:
-        """Return before which offset the documents fit into ``room`` bytes; the first one does."""
+        """Return before which offset documents fit into ``room`` bytes; the first always fits."""
         if self.cost > room:
             for record, cost in zip(self.documents, self.costs, strict=True):
                 if room <= 0:
@@ -169,7 +169,7 @@ class Lane:
         return sys.maxsize
 
     def waits_in_vain(self) -> int | None:
-        """Return the first document that waits, if it may be for an answer that was deleted."""
+        """Return the first waiting document's offset if its answer may have been deleted."""
         if not self.documents:
             return None
         first = self.documents[0].offset
@@ -177,15 +177,15 @@ class Lane:
         return first if in_vain else None
 
     def total(self) -> int:
-        """Return what all that waits costs, in bytes."""
+        """Return the cost of everything that waits, in bytes."""
         return self.cost + sum(answers.cost for answers in self.answers)
 
     def ahead(self, share: float, held: Iterable[bool]) -> list[bool]:
-        """Tell which inputs to hold back, the documents first, given which ones are by now.
+        """Return which inputs to pause, the documents first; ``held`` are those paused now.
 
-        Held back is what takes a good part of a lane that is nearly full. An input that the
-        others wait for has nothing that waits itself, so it is never held back. The lane
-        takes its share at most, and what one more poll brings.
+        An input is paused if the lane is nearly full and the input takes a good part of it. The
+        input that the others wait for has nothing waiting itself, so it is never paused. The
+        lane takes at most its share plus what one more poll returns.
         """
         total = self.total()
         costs = [self.cost, *(answers.cost for answers in self.answers)]

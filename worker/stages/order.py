@@ -1,4 +1,4 @@
-"""The one order: what a frame's place in ``fingerprints`` says of its documents."""
+"""The global order: a frame's offset in ``fingerprints`` gives its documents' numbers and times."""
 
 from __future__ import annotations
 
@@ -7,28 +7,26 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from operator import attrgetter
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from lsh.index import DocumentBatch
 from worker.bus import Record
-from worker.frames import I64, POSITION_BITS, U32, U64, FingerprintFrame, decode
-from worker.shard import ShardBatch
+from worker.wire import POSITION_BITS, FingerprintFrame, decode
 
-__all__ = ["Documents", "Placed", "columns_of", "placed"]
+__all__ = ["Documents", "Placed", "placed"]
 
-
-def columns_of(shard: int, shards: int, columns: int) -> range:
-    """Return the key columns (bands, then the exact text) that a shard owns."""
-    return range(shard, columns, shards)
+ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A frame at its place in the order.
+    """A frame with its place in the order.
 
-    ``number`` is its offset in the log, and ``now`` the log's time of it in ms. ``times`` int64[n]
-    are those of its documents: their own, at most ``now`` and an allowance.
+    ``number`` is its offset in the log, ``now`` its timestamp there in ms. ``times`` int64[n] are
+    the documents' own times in ms, capped at ``now`` plus an allowance.
     """
 
     frame: FingerprintFrame
@@ -43,21 +41,20 @@ class Placed:
 
 
 def placed(record: Record, layout: str, allowance_ms: int) -> Placed:
-    """Read a record of ``fingerprints``.
+    """Return the frame of a record of ``fingerprints``, with its place in the order.
 
     Raises:
-        FrameError: it is no frame that this worker can read.
+        FrameError: this worker can't read the record as a frame.
     """
     frame = decode(FingerprintFrame, record.value, layout)
     now = record.timestamp
-    times = np.frombuffer(frame.times, I64)
-    times = np.where(times < 0, now, np.minimum(times, now + allowance_ms))
+    times = np.where(frame.times < 0, now, np.minimum(frame.times, now + allowance_ms))
     return Placed(frame, record.offset, now, times)
 
 
 @dataclass(frozen=True)
 class Documents:
-    """The documents of frames, in their order; what is asked for is made once."""
+    """The documents of frames, in order. Each array is built once, when it is first used."""
 
     frames: Sequence[Placed]
 
@@ -67,16 +64,17 @@ class Documents:
 
     @cached_property
     def _sequences(self) -> npt.NDArray[np.uint64]:
-        return np.concatenate(
+        firsts = [one.number << POSITION_BITS for one in self.frames]
+        return _joined(
             [
-                np.uint64(one.number << POSITION_BITS) + np.arange(one.count, dtype=np.uint64)
-                for one in self.frames
+                np.arange(first, first + one.count, dtype=np.uint64)
+                for first, one in zip(firsts, self.frames, strict=True)
             ]
         )
 
     @cached_property
     def _times(self) -> npt.NDArray[np.int64]:
-        return np.concatenate([one.times for one in self.frames])
+        return _joined([one.times for one in self.frames])
 
     @cached_property
     def _ids(self) -> list[bytes]:
@@ -84,32 +82,28 @@ class Documents:
 
     @cached_property
     def _shingles(self) -> npt.NDArray[np.uint32]:
-        return np.frombuffer(b"".join(one.frame.shingles for one in self.frames), U32)
-
-    @cached_property
-    def _keys(self) -> list[npt.NDArray[np.uint64]]:
-        """Give, by frame, uint64[c, n] with all columns."""
-        return [
-            np.frombuffer(one.frame.keys, U64).reshape(-1, one.count)
-            if one.count
-            else np.empty((0, 0), U64)
-            for one in self.frames
-        ]
+        return _joined([one.frame.shingles for one in self.frames])
 
     @cached_property
     def _sketches(self) -> npt.NDArray[np.uint8]:
-        data = np.frombuffer(b"".join(one.frame.sketches for one in self.frames), np.uint8)
-        return data.reshape(len(self), -1) if len(data) else data.reshape(0, 0)
+        sketches = [one.frame.sketches for one in self.frames if one.count]
+        return _joined(sketches) if sketches else np.empty((0, 0), np.uint8)
 
-    def batch(self, columns: range) -> ShardBatch:
-        """Return them as the shard that owns these columns sees them."""
-        keys = [part[columns.start :: columns.step] for part in self._keys if part.shape[1]]
-        return ShardBatch(
+    def batch(self, columns: range) -> DocumentBatch:
+        """Return the documents with the keys of these columns, for the shard that owns them."""
+        owned = slice(columns.start, None, columns.step)
+        keys = [one.frame.keys[owned] for one in self.frames if one.count]
+        return DocumentBatch(
             sequences=self._sequences,
             times=self._times,
             ids=self._ids,
             shingles=self._shingles,
             columns=columns,
-            keys=np.concatenate(keys, axis=1) if keys else np.empty((len(columns), 0), U64),
+            keys=np.concatenate(keys, axis=1) if keys else np.empty((len(columns), 0), np.uint64),
             sketches=self._sketches,
         )
+
+
+def _joined(parts: Sequence[npt.NDArray[ScalarT]]) -> npt.NDArray[ScalarT]:
+    """Return the arrays' rows in one array; a single array is not copied."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

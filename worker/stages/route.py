@@ -1,4 +1,4 @@
-"""Route: joins the documents with the shards' answers, and publishes the verdicts."""
+"""Route: joins documents with the shards' answers and publishes the verdicts."""
 
 from __future__ import annotations
 
@@ -8,26 +8,34 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from time import monotonic
 
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
-from worker.frames import MatchFrame, decode
-from worker.headers import MATCHES, SEQUENCE, SOURCE, VERDICT, reduced_rejection, rejection
-from worker.stages.base import Burst, StageError
+from worker.formats.matches import MatchWriter
+from worker.stages.base import Burst, StageError, Status
 from worker.stages.fingerprint import checksum
 from worker.stages.lanes import Answers, Lane, Step
 from worker.stages.unpacking import Found, Judged, best
 from worker.stages.waits import Waits
-from worker.verdicts import MatchWriter
+from worker.topology import Topology
+from worker.wire import MatchFrame, decode
+from worker.wire.headers import (
+    MATCHES,
+    SEQUENCE,
+    SOURCE,
+    VERDICT,
+    reduced_rejection,
+    rejection,
+    without_own,
+)
 
-__all__ = ["Route", "RouteCounts"]
+__all__ = ["Route", "RouteCounts", "RouteEvents"]
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class RouteCounts:
-    """What became of a burst, for metrics; ``lost`` by the reason's code, times in ms."""
+    """Counts of one burst, for metrics; ``lost`` is by reason code, ``timestamps`` are in ms."""
 
     unique: int = 0
     duplicate: int = 0
@@ -37,45 +45,51 @@ class RouteCounts:
     samples: list[tuple[bytes, bytes, float]] = field(default_factory=list)
 
 
+class RouteEvents:
+    """Callbacks for what *route* has done. By default they do nothing."""
+
+    def routed(self, counts: RouteCounts) -> None:
+        """Handle a burst that was published."""
+
+
 class Route:
     """Merge-joins ``documents[n]`` with ``matches-p[n]`` of every shard p.
 
-    A document is published once all shards' answers cover its offset. Works on a
-    partition only while it owns all of its inputs.
+    A document is published once all shards' answers cover its offset. A partition is
+    processed only while this worker owns all of its inputs.
     """
 
     name = "route"
 
     def __init__(  # noqa: PLR0913 -- the composition root's business
         self,
+        topology: Topology,
         *,
-        documents: str,
-        matches: Callable[[int], str],
-        shards: int,
-        unique: str,
-        duplicate: str,
-        rejected: str,
-        layout: str,
         writer: MatchWriter,
         same_partitions: Mapping[str, bool],
+        clock: Callable[[], float],
         buffer_bytes: int = 64 << 20,
-        on_burst: Callable[[RouteCounts], None] = lambda _counts: None,
-        clock: Callable[[], float] = monotonic,
+        events: RouteEvents | None = None,
     ) -> None:
-        """Take topic names; ``same_partitions``: which outputs have as many as the input."""
-        self._documents = documents
-        self._shard_of = {matches(shard): shard for shard in range(shards)}
-        self.topics = (documents, *self._shard_of)
-        self._unique = unique
-        self._duplicate = duplicate
-        self._rejected = rejected
-        self._layout = layout
+        """Take where to read and write.
+
+        ``same_partitions``: which outputs have as many partitions as the input. ``clock`` returns
+        seconds from an unknown start.
+        """
+        self._documents = topology.documents
+        shards = range(topology.layout.shards)
+        self._shard_of = {topology.matches(shard): shard for shard in shards}
+        self.topics = (self._documents, *self._shard_of)
+        self._unique = topology.unique
+        self._duplicate = topology.duplicate
+        self._rejected = topology.rejected
+        self._layout = topology.layout.id
         self._writer = writer
         self._same = same_partitions
         self._buffer_bytes = buffer_bytes
-        self._on_burst = on_burst
+        self._events = events or RouteEvents()
         self._clock = clock
-        self._waits = Waits(documents)
+        self._waits = Waits(self._documents)
         self._lanes: dict[int, Lane] = {}
         self._held: frozenset[TopicPartition] = frozenset()
         self._counts = RouteCounts()
@@ -86,10 +100,10 @@ class Route:
         offsets: Mapping[TopicPartition, int],
         watermarks: Callable[[TopicPartition], tuple[int, int]],
     ) -> dict[TopicPartition, int]:
-        """Begin each lane at its committed offsets, with nothing buffered.
+        """Start each lane at its committed offsets, with empty buffers.
 
-        Where retention has emptied a log past its offset, go on from the log's start: what is
-        missing shows by itself, see `out_of_range`.
+        If retention has deleted a log past its offset, continue from the log's start: anything
+        missing is detected later, see `out_of_range`.
         """
         self._lanes = {}
         self._held = frozenset()
@@ -100,7 +114,11 @@ class Route:
                 continue
             inputs = [TopicPartition(name, number) for name in self.topics]
             if not all(place in offsets for place in inputs):
-                _log.warning("partition %d waits: this worker has not all of its inputs", number)
+                _log.warning(
+                    "partition %d waits: this worker lacks some of its inputs",
+                    number,
+                    extra={"topic": topic, "partition": number},
+                )
                 continue
             begin = {place: max(offsets[place], watermarks(place)[0]) for place in inputs}
             self._lanes[number] = Lane(
@@ -111,23 +129,24 @@ class Route:
             for place, start in begin.items():
                 if start > offsets[place]:
                     _log.info(
-                        "%s[%d] begins at offset %d by now; this group had read up to %d",
+                        "%s[%d] now begins at offset %d; this group had read up to %d",
                         *place, start, offsets[place],
+                        extra=place._asdict(),
                     )  # fmt: skip
             starts.update(begin)
         return starts
 
     def started(self) -> Mapping[TopicPartition, int]:
-        """Nothing has to be got ready."""
+        """Return nothing: all partitions are ready at once."""
         return {}
 
     @property
     def pending(self) -> bool:
-        """Tell whether more is complete than there was room for."""
+        """Return whether more is complete than the last burst had room for."""
         return self._room <= 0
 
     def process(self, records: Sequence[Record], room: int = sys.maxsize) -> Burst | None:
-        """Buffer what came, and publish what is complete; see `Stage`."""
+        """Buffer records, and return the verdicts that are complete; see `Stage`."""
         outgoing: list[Outgoing] = []
         offsets: dict[TopicPartition, int] = {}
         self._counts = RouteCounts()
@@ -161,10 +180,7 @@ class Route:
     def _publish(
         self, number: int, lane: Lane, outgoing: list[Outgoing]
     ) -> dict[TopicPartition, int]:
-        """Publish a lane's documents up to where all answers, and all documents, are there.
-
-        Fewer, if there is no room for more.
-        """
+        """Publish a lane's complete documents, as far as there is room; return the new offsets."""
         offsets: dict[TopicPartition, int] = {}
         while self._room > 0 and (step := lane.step(self._room)) is not None:
             published = list(self._outcomes(number, lane, step))
@@ -179,7 +195,7 @@ class Route:
         return offsets
 
     def _outcomes(self, number: int, lane: Lane, step: Step) -> Iterator[Outgoing]:
-        """Say what becomes of each document of a step, in their order."""
+        """Return what to publish for each document of a step, in order."""
         judged = step.judged
         for record in lane.take(step.end):
             offset = record.offset
@@ -214,7 +230,7 @@ class Route:
             self._counts.unique += 1
         if record.timestamp >= 0:
             self._counts.timestamps.append(record.timestamp)
-        return self._forward(topic, record, value, (*record.headers, *own))
+        return self._forward(topic, record, value, (*without_own(record.headers), *own))
 
     def _forward(
         self,
@@ -233,10 +249,10 @@ class Route:
         )
 
     def _pass_tombstone(self, record: Record) -> Iterator[Outgoing]:
-        """Hand it to both outputs, so that compacted copies of either forget too."""
+        """Send a tombstone to both outputs, so that compaction deletes its key from either."""
         self._counts.tombstones += 1
         for topic in (self._unique, self._duplicate):
-            yield self._forward(topic, record, None, record.headers)
+            yield self._forward(topic, record, None, without_own(record.headers))
 
     def _changed(self, record: Record) -> Outgoing:
         reason = "payload-changed: its checksum is not that of the document that was judged"
@@ -255,13 +271,14 @@ class Route:
 
     def _reject(self, record: Record, reason: str) -> Outgoing:
         self._counts.lost[reason.partition(":")[0]] += 1
-        _log.error("%s[%d] offset %d: %s", record.topic, record.partition, record.offset, reason)
+        place = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
+        _log.error("%s[%d] offset %d: %s", *place.values(), reason, extra=place)
         return self._forward(
             self._rejected, record, record.value, rejection(record, self.name, reason)
         )
 
     def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
-        """Take it that no more documents come before here, nor answers; see `Stage`."""
+        """Note that no documents or answers are left before these positions; see `Stage`."""
         for (topic, number), position in positions.items():
             if topic == self._documents:
                 lane = self._lanes[number]
@@ -275,22 +292,26 @@ class Route:
         return Burst(burst.records, offsets) if offsets else None
 
     def reduced(self, record: Outgoing) -> Outgoing | None:
-        """Say of a rejected record where it is to be found, if it can't be published."""
+        """Return a smaller version of a rejected record; its headers say where the rest is."""
         return reduced_rejection(record) if record.topic == self._rejected else None
 
     def committed(self) -> None:
         """Count what was published."""
-        self._on_burst(self._counts)
+        self._events.routed(self._counts)
         self._counts = RouteCounts()
 
     def idle(self) -> None:
-        """Report documents that wait for answers that were deleted."""
+        """Log documents that wait for answers that were deleted."""
         self._waits.look(
             {number: lane.waits_in_vain() for number, lane in self._lanes.items()}, self._clock()
         )
 
+    def status(self) -> Status:
+        """Return an empty status: there is nothing to restore."""
+        return Status()
+
     def paused(self) -> frozenset[TopicPartition]:
-        """Hold back whichever has run ahead: the documents, or answers; see `Lane.ahead`."""
+        """Return the inputs that have run ahead, documents or answers; see `Lane.ahead`."""
         share = self._buffer_bytes / max(1, len(self._lanes))
         held: set[TopicPartition] = set()
         for number, lane in self._lanes.items():
@@ -301,14 +322,14 @@ class Route:
         return self._held
 
     def out_of_range(self, error: OffsetOutOfRange) -> int:
-        """Go on from the log's start, if that is above the position.
+        """Return the log's start if it is above the position.
 
-        Documents that were judged and are gone are published as *rejected*. Behind the last
-        answers lie the markers of their transactions, which retention deletes in time; if it
-        was an answer, the next one does not tile.
+        Judged documents that were deleted are published as *rejected*. In a matches topic,
+        retention may have deleted only the transaction markers after the last answer. If it
+        deleted an answer, the next one does not tile.
 
         Raises:
-            StageError: the position is above the log's end.
+            StageError: the position is past the log's end.
         """
         if error.position >= error.low:
             msg = f"{error}: see `neardup topics verify`"
@@ -318,7 +339,7 @@ class Route:
             lane.arrived = max(lane.arrived, error.low)
         else:
             lane.answers[self._shard_of[error.partition.topic]].cut = True
-        _log.warning("%s; going on from its start", error)
+        _log.warning("%s; continuing from its start", error, extra=error.partition._asdict())
         return error.low
 
     def close(self) -> None:

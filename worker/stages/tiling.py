@@ -1,22 +1,22 @@
-"""Whether frames follow one another without a gap; none may be applied over one."""
+"""Checks that frames tile: no frame may be applied after a gap or an overlap."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from worker.coverage import Coverage
 from worker.stages.base import StageError
+from worker.stages.coverage import Coverage
 from worker.stages.order import Placed
 
 __all__ = ["FrameOutOfPlace", "covered"]
 
 
-class FrameOutOfPlace(StageError):  # noqa: N818 -- says what was found
-    """A frame does not begin where the one before it ended."""
+class FrameOutOfPlace(StageError):
+    """A frame does not begin where the previous one ended."""
 
 
 def covered(shard: int, coverage: Coverage, frames: Iterable[Placed]) -> Coverage:
-    """Return what a shard has covered once these frames are applied.
+    """Return the coverage of a shard once these frames are applied.
 
     Raises:
         FrameOutOfPlace: a frame was lost, doubled or moved.
@@ -28,10 +28,9 @@ def covered(shard: int, coverage: Coverage, frames: Iterable[Placed]) -> Coverag
         if expected is not None and frame.start != expected:
             msg = (
                 f"shard {shard}: the frame at offset {one.number} of the fingerprints covers"
-                f" partition {frame.partition} of the documents from offset {frame.start}, and"
-                f" {expected} comes next: a frame was lost or doubled. It was not applied. Start"
-                " the worker again; if it stops here again, see docs/runbook.md, 'A frame out of"
-                " place'"
+                f" partition {frame.partition} of the documents from offset {frame.start}, but"
+                f" {expected} comes next: a frame was lost or doubled. It was not applied. Restart"
+                " the worker; if it stops here again, see docs/runbook.md, 'A frame out of place'"
             )
             raise FrameOutOfPlace(msg)
         after.add(frame.partition, frame.start, frame.end)

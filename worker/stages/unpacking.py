@@ -1,4 +1,4 @@
-"""Reads out of a shard's packed answer what is needed of it, when it is."""
+"""Reads parts of a shard's answer when they are needed."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from worker.frames import F32, POSITION_BITS, U16, U32, U64, MatchFrame
-from worker.shard import Match
+from lsh.index import Match
+from worker.wire import MatchFrame
 
 __all__ = ["Found", "Judged", "add_found", "best", "judged_of", "next_named"]
 
 
 class Judged(NamedTuple):
-    """What shard 0 says of a document: where it is, and what it was when it was signed."""
+    """A judged document: its offset, its payload's checksum when judged, its sequence number."""
 
     offset: int
     checksum: int
@@ -23,30 +24,25 @@ class Judged(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The matches that one shard found for one document: a slice of its answer's arrays."""
+    """The matches that one shard found for one document.
 
-    answer: _Unpacked
+    They are the answer's matches ``first`` to ``last``; ``named`` are all documents it names.
+    """
+
+    answer: MatchFrame
+    named: list[tuple[int, bytes]]
     first: int
     last: int
 
 
-class _Unpacked(NamedTuple):
-    """The matches of an answer."""
-
-    which: np.ndarray[tuple[int], np.dtype[np.uint16]]
-    similarities: np.ndarray[tuple[int], np.dtype[np.float32]]
-    sequences: list[int]
-    ids: list[bytes]
-
-
 def best(found: list[Found]) -> list[Match]:
-    """Merge the shards' answers: a document once, best first, ties by sequence.
+    """Return the shards' matches merged: each document once, best first, ties by sequence.
 
-    Each shard's own are in this order.
+    Each shard's matches must already be in this order.
     """
     merged = [
-        (-similarity, answer.sequences[place], answer.ids[place])
-        for answer, first, last in found
+        (-similarity, *named[place])
+        for answer, named, first, last in found
         for place, similarity in zip(
             answer.which[first:last].tolist(),
             answer.similarities[first:last].tolist(),
@@ -59,57 +55,50 @@ def best(found: list[Found]) -> list[Match]:
 
 
 def next_named(frame: MatchFrame, offset: int) -> int:
-    """Return the first offset from ``offset`` on of which the frame says something, or its end."""
-    named = [frame.end]
-    for array in (frame.offsets, frame.accounted or b""):
-        offsets = np.frombuffer(array, U32)
-        place = int(np.searchsorted(offsets, max(0, offset - frame.start)))
-        if place < len(offsets):
-            named.append(frame.start + int(offsets[place]))
-    return min(named)
+    """Return the first offset from ``offset`` on that the frame names, or the frame's end."""
+    following = [frame.end]
+    for offsets in (frame.offsets, frame.accounted):
+        if offsets is not None:
+            (place,) = _places(offsets, frame.start, offset)
+            following += (frame.start + offsets[place : place + 1].astype(np.int64)).tolist()
+    return min(following)
 
 
 def judged_of(
     frame: MatchFrame, low: int, high: int
 ) -> tuple[deque[Judged], frozenset[int] | None]:
-    """Return what shard 0 says of the documents from ``low`` to ``high``."""
-    start = frame.start
-    offsets = np.frombuffer(frame.offsets, U32)
-    first, last = np.searchsorted(offsets, (max(0, low - start), high - start)).tolist()
-    base = (frame.number << POSITION_BITS) + frame.first
+    """Return shard 0's judged documents from ``low`` to ``high``, and the accounted offsets."""
+    start, base = frame.start, frame.sequence
+    first, last = _places(frame.offsets, start, low, high)
     judged = deque(
         map(
             Judged,
-            (offsets[first:last].astype(np.int64) + start).tolist(),
-            np.frombuffer(frame.checksums, U64)[first:last].tolist(),
+            (frame.offsets[first:last].astype(np.int64) + start).tolist(),
+            frame.checksums[first:last].tolist(),
             range(base + first, base + last),
         )
     )
     if frame.accounted is None:
         return judged, None
-    accounted = np.frombuffer(frame.accounted, U32).astype(np.int64) + start
-    return judged, frozenset(accounted.tolist())
+    return judged, frozenset((frame.accounted.astype(np.int64) + start).tolist())
 
 
 def add_found(frame: MatchFrame, low: int, high: int, found: dict[int, list[Found]]) -> None:
-    """Add the matches of the documents from ``low`` to ``high``, by offset."""
-    if not frame.matched:
+    """Add the matches of the documents from ``low`` to ``high`` to ``found``, by offset."""
+    if not len(frame.matched):
         return
-    matched = np.frombuffer(frame.matched, U32)
-    first, last = np.searchsorted(matched, (max(0, low - frame.start), high - frame.start)).tolist()
+    first, last = _places(frame.matched, frame.start, low, high)
     if first == last:
         return
-    ends = [0, *accumulate(np.frombuffer(frame.counts, U16)[:last].tolist())]
-    answer = _Unpacked(
-        np.frombuffer(frame.which, U16),
-        np.frombuffer(frame.similarities, F32),
-        np.frombuffer(frame.sequences, U64).tolist(),
-        frame.ids.unpack(),
-    )
-    start = frame.start
-    for row, offset in enumerate(matched[first:last].tolist(), first):
-        of_document = Found(answer, ends[row], ends[row + 1])
-        if start + offset in found:
-            found[start + offset].append(of_document)
-        else:
-            found[start + offset] = [of_document]
+    ends = [0, *accumulate(frame.counts[:last].tolist())]
+    named = frame.named()
+    for row, offset in enumerate(frame.matched[first:last].tolist(), first):
+        of_document = Found(frame, named, ends[row], ends[row + 1])
+        found.setdefault(frame.start + offset, []).append(of_document)
+
+
+def _places(offsets: npt.NDArray[np.uint32], start: int, *bounds: int) -> list[int]:
+    """Return the index of each bound in ``offsets``, which are relative to ``start``."""
+    relative = [max(0, bound - start) for bound in bounds]
+    places: list[int] = np.searchsorted(offsets, relative).tolist()
+    return places

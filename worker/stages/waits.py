@@ -1,4 +1,4 @@
-"""Documents that wait for answers that nobody has any more."""
+"""Reports documents that wait for answers that were deleted."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _SECONDS = 60.0
 
 
 class Waits:
-    """Reports documents whose answers may have been deleted, once a minute.
+    """Logs, once a minute, documents whose answers may have been deleted.
 
-    Nothing else would: there is nothing left to read, so there is no lag.
+    Nothing else shows it: there is nothing left to read, so there is no lag.
     """
 
     def __init__(self, documents: str) -> None:
@@ -24,7 +24,11 @@ class Waits:
         self._since: dict[int, tuple[int, float]] = {}
 
     def look(self, first: Mapping[int, int | None], now: float) -> None:
-        """Take, by partition, the first document that may wait in vain, and the time in seconds."""
+        """Log documents that have waited for a minute.
+
+        ``first``: by partition, the offset of the first document that may wait in vain.
+        ``now``: the time in seconds.
+        """
         before, self._since = self._since, {}
         for partition, offset in first.items():
             if offset is None:
@@ -36,10 +40,11 @@ class Waits:
                 since = now
                 _log.error(
                     "%s[%d] offset %d: this document and those after it wait for answers that were"
-                    " most likely deleted before they were read; see docs/runbook.md, 'Answers that"
+                    " most likely deleted before they were read. See docs/runbook.md, 'Answers that"
                     " were deleted'",
                     self._documents,
                     partition,
                     offset,
+                    extra={"topic": self._documents, "partition": partition, "offset": offset},
                 )
             self._since[partition] = offset, since

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from tests.worker.stages.parts import DOCS, LAYOUT, document, fingerprint, no_watermarks, records
+from tests.support.stages import DOCS, LAYOUT, document, fingerprint, no_watermarks, records
 from worker.bus import OffsetOutOfRange, Record
-from worker.frames import ACCOUNTED_OFFSETS, U32, FingerprintFrame, decode
 from worker.stages import RejectLimit, StageError
+from worker.wire import ACCOUNTED_OFFSETS, FingerprintFrame, decode
 
 
 def accounted(frame: FingerprintFrame) -> list[int]:
     """Return the offsets that a frame says were read and not judged, relative to its start."""
-    offsets: list[int] = np.frombuffer(frame.accounted or b"", U32).tolist()
+    assert frame.accounted is not None
+    offsets: list[int] = frame.accounted.tolist()
     return offsets
 
 
@@ -28,7 +28,7 @@ class TestFingerprint:
         assert burst.offsets == {DOCS: 10}
         frames = [
             decode(FingerprintFrame, record.value, LAYOUT)
-            for record in records(burst.records, "fingerprints")
+            for record in records(burst.records, "app.fingerprints")
         ]
         assert frames[0].start == 3
         assert [a.end for a in frames[:-1]] == [b.start for b in frames[1:]]
@@ -47,7 +47,7 @@ class TestFingerprint:
         stage.adopt({DOCS: 0}, no_watermarks)
         burst = stage.process([Record("documents", 0, 0, 1, None, b"bad")])
         assert burst is not None
-        (frame,) = records(burst.records, "fingerprints")
+        (frame,) = records(burst.records, "app.fingerprints")
         assert decode(FingerprintFrame, frame.value, LAYOUT).end == 1
 
     def test_deleted_documents_are_skipped_only_where_the_settings_say_so(self) -> None:
@@ -58,7 +58,7 @@ class TestFingerprint:
         assert stage.adopt({DOCS: 3}, lambda _: (8, 20)) == {DOCS: 8}
         burst = stage.process([document(9)])
         assert burst is not None
-        (frame,) = records(burst.records, "fingerprints")
+        (frame,) = records(burst.records, "app.fingerprints")
         found = decode(FingerprintFrame, frame.value, LAYOUT)
         assert (found.start, found.end) == (3, 10)  # Frames tile over what is gone.
         assert stage.out_of_range(error) == 8
@@ -74,7 +74,7 @@ class TestFingerprint:
         assert burst is not None
         frames = [
             decode(FingerprintFrame, record.value, LAYOUT)
-            for record in records(burst.records, "fingerprints")
+            for record in records(burst.records, "app.fingerprints")
         ]
         assert [a.end for a in frames[:-1]] == [b.start for b in frames[1:]]
         assert [len(accounted(frame)) for frame in frames] == [*[ACCOUNTED_OFFSETS] * 2, 1]
@@ -106,13 +106,26 @@ class TestFingerprint:
         frames = []
         for burst in (first, settled, after):
             assert burst is not None
-            (record,) = records(burst.records, "fingerprints")
+            (record,) = records(burst.records, "app.fingerprints")
             frames.append(decode(FingerprintFrame, record.value, LAYOUT))
         assert [(frame.start, frame.end) for frame in frames] == [(3, 5), (5, 9), (9, 10)]
-        assert [len(frame.offsets) for frame in frames] == [4, 0, 4]
+        assert [len(frame.offsets) for frame in frames] == [1, 0, 1]
         assert settled is not None
         assert settled.offsets == {DOCS: 9}
 
     def test_documents_are_never_skipped(self) -> None:
         with pytest.raises(StageError, match="deleted before they were read"):
             fingerprint().out_of_range(OffsetOutOfRange(DOCS, 5, 10, 20))
+
+    def test_a_field_that_no_document_has_is_a_warning_once(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        stage = fingerprint(watched=("text", "title"))
+        stage.adopt({DOCS: 0}, no_watermarks)
+        for start in range(0, 3_000, 1_000):
+            stage.process([document(start + n) for n in range(1_000)])
+        (warning,) = [record.getMessage() for record in caplog.records]
+        assert warning == (
+            "documents: none of the first 2,000 documents has a value in field 'title'; the fields"
+            " they have: 'id', 'text'"
+        )

@@ -9,7 +9,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from tests.worker.stages.parts import (
+from lsh.index import Match
+from tests.support.stages import (
     DOCS,
     LAYOUT,
     document,
@@ -21,34 +22,35 @@ from tests.worker.stages.parts import (
     through,
 )
 from worker.bus import Record, TopicPartition
-from worker.frames import MatchFrame, decode, encode
-from worker.shard import Match
+from worker.index.store import BandStore
 from worker.stages import StageError
 from worker.stages.answers import split_answer
 from worker.stages.order import placed
-from worker.store import BandStore
+from worker.wire import MatchFrame, decode, encode
 
 
 class TestIndex:
     def test_later_copies_match_the_first(self, tmp_path: Path) -> None:
         _, (answers,) = through(tmp_path, [document(0), document(1), document(2, "else " * 9)])
         frame = decode(MatchFrame, answers[0].value, LAYOUT)
-        assert memoryview(frame.matched).cast("I").tolist() == [1]
+        assert frame.matched.tolist() == [1]
         assert frame.ids.unpack() == [b"d0"]
-        assert memoryview(frame.similarities).cast("f").tolist() == [1.0]
+        assert frame.similarities.tolist() == [1.0]
 
     def test_the_first_shard_alone_hands_on_what_route_has_to_know(self, tmp_path: Path) -> None:
         _, answers = through(tmp_path, [document(0), document(1), document(2)], shards=4)
         parts = [decode(MatchFrame, answer.value, LAYOUT) for (answer,) in answers]
         assert [part.shard for part in parts] == [0, 1, 2, 3]
         assert {(part.number, part.start, part.end) for part in parts} == {(0, 0, 3)}
-        assert [len(part.checksums) // 8 for part in parts] == [3, 0, 0, 0]
-        assert [len(part.offsets) // 4 for part in parts] == [3, 0, 0, 0]
-        assert [part.accounted for part in parts] == [b"", None, None, None]
+        assert [len(part.checksums) for part in parts] == [3, 0, 0, 0]
+        assert [len(part.offsets) for part in parts] == [3, 0, 0, 0]
+        assert parts[0].accounted is not None
+        assert len(parts[0].accounted) == 0
+        assert [part.accounted for part in parts[1:]] == [None, None, None]
 
     def test_shards_that_are_apart_are_each_given_what_is_theirs(self, tmp_path: Path) -> None:
         frames = self.frames(4)
-        seats = [TopicPartition("shards", shard) for shard in range(2)]
+        seats = [TopicPartition("app.shards", shard) for shard in range(2)]
         stage = index(tmp_path, shards=2)
         stage.adopt(dict.fromkeys(seats, 0), lambda _: (0, 9))
         burst = stage.process([*seated(frames[:3], 0), *seated(frames[:1], 1)])
@@ -75,24 +77,24 @@ class TestIndex:
         for offset in range(count):
             burst = first.process([document(offset)])
             assert burst is not None
-            cut += seated(records(burst.records, "fingerprints", first=offset))
+            cut += seated(records(burst.records, "app.fingerprints", first=offset))
         return cut
 
     def test_what_is_replayed_is_not_answered(self, tmp_path: Path) -> None:
-        seat = TopicPartition("shards", 0)
+        seat = TopicPartition("app.shards", 0)
         stage = index(tmp_path)
         assert stage.adopt({seat: 2}, lambda _: (0, 3)) == {seat: 0}
-        assert stage.restoring()
+        assert stage.status().restoring
         burst = stage.process(self.frames(3))
         assert burst is not None
         assert burst.offsets == {seat: 3}
         assert len(burst.records) == 1
-        assert not stage.restoring()
-        assert stage.restored() == 2
+        assert not stage.status().restoring
+        assert stage.status().restored == 2
         stage.close()
 
     def test_state_is_written_only_after_the_commit(self, tmp_path: Path) -> None:
-        seat = TopicPartition("shards", 0)
+        seat = TopicPartition("app.shards", 0)
         stage = index(tmp_path)
         stage.adopt({seat: 0}, lambda _: (0, 1))
         stage.process(self.frames(1))
@@ -112,7 +114,7 @@ class TestIndex:
     def test_a_store_out_of_line_is_put_aside(
         self, tmp_path: Path, committed: int, log: tuple[int, int]
     ) -> None:
-        seat = TopicPartition("shards", 0)
+        seat = TopicPartition("app.shards", 0)
         stage = index(tmp_path)
         stage.adopt({seat: 0}, lambda _: (0, 2))
         stage.process(self.frames(2))
@@ -123,11 +125,11 @@ class TestIndex:
         else:
             assert stage.adopt({seat: committed}, lambda _: log) == {seat: 0}
             assert stage.stores()[0].items() == {}
-        assert (tmp_path / "0.aside").is_dir()
+        assert (tmp_path / "shard-000.aside").is_dir()
         stage.close()
 
     def test_a_store_that_is_still_empty_is_not_read_on_behind_a_trim(self, tmp_path: Path) -> None:
-        seat = TopicPartition("shards", 0)
+        seat = TopicPartition("app.shards", 0)
         stage = index(tmp_path)
         assert stage.adopt({seat: 0}, lambda _: (0, 0)) == {seat: 0}
         with pytest.raises(StageError, match="from offset 0 of its log, which begins at 3"):
@@ -136,24 +138,24 @@ class TestIndex:
 
     def test_a_shard_that_is_gone_is_closed(self, tmp_path: Path) -> None:
         stage = index(tmp_path, shards=2)
-        stage.adopt({TopicPartition("shards", n): 0 for n in (0, 1)}, lambda _: (0, 0))
-        stage.adopt({TopicPartition("shards", 1): 0}, lambda _: (0, 0))
+        stage.adopt({TopicPartition("app.shards", n): 0 for n in (0, 1)}, lambda _: (0, 0))
+        stage.adopt({TopicPartition("app.shards", 1): 0}, lambda _: (0, 0))
         assert set(stage.stores()) == {1}
-        BandStore(tmp_path / "0", {"shard": 0}).close()
+        BandStore(tmp_path / "shard-000", {"shard": 0}).close()
         stage.close()
 
     def test_a_large_answer_is_cut_at_documents(self) -> None:
         (record,) = self.frames(1)
         one = placed(record, LAYOUT, 0)
         count = 50
-        offsets = b"".join((2 * n).to_bytes(4, "little") for n in range(count))
+        offsets = 2 * np.arange(count, dtype=np.uint32)
         frame = msgspec.structs.replace(
             one.frame,
             start=100,
             end=220,
             offsets=offsets,
-            checksums=b"\1" * 8 * count,
-            accounted=b"".join((2 * n + 1).to_bytes(4, "little") for n in range(count)),
+            checksums=np.ones(count, np.uint64),
+            accounted=offsets + 1,
         )
         matches = {
             row: [Match(5 * row + n, 0.9, b"i" * 100) for n in range(5)]
@@ -165,16 +167,15 @@ class TestIndex:
         assert (parts[0].start, parts[-1].end) == (100, 220)
         assert [a.end for a in parts[:-1]] == [b.start for b in parts[1:]]
         assert max(len(encode(part)) for part in parts) < 4_000
-        found = [
-            part.start + offset for part in parts for offset in memoryview(part.matched).cast("I")
-        ]
+        found = [part.start + offset for part in parts for offset in part.matched.tolist()]
         assert found == [100 + 2 * row for row in range(0, count, 2)]
-        seen = [part.start + o for part in parts for o in memoryview(part.offsets).cast("I")]
+        seen = [part.start + o for part in parts for o in part.offsets.tolist()]
         assert seen == [100 + 2 * row for row in range(count)]
         aside = [
             part.start + offset
             for part in parts
-            for offset in memoryview(part.accounted or b"").cast("I")
+            if part.accounted is not None
+            for offset in part.accounted.tolist()
         ]
         assert aside == [101 + 2 * row for row in range(count)]
 
@@ -182,9 +183,9 @@ class TestIndex:
         (record,) = self.frames(1)
         one = placed(record, LAYOUT, 0)
         count = 1_000
-        offsets = np.arange(count, dtype="<u4").tobytes()
+        offsets = np.arange(count, dtype=np.uint32)
         frame = msgspec.structs.replace(
-            one.frame, end=count, offsets=offsets, checksums=b"\1" * 8 * count
+            one.frame, end=count, offsets=offsets, checksums=np.ones(count, np.uint64)
         )
         many = replace(one, frame=frame, times=np.zeros(count, np.int64))
         wave = [Match(n, 0.9, b"i" * 40) for n in range(64)]

@@ -9,15 +9,15 @@ from random import Random
 import numpy as np
 import pytest
 
-from tests.worker.stages.parts import DOCS, LAYOUT, document, route, whole_log
+from tests.support.stages import DOCS, LAYOUT, document, route, whole_log
 from worker.bus import Record, TopicPartition
-from worker.frames import F32, U16, U32, U64, Ids, MatchFrame, encode
 from worker.stages.budget import record_cost
 from worker.stages.fingerprint import checksum
 from worker.stages.route import Route
+from worker.wire import Ids, MatchFrame, encode
 
 SHARDS = 3
-MATCHES = [TopicPartition(f"matches-{shard}", 0) for shard in range(SHARDS)]
+MATCHES = [TopicPartition(f"app.matches-{shard}", 0) for shard in range(SHARDS)]
 INPUTS = [DOCS, *MATCHES]
 BUDGET = 200_000
 FRAME = 10
@@ -26,7 +26,8 @@ FRAME = 10
 def answer(shard: int, number: int, matches: int) -> Record:
     """Return the answer for a frame's documents, each with as many matches."""
     start = number * FRAME
-    values = [document(offset).value or b"" for offset in range(start, start + FRAME)]
+    handed_on = range(start, start + FRAME if shard == 0 else start)
+    values = [document(offset).value or b"" for offset in handed_on]
     frame = MatchFrame(
         layout=LAYOUT,
         partition=0,
@@ -35,19 +36,17 @@ def answer(shard: int, number: int, matches: int) -> Record:
         shard=shard,
         number=number,
         first=0,
-        offsets=np.arange(FRAME, dtype=U32).tobytes() if shard == 0 else b"",
-        checksums=np.array([checksum(value) for value in values], U64).tobytes()
-        if shard == 0
-        else b"",
-        matched=np.arange(FRAME, dtype=U32).tobytes() if matches else b"",
-        counts=np.full(FRAME, matches, U16).tobytes() if matches else b"",
-        which=np.tile(np.arange(matches, dtype=U16), FRAME).tobytes(),
-        similarities=np.full(FRAME * matches, 0.9, F32).tobytes(),
-        sequences=np.arange(matches, dtype=U64).tobytes(),
+        offsets=np.arange(len(values), dtype=np.uint32),
+        checksums=np.array([checksum(value) for value in values], np.uint64),
+        matched=np.arange(FRAME if matches else 0, dtype=np.uint32),
+        counts=np.full(FRAME if matches else 0, matches, np.uint16),
+        which=np.tile(np.arange(matches, dtype=np.uint16), FRAME),
+        similarities=np.full(FRAME * matches, 0.9, np.float32),
+        sequences=np.arange(matches, dtype=np.uint64),
         ids=Ids.pack([b"%040d" % ident for ident in range(matches)]),
-        accounted=b"" if shard == 0 else None,
+        accounted=np.empty(0, np.uint32) if shard == 0 else None,
     )
-    return Record(f"matches-{shard}", 0, number, 1, None, encode(frame))
+    return Record(f"app.matches-{shard}", 0, number, 1, None, encode(frame))
 
 
 def waiting(stage: Route) -> int:

@@ -5,10 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.worker.stages.parts import DOCS, LAYOUT, document, fingerprint, no_watermarks, records
+from tests.support.stages import (
+    DOCS,
+    LAYOUT,
+    document,
+    fingerprint,
+    no_watermarks,
+    records,
+    topology,
+)
 from worker.bus import Record
-from worker.frames import POSITION_BITS, FrameError
-from worker.stages.order import Documents, Placed, columns_of, placed
+from worker.stages.order import Documents, Placed, placed
+from worker.wire import POSITION_BITS, FrameError
 
 COLUMNS = 19
 ALLOWANCE = 60_000
@@ -21,7 +29,7 @@ def frame(*documents: Record, number: int, stamp: int = 9_000) -> Record:
     stage.adopt({DOCS: documents[0].offset}, no_watermarks)
     burst = stage.process(documents)
     assert burst is not None
-    (made,) = records(burst.records, "fingerprints", first=number)
+    (made,) = records(burst.records, "app.fingerprints", first=number)
     return made._replace(timestamp=stamp)
 
 
@@ -53,7 +61,7 @@ class TestPlaced:
 class TestColumns:
     @pytest.mark.parametrize("shards", [1, 2, 4, 7, COLUMNS])
     def test_each_belongs_to_one_shard_and_no_shard_is_without(self, shards: int) -> None:
-        owned = [columns_of(shard, shards, COLUMNS) for shard in range(shards)]
+        owned = [topology(shards).layout.columns_of(shard) for shard in range(shards)]
         assert sorted(column for some in owned for column in some) == list(range(COLUMNS))
         sizes = [len(some) for some in owned]
         assert max(sizes) - min(sizes) <= 1
@@ -63,10 +71,10 @@ class TestColumns:
 class TestDocuments:
     def test_every_shard_gets_its_columns(self) -> None:
         documents = Documents(two_frames())
-        whole = documents.batch(columns_of(0, 1, COLUMNS))
+        whole = documents.batch(topology().layout.columns_of(0))
         assert whole.keys.shape == (COLUMNS, 3)
         for shard in range(4):
-            columns = columns_of(shard, 4, COLUMNS)
+            columns = topology(4).layout.columns_of(shard)
             batch = documents.batch(columns)
             assert batch.columns == columns
             assert len(columns) == (5, 5, 5, 4)[shard]
@@ -77,7 +85,7 @@ class TestDocuments:
 
     def test_frames_are_joined_as_they_are_alone(self) -> None:
         frames = two_frames()
-        columns = columns_of(1, 4, COLUMNS)
+        columns = topology(4).layout.columns_of(1)
         joined = Documents(frames).batch(columns)
         alone = [Documents([one]).batch(columns) for one in frames]
         assert np.array_equal(joined.keys, np.concatenate([b.keys for b in alone], axis=1))
@@ -92,7 +100,7 @@ class TestDocuments:
     def test_a_documents_number_is_its_frames_offset_and_its_place_in_it(self) -> None:
         documents = Documents(two_frames())
         assert len(documents) == 3
-        batch = documents.batch(columns_of(0, 1, COLUMNS))
+        batch = documents.batch(topology().layout.columns_of(0))
         first, second = 5 << POSITION_BITS, 9 << POSITION_BITS
         assert batch.sequences.tolist() == [first, first + 1, second]
 
@@ -100,11 +108,11 @@ class TestDocuments:
         gone = document(3)._replace(key=b"k", value=None)
         empty = placed(frame(gone, number=6), LAYOUT, ALLOWANCE)
         assert empty.count == 0
-        only = Documents([empty]).batch(columns_of(1, 4, COLUMNS))
+        only = Documents([empty]).batch(topology(4).layout.columns_of(1))
         assert (only.keys.shape, len(only.sequences), only.ids) == ((5, 0), 0, [])
         before, after = two_frames()
-        with_it = Documents([before, empty, after]).batch(columns_of(1, 4, COLUMNS))
-        without = Documents([before, after]).batch(columns_of(1, 4, COLUMNS))
+        with_it = Documents([before, empty, after]).batch(topology(4).layout.columns_of(1))
+        without = Documents([before, after]).batch(topology(4).layout.columns_of(1))
         assert np.array_equal(with_it.keys, without.keys)
         assert with_it.sequences.tolist() == without.sequences.tolist()
         assert np.array_equal(with_it.sketches, without.sketches)

@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.worker.stages.parts import DOCS, LAYOUT, document, route, through, whole_log
+from tests.support.stages import DOCS, LAYOUT, document, route, through, whole_log
 from worker.bus import Header, OffsetOutOfRange, Outgoing, Record, TopicPartition
-from worker.frames import MatchFrame, decode, encode
 from worker.stages import StageError
+from worker.wire import MatchFrame, decode, encode
 
-MATCHES = TopicPartition("matches-0", 0)
+MATCHES = TopicPartition("app.matches-0", 0)
 
 
 def verdicts(outgoing: Sequence[Outgoing]) -> list[tuple[str, str]]:
@@ -36,7 +36,7 @@ def begins(lows: Mapping[TopicPartition, int]) -> Callable[[TopicPartition], tup
 
 class TestRoute:
     def owned(self, shards: int) -> dict[TopicPartition, int]:
-        topics = ["documents", *(f"matches-{shard}" for shard in range(shards))]
+        topics = ["documents", *(f"app.matches-{shard}" for shard in range(shards))]
         return {TopicPartition(topic, 0): 0 for topic in topics}
 
     @pytest.mark.parametrize("order", ["documents first", "answers first"])
@@ -56,7 +56,7 @@ class TestRoute:
         assert verdicts(burst.records) == [("unique", "d0"), ("duplicate", "d1")]
         assert burst.offsets == {
             TopicPartition("documents", 0): 2,
-            **{TopicPartition(f"matches-{shard}", 0): 1 for shard in range(3)},
+            **{TopicPartition(f"app.matches-{shard}", 0): 1 for shard in range(3)},
         }
 
     def test_the_output_is_the_input_and_headers(self, tmp_path: Path) -> None:
@@ -77,6 +77,40 @@ class TestRoute:
         assert headers["neardup-matches"] == b'[{"id":"d0","similarity":1.0}]'
         before = (sent[1].value or b"")[:-1]
         assert duplicate.value == before + b',"duplicate_of":[{"id":"d0","similarity":1.0}]}'
+
+    def test_headers_and_a_member_that_only_neardup_writes_are_not_passed_on(
+        self, tmp_path: Path
+    ) -> None:
+        forged: tuple[Header, ...] = (
+            ("neardup-verdict", b"unique"), ("neardup-matches", b"[]"), ("neardup-redriven", b"1")
+        )  # fmt: skip
+        payload = (document(1).value or b"")[:-1] + b',"duplicate_of":[{"id":"x"}]}'
+        sent = [
+            document(0)._replace(headers=(*forged, ("a", b"b"))),
+            document(1)._replace(headers=forged, value=payload),
+            Record("documents", 0, 2, 9, b"k", None, (*forged, ("a", b"b"))),
+        ]
+        documents, answers = through(tmp_path, sent)
+        stage = route()
+        stage.adopt(self.owned(1), whole_log)
+        burst = stage.process([*documents, *answers[0]])
+        assert burst is not None
+        unique, duplicate, *tombstones = burst.records
+        names = ["neardup-verdict", "neardup-sequence", "neardup-source"]
+        assert [name for name, _ in unique.headers] == ["a", *names]
+        assert [name for name, _ in duplicate.headers] == [*names, "neardup-matches"]
+        assert [one.headers for one in tombstones] == [(("a", b"b"),)] * 2
+        before = (document(1).value or b"")[:-1]
+        assert duplicate.value == before + b',"duplicate_of":[{"id":"d0","similarity":1.0}]}'
+
+    def test_on_unique_a_payload_is_as_it_came(self, tmp_path: Path) -> None:
+        payload = (document(0).value or b"")[:-1] + b',"duplicate_of":[{"id":"x"}]}'
+        documents, answers = through(tmp_path, [document(0)._replace(value=payload)])
+        stage = route()
+        stage.adopt(self.owned(1), whole_log)
+        burst = stage.process([*documents, *answers[0]])
+        assert burst is not None
+        assert [(one.topic, one.value) for one in burst.records] == [("unique", payload)]
 
     def test_a_tombstone_goes_to_both_outputs(self, tmp_path: Path) -> None:
         gone = Record("documents", 0, 1, 9, b"k", None)
@@ -120,7 +154,7 @@ class TestRoute:
         stage = route()
         stage.adopt(self.owned(1), whole_log)
         stage.process([*documents, *answers[0]])
-        with pytest.raises(StageError, match="from offset 5, and 1 comes next"):
+        with pytest.raises(StageError, match="from offset 5, but 1 comes next"):
             stage.process([answers[0][0]._replace(offset=1, value=later)])
 
     def test_a_doubled_answer_is_seen(self, tmp_path: Path) -> None:
@@ -198,7 +232,7 @@ class TestRoute:
         later = encode(msgspec.structs.replace(frame, start=5, end=6))
         stage = route()
         stage.adopt(self.owned(1), begins({MATCHES: 1}))
-        with pytest.raises(StageError, match="from offset 5, and 0 comes next"):
+        with pytest.raises(StageError, match="from offset 5, but 0 comes next"):
             stage.process([*documents, answers[0][0]._replace(offset=1, value=later)])
 
     def test_a_position_above_the_log_is_an_error(self) -> None:
@@ -279,7 +313,13 @@ class TestRoute:
         documents, answers = through(tmp_path, [document(0)])
         frame = decode(MatchFrame, answers[0][0].value, LAYOUT)
         nothing = msgspec.structs.replace(
-            frame, start=1, end=3, number=1, offsets=b"", checksums=b"", accounted=b""
+            frame,
+            start=1,
+            end=3,
+            number=1,
+            offsets=frame.offsets[:0],
+            checksums=frame.checksums[:0],
+            accounted=frame.offsets[:0],
         )
         stage = route()
         stage.adopt(self.owned(1), whole_log)
@@ -291,7 +331,7 @@ class TestRoute:
     def test_a_partition_without_all_its_inputs_waits(self) -> None:
         stage = route(shards=2)
         owned = self.owned(2)
-        owned.pop(TopicPartition("matches-1", 0))
+        owned.pop(TopicPartition("app.matches-1", 0))
         assert stage.adopt(owned, whole_log) == {}
 
     def test_a_burst_has_the_room_it_is_given_and_the_rest_follows(self, tmp_path: Path) -> None:
@@ -318,7 +358,7 @@ class TestRoute:
     def test_every_partition_gets_its_turn(self, tmp_path: Path) -> None:
         documents, answers = through(tmp_path, [document(n, f"{n} " * 40) for n in range(4)])
         stage = route()
-        owned = {TopicPartition(t, n): 0 for t in ("documents", "matches-0") for n in (0, 1)}
+        owned = {TopicPartition(t, n): 0 for t in ("documents", "app.matches-0") for n in (0, 1)}
         stage.adopt(owned, whole_log)
         everything = [*documents, *answers[0]]
         frame = decode(MatchFrame, answers[0][0].value, LAYOUT)

@@ -6,18 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.worker.stages.parts import DOCS, document, fingerprint, index, records, seated
+from tests.support.stages import DOCS, document, fingerprint, index, records, seated
 from worker.bus import Record, TopicPartition
-from worker.coverage import Coverage, Span
+from worker.index.keyspace import COVERAGE
+from worker.index.store import BandStore
 from worker.stages import Index
+from worker.stages.coverage import Coverage, Span
 from worker.stages.tiling import FrameOutOfPlace
-from worker.store import _COVERAGE, BandStore
 
-SEAT = TopicPartition("shards", 0)
+SEAT = TopicPartition("app.shards", 0)
 WRONG = {
-    "skipped": ([0, 1, 3, 4], "at offset 3 .* from offset 3, and 2 comes next: a frame was lost"),
-    "doubled": ([0, 1, 1, 2], "at offset 2 .* from offset 1, and 2 comes next: a frame was lost"),
-    "swapped": ([0, 2, 1, 3], "at offset 1 .* from offset 2, and 1 comes next: a frame was lost"),
+    "skipped": ([0, 1, 3, 4], "at offset 3 .* from offset 3, but 2 comes next: a frame was lost"),
+    "doubled": ([0, 1, 1, 2], "at offset 2 .* from offset 1, but 2 comes next: a frame was lost"),
+    "swapped": ([0, 2, 1, 3], "at offset 1 .* from offset 2, but 1 comes next: a frame was lost"),
 }
 
 
@@ -29,7 +30,7 @@ def frames(order: list[int]) -> list[Record]:
     for number in range(max(order) + 1):
         burst = first.process([document(number)])
         assert burst is not None
-        cut += seated(records(burst.records, "fingerprints"))
+        cut += seated(records(burst.records, "app.fingerprints"))
     skips = order == sorted(set(order))
     return [
         cut[number]._replace(offset=number if skips else place)
@@ -37,7 +38,7 @@ def frames(order: list[int]) -> list[Record]:
     ]
 
 
-def one_by_one(stage: Index, given: list[Record]) -> None:
+def one_by_one(stage: Index[BandStore], given: list[Record]) -> None:
     for record in given:
         stage.process([record])
         stage.committed()
@@ -88,8 +89,8 @@ def test_a_store_from_before_takes_its_first_frame_as_the_beginning(tmp_path: Pa
     stage.process(frames([0, 1]))
     stage.committed()
     stage.close()
-    store = BandStore(tmp_path / "0", {"shard": 0})
-    del store._db[_COVERAGE]
+    store = BandStore(tmp_path / "shard-000", {"shard": 0})
+    del store._db[COVERAGE]
     store.close()
     stage = index(tmp_path)
     stage.adopt({SEAT: 2}, lambda _: (0, 10))
@@ -115,7 +116,7 @@ def test_what_an_earlier_version_left_behind_is_not_believed(tmp_path: Path) -> 
     assert spans(store) == {1: Span(0, 5, 5), 4: Span(10, 20, 10)}
     store.write(store.batch(), offset=8, now=0, documents=0)
     assert spans(store) == {1: Span(0, 5, 5), 4: Span(10, 20, 10)}
-    store._db[_COVERAGE] = old  # A version that knows nothing of it goes on to offset 8.
+    store._db[COVERAGE] = old  # A version that knows nothing of it goes on to offset 8.
     store.close()
     store = BandStore(tmp_path / "s", {"a": 1})
     assert spans(store) == {}

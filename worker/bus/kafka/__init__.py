@@ -1,8 +1,18 @@
-"""The Kafka adapter, on confluent-kafka (librdkafka)."""
+"""The Kafka adapter, on confluent-kafka (librdkafka).
+
+The options are here, and the bus is in `worker.bus.kafka.bus`: the settings need the options, and
+a command that doesn't use Kafka must not load the client.
+"""
 
 from __future__ import annotations
 
-from worker.bus.kafka.bus import KafkaBus
-from worker.bus.kafka.config import PROTECTED, READS, KafkaOptions, ProtectedKeyError
+from worker.bus.kafka.config import (
+    PROTECTED,
+    READS,
+    KafkaOptions,
+    OptionError,
+    ProtectedKeyError,
+    Value,
+)
 
-__all__ = ["PROTECTED", "READS", "KafkaBus", "KafkaOptions", "ProtectedKeyError"]
+__all__ = ["PROTECTED", "READS", "KafkaOptions", "OptionError", "ProtectedKeyError", "Value"]

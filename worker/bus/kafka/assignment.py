@@ -1,13 +1,15 @@
-"""The partitions that a group has assigned to a member, and where each is read."""
+"""The partitions that a group has assigned to a member, and their positions."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from time import monotonic
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.ends import Ends
 from worker.bus.kafka.errors import cause
 from worker.bus.port import BusError, TopicPartition
@@ -18,36 +20,46 @@ _log = logging.getLogger(__name__)
 
 
 class Assignment:
-    """Follows a consumer's rebalances; what it is given is paused until sought and resumed.
+    """Follows a consumer's rebalances; new partitions are paused until sought and resumed.
 
-    The rebalance callbacks only note what happened: they neither raise nor block, and all
-    work waits until the poll that ran them has returned.
+    The rebalance callbacks only record what happened: they neither raise nor block. All work
+    waits until the poll that ran them has returned.
 
     Attributes:
-        partitions: that are assigned.
-        changed: the group has assigned since `take`.
-        revoked: nothing is assigned, and another assignment will follow.
+        partitions: the assigned partitions.
+        changed: whether the assignment has changed since `take`.
+        revoked: whether nothing is assigned until the next assignment comes.
+        lost_at: when the group took away all partitions; None since an assignment has come.
 
     """
 
-    def __init__(self, group: str, ends: Ends, *, eager: bool) -> None:
-        """Nothing is assigned; ``eager`` rebalances (the classic protocol's) take all away.
+    def __init__(
+        self,
+        group: str,
+        ends: Ends,
+        *,
+        eager: bool,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """Start without partitions; ``eager`` rebalances (classic protocol) revoke all of them.
 
-        ``ends`` tell of the logs from which nothing is fetched.
+        ``ends`` has the ends of logs that are not being fetched.
         """
         self._group = group
         self._ends = ends
         self._eager = eager
+        self._clock = clock
         self._consumer: Consumer
         self.partitions: set[TopicPartition] = set()
         self.changed = False
         self.revoked = True
+        self.lost_at: float | None = None
         self._running: set[TopicPartition] = set()
         self._positions: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
 
     def subscribe(self, consumer: Consumer, topics: list[str]) -> None:
-        """Follow this consumer from now on; the group is joined by its first polls."""
+        """Follow this consumer from now on; its first polls join the group."""
         self._consumer = consumer
         self.partitions = set()
         self.changed = False
@@ -59,8 +71,8 @@ class Assignment:
         )
 
     def _on_assign(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
-        # An explicit offset spares librdkafka the look-up of the committed ones; nothing is
-        # fetched from it, as all stays paused until the loop has sought and resumed.
+        # An explicit offset saves librdkafka a look-up of the committed ones. Nothing is fetched
+        # from it: the partitions stay paused until the loop has sought and resumed them.
         placed = [KafkaPartition(found.topic, found.partition, 0) for found in partitions]
         if self._eager:
             consumer.assign(placed)
@@ -70,6 +82,7 @@ class Assignment:
         self.partitions |= {TopicPartition(found.topic, found.partition) for found in partitions}
         self._pause_all(consumer)
         self.revoked = False
+        self._regain()
 
     def _on_revoke(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         self.partitions -= {TopicPartition(found.topic, found.partition) for found in partitions}
@@ -81,8 +94,26 @@ class Assignment:
             self._pause_all(consumer)
 
     def _on_lost(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
-        _log.warning("group %s: %d partitions lost", self._group, len(partitions))
+        _log.warning(
+            "group %s: %d partitions lost: the session has ended",
+            self._group,
+            len(partitions),
+        )
         self._on_revoke(consumer, partitions)
+        if not self.partitions:
+            self.revoked = True
+            self.lost_at = self._clock()
+
+    def _regain(self) -> None:
+        if self.lost_at is None:
+            return
+        _log.info(
+            "group %s: %d partitions assigned again, after %.1f s",
+            self._group,
+            len(self.partitions),
+            self._clock() - self.lost_at,
+        )
+        self.lost_at = None
 
     def _pause_all(self, consumer: Consumer) -> None:
         if self.partitions:
@@ -91,20 +122,20 @@ class Assignment:
         self.changed = True
 
     def take(self) -> frozenset[TopicPartition]:
-        """Give what is assigned now; no position is known until it is sought."""
+        """Return the current assignment; a partition has no position until it is sought."""
         self.changed = False
         self._positions = {}
         self._committed = {}
         return frozenset(self.partitions)
 
     def position(self, partition: TopicPartition) -> int | None:
-        """Give the offset that is read next; None if nobody reads it yet, or any more."""
+        """Return the next offset to read; None if the partition is not being read."""
         return self._positions.get(partition) if partition in self.partitions else None
 
     def positions(self) -> dict[TopicPartition, int]:
-        """Give the offset that is read next of each partition that was sought."""
-        # librdkafka passes markers and aborted records in the order of the log, as what is before
-        # them is handed out. It has no position after a seek until it hands something out.
+        """Return the next offset to read of each partition that was sought."""
+        # librdkafka passes markers and aborted records in log order, once it has delivered what
+        # is before them. After a seek it has no position until it delivers something.
         found = self._consumer.position(_kafkas(self._positions))
         passed = {TopicPartition(place.topic, place.partition): place.offset for place in found}
         return {
@@ -114,11 +145,11 @@ class Assignment:
         }
 
     def advance(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Note what has been read."""
+        """Record new positions after a read."""
         self._positions.update(positions)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Read on from there; what has just been taken away is left alone.
+        """Read a partition from an offset on; ignore one that was just revoked.
 
         Raises:
             BusError: librdkafka refuses.
@@ -129,13 +160,13 @@ class Assignment:
         try:
             self._consumer.seek(KafkaPartition(*partition, offset))
         except KafkaException as error:
-            if cause(error).code() != KafkaError._STATE:  # noqa: SLF001 -- librdkafka's own codes
+            if not means(cause(error), Means.STOPPED):
                 raise BusError(str(cause(error))) from error
             # librdkafka has stopped the partition, as it does on an offset out of range.
             self.restart({partition})
 
     def restart(self, partitions: set[TopicPartition]) -> None:
-        """Have librdkafka begin anew with partitions, where they were sought to."""
+        """Assign partitions to librdkafka again, at the positions that were sought."""
         if self._eager:
             placed = [KafkaPartition(*own, self._positions.get(own, 0)) for own in self.partitions]
             self._consumer.assign(placed)
@@ -148,14 +179,14 @@ class Assignment:
             self._consumer.pause(_kafkas(held))
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Fetch no more of these."""
+        """Stop fetching partitions."""
         asked = self.partitions.intersection(partitions)
         if asked:
             self._consumer.pause(_kafkas(asked))
             self._running -= asked
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """Fetch these, and begin at once."""
+        """Fetch partitions again, without delay."""
         asked = self.partitions.intersection(partitions)
         if not asked:
             return
@@ -164,10 +195,10 @@ class Assignment:
         self._wake(asked & self._positions.keys())
 
     def _wake(self, partitions: set[TopicPartition]) -> None:
-        """Have partitions fetched at once that were resumed.
+        """Make librdkafka fetch resumed partitions at once.
 
-        To resume them does not wake librdkafka's threads for their leaders, which may sleep for
-        another second. To seek does, unless it is to 0; then only a new start does.
+        A resume does not wake librdkafka's threads for the leaders, which may sleep for another
+        second. A seek does, unless it is to offset 0; then only a restart does.
         """
         at_zero = {partition for partition in partitions if not self._positions[partition]}
         if at_zero:
@@ -176,24 +207,24 @@ class Assignment:
             self.seek(partition, self._positions[partition])
 
     def note_committed(self, offsets: Mapping[TopicPartition, int | None]) -> None:
-        """Note from where partitions will be read that are not sought yet."""
+        """Record the committed offsets of partitions that are not sought yet."""
         self._committed.update({at: found for at, found in offsets.items() if found is not None})
 
     def lag(self) -> dict[TopicPartition, int]:
-        """Give the committed records that wait."""
+        """Return the number of committed records that wait, by partition."""
         lags = {}
         unfetched = {
             own: offset
             for own, offset in self._committed.items()
             if own in self.partitions and own not in self._positions
         }
-        # librdkafka's own position: unlike that of the last record, it passes the markers
-        # of transactions, of which one stands at the end of every idle partition.
+        # librdkafka's own position, unlike that of the last record, passes transaction markers.
+        # Every idle partition has one at its end.
         for found in self._consumer.position(_kafkas(self._positions)):
             own = TopicPartition(found.topic, found.partition)
             position = max(found.offset, self._positions[own])
             _, high = self._consumer.get_watermark_offsets(found, cached=True)
-            if high < 0 or own not in self._running:  # Nothing was fetched yet, or not lately.
+            if high < 0 or own not in self._running:  # Not fetched yet, or not recently.
                 unfetched[own] = position
             else:
                 lags[own] = max(0, high - position)

@@ -1,4 +1,4 @@
-"""Taking what is there: one wait for a first record, and none for more."""
+"""Takes what is available: one wait for a first record, and none for more."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def burst(
     max_bytes: int,
     timeout: float,
 ) -> list[Record]:
-    """Wait up to ``timeout`` seconds for a first message, then take what is there.
+    """Wait up to ``timeout`` seconds for a first message, then return what is available.
 
-    Takes at most ``limit`` records, and about ``max_bytes`` of keys and values. ``consume`` takes
-    so many messages at most, and waits so many seconds; that it gives none ends the burst.
-    ``sift`` returns the records among messages, in their order.
+    Returns at most ``limit`` records and about ``max_bytes`` of keys and values.
+    ``consume(count, seconds)`` returns at most ``count`` messages after at most ``seconds``; an
+    empty list ends the burst. ``sift`` returns the records among messages, in order.
 
-    librdkafka waits to the end for as many messages as it is asked for. So the first is asked
-    for alone, and the others without waiting.
+    librdkafka waits for the full number of messages that it is asked for. So the first message is
+    requested alone, and the others without a wait.
     """
     records: list[Record] = []
     size = 0

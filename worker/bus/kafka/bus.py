@@ -10,6 +10,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
+from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.ends import Ends, Surveyor
 from worker.bus.kafka.errors import cause
@@ -18,7 +19,8 @@ from worker.bus.kafka.member import KafkaMember
 from worker.bus.kafka.producer import TransactionalProducer, transactional_id
 from worker.bus.kafka.reader import KafkaReader
 from worker.bus.kafka.watcher import Watched, Watcher
-from worker.bus.port import BusError
+from worker.bus.kafka.writer import KafkaWriter
+from worker.bus.port import BusError, Unanswered
 
 __all__ = ["KafkaBus"]
 
@@ -27,7 +29,7 @@ class KafkaBus:
     """See `worker.bus.port.Bus`."""
 
     def __init__(self, options: KafkaOptions) -> None:
-        """Prepare; nothing is connected yet."""
+        """Take the options. This does not connect."""
         self._options = options
         self._watcher = Watcher(self._present, self._survey)
 
@@ -37,14 +39,22 @@ class KafkaBus:
 
     @cached_property
     def _admin(self) -> AdminClient:
-        # Kept: a request dies with the client that sent it.
-        return AdminClient(self._options.client("admin"))
+        # Kept open: a request ends with the client that sent it.
+        return self._new_admin()
+
+    def _new_admin(self) -> AdminClient:
+        return AdminClient(self._options.client_config("admin"))
+
+    @property
+    def silent_seconds(self) -> float:
+        """See the port; a member's bus asks every two seconds, and waits up to four."""
+        return self._watcher.silent_seconds
 
     def partitions(self, topics: Iterable[str]) -> dict[str, int | None]:
         """See the port.
 
         Raises:
-            BusError: no broker answers.
+            Unanswered: no broker answers.
         """
         try:
             known = self._admin.list_topics(timeout=self._options.request_timeout_seconds).topics
@@ -53,7 +63,7 @@ class KafkaBus:
                 f"no broker of {self._options.bootstrap} answers within"
                 f" {self._options.request_timeout_seconds:.0f} s: {cause(error).str()}"
             )
-            raise BusError(msg) from error
+            raise Unanswered(msg) from error
         counts: dict[str, int | None] = {}
         for topic in topics:
             found = known.get(topic)
@@ -61,7 +71,7 @@ class KafkaBus:
         return counts
 
     def identity(self, topic: str) -> str:
-        """See the port; it is the topic's UUID.
+        """See the port; returns the topic's UUID.
 
         Raises:
             BusError: the topic can't be described.
@@ -69,10 +79,18 @@ class KafkaBus:
         return self._ids([topic])[topic]
 
     def _ids(self, topics: Collection[str]) -> dict[str, str]:
-        return topic_ids(self._admin, topics, self._options.request_timeout_seconds)
+        return topic_ids(self._present, topics, self._options.request_timeout_seconds)
 
     def _present(self, topics: Collection[str], seconds: float) -> dict[str, str]:
-        return present_ids(self._admin, topics, seconds)
+        asked = self._admin
+        try:
+            return present_ids(asked, topics, seconds)
+        except KafkaException as error:
+            # Once all brokers were away, librdkafka may wait for a controller long after they
+            # are back. A new client finds it at once.
+            if means(cause(error), Means.LATE) and self._admin is asked:
+                self._admin = self._new_admin()
+            raise
 
     def _survey(self, ends: Ends, seconds: float) -> None:
         self._surveyor.look(ends, seconds)
@@ -86,7 +104,7 @@ class KafkaBus:
         place = KafkaPartition(topic, partition, before_offset)
         seconds = self._options.request_timeout_seconds
         try:
-            # Else librdkafka asks the leader that it knew minutes ago, and takes its refusal.
+            # Otherwise librdkafka asks the leader that it last knew, and accepts its refusal.
             self._admin.list_topics(topic, timeout=seconds)
             self._admin.delete_records([place], request_timeout=seconds)[place].result()
         except KafkaException as error:
@@ -94,9 +112,10 @@ class KafkaBus:
             raise BusError(msg) from error
 
     def end_transactions(self, seats: Mapping[str, str], instance: str) -> None:
-        """End the transactions that an earlier process of this instance has left open.
+        """End the transactions that an earlier process of this instance left open.
 
-        ``seats`` name a topic of each group. Until then nobody is told the offsets in them.
+        ``seats`` maps each group to one of its topics. Until these transactions end, requests for
+        the offsets in them get no answer.
 
         Raises:
             BusError: no answer in time.
@@ -111,10 +130,14 @@ class KafkaBus:
         with ThreadPoolExecutor(len(seats)) as pool:
             list(pool.map(end, seats))
 
-    def reader(self, group: str, topics: Collection[str]) -> KafkaReader:
+    def log_reader(self, group: str, topics: Collection[str]) -> KafkaReader:
         """See the port."""
         watched = Watched(Identities(topics, self._ids), Ends())
         return KafkaReader(self._options, group, watched, self._watcher)
+
+    def log_writer(self, name: str, topic: str) -> KafkaWriter:
+        """See the port."""
+        return KafkaWriter(self._options, name, topic)
 
     def join(
         self,

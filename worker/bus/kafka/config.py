@@ -1,13 +1,13 @@
-"""librdkafka's configuration: what the user may set, and what the promise depends on."""
+"""librdkafka's configuration: what users may set, and what exactly-once depends on."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["PROTECTED", "READS", "KafkaOptions", "ProtectedKeyError"]
+__all__ = ["PROTECTED", "READS", "KafkaOptions", "OptionError", "ProtectedKeyError", "Value"]
 
 _log = logging.getLogger("librdkafka")
 
@@ -59,7 +59,7 @@ READS: Mapping[str, Value] = {
     "allow.auto.create.topics": False,
     "check.crcs": True,
 }
-"""How everybody here reads: committed records, as they were written, from where it was told."""
+"""For all consumers: committed records only, checksums verified, explicit offsets."""
 
 _FETCHES: Mapping[str, Value] = {
     "queued.min.messages": 20_000,
@@ -70,20 +70,24 @@ _FETCHES: Mapping[str, Value] = {
     "reconnect.backoff.ms": 50,
     "reconnect.backoff.max.ms": 1_000,
     "topic.metadata.refresh.interval.ms": 60_000,
-    # A fetch is answered after 100 ms at most; one whose answer is lost waits for so long.
+    # A fetch is answered within 100 ms; this is how long a fetch waits if its answer is lost.
     "socket.timeout.ms": 10_000,
 }
-"""How a live feed is fetched: ahead of who reads it, and again soon after a pause or an error."""
+"""For live feeds: prefetch, and retry soon after a pause or an error."""
 
 _ANSWER_SECONDS = 6.0
-"""What a coordinator may take to answer, beyond what records take to get to the brokers."""
+"""How long a coordinator may take to answer, beyond the time to deliver the records."""
 
-_HEARD = {"log.connection.close": True, "log_level": 6}
-"""The log is where librdkafka tells of a request that it has sent again: see `LogListener`."""
+_LOGGED = {"log.connection.close": True, "log_level": 6}
+"""librdkafka reports repeated requests only in its log: see `LogListener`."""
 
 
-class ProtectedKeyError(ValueError):
-    """A setting would break the promise."""
+class OptionError(ValueError):
+    """librdkafka can't be configured like this; the message is one line, without any value."""
+
+
+class ProtectedKeyError(OptionError):
+    """A setting would break exactly-once or the order of verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,58 +97,65 @@ class KafkaOptions:
     bootstrap: str
     protocol: Literal["classic", "consumer"] = "classic"
     session_timeout_ms: int = 10_000
-    """Of the classic protocol; under KIP-848 it is the broker's setting."""
+    """For the classic protocol; under KIP-848 this is a broker setting."""
     max_poll_interval_ms: int = 60_000
-    """How long a member may be away between polls before the group does without it."""
+    """How long a member may go without a poll before the group evicts it."""
     transaction_timeout_ms: int = 4_000
     request_timeout_seconds: float = 30.0
-    common: Mapping[str, Value] = field(default_factory=dict)
-    consumer: Mapping[str, Value] = field(default_factory=dict)
-    producer: Mapping[str, Value] = field(default_factory=dict)
+    common: Mapping[str, Value] = field(default_factory=dict, repr=False)
+    consumer: Mapping[str, Value] = field(default_factory=dict, repr=False)
+    producer: Mapping[str, Value] = field(default_factory=dict, repr=False)
+    oauth: Callable[[str], tuple[Any, ...]] | None = None
+    """Called from a thread of librdkafka whenever a client needs a token."""
 
     def __post_init__(self) -> None:
-        """Refuse keys that the promise depends on.
+        """Refuse protected keys.
 
         Raises:
-            ProtectedKeyError: names the key.
+            ProtectedKeyError: a key is in `PROTECTED`.
         """
-        tables = {"common": self.common, "consumer": self.consumer, "producer": self.producer}
-        for name, table in tables.items():
+        for name, table in self.tables.items():
             for key in table:
                 if key in PROTECTED:
                     msg = f"kafka.{name}: {key} can't be overridden: exactly-once depends on it"
                     raise ProtectedKeyError(msg)
 
     @property
+    def tables(self) -> Mapping[str, Mapping[str, Value]]:
+        """Return the keys that users set, by the name of their table."""
+        return {"common": self.common, "consumer": self.consumer, "producer": self.producer}
+
+    @property
     def commit_timeout_seconds(self) -> float:
-        """Give how long a commit or an abort may take: records may still be on their way."""
+        """Return how long a commit or an abort may take, while records may still be in flight."""
         return self.transaction_timeout_ms / 1_000 + _ANSWER_SECONDS
 
     @property
     def longest_transaction_seconds(self) -> float:
-        """Give how long a transaction may take in all: two waits, its commit, and its abort."""
+        """Return how long a whole transaction may take: two waits, its commit, and its abort."""
         return 2 * (self.transaction_timeout_ms / 1_000 + self.commit_timeout_seconds)
 
-    def client(self, role: str) -> dict[str, Any]:
-        """Configure any client."""
-        return {
+    def client_config(self, role: str) -> dict[str, Any]:
+        """Return the configuration of any client."""
+        config = {
             "client.id": f"neardup-{role}",
             "log.connection.close": False,
             **self.common,
             "bootstrap.servers": self.bootstrap,
             "logger": _log,
         }
+        return config if self.oauth is None else {**config, "oauth_cb": self.oauth}
 
     @property
     def _debug(self) -> dict[str, Any]:
-        """Configure what librdkafka logs: `Identities` wants its lines about changed topics."""
+        """Return what librdkafka logs: `Identities` needs the lines about changed topics."""
         given = self.consumer.get("debug", self.common.get("debug"))
         return {"debug": f"{given},metadata" if given else "metadata"}
 
-    def consuming(self, group: str, instance: str) -> dict[str, Any]:
-        """Configure a stage's consumer: static member, co-partitioned, committed records only."""
+    def member_config(self, group: str, instance: str) -> dict[str, Any]:
+        """Return a stage's consumer configuration: static, co-partitioned, read-committed."""
         config = {
-            **self.client(group),
+            **self.client_config(group),
             **_FETCHES,
             **self.consumer,
             **self._debug,
@@ -153,7 +164,7 @@ class KafkaOptions:
             "group.instance.id": instance,
             "group.protocol": self.protocol,
             **READS,
-            **_HEARD,
+            **_LOGGED,
         }
         if self.protocol == "classic":
             config["partition.assignment.strategy"] = "range"
@@ -163,10 +174,10 @@ class KafkaOptions:
             config["group.remote.assignor"] = "range"
         return config
 
-    def reading(self, group: str) -> dict[str, Any]:
-        """Configure a consumer that reads beside a group, and is no member of it."""
+    def reader_config(self, group: str) -> dict[str, Any]:
+        """Return the configuration of a consumer that reads without joining the group."""
         return {
-            **self.client(f"{group}-reader"),
+            **self.client_config(f"{group}-reader"),
             **_FETCHES,
             **self.consumer,
             **self._debug,
@@ -174,10 +185,10 @@ class KafkaOptions:
             **READS,
         }
 
-    def producing(self, transactional_id: str, *, compress: bool = True) -> dict[str, Any]:
-        """Configure a stage's producer: transactional, with a short timeout."""
+    def producer_config(self, transactional_id: str, *, compress: bool = True) -> dict[str, Any]:
+        """Return a stage's producer configuration: transactional, with a short timeout."""
         config = {
-            **self.client(transactional_id),
+            **self.client_config(transactional_id),
             "linger.ms": 2,
             "compression.type": "lz4" if compress else "none",
             "batch.num.messages": 20_000,
@@ -188,18 +199,18 @@ class KafkaOptions:
             "reconnect.backoff.max.ms": 1_000,
             "retry.backoff.ms": 20,
             **self.producer,
-            # librdkafka measures before compression, topics after it: a document that was sent
-            # compressed may be larger than any of them seems to take, and is rejected as it is.
+            # librdkafka measures before compression, topics after it. A document that came in
+            # compressed may exceed every max.message.bytes, and must still fit on *rejected*.
             "message.max.bytes": 1_000_000_000,
             "transactional.id": transactional_id,
             "transaction.timeout.ms": self.transaction_timeout_ms,
             "message.timeout.ms": self.transaction_timeout_ms,
             "enable.idempotence": True,
             "partitioner": "murmur2_random",
-            **_HEARD,
+            **_LOGGED,
         }
         if "socket.timeout.ms" in config:
-            # librdkafka refuses a longer one than the transaction's.
+            # librdkafka requires a value of at most transaction.timeout.ms.
             config["socket.timeout.ms"] = min(
                 int(config["socket.timeout.ms"]), self.transaction_timeout_ms
             )

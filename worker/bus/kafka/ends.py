@@ -1,7 +1,7 @@
-"""Where logs end of which nothing is being fetched.
+"""The ends of logs that are not being fetched.
 
-What a consumer knows of a log's end comes with what it fetches. Of a partition that is paused, or
-was never fetched from, it is told nothing; so somebody else asks.
+A consumer learns a log's end from its fetches. For a partition that is paused, or was never
+fetched, it learns nothing, so a `Surveyor` asks.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from contextlib import closing
 from time import monotonic
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
+from confluent_kafka import Consumer, IsolationLevel, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec  # mypy wants it from its source
 
+from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.port import TopicPartition
 
@@ -23,30 +24,30 @@ __all__ = ["Ends", "Surveyor"]
 
 _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call] # confluent-kafka has no types for it
 _MARKERS = 100
-"""Offsets at a log's end that may all be markers of transactions, or of aborted ones."""
+"""How many offsets at a log's end are checked for holding only markers and aborted records."""
 _LOOK_SECONDS = 2.0
 
 
 class Span(NamedTuple):
-    """What lies between the offset that is read next, and the log's end."""
+    """The range from the next offset to read to the log's end."""
 
     position: int
     end: int
 
 
 class Ends:
-    """What a member wants to know, and what was found; each is replaced as a whole.
+    """The ends that a member wants, and those that were found; each is replaced as a whole.
 
     Attributes:
-        wanted: by partition, the offset that is read next.
-        found: by partition, where the committed records end. Where nothing but markers of
-            transactions is left to read, that is the wanted offset.
-        spans: what the last look found.
-        empty: those in which a look has found markers only.
+        wanted: by partition, the next offset to read.
+        found: by partition, the end of the committed records. If only transaction markers are
+            left to read, this is the wanted offset.
+        spans: the spans that the last look found.
+        empty: the spans in which a look has found only markers.
     """
 
     def __init__(self) -> None:
-        """Want nothing."""
+        """Begin with nothing wanted."""
         self.wanted: Mapping[TopicPartition, int] = {}
         self.found: Mapping[TopicPartition, int] = {}
         self.spans: Mapping[TopicPartition, Span] = {}
@@ -54,15 +55,15 @@ class Ends:
 
 
 class Surveyor:
-    """Asks for the ends of logs."""
+    """Asks the brokers for the ends of logs."""
 
     def __init__(self, options: KafkaOptions, admin: AdminClient) -> None:
-        """Take what to ask with."""
+        """Take the options of a consumer, and an admin client."""
         self._options = options
         self._admin = admin
 
     def look(self, ends: Ends, seconds: float) -> None:
-        """Find what is wanted; what isn't answered keeps what was found before."""
+        """Find the wanted ends; a partition without an answer keeps its earlier one."""
         wanted = ends.wanted
         latest = self._latest(wanted, seconds)
         spans = {place: Span(at, latest[place]) for place, at in wanted.items() if place in latest}
@@ -100,19 +101,19 @@ class Surveyor:
                 continue
             if offset >= 0:
                 latest[TopicPartition(place.topic, place.partition)] = offset
-        if failed:  # Else librdkafka goes on asking a leader that is gone.
+        if failed:  # Otherwise librdkafka keeps asking a leader that is gone.
             self._admin.list_topics(timeout=seconds)
         return latest
 
     def _without_records(self, spans: Mapping[TopicPartition, Span]) -> set[TopicPartition]:
-        """Return the partitions in which nothing but markers is left to read.
+        """Return the partitions in which only markers are left to read.
 
-        Only a look can tell: a marker takes an offset as a record does.
+        A marker takes an offset as a record does, so only a fetch can tell.
         """
         if not spans:
             return set()
         config = {
-            **self._options.reading("ends"),
+            **self._options.reader_config("ends"),
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 100,
             "queued.min.messages": 1,
@@ -127,9 +128,7 @@ class Surveyor:
                 for message in consumer.consume(50, 0.1):
                     place = TopicPartition(message.topic() or "", message.partition() or 0)
                     error = message.error()
-                    ended = (
-                        error is not None and error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001 -- librdkafka's own codes
-                    )
+                    ended = error is not None and means(error, Means.END)
                     if left.pop(place, None) is not None and ended:
                         empty.add(place)
         return empty

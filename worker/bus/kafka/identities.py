@@ -1,8 +1,8 @@
-"""The ids of topics: a topic that was deleted and made anew is another one.
+"""The ids of topics: a topic that was deleted and recreated is another topic.
 
-Kafka's clients go on in the new topic at the position that they had in the old one, in silence.
-So every committed offset carries the id of the topic that it belongs to, and a member reads the
-topics that it began with, and no others of the same names.
+Kafka's clients silently continue in the new topic at their position in the old one. So every
+committed offset carries the id of its topic, and a member only reads the topics that it began
+with, not others of the same names.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from time import monotonic, sleep
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
-from worker.bus.kafka.errors import cause, retrying
+from worker.bus.kafka.codes import Means, means
+from worker.bus.kafka.errors import asking, cause
 from worker.bus.port import BusError, TopicRecreated
 
 __all__ = ["Identities", "id_in", "metadata_of", "present_ids", "topic_ids"]
@@ -25,18 +26,17 @@ _UNKNOWN_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 _CHANGED = re.compile(r"Topic (\S+) changed id from \S+ to (\S+)")
 _CREATED_SECONDS = 3.0
 _PAUSE_SECONDS = 0.1
-_MISSING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID})
 
 
 def metadata_of(topic_id: str) -> str:
-    """Return what is committed with an offset, so that it can be told whose offset it is."""
+    """Return the metadata that identifies the topic of a committed offset."""
     return json.dumps({_KEY: topic_id}, separators=(",", ":"))
 
 
 def id_in(metadata: str | None) -> str | None:
     """Return the topic id that was committed with an offset.
 
-    None if there is none: another tool has set the offset, or a version that wrote no id.
+    None if there is none: the offset was set by another tool, or by a version that wrote no id.
     """
     try:
         found = json.loads(metadata or "")
@@ -47,7 +47,7 @@ def id_in(metadata: str | None) -> str | None:
 
 
 def present_ids(admin: AdminClient, topics: Collection[str], seconds: float) -> dict[str, str]:
-    """Return the ids of those topics that exist.
+    """Return the ids of the topics that exist.
 
     Raises:
         KafkaException: no answer in time, or refused.
@@ -60,29 +60,30 @@ def present_ids(admin: AdminClient, topics: Collection[str], seconds: float) -> 
         try:
             found[topic] = str(future.result().topic_id)
         except KafkaException as error:
-            if cause(error).code() not in _MISSING:
+            if not means(cause(error), Means.MISSING):
                 raise
     return found
 
 
-def topic_ids(admin: AdminClient, topics: Collection[str], seconds: float) -> dict[str, str]:
-    """Return the ids of topics; one that was just created may not be known everywhere yet.
+def topic_ids(
+    present: Callable[[Collection[str], float], dict[str, str]],
+    topics: Collection[str],
+    seconds: float,
+) -> dict[str, str]:
+    """Return the ids of topics; waits briefly for topics that were just created.
+
+    ``present`` is `present_ids` for a client, or the like.
 
     Raises:
         BusError: a topic does not exist, or there is no answer in time.
     """
     deadline = monotonic() + _CREATED_SECONDS
     while True:
-        try:
-            found = retrying(
-                lambda left: present_ids(admin, topics, max(1.0, left / 3)),
-                seconds,
-                "ids of topics",
-                asking=True,
-            )
-        except KafkaException as error:
-            msg = f"{', '.join(sorted(topics))} can't be described: {cause(error).str()}"
-            raise BusError(msg) from error
+        found = asking(
+            lambda left: present(topics, max(1.0, left / 3)),
+            seconds,
+            f"{', '.join(sorted(topics))} can't be described",
+        )
         missing = sorted(set(topics) - found.keys())
         if not missing:
             return found
@@ -92,14 +93,14 @@ def topic_ids(admin: AdminClient, topics: Collection[str], seconds: float) -> di
 
 
 class Identities:
-    """The ids of the topics that one member, or reader, depends on.
+    """The ids of the topics that one member or reader depends on.
 
-    It asks and is told in its own thread, but for `look`, which another may call.
+    All methods belong to the member's thread, except `look`, which another thread may call.
 
     Attributes:
-        topics: that it depends on.
-        of: the topic that committed offsets belong to; None: each to its own.
-        wrong: what `check` raises: that a topic was made anew, or that nobody looks any more.
+        topics: the topics that it depends on.
+        of: the topic that committed offsets belong to; None: each belongs to its own.
+        wrong: what `check` raises: a topic was recreated, or the watcher has failed.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class Identities:
         *,
         of: str | None = None,
     ) -> None:
-        """Take the topics, and what asks for ids; nothing is asked yet."""
+        """Take the topics, and a function that looks up ids. This does not call it."""
         self.topics = frozenset(topics).union(() if of is None else (of,))
         self.of = of
         self.wrong: BusError | None = None
@@ -117,16 +118,16 @@ class Identities:
         self._ids: dict[str, str] = {}
 
     def check(self) -> None:
-        """Raise what is wrong, if anything is."""
+        """Raise `wrong` if it is set."""
         if self.wrong is not None:
             raise self.wrong
 
     def know(self, topic: str) -> str:
-        """Return the id that a topic had first; it is asked for if nobody has told it yet.
+        """Return the first id that was seen of a topic; look it up if none was.
 
         Raises:
-            ValueError: it is none of the topics.
-            TopicRecreated: a topic is not what it was.
+            ValueError: the topic is not one of `topics`.
+            TopicRecreated: a topic was recreated.
             BusError: no answer, or the topic is missing.
         """
         if topic not in self.topics:
@@ -138,20 +139,20 @@ class Identities:
         return self._ids[topic]
 
     def ask(self, topics: Collection[str]) -> None:
-        """Ask for the ids of some topics, and of the one that offsets belong to; check them.
+        """Look up and check the ids of some topics, and of the one that offsets belong to.
 
         Raises:
-            TopicRecreated: one is not what it was.
+            TopicRecreated: a topic was recreated.
             BusError: no answer, or a topic is missing.
         """
         self.look(self._ask({*topics, self.of} if self.of is not None else topics))
         self.check()
 
     def check_offset(self, topic: str, metadata: str | None) -> None:
-        """Check that what was committed for a topic is an offset of the topic that it belongs to.
+        """Check that an offset, committed for a topic with this metadata, is of the present topic.
 
         Raises:
-            TopicRecreated: it is one of an earlier topic of that name.
+            TopicRecreated: the offset is of an earlier topic of that name.
             BusError: see `know`.
         """
         owner = self.of or topic
@@ -160,11 +161,11 @@ class Identities:
             raise TopicRecreated(owner, str(committed), known)
 
     def metadata(self, topic: str) -> str:
-        """Return what to commit with an offset for a topic."""
+        """Return the metadata to commit with an offset for a topic."""
         return metadata_of(self.know(self.of or topic))
 
     def look(self, ids: Mapping[str, str]) -> None:
-        """Take the ids that topics have now; those left out may be on their way."""
+        """Take the topics' current ids; a topic that is left out may be in creation."""
         for topic in self.topics & ids.keys():
             known = self._ids.setdefault(topic, ids[topic])
             if known != ids[topic] and self.wrong is None:
@@ -173,8 +174,8 @@ class Identities:
     def hear(self, line: str) -> None:
         """Take a line of librdkafka's log.
 
-        It logs that a topic's id has changed before it fetches from the new one, and the line
-        is delivered in the order of the records.
+        librdkafka logs that a topic's id has changed before it fetches from the new topic, and
+        the line is delivered in order with the records.
         """
         found = _CHANGED.search(line)
         if found is not None and found[1] in self._ids and found[2] != _UNKNOWN_ID:

@@ -1,4 +1,4 @@
-"""What librdkafka tells its log, and nobody else."""
+"""Listens for events that librdkafka reports only in its log."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ __all__ = ["LogListener"]
 
 _METADATA = "METADATA"
 _TROUBLE = frozenset({"FAIL", "REQTMOUT", "SESSTMOUT"})
-"""Facilities of librdkafka's log: a connection is lost; a request was not answered in time; nor
-was any to the group's coordinator for as long as a session lasts."""
+"""Facilities of librdkafka's log: a connection is lost; a request was not answered in time; the
+group's coordinator has answered no request for a whole session timeout."""
 
 
 class LogListener:
-    """Stands in for the log of a client, and hears of lost connections and answers.
+    """Replaces the logger of a client, and detects lost connections and answers.
 
-    After these librdkafka sends a request again, EndTxn and JoinGroup included, and its error
-    callback is not told. The client needs `log.connection.close` and a `log_level` of 6 at
-    least; such lines come up in its polls, on the thread that polls.
+    After these librdkafka repeats requests, including EndTxn and JoinGroup, without a call of the
+    error callback. The client needs `log.connection.close` and a `log_level` of at least 6. The
+    lines arrive during its polls, on the polling thread.
     """
 
     def __init__(
@@ -28,20 +28,20 @@ class LogListener:
         troubled: Callable[[str], None] = lambda _what: None,
         informed: Callable[[str], None] = lambda _what: None,
     ) -> None:
-        """Pass lines on to ``log``, and the texts of some to others, too.
+        """Pass all lines on to ``log``, and the texts of some to callbacks.
 
-        ``troubled`` hears of trouble; ``informed`` of what the brokers say about topics, if
-        ``debug`` has ``metadata``.
+        ``troubled`` receives trouble with connections; ``informed`` receives what the brokers
+        report about topics, if ``debug`` includes ``metadata``.
         """
         self._troubled = troubled
         self._informed = informed
         self._log = log
 
     def log(self, level: int, message: str, *values: object) -> None:
-        """Take a line; ``values`` are its facility, the client, and the text."""
+        """Log a line; ``values`` are its facility, the client, and the text."""
         if values and values[0] in _TROUBLE:
             self._troubled(str(values[-1]))
-            if level <= logging.INFO:  # An operator has no use for it: what follows is logged.
+            if level <= logging.INFO:  # Useless to an operator: the consequences are logged.
                 level = logging.DEBUG
         elif values and values[0] == _METADATA:
             self._informed(str(values[-1]))

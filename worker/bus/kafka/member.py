@@ -14,17 +14,9 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from worker.bus.kafka.assignment import Assignment
 from worker.bus.kafka.burst import burst
+from worker.bus.kafka.codes import Means, means, underlying
 from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.errors import (
-    PASSING,
-    cause,
-    consequence,
-    damage,
-    fatal,
-    passes,
-    retrying,
-    underlying,
-)
+from worker.bus.kafka.errors import asking, cause, damage, fatal, passes, refusal
 from worker.bus.kafka.listener import LogListener
 from worker.bus.kafka.pending import PendingErrors
 from worker.bus.kafka.producer import TransactionalProducer, transactional_id
@@ -41,25 +33,24 @@ from worker.bus.port import (
     Record,
     TopicPartition,
 )
-from worker.closing import Closing
 
 __all__ = ["KafkaMember"]
 
 _log = logging.getLogger(__name__)
 
-_HEARD_EVENTS = 100_000
+_DRAINED_EVENTS = 100_000
 _CLOSE_SECONDS = 5.0
 _RECENT_SECONDS = 60.0
 _UNASSIGNED_SECONDS = 10.0
 _UNSEATED_WAIT_SECONDS = 0.02
 _HARMLESS = ("nodename change", "_DESTROY", "Local: Broker handle destroyed")
-"""Why librdkafka itself ends a connection: its coordinator is elsewhere; the client is closed."""
+"""Why librdkafka itself closes a connection: the coordinator has moved; the client is closed."""
 
 
-class KafkaMember(Closing):
+class KafkaMember:
     """See `worker.bus.port.Member`."""
 
-    def __init__(  # noqa: PLR0913 -- what a seat is made of
+    def __init__(  # noqa: PLR0913 -- the parts of a seat
         self,
         options: KafkaOptions,
         group: str,
@@ -69,9 +60,9 @@ class KafkaMember(Closing):
         *,
         compress: bool = True,
     ) -> None:
-        """Subscribe to what is watched; the group is joined by the first polls.
+        """Subscribe to the watched topics; the first polls join the group.
 
-        Not to the topic whose offsets are committed for the others.
+        The topic whose offsets are committed for the others (``of``) is not subscribed to.
         """
         self._options = options
         self._group = group
@@ -92,12 +83,12 @@ class KafkaMember(Closing):
         self._errors = PendingErrors()
         self._unreleased_since: float | None = None
         self._troubled_at: float | None = None
-        self._told = False
         self._consumer = self._subscribe()
         watcher.watch(watched)
 
     def _subscribe(self) -> Consumer:
-        config = self._options.consuming(self._group, self._instance)
+        self._reported = False
+        config = self._options.member_config(self._group, self._instance)
         self._subscribed_at = monotonic()
         listener = LogListener(
             config["logger"], troubled=self._on_log, informed=self._identities.hear
@@ -107,7 +98,7 @@ class KafkaMember(Closing):
         return consumer
 
     def _on_error(self, error: KafkaError) -> None:
-        if error.code() in PASSING:
+        if means(error, Means.PASSING):
             self._troubled_at = monotonic()
 
     def _on_log(self, what: str) -> None:
@@ -122,8 +113,8 @@ class KafkaMember(Closing):
         """See the port."""
         self._identities.check()
         for message in self._errors.take():
-            self._judge(cast("KafkaError", message.error()), message)
-        # librdkafka waits to the end, though what comes is an assignment, and no records.
+            self._handle_error(cast("KafkaError", message.error()), message)
+        # librdkafka waits for the whole timeout, even if an assignment arrives.
         wait = min(timeout, _UNSEATED_WAIT_SECONDS) if self._assignment.revoked else timeout
         records = burst(self._consume, self._sift, limit, max_bytes, wait)
         if self._assignment.changed:
@@ -136,20 +127,21 @@ class KafkaMember(Closing):
         return Polled(records)
 
     def _unassigned(self) -> Polled:
-        """Say once that there is nothing to do: under KIP-848 nobody calls a member to say so."""
-        waited = monotonic() - max(self._subscribed_at, self._troubled_at or 0)
-        if self._eager or self._told or waited < _UNASSIGNED_SECONDS:
+        """Report an empty assignment once: under KIP-848 no callback does."""
+        since = self._subscribed_at, self._troubled_at or 0, self._assignment.lost_at or 0
+        waited = monotonic() - max(since)
+        if self._eager or self._reported or waited < _UNASSIGNED_SECONDS:
             return Polled(())
-        self._told = True
+        self._reported = True
         return Polled((), frozenset())
 
     def _report(self) -> Polled:
-        """Hand out the new assignment, with a producer that has ended its ghost's transaction.
+        """Return the new assignment, after a new producer has ended its predecessor's transaction.
 
-        Whoever has nothing to do needs none: it would keep its threads and connections.
+        A member without partitions needs no producer: it would keep its threads and connections.
         """
         assigned = self._assignment.take()
-        self._told = True
+        self._reported = not self._assignment.revoked
         self._unreleased_since = None
         self._errors.clear()
         self._member_id = self._consumer.memberid() or ""
@@ -160,19 +152,19 @@ class KafkaMember(Closing):
         return Polled((), assigned)
 
     def _consume(self, limit: int, wait: float) -> list[Message]:
-        """Take messages; none once a topic or the assignment is not what it was."""
+        """Return messages; none once the assignment has changed."""
         try:
             messages = self._consumer.consume(limit, wait)
         except KafkaException as error:
-            self._judge(cause(error), None)
+            self._handle_error(cause(error), None)
             messages = []
         self._identities.check()
         return [] if self._assignment.changed else messages
 
     def _sift(self, messages: list[Message]) -> list[Record]:
-        """Return the records that may be handed out; keep what is wrong.
+        """Return the records that may be delivered; keep the errors.
 
-        It is judged by a later poll: to raise now would lose the records before it.
+        A later poll handles them: raising now would lose the records before them.
         """
         broken = self._errors.broken
         records = []
@@ -183,35 +175,35 @@ class KafkaMember(Closing):
                 records.append(record_of(message))
         return records
 
-    def _judge(self, error: KafkaError, message: Message | None) -> None:
-        """Let pass what will pass; raise the rest."""
-        code = underlying(error)
+    def _handle_error(self, error: KafkaError, message: Message | None) -> None:
+        """Ignore an error that passes by itself; recover from or raise any other."""
+        found = underlying(error)
         if message is not None and message.topic():
             partition = TopicPartition(message.topic() or "", message.partition() or 0)
             offset = message.offset() or 0
             damaged = damage(error, partition, offset)
             if damaged is not None:
                 raise damaged
-            if code == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 -- librdkafka's own code
+            if Means.OUT_OF_RANGE in found:
                 self._out_of_range(partition, offset)
                 return
-        if code == KafkaError.UNRELEASED_INSTANCE_ID:
+        if Means.UNRELEASED in found:
             self._await_release(error)
-        elif code == KafkaError.FENCED_INSTANCE_ID and self._by_itself():
+        elif Means.EVICTED in found and self._fenced_by_itself():
             self._rejoin()
-        elif code == KafkaError.FENCED_INSTANCE_ID or error.fatal():
+        elif Means.EVICTED in found or error.fatal():
             raise fatal(error, self._group)
         elif passes(error):
             _log.info("group %s: %s", self._group, error.str())
         else:
-            raise consequence(error, f"group {self._group}")
+            raise refusal(error, f"group {self._group}")
 
     def _out_of_range(self, partition: TopicPartition, refused: int) -> None:
-        """Raise, unless the refused offset is not the one that is wanted.
+        """Raise if the position is out of range; ignore the refusal of an earlier offset.
 
-        librdkafka may have asked for the offset of a new assignment before the partition was
-        paused, and a log that has been trimmed has that no more. It says so later, perhaps after
-        the partition was sought elsewhere, and may have stopped it.
+        librdkafka may have fetched from the offset of a new assignment before the partition was
+        paused, and a trimmed log no longer has that offset. The error may come after the partition
+        was sought elsewhere. librdkafka may have stopped the partition, so this restarts it.
         """
         position = self._assignment.position(partition)
         if position is None:
@@ -221,38 +213,42 @@ class KafkaMember(Closing):
             raise OffsetOutOfRange(partition, position, low, high)
         if refused == position:
             msg = (
-                f"{partition.topic}[{partition.partition}]: the broker had no offset {position},"
-                f" and has it now: its log is [{low}, {high}). The log has lost its end and grown"
-                " again, so other records may stand there than those that were read before. See"
+                f"{partition.topic}[{partition.partition}]: the broker did not have offset"
+                f" {position}, and has it now: its log is [{low}, {high}). The log has lost its end"
+                " and grown again, so its records may differ from those that were read before. See"
                 " docs/runbook.md, 'A log that lost its end'"
             )
             raise BusError(msg)
         self._assignment.restart({partition})
 
     def _await_release(self, error: KafkaError) -> None:
-        """Rejoin: under KIP-848 a killed member's seat is free only when its session ends."""
+        """Rejoin: under KIP-848 a killed member's seat is free only after its session ends."""
         now = monotonic()
         if self._unreleased_since is None:
             self._unreleased_since = now
-            _log.info("group %s: the seat of %s is taken; waiting", self._group, self._instance)
+            _log.info(
+                "group %s: the seat of %s is taken; waiting until its session ends",
+                self._group,
+                self._instance,
+            )
         elif now - self._unreleased_since > 2 * self._options.request_timeout_seconds:
             raise fatal(error, self._group)
         threading.Event().wait(1.0)
         self._rejoin()
 
-    def _by_itself(self) -> bool:
-        """Tell whether this member may have been fenced by its own earlier request to join.
+    def _fenced_by_itself(self) -> bool:
+        """Return whether this member may have been fenced by its own earlier request to join.
 
-        When a broker dies, the answer to such a request may be lost with it: the group knows
-        the member under a name that it was never told, and takes it for another's. So each
-        trouble with brokers is good for one more attempt. Of two workers under one name, both
-        may make one; then the older ends.
+        When a broker dies, the answer to such a request may be lost: the group then knows the
+        member under an id that it never received, and takes it for another member. So each
+        trouble with brokers allows one more attempt. Of two workers under one name, both may
+        make an attempt; then the older one ends.
         """
         troubled, self._troubled_at = self._troubled_at, None
         recent = troubled is not None and monotonic() - troubled < _RECENT_SECONDS
         if recent:
             _log.warning(
-                "group %s: fenced after trouble with brokers, most likely by this member's own"
+                "group %s: fenced after trouble with brokers, probably by this member's own"
                 " request; joining again",
                 self._group,
             )
@@ -268,22 +264,26 @@ class KafkaMember(Closing):
         """See the port."""
         return not self._assignment.revoked
 
+    @property
+    def waiting(self) -> bool:
+        """See the port."""
+        return self._assignment.revoked and (self._eager or not self._reported)
+
     def commit(self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]) -> None:
         """See the port."""
         self._identities.check()
         # Without a member id the broker might take the offsets for those of a stand-alone
         # consumer, and check no generation.
         if self._assignment.revoked or self._consumer.memberid() != self._member_id:
-            msg = "the group has taken this member's partitions away"
+            msg = "the group has revoked this member's partitions"
             raise Aborted(msg)
         fenced = self._committed(records, offsets)
-        # Not where it is caught, and without it: a KafkaError that is raised there would keep it
-        # for good, and a frame that it has passed, if it were named there, until the collector
-        # comes by; with both clients.
+        # Fenced is raised here, not in the except block, and without the caught error as context.
+        # Otherwise a KafkaError raised there would keep that error, and with it both clients.
         if fenced is None:
             return
-        self._hear()
-        if not self._by_itself():
+        self._drain_events()
+        if not self._fenced_by_itself():
             raise Fenced(fenced)
         self._rejoin()
         raise OutcomeUnknown(fenced)
@@ -291,7 +291,7 @@ class KafkaMember(Closing):
     def _committed(
         self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]
     ) -> str | None:
-        """Commit, unless the member is fenced; then say how."""
+        """Commit; return the error's text if the member is fenced, else None."""
         try:
             notes = {topic: self._identities.metadata(topic) for topic, _ in offsets}
             self._producer.commit(records, offsets, self._consumer, notes)
@@ -299,13 +299,13 @@ class KafkaMember(Closing):
             return str(error)
         return None
 
-    def _hear(self) -> None:
-        """Take in what librdkafka has to tell by now; what it has fetched, nobody wants any more.
+    def _drain_events(self) -> None:
+        """Receive librdkafka's pending log lines and errors; drop the fetched records.
 
-        A member that learns from a commit that it is fenced has not heard yet what came before.
+        A member that is fenced in a commit has not yet seen what was reported before.
         """
-        with suppress(KafkaException):  # That it is fenced, most likely.
-            self._consumer.consume(_HEARD_EVENTS, 0)
+        with suppress(KafkaException):  # Probably that the member is fenced.
+            self._consumer.consume(_DRAINED_EVENTS, 0)
 
     def renew(self) -> None:
         """See the port."""
@@ -323,12 +323,8 @@ class KafkaMember(Closing):
                     raise KafkaException(partition.error)
             return found
 
-        try:
-            seconds = self._options.request_timeout_seconds
-            found = retrying(ask, seconds, "committed offsets", asking=True)
-        except KafkaException as error:
-            msg = f"group {self._group}: no committed offsets: {cause(error).str()}"
-            raise BusError(msg) from error
+        seconds = self._options.request_timeout_seconds
+        found = asking(ask, seconds, f"group {self._group}: no committed offsets")
         for place in found:
             self._identities.check_offset(place.topic, place.metadata)
         offsets = {
@@ -340,13 +336,13 @@ class KafkaMember(Closing):
 
     def positions(self) -> dict[TopicPartition, int]:
         """See the port."""
-        # librdkafka's own is past records that were not handed out, where an error came first.
+        # After an error, librdkafka's own position is past records that were not delivered.
         stopped = self._errors.places
         found = self._assignment.positions()
         return {place: offset for place, offset in found.items() if place not in stopped}
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """See the port; what has just been taken away is left alone."""
+        """See the port; a partition that was just revoked is ignored."""
         self._assignment.seek(partition, offset)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
@@ -359,19 +355,13 @@ class KafkaMember(Closing):
 
     def watermarks(self, partition: TopicPartition) -> tuple[int, int]:
         """See the port."""
-        seconds = self._options.request_timeout_seconds
-        try:
-            low, high = retrying(
-                lambda left: self._consumer.get_watermark_offsets(
-                    KafkaPartition(*partition), left, cached=False
-                ),
-                seconds,
-                "watermarks",
-                asking=True,
-            )
-        except KafkaException as error:
-            msg = f"{partition.topic}[{partition.partition}]: no watermarks: {cause(error).str()}"
-            raise BusError(msg) from error
+        low, high = asking(
+            lambda left: self._consumer.get_watermark_offsets(
+                KafkaPartition(*partition), left, cached=False
+            ),
+            self._options.request_timeout_seconds,
+            f"{partition.topic}[{partition.partition}]: no watermarks",
+        )
         return low, high
 
     def lag(self) -> dict[TopicPartition, int]:
@@ -379,16 +369,20 @@ class KafkaMember(Closing):
         return self._assignment.lag()
 
     def close(self, *, leave: bool = False) -> None:
-        """See the port; a static member that leaves for good is let go by its session's end."""
+        """See the port; the group drops a static member only when its session ends."""
         del leave
         self._watcher.leave(self._watched)
         self._producer.close()
         self._close_consumer()
 
     def _close_consumer(self) -> None:
-        """Close with a deadline: a librdkafka consumer's close may hang with its brokers."""
+        """Close with a deadline: a librdkafka consumer's close may hang if its brokers do."""
         closing = threading.Thread(target=self._consumer.close, daemon=True)
         closing.start()
         closing.join(_CLOSE_SECONDS)
         if closing.is_alive():
-            _log.warning("group %s: the consumer did not close in time; left behind", self._group)
+            _log.warning(
+                "group %s: the consumer did not close within %.0f s; leaving it behind",
+                self._group,
+                _CLOSE_SECONDS,
+            )

@@ -11,13 +11,15 @@ from types import MappingProxyType
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.deadline import within
-from worker.bus.kafka.errors import REFUSED, cause, consequence, retrying
+from worker.bus.kafka.errors import cause, consequence, retrying
 from worker.bus.kafka.listener import LogListener
 from worker.bus.port import (
     Aborted,
     BusError,
+    Fenced,
     OutcomeUnknown,
     Outgoing,
     Refused,
@@ -28,28 +30,19 @@ __all__ = ["TransactionalProducer", "transactional_id"]
 
 _log = logging.getLogger(__name__)
 
-_DISTURBED = frozenset(
-    {
-        KafkaError._TRANSPORT,  # noqa: SLF001 -- librdkafka's own codes begin with an underscore
-        KafkaError._TIMED_OUT,  # noqa: SLF001
-        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
-        KafkaError.REQUEST_TIMED_OUT,
-    }
-)
-
 
 def transactional_id(group: str, instance: str) -> str:
-    """Return the name of the transactions that a member of a group makes."""
+    """Return the transactional id of a group's member."""
     return f"{group}.{instance}"
 
 
 class TransactionalProducer:
     """One librdkafka producer with a stable transactional id, and its successors.
 
-    librdkafka doesn't know KIP-890: an EndTxn request that arrives late can end the next
-    transaction. So after every transaction whose end was disturbed (an error, a timeout,
-    a lost connection, even if success was reported in the end) the producer is thrown
-    away: its successor has a higher epoch, under which nothing late is accepted.
+    librdkafka doesn't implement KIP-890: an EndTxn request that arrives late can end the next
+    transaction. So the producer is replaced after every transaction whose end was disturbed: by
+    an error, a timeout, or a lost connection, even if success was reported in the end. Its
+    successor has a higher epoch, under which the broker accepts no late request.
     """
 
     def __init__(
@@ -61,9 +54,9 @@ class TransactionalProducer:
         compress: bool = True,
         troubled: Callable[[str], None] = lambda _what: None,
     ) -> None:
-        """Prepare; `renew` connects, by asking for the topic ``probe``.
+        """Prepare; `renew` connects, by looking up the topic ``probe``.
 
-        ``troubled`` hears of trouble with brokers.
+        ``troubled`` is called on trouble with brokers.
         """
         self._compress = compress
         self._probe = probe
@@ -72,23 +65,23 @@ class TransactionalProducer:
         self._producer: Producer | None = None
         self._disturbed: str | None = None
         self._troubled = troubled
-        self._refused: set[tuple[str | None, object, object]] = set()
+        self._refused: dict[tuple[str | None, object, object], str] = {}
 
     @property
     def ready(self) -> bool:
-        """Tell whether there is a producer."""
+        """Return whether there is a producer."""
         return self._producer is not None
 
     def renew(self) -> None:
-        """Make a new producer under the same id, which ends what the old one had open.
+        """Create a new producer under the same id, which ends the old one's open transaction.
 
         Raises:
-            BusError: not within the request timeout.
+            BusError: not done within the request timeout.
         """
         self.close()
         deadline = monotonic() + self._options.request_timeout_seconds
         while True:
-            config = self._options.producing(self._id, compress=self._compress)
+            config = self._options.producer_config(self._id, compress=self._compress)
             listener = LogListener(config["logger"], troubled=self._on_log)
             producer = Producer(
                 {
@@ -105,13 +98,13 @@ class TransactionalProducer:
             _drop(producer)
             if monotonic() > deadline or not _may_pass(failure):
                 raise self._unable(failure) from failure
-            _log.info("producer %s: %s; again", self._id, failure)
+            _log.info("producer %s: %s; retrying", self._id, failure)
         self._producer = producer
-        producer.poll(0)  # What was logged on the way here is no doubt about what follows.
+        producer.poll(0)  # Trouble that was logged so far doesn't concern later transactions.
         self._disturbed = None
 
     def _unable(self, failure: Exception) -> BusError:
-        """Say why there is no producer, and what to do if that is known."""
+        """Return the error of a producer that could not begin, with a remedy if it is known."""
         doing = f"producer {self._id} could not begin"
         if isinstance(failure, KafkaException):
             known = consequence(cause(failure), doing)
@@ -121,8 +114,8 @@ class TransactionalProducer:
 
     def _failure_to_begin(self, producer: Producer, deadline: float) -> Exception | None:
         try:
-            # Without a connection librdkafka looks for its coordinator every 500 ms only. The
-            # first is to a bootstrap server, and given up once the brokers are known.
+            # Without a connection librdkafka looks for its coordinator only every 500 ms. Its
+            # first connection is to a bootstrap server, and closes once the brokers are known.
             for _ in range(2):
                 producer.list_topics(self._probe, timeout=max(0.1, deadline - monotonic()))
             retrying(
@@ -133,29 +126,33 @@ class TransactionalProducer:
         return None
 
     def _on_failed(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None and error.code() in REFUSED:
-            self._refused.add((message.topic(), message.key(), message.value()))
+        if error is not None and means(error, Means.REFUSED):
+            self._refused[message.topic(), message.key(), message.value()] = error.name()
 
     def _on_error(self, error: KafkaError) -> None:
-        if error.code() in _DISTURBED:
+        if means(error, Means.DISTURBING):
             self._on_log(error.str())
 
     def _on_log(self, what: str) -> None:
         self._disturbed = what
         self._troubled(what)
 
-    def _undisturbed(self) -> Producer:
-        """Give the producer, or its successor if its last transaction was aborted.
+    def _undisturbed(self, *, alone: bool) -> Producer:
+        """Return the producer, or its successor if its last transaction was aborted.
 
-        The same if there was trouble since: what librdkafka remembers of the coordinators is
-        stale then, and it may hang on it.
+        It is also replaced if there was trouble since then: librdkafka's knowledge of the
+        coordinators is then stale, and it may hang. A producer that writes ``alone`` is never
+        replaced unasked: another may have held the name in between, and there is no group
+        generation to reveal that.
         """
         if self._producer is not None:
             self._producer.poll(0)
+            if self._disturbed is not None and alone:
+                raise Aborted(f"producer {self._id} is not used any more: {self._disturbed}")
             if self._disturbed is not None:
                 self.renew()
         if self._producer is None:
-            msg = f"producer {self._id} has not begun"
+            msg = f"producer {self._id} is not started"
             raise OutcomeUnknown(msg)
         self._disturbed = None
         return self._producer
@@ -167,12 +164,13 @@ class TransactionalProducer:
         consumer: Consumer | None = None,
         notes: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Write and commit in one transaction; raises as `Member.commit` says.
+        """Write and commit in one transaction; raises what `Member.commit` does.
 
-        ``offsets``, if there are any, are those of the ``consumer``'s group.
-        ``notes`` are, by topic, the metadata that go with its offsets.
+        ``offsets``, if any, belong to the ``consumer``'s group. ``notes`` has the metadata of
+        the offsets, by topic. Without a consumer it raises what `LogWriter.commit` does.
         """
-        producer = self._undisturbed()
+        alone = consumer is None
+        producer = self._undisturbed(alone=alone)
         self._refused.clear()
         sent = list(records)
         timeout = self._options.commit_timeout_seconds
@@ -183,12 +181,12 @@ class TransactionalProducer:
                 self._send_offsets(producer, offsets, consumer, notes)
             within(lambda: producer.commit_transaction(timeout), timeout, "commit")
         except KafkaException as error:
-            # Named by nobody: a frame that holds what it raises keeps the producer, too, and with
-            # it its threads and their connections, until the collector comes by.
-            raise self._ended(producer, cause(error), sent) from error
+            # Don't bind the result to a name: a frame that holds the exception that it raises is
+            # a cycle, which keeps the producer's threads and connections until garbage collection.
+            raise self._ended(producer, cause(error), sent, alone=alone) from error
         producer.poll(0)
         if self._disturbed is not None:
-            msg = f"committed, but with trouble on the way: {self._disturbed}"
+            msg = f"committed, but with trouble during the commit: {self._disturbed}"
             raise OutcomeUnknown(msg)
 
     def _send_offsets(
@@ -209,7 +207,7 @@ class TransactionalProducer:
                 left,
                 "offsets",
             ),
-            # Later the coordinator has aborted the transaction anyway.
+            # After this time the coordinator has aborted the transaction anyway.
             self._options.transaction_timeout_ms / 1_000,
             "offsets",
         )
@@ -233,10 +231,18 @@ class TransactionalProducer:
                 except BufferError:
                     producer.poll(0.05)
 
-    def _ended(self, producer: Producer, error: KafkaError, sent: Sequence[Outgoing]) -> Exception:
-        """Abort if that is what is called for, and give the consequence, which is to be raised."""
-        outcome = consequence(error, f"transaction of {self._id}")
-        if not isinstance(outcome, Aborted) and error.code() not in REFUSED:
+    def _ended(
+        self, producer: Producer, error: KafkaError, sent: Sequence[Outgoing], *, alone: bool
+    ) -> Exception:
+        """Abort if the error requires it; return the exception to raise."""
+        outcome = consequence(error, f"transaction of {self._id}", alone=alone)
+        # After a refused record librdkafka raises the epoch itself, and a request that is still
+        # in flight with the old one looks fenced. A writer has no group to ask, and reads on.
+        # The commit has served the delivery reports; poll() would raise the fatal error again.
+        by_itself = alone and bool(self._refused)
+        if isinstance(outcome, Fenced) and by_itself:
+            return OutcomeUnknown(f"{outcome}, after a record was refused")
+        if not isinstance(outcome, Aborted) and not means(error, Means.REFUSED):
             return outcome
         try:
             retrying(
@@ -245,36 +251,38 @@ class TransactionalProducer:
                 "abort",
             )
         except KafkaException as second:
-            return OutcomeUnknown(f"{outcome}; and its abort: {cause(second).str()}")
+            after = consequence(cause(second), f"{outcome}; and its abort", alone=alone)
+            fenced = isinstance(after, Fenced) and not by_itself
+            return after if fenced else OutcomeUnknown(str(after))
         producer.poll(0)
         if self._disturbed is not None:
             return OutcomeUnknown(
-                f"{outcome}; aborted, but with trouble on the way: {self._disturbed}"
+                f"{outcome}; aborted, but with trouble during the abort: {self._disturbed}"
             )
-        # A request of this transaction may still be on its way, and would be taken for one
-        # of the next: so that has another epoch.
+        # A request of this transaction may still be in flight, and the broker could take it for
+        # one of the next transaction. So the next one gets another epoch.
         self._disturbed = "the last transaction was aborted"
-        refused, self._refused = self._refused, set()
+        refused, self._refused = self._refused, {}
         if refused:
             which = [one for one in sent if (one.topic, one.key, one.value) in refused]
-            return Refused(str(outcome), which)
+            return Refused(str(outcome), which, next(iter(refused.values())))
         return outcome
 
     def close(self) -> None:
-        """Drop the producer with whatever is still in it; its open transaction times out."""
+        """Drop the producer and its queued records; its open transaction times out."""
         if self._producer is not None:
             _drop(self._producer)
             self._producer = None
 
 
 def _drop(producer: Producer) -> None:
-    """Forget what is still in a producer, so that it doesn't wait for that when it goes.
+    """Purge a producer's queue, so that its destruction doesn't wait for delivery.
 
-    Not to be called while an exception is handled: confluent_kafka 2.16 never frees a KafkaError
-    that it has raised, and that keeps the exception handled at the time, whose traceback has
-    the producer.
+    Don't call this while an exception is being handled: confluent_kafka 2.16 never frees a
+    KafkaError that it has raised. That error keeps the exception being handled at the time, whose
+    traceback holds the producer.
     """
-    with suppress(KafkaException):  # A fenced one has only that to say.
+    with suppress(KafkaException):  # A fenced producer raises only that.
         producer.purge()
         producer.poll(0)
 

@@ -1,4 +1,4 @@
-"""Reading a Kafka cluster beside a group."""
+"""Reads a Kafka cluster outside a group."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from worker.bus.kafka.burst import burst
+from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.errors import cause, damage, passes, retrying
+from worker.bus.kafka.errors import asking, cause, damage, passes
 from worker.bus.kafka.listener import LogListener
 from worker.bus.kafka.records import record_of
 from worker.bus.kafka.watcher import Watched, Watcher
 from worker.bus.port import (
     BusError,
     OffsetOutOfRange,
-    OutcomeUnknown,
     PartitionUnreadable,
     Record,
     TopicPartition,
@@ -31,21 +31,19 @@ T = TypeVar("T")
 
 _CLOSE_SECONDS = 5.0
 _PAUSE_SECONDS = 0.001
-_STOPPED = frozenset({KafkaError._STATE, KafkaError._PREV_IN_PROGRESS})  # noqa: SLF001 -- its own
-"""librdkafka has stopped a partition, or is about to."""
 
 
 class KafkaReader:
-    """See `worker.bus.port.Reader`.
+    """See `worker.bus.port.LogReader`.
 
-    A consumer under the group's name that never subscribes: it may ask for the group's
-    offsets, and is assigned to partitions by hand.
+    A consumer with the group's id that never subscribes: it can look up the group's offsets, and
+    its partitions are assigned manually.
     """
 
     def __init__(
         self, options: KafkaOptions, group: str, watched: Watched, watcher: Watcher
     ) -> None:
-        """Prepare to read the topics that are watched; nothing is connected yet."""
+        """Prepare to read the watched topics."""
         self._options = options
         self._group = group
         self._watched = watched
@@ -59,7 +57,7 @@ class KafkaReader:
         watcher.watch(watched)
 
     def _connect(self) -> Consumer:
-        config = self._options.reading(self._group)
+        config = self._options.reader_config(self._group)
         listener = LogListener(config["logger"], informed=self._identities.hear)
         return Consumer({**config, "enable.partition.eof": True, "logger": listener})
 
@@ -70,37 +68,37 @@ class KafkaReader:
         self._errors.pop(partition, None)
         self._ended.pop(partition, None)
         try:
-            if not runs or not self._sought(partition, offset):
+            if not runs or not self._seek(partition, offset):
                 self._restart(partition, offset, runs=runs)
         except KafkaException as error:
             raise self._failed(error) from error
         self._positions[partition] = offset
 
-    def _sought(self, partition: TopicPartition, offset: int) -> bool:
-        """Seek, which costs little; what runs is being fetched, so that nobody needs to be woken.
+    def _seek(self, partition: TopicPartition, offset: int) -> bool:
+        """Seek a running partition, which is cheap; return whether that worked.
 
-        A partition that librdkafka has stopped, as it does on an offset out of range, can't be
-        sought.
+        librdkafka is already fetching it, so no thread has to be woken. A partition that
+        librdkafka has stopped, as it does on an offset out of range, can't be sought.
         """
         try:
             self._consumer.seek(KafkaPartition(*partition, offset))
         except KafkaException as error:
-            if cause(error).code() not in _STOPPED:
+            if not means(cause(error), Means.STOPPED):
                 raise
             return False
         return True
 
     def _restart(self, partition: TopicPartition, offset: int, *, runs: bool) -> None:
-        """Have librdkafka begin anew with a partition."""
+        """Assign a partition to librdkafka again."""
         place = KafkaPartition(*partition, offset)
         if runs:
             self._consumer.incremental_unassign([place])
         self._consumer.incremental_assign([place])
-        # Until librdkafka's own thread has stopped what ran before, its position is the old one.
+        # librdkafka reports the old position until its own thread has stopped the old fetch.
         deadline = monotonic() + self._options.request_timeout_seconds
         while self._passed(partition) >= 0:
             if monotonic() > deadline:
-                msg = f"{partition.topic}[{partition.partition}]: librdkafka does not let go of it"
+                msg = f"{partition.topic}[{partition.partition}]: librdkafka does not release it"
                 raise BusError(msg)
             sleep(_PAUSE_SECONDS)
 
@@ -108,7 +106,7 @@ class KafkaReader:
         """See the port."""
         self._errors.pop(partition, None)
         self._ended.pop(partition, None)
-        self._want(partition, None)
+        self._watch_end(partition, None)
         if self._positions.pop(partition, None) is None:
             return
         try:
@@ -137,10 +135,10 @@ class KafkaReader:
         return messages
 
     def _sift(self, messages: list[Message]) -> list[Record]:
-        """Return the records that are to be handed out; keep what is wrong.
+        """Return the records to deliver; keep the errors.
 
-        A record that follows an error is left out: librdkafka goes on after records whose checksum
-        is wrong. So is one from before the partition was started anew.
+        A record that follows an error is left out: librdkafka continues after records whose
+        checksum is wrong. So is a record from before the partition was restarted.
         """
         records = []
         for message in messages:
@@ -155,28 +153,28 @@ class KafkaReader:
         return records
 
     def _keep(self, message: Message) -> None:
-        """Keep what is wrong until all that was read before it has been handed out."""
+        """Keep an error until everything that was read before it has been delivered."""
         place = TopicPartition(message.topic() or "", message.partition() or 0)
         wrong = cast("KafkaError", message.error())
-        if wrong.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 -- librdkafka's own codes
+        if means(wrong, Means.END):
             self._ended[place] = message.offset() or 0
             return
         if passes(wrong):
             return
         if place in self._positions:
             self._errors.setdefault(place, message)
-        elif not place.topic:  # A partition that was stopped is nobody's concern.
+        elif not place.topic:  # Errors of stopped partitions are ignored.
             self._error = self._error or wrong
 
     def _raise_kept(self) -> None:
-        """Raise one of the errors that were kept, if any stands."""
+        """Raise one of the kept errors, if there are any."""
         if self._error is not None:
             wrong, self._error = self._error, None
             raise BusError(f"group {self._group}: {wrong.str()}")
         for (topic, partition), message in list(self._errors.items()):
             place = TopicPartition(topic, partition)
             wrong = cast("KafkaError", message.error())
-            if wrong.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 -- librdkafka's own
+            if means(wrong, Means.OUT_OF_RANGE):
                 self._out_of_range(place, message.offset())
             else:
                 position = self._positions[place]
@@ -185,10 +183,10 @@ class KafkaReader:
                 )
 
     def _out_of_range(self, place: TopicPartition, refused: int | None) -> None:
-        """Raise, unless it is not the position that was refused, but one from before a start.
+        """Raise if the position is out of range; ignore the refusal of an earlier offset.
 
-        librdkafka reports it as of no version, so that it may come up after the partition was
-        started elsewhere, which it has stopped.
+        librdkafka does not version this error, so it may come after the partition was started
+        elsewhere. librdkafka has then stopped the partition, so this restarts it.
         """
         position = self._positions[place]
         low, high = self.watermarks(place)
@@ -199,15 +197,15 @@ class KafkaReader:
     def position(self, partition: TopicPartition) -> int | None:
         """See the port."""
         own = self._positions.get(partition)
-        # librdkafka's own is past records that were not handed out, where an error came first.
+        # After an error, librdkafka's own position is past records that were not delivered.
         if own is None or partition in self._errors:
             return own
         return max(own, self._passed(partition), self._ended.get(partition, 0))
 
     def _passed(self, partition: TopicPartition) -> int:
-        """Return librdkafka's own position; negative if it has given nothing since the start.
+        """Return librdkafka's own position; negative if it has delivered nothing since the start.
 
-        It passes markers and aborted records in the order of the log.
+        It passes markers and aborted records in log order.
         """
         (place,) = self._consumer.position([KafkaPartition(*partition)])
         return place.offset
@@ -216,22 +214,22 @@ class KafkaReader:
         """See the port."""
         position = self.position(partition)
         if position is None:
-            self._want(partition, 0)
+            self._watch_end(partition, 0)
             return self._ends.found.get(partition)
-        # The cached watermark counts records of open transactions, too. That the end was reached
-        # is said of committed records, and once: until something comes, there is nothing more.
+        # The cached watermark also counts records of open transactions. The end-of-partition event
+        # is about committed records, and comes once: until a record comes, the end stays there.
         if self._ended.get(partition) == position:
-            self._want(partition, None)
+            self._watch_end(partition, None)
             return position
         if self._passed(partition) >= 0:
-            self._want(partition, None)
+            self._watch_end(partition, None)
             _, high = self._consumer.get_watermark_offsets(KafkaPartition(*partition), cached=True)
             return max(high, position)
-        self._want(partition, position)
+        self._watch_end(partition, position)
         return self._ends.found.get(partition)
 
-    def _want(self, partition: TopicPartition, position: int | None) -> None:
-        """Have the watcher look for a partition's end; None: no longer."""
+    def _watch_end(self, partition: TopicPartition, position: int | None) -> None:
+        """Ask the watcher for a partition's end; with None, stop asking."""
         wanted = self._ends.wanted
         if wanted.get(partition) != position:
             others = {place: at for place, at in wanted.items() if place != partition}
@@ -259,13 +257,7 @@ class KafkaReader:
         return low, high
 
     def _asking(self, call: Callable[[float], T]) -> T:
-        try:
-            seconds = self._options.request_timeout_seconds
-            return retrying(call, seconds, f"group {self._group}", asking=True)
-        except KafkaException as error:
-            raise self._failed(error) from error
-        except OutcomeUnknown as error:
-            raise BusError(str(error)) from error
+        return asking(call, self._options.request_timeout_seconds, f"group {self._group}")
 
     def _failed(self, error: KafkaException) -> BusError:
         return BusError(f"group {self._group}: {cause(error).str()}")
@@ -273,7 +265,7 @@ class KafkaReader:
     def close(self) -> None:
         """See the port."""
         self._watcher.leave(self._watched)
-        # A librdkafka consumer's close may hang with its brokers.
+        # A librdkafka consumer's close may hang if its brokers do.
         closing = threading.Thread(target=self._consumer.close, daemon=True)
         closing.start()
         closing.join(_CLOSE_SECONDS)

@@ -1,4 +1,4 @@
-"""Messages of librdkafka as the port's records."""
+"""Converts librdkafka's messages to the port's records."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from worker.bus.port import UNREADABLE_HEADERS, Header, Record
 __all__ = ["record_of"]
 
 _headers = methodcaller("headers")
-"""Asks a message for them, as C code does.
+"""Calls ``message.headers()`` from C.
 
-Of a name that isn't UTF-8 confluent-kafka gives a result and leaves an exception behind. CPython
-notices that in every call but those of its own that it has specialised, as it does with a call
-that is made often: there the exception would come up in whatever is called next.
+If a name isn't UTF-8, confluent-kafka returns a result with an exception set. CPython detects
+this, except in calls from Python that it has specialised because they are frequent: there the
+exception would surface in whatever is called next.
 """
 
 
 def _readable_headers(message: object) -> tuple[Header, ...]:
-    """Return a message's headers; a mark stands for each whose name isn't UTF-8.
+    """Return a message's headers, with a mark in place of each whose name isn't UTF-8.
 
     confluent-kafka (2.16) has built their list nevertheless, and the message keeps it. The pair of
-    such a header has nothing in its first place, which no Python code may touch. The collector
-    sees what is there, and so tells it from the others. The name itself can't be had, and no
-    producer could write it.
+    such a header has NULL as its first item, which no Python code may touch. The garbage collector
+    skips it, so the pair has fewer referents than the others. The name itself can't be read, and
+    no producer could write it.
     """
     mark = UNREADABLE_HEADERS[0]
     for kept in gc.get_referents(message):
@@ -37,11 +37,11 @@ def _readable_headers(message: object) -> tuple[Header, ...]:
 
 
 def record_of(message: Any) -> Record:  # noqa: ANN401 -- its stub allows for a message that failed
-    """Give a message that is no error as a record."""
+    """Return a message without an error as a record."""
     try:
         headers = _headers(message)
     except SystemError:
-        # A name that isn't UTF-8. It must not be asked again: the list it keeps is half made.
+        # A name isn't UTF-8. Don't ask the message again: the list that it keeps is incomplete.
         headers = _readable_headers(message)
     kind, timestamp = message.timestamp()
     return Record(

@@ -1,4 +1,4 @@
-"""A look from time to time at the logs that a bus's members read."""
+"""Checks periodically on the logs that a bus's members read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _JOIN_SECONDS = 5.0
 
 
 class Watched(NamedTuple):
-    """What a member wants to be told."""
+    """What is watched for a member."""
 
     identities: Identities
     ends: Ends
@@ -34,8 +34,8 @@ class Watched(NamedTuple):
 class Watcher:
     """One thread for all members; it runs while there are any.
 
-    A member hears from its own client when a topic is made anew, if that client logs it. The
-    watcher finds out in any case, also for topics that are not read at the moment.
+    A member learns from its own client that a topic was recreated, if that client logs it. The
+    watcher finds out in any case, even for topics that are not being read.
     """
 
     def __init__(
@@ -46,10 +46,10 @@ class Watcher:
         every_seconds: float = _EVERY_SECONDS,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        """Watch nothing yet.
+        """Take the two look-ups; start no thread.
 
-        ``ask`` gives the ids of those topics that exist, ``survey`` finds the ends that are
-        wanted; both within seconds.
+        ``ask`` returns the ids of the topics that exist, ``survey`` finds the wanted ends; both
+        take a timeout in seconds.
         """
         self._ask = ask
         self._survey = survey
@@ -59,11 +59,19 @@ class Watcher:
         self._members: list[Watched] = []
         self._ending = threading.Event()
         self._missing: dict[str, float] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._blind = False
+        self._unanswered_since: float | None = None
+        self._missed = False
+
+    @property
+    def silent_seconds(self) -> float:
+        """Return how long ago the first request was sent since which no broker has answered."""
+        since = self._unanswered_since
+        return 0.0 if since is None else self._clock() - since
 
     def watch(self, member: Watched) -> None:
-        """Watch a member's logs, too."""
+        """Start watching a member's logs."""
         with self._lock:
             self._members.append(member)
             if len(self._members) > 1:
@@ -75,18 +83,19 @@ class Watcher:
             thread.start()
 
     def leave(self, member: Watched) -> None:
-        """Watch a member's logs no more; with the last one the thread ends."""
+        """Stop watching a member's logs; with the last member the thread ends."""
         with self._lock:
             if member in self._members:
                 self._members.remove(member)
             if not self._members:
                 self._ending.set()
+                self._unanswered_since = None
 
     def _run(self, ending: threading.Event) -> None:
         while not ending.wait(self._every):
             try:
                 self.look()
-            except Exception as error:  # noqa: BLE001 -- carried to the members, which raise it
+            except Exception as error:  # noqa: BLE001 -- passed on to the members, which raise it
                 for member in self._watched():
                     member.identities.wrong = BusError(f"the watcher of topics failed: {error!r}")
                 return
@@ -96,34 +105,50 @@ class Watcher:
             return list(self._members)
 
     def look(self) -> None:
-        """Ask once, and tell the members."""
+        """Ask once, and inform the members."""
         members = self._watched()
         topics = sorted(frozenset().union(*(member.identities.topics for member in members)))
+        if self._unanswered_since is None:
+            self._unanswered_since = self._clock()
         try:
             found = self._ask(topics, 2 * self._every)
+            self._hear()
             for member in members:
                 member.identities.look(found)
             for member in members:
                 self._survey(member.ends, self._every)
         except KafkaException as error:
+            why = cause(error)
+            refused = why.code() > 0  # This is an answer; librdkafka's own codes are negative.
+            if refused:
+                self._hear()
             if not self._blind:
-                _log.info("the brokers tell nothing of topics: %s; trying on", cause(error).str())
+                self._missed = not refused
+                _log.info("the brokers don't describe the topics: %s; retrying", why.str())
             self._blind = True
             return
         self._blind = False
-        self._note([topic for topic in topics if topic not in found])
+        self._report_missing([topic for topic in topics if topic not in found])
 
-    def _note(self, missing: Collection[str]) -> None:
-        """Say once of a topic that it is gone: for a moment it may be."""
+    def _hear(self) -> None:
+        """Note that a broker has answered."""
+        if self._missed:
+            self._missed = False
+            _log.info("the brokers answer again, after %.0f s", self.silent_seconds)
+        self._unanswered_since = None
+
+    def _report_missing(self, missing: Collection[str]) -> None:
+        """Log once that a topic is missing, if it is missing for more than a moment."""
         now = self._clock()
         self._missing = {topic: self._missing.get(topic, now) for topic in missing}
-        self._told &= self._missing.keys()
+        self._reported &= self._missing.keys()
         for topic, since in self._missing.items():
-            if topic not in self._told and now - since >= _MISSING_SECONDS:
-                self._told.add(topic)
+            if topic not in self._reported and now - since >= _MISSING_SECONDS:
+                self._reported.add(topic)
                 _log.error(
-                    "%s has not existed for %.0f s; was it deleted? What reads it waits. See"
-                    " docs/runbook.md, 'A topic was made anew'",
+                    "%s has not existed for %.0f s; was it deleted? The stages that read it wait."
+                    " See docs/runbook.md, 'A topic was recreated'",
                     topic,
                     now - since,
+                    extra={"topic": topic},
                 )

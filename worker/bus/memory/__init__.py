@@ -1,7 +1,7 @@
 """The in-process log: Kafka's semantics without Kafka.
 
-It is the bus of the demo, of the offline command, and of the tests that crash a stage at
-every step of a transaction.
+The demo, the offline command, and the tests that crash a stage at every step of a transaction
+run on it.
 """
 
 from __future__ import annotations

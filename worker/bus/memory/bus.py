@@ -14,28 +14,30 @@ from worker.bus.memory.reader import MemoryReader
 from worker.bus.memory.retention import Retention
 from worker.bus.memory.topics import Topics
 from worker.bus.memory.transaction import Transaction
+from worker.bus.memory.writer import MemoryWriter
 from worker.bus.port import BusError, Outgoing, Record, TopicPartition
 
 __all__ = ["MemoryBus"]
 
 
 def _wall_clock() -> int:
-    """Give milliseconds since the epoch."""
+    """Return milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
 
 class MemoryBus:
     """A `worker.bus.port.Bus` inside this process, for one thread.
 
-    What Kafka promises to committed readers, transactional producers and static members
-    of groups holds here, too; see ``tests/contract``. It is deterministic: no threads, no
-    randomness, no time but the clock it is given. Two things are simpler than in a
-    cluster. A rebalance completes at once, so members see it in their next poll. And
-    nothing happens by itself: `evict` stands for a process that stays away until its
-    session ends, and `pass_time` for what brokers delete in the background.
+    It gives the guarantees that Kafka gives to read-committed readers, transactional producers
+    and static members of groups; see ``tests/contract``. It is deterministic: it uses no threads
+    and no randomness, and its only time is the given clock. Two things are simpler than in a
+    cluster. A rebalance completes at once, so members see it in their next poll. And nothing
+    happens by itself: `evict` simulates a process that stays away until its session ends, and
+    `pass_time` simulates what brokers delete in the background.
 
     Attributes:
         faults: the hook for crash-point tests; may be set at any time.
+        silent_seconds: see the port; a test may set it.
     """
 
     def __init__(
@@ -47,21 +49,22 @@ class MemoryBus:
         group_protocol: GroupProtocol = "classic",
         faults: Faults = no_faults,
     ) -> None:
-        """Make an empty log.
+        """Create an empty log.
 
         Args:
-            clock: gives the milliseconds since the epoch that records are stamped with.
-            trim_consumed: drop records as soon as every group that has a committed
-                offset on their partition is past them, so that memory holds what is
-                under way and no more. Partitions without such a group are kept. A
-                group that starts later, or goes back, won't find what is gone. Of a log
-                that is read under seats (see `join`), all seats count.
+            clock: returns the milliseconds since the epoch that stamp records.
+            trim_consumed: drop records as soon as every group with a committed offset on
+                their partition is past them, so that memory only holds records in progress.
+                Partitions without such a group are kept. A group that starts later, or
+                seeks back, won't find the dropped records. For a log that is read under
+                seats (see `join`), all seats count.
             offsets_retention_ms: when offsets of groups without members expire, if ever;
                 see `OffsetExpiry`.
-            group_protocol: by the rules of which protocol they do.
+            group_protocol: the protocol whose rules decide that.
             faults: see `Faults`.
         """
         self.faults = faults
+        self.silent_seconds = 0.0
         self._deletions = 0
         self._topics = Topics(clock)
         expiry = OffsetExpiry(clock, offsets_retention_ms, group_protocol)
@@ -81,18 +84,18 @@ class MemoryBus:
 
         Args:
             name: its name.
-            partitions: how many it has.
-            log_append_time: stamp all records with the clock, whatever time they carry.
-            first_offset: where the log begins, for all partitions or each: it goes on
-                where an earlier run's ended.
-            identity: what the method of this name gives, the topic's name by default, or one
-                that no topic before had. A run that goes on with kept state creates the topic
-                with the identity it had.
-            max_bytes: what a record of a member may have of key, headers and value.
+            partitions: the number of partitions.
+            log_append_time: stamp all records with the clock, even if they carry a time.
+            first_offset: where the log begins, for all partitions or each. A run that continues
+                an earlier one passes that one's ends.
+            identity: what `identity` returns; by default the topic's name, or a new identity if
+                an earlier topic had that one. A run that continues with kept state passes the
+                topic's earlier identity.
+            max_bytes: the largest size of a member's record: key, headers and value.
 
         Raises:
-            BusError: it exists.
-            ValueError: no partition, a negative offset, or not one for each.
+            BusError: the topic exists.
+            ValueError: no partition, a negative offset, or not one offset for each partition.
         """
         self._coordinator.check_thread()
         offsets = (
@@ -113,10 +116,10 @@ class MemoryBus:
         )
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic, and what all groups have committed of it.
+        """Delete a topic, and all groups' offsets of it.
 
         Raises:
-            BusError: it doesn't exist.
+            BusError: the topic doesn't exist.
         """
         self._coordinator.check_thread()
         self._topics.delete(name)
@@ -137,10 +140,19 @@ class MemoryBus:
             raise BusError(f"topic {topic} does not exist; create it first")
         return self._topics.identities[topic]
 
-    def reader(self, group: str, topics: Collection[str]) -> MemoryReader:
+    def log_reader(self, group: str, topics: Collection[str]) -> MemoryReader:
         """See the port."""
         self._coordinator.check_thread()
         return MemoryReader(group, topics, self._topics, self._coordinator)
+
+    def log_writer(self, name: str, topic: str) -> MemoryWriter:
+        """See the port.
+
+        Raises:
+            BusError: the topic doesn't exist.
+        """
+        self.identity(topic)
+        return MemoryWriter(name, self._topics, self._coordinator, lambda: self.faults)
 
     def join(
         self,
@@ -148,7 +160,7 @@ class MemoryBus:
         topics: Sequence[str],
         instance: str,
         *,
-        compress: bool = True,  # noqa: ARG002 -- port
+        compress: bool = True,  # noqa: ARG002 -- part of the port
         of: str | None = None,
     ) -> MemoryMember:
         """See the port.
@@ -160,7 +172,7 @@ class MemoryBus:
         for topic in (*topics, of) if of is not None else topics:
             if self._topics.count(topic) is None:
                 raise BusError(
-                    f"group {group} can't read {topic}: the topic does not exist; create it"
+                    f"group {group} can't read {topic}: the topic does not exist; create it first"
                 )
         return MemoryMember(
             Identity(group, instance),
@@ -174,15 +186,28 @@ class MemoryBus:
     def evict(self, group: str, instance: str) -> None:
         """Let a member's session and transaction time out.
 
-        Its seat is given up, and what it had open is aborted. If it is alive after all,
-        it can't commit any more, and takes a seat again with its next poll.
+        This removes its seat and aborts its open transaction. If the member is still alive, it
+        can't commit any more, and takes a seat again with its next poll.
         """
         self._coordinator.check_thread()
         self._coordinator.abort_open(Identity(group, instance))
         self._coordinator.group(group).leave(instance)
 
+    def silence(self, group: str) -> None:
+        """Let a group's coordinator answer no member, for longer than their sessions last.
+
+        All members lose their assignments, and their polls return nothing until `answer`.
+        """
+        self._coordinator.check_thread()
+        self._coordinator.group(group).silent = True
+
+    def answer(self, group: str) -> None:
+        """End a silence: the group assigns its partitions anew."""
+        self._coordinator.check_thread()
+        self._coordinator.group(group).answer()
+
     def append(self, record: Outgoing) -> tuple[TopicPartition, int]:
-        """Write a record outside of any transaction; give its place.
+        """Write a record outside any transaction; return its partition and offset.
 
         Raises:
             BusError: its topic or partition doesn't exist.
@@ -190,10 +215,10 @@ class MemoryBus:
         self._coordinator.check_thread()
         for log, batch in self._topics.route((record,)).items():
             return log.place, log.extend(batch, self._topics.clock())
-        raise AssertionError  # a record has a place
+        raise AssertionError  # unreachable: a record has a partition
 
     def append_many(self, records: Iterable[Outgoing]) -> None:
-        """Write records outside of any transaction, in order within each partition.
+        """Write records outside any transaction, in order within each partition.
 
         Raises:
             BusError: a topic or partition doesn't exist; nothing was written.
@@ -206,15 +231,15 @@ class MemoryBus:
     def begin(self, name: str) -> Transaction:
         """Open a transaction of a producer without a group.
 
-        One that a producer of the same name left open is aborted.
+        Aborts a transaction that a producer of the same name left open.
         """
         self._coordinator.check_thread()
         return self._coordinator.begin(Identity("", name))
 
     def read(self, topic: str, partition: int, offset: int, limit: int) -> list[Record]:
-        """Read committed records without a group: at most ``limit``, from ``offset`` on.
+        """Return at most ``limit`` committed records from ``offset`` on, without a group.
 
-        Offsets have gaps, so go on from the last record's offset plus one.
+        Offsets have gaps, so continue with the last record's offset plus one.
 
         Raises:
             OffsetOutOfRange: the offset is outside the log.
@@ -223,26 +248,26 @@ class MemoryBus:
         return self._topics.log(TopicPartition(topic, partition)).fetch(offset, limit).records
 
     def start_offset(self, topic: str, partition: int) -> int:
-        """Give the offset of the oldest record that is kept."""
+        """Return the offset of the oldest kept record."""
         return self._topics.log(TopicPartition(topic, partition)).start
 
     def end_offset(self, topic: str, partition: int) -> int:
-        """Give the offset that the next record will get, whatever is still open."""
+        """Return the offset that the next record will get, open transactions included."""
         return self._topics.log(TopicPartition(topic, partition)).end
 
     def trim(self, topic: str, partition: int, before_offset: int) -> None:
         """Drop the records before an offset.
 
         Raises:
-            OffsetOutOfRange: it is after the last stable offset.
+            OffsetOutOfRange: the offset is after the last stable offset.
         """
         self._coordinator.check_thread()
         self._topics.log(TopicPartition(topic, partition)).trim(before_offset)
 
     def retain(self, topic: str, retention: Retention | None) -> None:
-        """Set for how long a topic keeps records; None, as at first: for ever.
+        """Set how long a topic keeps records; None, the default, keeps them for ever.
 
-        What it holds already becomes one segment; see `Segments`.
+        Existing records become one segment; see `Segments`.
 
         Raises:
             BusError: the topic doesn't exist.
@@ -251,10 +276,10 @@ class MemoryBus:
         self._topics.retain(topic, retention)
 
     def pass_time(self) -> None:
-        """Do what brokers do as time passes: call it whenever the clock has moved far.
+        """Do what brokers do as time passes; call this whenever the clock has moved far.
 
-        Segments that have expired are deleted (see `Segments`), and so are the offsets that
-        groups have left behind (see `OffsetExpiry`).
+        Deletes expired segments (see `Segments`) and expired offsets of groups (see
+        `OffsetExpiry`).
         """
         self._coordinator.check_thread()
         self._topics.expire()
@@ -268,18 +293,18 @@ class MemoryBus:
         identities: Mapping[str, str] = MappingProxyType({}),
         of: str | None = None,
     ) -> None:
-        """Set a group's offsets from outside: where it starts, say.
+        """Set a group's offsets from outside, for example where it starts.
 
-        ``identities`` are of the topics that the offsets belong to, as far as is known; ``of`` is
-        that of a member which joins so.
+        ``identities`` has the known identities of the topics that the offsets belong to; ``of``
+        is as in `join`.
 
         Raises:
-            BusError: the group has members, present or away; or no such partition.
+            BusError: the group has members, present or away; or a partition doesn't exist.
         """
         self._coordinator.check_thread()
         if not self._coordinator.group(group).empty:
             raise BusError(
-                f"group {group} has members; stop them for good before you move its offsets"
+                f"group {group} has members; stop them for good before you set its offsets"
             )
         for partition in offsets:
             self._topics.log(partition)
@@ -288,6 +313,6 @@ class MemoryBus:
     def committed(
         self, group: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, int | None]:
-        """Give a group's committed offsets: all there are, or of these partitions."""
+        """Return a group's committed offsets: all of them, or those of these partitions."""
         offsets = self._coordinator.group(group).offsets
         return {p: offsets.get(p) for p in (offsets if partitions is None else partitions)}

@@ -1,4 +1,4 @@
-"""Who owns which name, which transactions are open, and how far the groups are."""
+"""The owners of names, the open transactions, and the groups' offsets."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["Coordinator", "Identity"]
 
 
 class Identity(NamedTuple):
-    """The stable name of a seat, and of the transactions that its owner makes."""
+    """The stable name of a seat, and of its owner's transactions."""
 
     group: str
     instance: str
 
 
 class Coordinator:
-    """What Kafka's group and transaction coordinators keep."""
+    """The state of Kafka's group and transaction coordinators."""
 
     def __init__(self, topics: Topics, expiry: OffsetExpiry, *, trim_consumed: bool) -> None:
         """Coordinate over these topics."""
@@ -33,12 +33,12 @@ class Coordinator:
         self._groups: dict[str, Group] = {}
         self._owners: dict[Identity, object] = {}
         self._open: dict[Identity, Transaction] = {}
-        # The committed offsets again, by the partition whose they are, for the retention.
+        # The committed offsets by the partition that was read, for trim_consumed.
         self._consumed: dict[TopicPartition, dict[tuple[str, TopicPartition], int]] = {}
         self._thread = threading.get_ident()
 
     def check_thread(self) -> None:
-        """Raise RuntimeError if another thread than the bus's maker calls.
+        """Raise RuntimeError unless the thread that made the bus calls.
 
         Nothing here is locked, so two threads would corrupt it silently.
         """
@@ -46,49 +46,49 @@ class Coordinator:
             raise RuntimeError("a MemoryBus and its members belong to the thread that made the bus")
 
     def group(self, name: str) -> Group:
-        """Give a group; an empty one if it is new."""
+        """Return a group; create it if it is new."""
         if name not in self._groups:
             self._groups[name] = Group(self._count, self._topics.clock)
         return self._groups[name]
 
     def claim(self, identity: Identity, owner: object) -> None:
-        """Make this owner the only one under the name: fence the one before."""
+        """Make this owner the only one under the name, and fence the previous one."""
         self._owners[identity] = owner
         self.abort_open(identity)
 
     def owns(self, identity: Identity, owner: object) -> bool:
-        """Tell whether this owner was the last to claim the name."""
+        """Return whether this owner was the last to claim the name."""
         return self._owners.get(identity) is owner
 
     def check_owner(self, identity: Identity, owner: object) -> None:
         """Raise Fenced unless this owner was the last to claim the name."""
         if not self.owns(identity, owner):
             raise Fenced(
-                f"another member has joined group {identity.group} as {identity.instance}:"
-                " give each process its own instance name, and end this one"
+                f"another member has joined group {identity.group} as {identity.instance};"
+                " give each process its own instance name"
             )
 
     def in_doubt(self, identity: Identity) -> bool:
-        """Tell whether the name has an open transaction."""
+        """Return whether the name has an open transaction."""
         return identity in self._open and self._open[identity].open
 
     def begin(self, identity: Identity) -> Transaction:
-        """Open a transaction; one that the name had open is aborted."""
+        """Open a transaction, and abort the name's earlier open one."""
         self.abort_open(identity)
         self._open[identity] = transaction = Transaction(self._topics, self._store)
         return transaction
 
     def abort_open(self, identity: Identity) -> None:
-        """Abort what the name has open, as a new producer or a timeout does."""
+        """Abort the name's open transaction, as a new producer or a timeout does."""
         transaction = self._open.pop(identity, None)
         if transaction is not None and transaction.open:
             transaction.abort()
 
     def end_pending(self, group: str, partitions: Collection[TopicPartition]) -> None:
-        """Wait for the transactions that have offsets of the group open.
+        """Abort the open transactions that hold offsets of the group.
 
-        Nobody else runs while we wait, so it would last until their timeout, which
-        aborts them. That is done here.
+        A broker would wait for them. Here nothing else runs meanwhile, so the wait would last
+        until their timeout, which aborts them.
         """
         for identity, transaction in list(self._open.items()):
             if transaction.holds(group, partitions):
@@ -105,10 +105,10 @@ class Coordinator:
         *,
         of: str | None = None,
     ) -> None:
-        """Set offsets of a group, with the identities of their topics as far as they are known.
+        """Set offsets of a group, with the known identities of their topics.
 
-        They are offsets of the topic ``of``, or each of its own. Retention follows if that is
-        switched on.
+        The offsets belong to the topic ``of``, or each to its own. With ``trim_consumed``, this
+        trims the logs.
         """
         self.group(group).offsets.update(offsets)
         self.group(group).identities.update(
@@ -124,7 +124,7 @@ class Coordinator:
                 log.trim(min(log.stable, *consumed.values()))
 
     def forget(self, topic: str) -> None:
-        """Forget what all groups have committed of a topic."""
+        """Forget all groups' offsets of a topic."""
         for name, group in self._groups.items():
             for partition in [place for place in group.offsets if place.topic == topic]:
                 del group.offsets[partition]
@@ -134,12 +134,12 @@ class Coordinator:
             del self._consumed[partition]
 
     def _unconsumed(self, group: str, partition: TopicPartition) -> None:
-        """Forget that a group has an offset, wherever it has one."""
+        """Forget a group's offset of a partition for ``trim_consumed``."""
         for consumed in self._consumed.values():
             consumed.pop((group, partition), None)
 
     def expire(self) -> None:
-        """Forget the offsets that have expired, but for those in an open transaction."""
+        """Forget the expired offsets, except those in an open transaction."""
         for name, group in self._groups.items():
             for place in self._expiry.expired(name, group):
                 if not any(t.holds(name, (place,)) for t in self._open.values()):

@@ -11,11 +11,11 @@ from worker.bus.port import TopicPartition
 __all__ = ["GroupProtocol", "OffsetExpiry"]
 
 GroupProtocol = Literal["classic", "consumer"]
-"""How groups are coordinated: the classic protocol, or that of KIP-848."""
+"""The group protocol: classic, or that of KIP-848."""
 
 
 class OffsetExpiry:
-    """Tells which offsets have expired.
+    """Determines which offsets have expired.
 
     Kafka 4.3's rules (``OffsetMetadataManager.cleanupExpiredOffsets``,
     ``offsetExpirationCondition`` of ``ClassicGroup`` and ``ConsumerGroup``): an offset of a
@@ -23,7 +23,7 @@ class OffsetExpiry:
     ``offsets.retention.minutes`` after
 
     - the group lost its last member, under the classic protocol, if it ever had one;
-    - the offset was committed, in all other cases. Under KIP-848 this is so for every
+    - the offset was committed, in all other cases. Under KIP-848 this holds for every
       group: an offset that was committed long ago expires as soon as the group is empty.
     """
 
@@ -37,13 +37,13 @@ class OffsetExpiry:
         self._committed_at: dict[str, dict[TopicPartition, int]] = {}
 
     def committed(self, group: str, partitions: Iterable[TopicPartition]) -> None:
-        """Note that a group has committed offsets."""
+        """Record that a group has committed offsets."""
         if self._retention_ms is not None:
             times = self._committed_at.setdefault(group, {})
             times.update(dict.fromkeys(partitions, self._clock()))
 
     def expired(self, name: str, group: Group) -> list[TopicPartition]:
-        """Name the partitions whose offsets have expired."""
+        """Return the partitions whose offsets have expired."""
         if self._retention_ms is None:
             return []
         now, times = self._clock(), self._committed_at.get(name, {})

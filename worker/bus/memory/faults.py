@@ -10,30 +10,32 @@ Step = Literal["begin", "produce", "offsets", "commit", "committed"]
 
 
 class Faults(Protocol):
-    """Called before each step of `Member.commit`, and after the last.
+    """Called before each step of `Member.commit` or `LogWriter.commit`, and after the last.
 
     ====================  ==========================================================
-    ``begin``             nothing has happened yet
+    ``begin``             before anything happens
     ``produce``           before the records of each partition, in turn
     ``offsets``           the records are written; before the offsets
-    ``commit``            all is written, nothing visible
-    ``committed``         all is visible; the caller doesn't know it yet
+    ``commit``            everything is written, and nothing is visible
+    ``committed``         everything is visible; the caller doesn't know it yet
     ====================  ==========================================================
 
-    It returns, or raises what the caller shall see:
+    It returns, or raises what the caller is to see:
 
-    - `Aborted`: the transaction is rolled back first. Not after ``committed``.
-    - `OutcomeUnknown`: at ``commit`` the transaction stays open, and `Member.renew`, or a
-      new member of the same name, aborts it. At ``committed`` it took effect.
-    - anything else stands for the death of the process: what is open stays open, until
-      the name is taken by a new member, or evicted.
+    - `Aborted`: the transaction is rolled back first. Not allowed at ``committed``.
+    - `OutcomeUnknown`: at ``commit`` the transaction stays open, and `renew`, or a new
+      member or writer of the same name, aborts it. At ``committed`` it took effect.
+    - any other exception simulates the death of the process: an open transaction stays
+      open until a new member takes the name, or `MemoryBus.evict` evicts it.
 
-    A hook may use the bus, too: let another member join in the middle, say.
+    A `LogWriter` has an empty group and no offsets; its name is the instance.
+
+    A hook may use the bus, for example to let another member join in the middle.
     """
 
     def __call__(self, step: Step, group: str, instance: str, /) -> None:
-        """Return to go on, or raise."""
+        """Return to continue, or raise."""
 
 
 def no_faults(step: Step, group: str, instance: str) -> None:
-    """Let everything pass."""
+    """Let every step continue."""

@@ -1,4 +1,4 @@
-"""A consumer group: its seats, who reads what, and how far it has come."""
+"""A consumer group: its seats, assignment and offsets."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["Group", "assign_ranges"]
 def assign_ranges(
     seats: Mapping[str, Collection[str]], count: Callable[[str], int]
 ) -> dict[str, frozenset[TopicPartition]]:
-    """Assign topic by topic a contiguous range to each subscriber, by sorted name.
+    """Return the assignment: for each topic a contiguous range per subscriber, by sorted name.
 
-    As Kafka's range assignor: the first ``count % subscribers`` get one partition more,
-    so topics of equal partition counts and subscribers are cut at equal numbers.
+    As in Kafka's range assignor, the first ``count % subscribers`` get one more partition. So
+    topics with equal partition counts and subscribers are split at the same numbers.
     """
     assigned: dict[str, set[TopicPartition]] = {instance: set() for instance in seats}
     for topic in sorted({topic for topics in seats.values() for topic in topics}):
@@ -32,58 +32,65 @@ def assign_ranges(
 class Group:
     """Seats, a generation, and committed offsets.
 
-    A seat belongs to an instance name, not to a member: a restart that sits down under
-    the same name finds its partitions as it left them, and nobody else is disturbed.
-    Every other change of seats makes a new generation at once. Each member learns of it
-    in its next poll; until then it holds a generation that can't commit.
+    A seat belongs to an instance name, not to a member: a restarted member under the same name
+    gets the same partitions, without a rebalance. Every other change of seats starts a new
+    generation at once. Each member learns of it in its next poll; until then its generation is
+    stale, and it can't commit.
 
     Attributes:
-        generation: goes up with every rebalance.
+        generation: increases with every rebalance.
         offsets: the committed offsets.
-        identities: of the topics that they belong to; None where that is not known.
-        emptied_at: when the last seat was given up (ms); None: some are taken, or none ever was.
+        identities: of the offsets' topics; None where that is not known.
+        emptied_at: when the last seat was given up (ms); None if seats are taken, or none ever was.
+        silent: whether the coordinator answers no member.
     """
 
     def __init__(self, count: Callable[[str], int], clock: Callable[[], int]) -> None:
-        """Found an empty group; ``count`` gives a topic's number of partitions."""
+        """Create an empty group; ``count`` returns a topic's number of partitions."""
         self.generation = 0
         self.offsets: dict[TopicPartition, int] = {}
         self.identities: dict[TopicPartition, str | None] = {}
         self.emptied_at: int | None = None
+        self.silent = False
         self._count = count
         self._clock = clock
         self._seats: dict[str, tuple[str, ...]] = {}
         self._assigned: dict[str, frozenset[TopicPartition]] = {}
 
     def __contains__(self, instance: str) -> bool:
-        """Tell whether the instance has a seat."""
+        """Return whether the instance has a seat."""
         return instance in self._seats
 
     @property
     def empty(self) -> bool:
-        """Whether nobody has a seat, present or away."""
+        """Return whether no member, present or away, has a seat."""
         return not self._seats
 
     def subscribes(self, topic: str) -> bool:
-        """Tell whether anybody with a seat, present or away, reads a topic."""
+        """Return whether a member with a seat, present or away, reads a topic."""
         return any(topic in topics for topics in self._seats.values())
 
     def sit(self, instance: str, topics: tuple[str, ...]) -> None:
-        """Take the seat of this name, or a new one."""
+        """Take the seat of this name; create it if there is none."""
         self.emptied_at = None
         if self._seats.get(instance) != topics:
             self._seats[instance] = topics
             self._rebalance()
 
     def leave(self, instance: str) -> None:
-        """Give up a seat, if there is one of this name."""
+        """Give up the seat of this name, if there is one."""
         if self._seats.pop(instance, None) is not None:
             if self.empty:
                 self.emptied_at = self._clock()
             self._rebalance()
 
+    def answer(self) -> None:
+        """Answer again, after a silence: every member joins anew."""
+        self.silent = False
+        self._rebalance()
+
     def assignment(self, instance: str) -> frozenset[TopicPartition]:
-        """Give the partitions of a seat in this generation."""
+        """Return the partitions of a seat in this generation."""
         return self._assigned[instance]
 
     def _rebalance(self) -> None:

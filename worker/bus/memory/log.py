@@ -26,18 +26,17 @@ class Fetched(NamedTuple):
 
 
 class PartitionLog:
-    """An append-only sequence of records, read by committed readers only.
+    """An append-only sequence of records for read-committed readers.
 
-    Offsets are never reused: a transaction's end takes one offset for its marker, an
-    aborted record keeps the one it had, and neither is ever delivered. So the records
-    that are delivered have gaps, as they do in Kafka.
+    Offsets are never reused. A transaction's marker takes one offset, an aborted record keeps
+    its own, and neither is ever delivered. So the delivered offsets have gaps, as in Kafka.
 
     Attributes:
         place: the topic and the number of the partition.
         start: the offset of the oldest record that retention has left.
         end: the offset that the next record will get.
         stable: the last stable offset: the first record of the oldest open transaction,
-            or the end. Nothing from there on is delivered, whoever wrote it.
+            or the end. No record from there on is delivered.
     """
 
     __slots__ = (
@@ -55,30 +54,31 @@ class PartitionLog:
     def __init__(
         self, place: TopicPartition, first_offset: int = 0, *, log_append_time: bool = False
     ) -> None:
-        """Start an empty log, or one that goes on at ``first_offset``."""
+        """Create an empty log whose next record gets ``first_offset``."""
         self.place = place
         self.start = self.end = self.stable = first_offset
         self._log_append_time = log_append_time
-        # Ascending offsets. The slots before `_past` are trimmed, and hold _GONE.
+        # In ascending order of offsets. The slots before `_past` are trimmed, and hold _GONE.
         self._records: list[Record] = []
         self._past = 0
-        # Per open transaction, the half-open ranges that it wrote. The first offset of
-        # a later entry is higher, so the first entry's decides the last stable offset.
+        # The half-open ranges that each open transaction wrote. Later entries begin at higher
+        # offsets, so the first entry determines the last stable offset.
         self._open: dict[Hashable, list[tuple[int, int]]] = {}
         self._segments: Segments | None = None
 
     def extend(
         self, batch: Iterable[Outgoing], now: int, transaction: Hashable | None = None
     ) -> int:
-        """Append; give the first record's offset. With a transaction they stay unseen.
+        """Append records and return the first one's offset.
 
-        ``now`` (ms) stamps the records without a timestamp, or all if the topic says so.
+        Records of a ``transaction`` are invisible until it commits. ``now`` (ms) stamps the
+        records without a timestamp, or all records of a log-append-time topic.
         """
         topic, partition = self.place
         base = offset = self.end
         keep_timestamp = not self._log_append_time
         append = self._records.append
-        make = tuple.__new__  # what Record() does, in half the time
+        make = tuple.__new__  # half the time of Record()
         for _, _, key, value, headers, timestamp in batch:
             stamp = timestamp if keep_timestamp and timestamp is not None else now
             append(make(Record, (topic, partition, offset, stamp, key, value, headers)))
@@ -92,13 +92,13 @@ class PartitionLog:
         return base
 
     def finish(self, transaction: Hashable, now: int, *, commit: bool) -> None:
-        """End a transaction that wrote here: write its marker; drop its records or free them.
+        """End a transaction that wrote here: write its marker; publish or drop its records.
 
         ``now`` (ms) stamps the marker.
         """
         written = self._open.pop(transaction)
         if not commit:
-            # Nobody has read as far: they are above the last stable offset.
+            # No reader has seen these: they are above the last stable offset.
             for low, high in reversed(written):
                 del self._records[self._index(low) : self._index(high)]
         if self._segments is not None:
@@ -107,15 +107,15 @@ class PartitionLog:
         self._settle()
 
     def check(self, position: int) -> None:
-        """Raise OffsetOutOfRange for a position that nobody can read from.
+        """Raise OffsetOutOfRange for a position outside the log.
 
-        Between the last stable offset and the end a reader waits, as in Kafka.
+        A position between the last stable offset and the end is valid, as in Kafka.
         """
         if not self.start <= position <= self.end:
             raise OffsetOutOfRange(self.place, position, self.start, self.end)
 
     def fetch(self, position: int, limit: int, max_bytes: int = sys.maxsize) -> Fetched:
-        """Read on from ``position``: at most ``limit`` records.
+        """Return at most ``limit`` records from ``position`` on.
 
         Stops after the record that reaches ``max_bytes`` of keys and values.
 
@@ -137,7 +137,7 @@ class PartitionLog:
         return Fetched(records[first:stop], after, size)
 
     def trim(self, before: int) -> None:
-        """Drop the records before an offset, in time that is amortised over them.
+        """Drop the records before an offset, in amortised constant time per record.
 
         Raises:
             OffsetOutOfRange: it is after the last stable offset.
@@ -148,7 +148,7 @@ class PartitionLog:
             return
         self.start = before
         keep = self._index(before)
-        if keep >= len(self._records) - keep:  # fewer slots move than go
+        if keep >= len(self._records) - keep:  # fewer slots stay than go
             del self._records[:keep]
             self._past = 0
         else:
@@ -156,26 +156,26 @@ class PartitionLog:
             self._past = keep
 
     def retain(self, retention: Retention | None, now: int) -> None:
-        """Let time delete records, or no longer. What is here already becomes one segment."""
+        """Set or, with None, end retention by time. Existing records become one segment."""
         self._segments = None if retention is None else Segments(retention)
         if self._segments is not None and self.end > self.start:
             self._segments.append(self.start, self._largest(self.start, now))
 
     def expire(self, now: int) -> None:
-        """Delete what has expired; see `Segments`."""
+        """Delete the expired segments; see `Segments`."""
         if self._segments is not None:
             self.trim(self._segments.expire(now, self.start, self.stable, self.end))
 
     def _largest(self, base: int, now: int) -> int:
-        """Give the largest timestamp from an offset on; ``now`` if no record has one."""
+        """Return the largest timestamp from an offset on; ``now`` if no record has one."""
         stamps = (record.timestamp for record in self._records[self._index(base) :])
         largest = max(stamps, default=-1)
         return largest if largest >= 0 else now
 
     def _settle(self) -> None:
-        """Move the last stable offset."""
+        """Update the last stable offset."""
         self.stable = next(iter(self._open.values()))[0][0] if self._open else self.end
 
     def _index(self, offset: int) -> int:
-        """Give the place in the list of the first record at or after an offset."""
+        """Return the list index of the first record at or after an offset."""
         return bisect_left(self._records, offset, self._past, key=_OFFSET)

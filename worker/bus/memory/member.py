@@ -13,24 +13,22 @@ from worker.bus.port import (
     Outgoing,
     Polled,
     Record,
-    Refused,
     TopicPartition,
     TopicRecreated,
 )
-from worker.closing import Closing
 
 __all__ = ["MemoryMember"]
 
 
-class MemoryMember(Closing):
+class MemoryMember:
     """A `worker.bus.port.Member` of the in-process log.
 
-    Misuse that would go unnoticed is refused: a partition that isn't owned, or is resumed
-    without a position, raises ValueError; a closed member, another thread, or a commit on
-    top of a transaction in doubt raises RuntimeError.
+    It refuses misuse that would otherwise go unnoticed. A partition that isn't owned, or is
+    resumed without a position, raises ValueError. A closed member, another thread, or a commit
+    after a transaction in doubt raises RuntimeError.
     """
 
-    def __init__(  # noqa: PLR0913 -- what a seat is made of
+    def __init__(  # noqa: PLR0913 -- the parts of a seat
         self,
         identity: Identity,
         subscription: tuple[str, ...],
@@ -40,7 +38,7 @@ class MemoryMember(Closing):
         *,
         of: str | None = None,
     ) -> None:
-        """Take the seat, and fence who had it."""
+        """Take the seat, and fence its previous member."""
         self._identity = identity
         self._subscription = subscription
         self._topics = topics
@@ -48,21 +46,26 @@ class MemoryMember(Closing):
         self._faults = faults
         self._group = coordinator.group(identity.group)
         self._closed = False
-        self._generation: int | None = None  # the one that poll has shown
+        self._generation: int | None = None  # the one that poll has returned
         self._owned: frozenset[TopicPartition] = frozenset()
         self._positions: dict[TopicPartition, int] = {}
-        self._delivering: list[TopicPartition] = []  # in the order of their turns
+        self._delivering: list[TopicPartition] = []  # the next one to read first
         self.of = of
         depends = (*subscription, of) if of is not None else subscription
         self._identities = {topic: topics.identities[topic] for topic in depends}
         self._group.sit(identity.instance, subscription)
         coordinator.claim(identity, self)
 
-    def poll(self, limit: int, max_bytes: int, timeout: float) -> Polled:  # noqa: ARG002
-        """See the port. Never waits: in one thread, nothing could come meanwhile.
+    def poll(
+        self,
+        limit: int,
+        max_bytes: int,
+        timeout: float,  # noqa: ARG002 -- it never waits
+    ) -> Polled:
+        """See the port. Never waits: in one thread, nothing can arrive meanwhile.
 
-        Takes the partitions in turns, one further with each poll. OffsetOutOfRange is
-        raised before anything is taken, and again until the position is another.
+        Each poll starts with the next partition in turn. OffsetOutOfRange is raised before any
+        record is taken, and again until the position changes.
         """
         self._check()
         self._topics.check(self._identities)
@@ -70,6 +73,8 @@ class MemoryMember(Closing):
             raise ValueError(
                 f"poll needs a limit and max_bytes of at least 1: {limit}, {max_bytes}"
             )
+        if self._group.silent:
+            return Polled(())
         if self._identity.instance not in self._group:  # evicted, but alive
             self._group.sit(self._identity.instance, self._subscription)
         if self._generation != self._group.generation:
@@ -78,14 +83,20 @@ class MemoryMember(Closing):
 
     @property
     def seated(self) -> bool:
-        """See the port. Until a poll has shown another, the last assignment stands."""
+        """See the port. The last assignment holds until a poll returns another."""
         return bool(self._owned)
 
-    def commit(self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]) -> None:
-        """See the port. With neither records nor offsets, nothing happens.
+    @property
+    def waiting(self) -> bool:
+        """See the port."""
+        joined = self._identity.instance in self._group and self._generation is not None
+        return self._group.silent or not joined
 
-        As in Kafka, the generation is checked where offsets are committed, and the records
-        before them leave a gap if it is stale.
+    def commit(self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]) -> None:
+        """See the port. Without records and offsets, this does nothing.
+
+        As in Kafka, the generation is checked when offsets are committed. If it is stale, the
+        records written before leave a gap.
         """
         self._check()
         self._topics.check(self._identities)
@@ -93,30 +104,21 @@ class MemoryMember(Closing):
         if not batches and not offsets:
             return
         if self._coordinator.in_doubt(self._identity):
-            raise RuntimeError("the last transaction is in doubt; renew first")
+            raise RuntimeError("the last transaction is in doubt; call renew first")
         if self._generation == self._group.generation:
             self._check_owned(offsets)
         transaction = self._coordinator.begin(self._identity)
-        try:
-            self._step("begin")
-            for log, batch in batches.items():
-                self._step("produce")
-                transaction.extend(log, batch)
-            refused = [one for batch in batches.values() for one in self._topics.refused(batch)]
-            if refused:
-                transaction.abort()
-                msg = f"{refused[0].topic} takes no record of {refused[0].size} bytes"
-                raise Refused(msg, refused)
+
+        def join() -> None:
             if offsets:
                 self._step("offsets")
                 self._commit_offsets(transaction, offsets)
-            self._step("commit")
-            transaction.commit()
+
+        try:
+            transaction.carry_out(batches, self._step, join)
         except Aborted:
-            transaction.abort()
             self._coordinator.check_owner(self._identity, self)
             raise
-        self._step("committed")
 
     def renew(self) -> None:
         """See the port."""
@@ -124,12 +126,12 @@ class MemoryMember(Closing):
         self._coordinator.abort_open(self._identity)
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-        """See the port. Another's open transaction is aborted, as its timeout would do."""
+        """See the port. Aborts another member's open transaction, as its timeout would."""
         self._check()
         partitions = list(partitions)
         if self._coordinator.in_doubt(self._identity):
             raise RuntimeError(
-                "the last transaction is in doubt, and so are the offsets; renew first"
+                "the last transaction is in doubt, and so are the offsets; call renew first"
             )
         self._coordinator.end_pending(self._identity.group, partitions)
         for partition in partitions:
@@ -192,7 +194,7 @@ class MemoryMember(Closing):
     def close(self, *, leave: bool = False) -> None:
         """See the port. Without ``leave`` the seat and its partitions stay reserved.
 
-        A transaction in doubt stays open. A member that was fenced disturbs nobody.
+        A transaction in doubt stays open. Closing a fenced member does not affect its successor.
         """
         self._coordinator.check_thread()
         self._closed = True
@@ -219,7 +221,7 @@ class MemoryMember(Closing):
         self._faults()(step, *self._identity)
 
     def _take_assignment(self) -> frozenset[TopicPartition]:
-        """Move to the group's generation; forget all positions."""
+        """Join the group's current generation, forget all positions, and return the assignment."""
         self._generation = self._group.generation
         self._owned = self._group.assignment(self._identity.instance)
         self._positions.clear()
@@ -227,7 +229,7 @@ class MemoryMember(Closing):
         return self._owned
 
     def _fetch(self, limit: int, max_bytes: int) -> list[Record]:
-        """Read from the partitions that deliver, or move nothing and raise."""
+        """Read from the resumed partitions; raise without moving any position."""
         records: list[Record] = []
         if not self._delivering:
             return records
@@ -252,7 +254,9 @@ class MemoryMember(Closing):
     def _commit_offsets(
         self, transaction: Transaction, offsets: Mapping[TopicPartition, int]
     ) -> None:
-        """Add the offsets, unless a generation has begun that this member hasn't seen."""
+        """Add the offsets to the transaction; raise Aborted if the generation is stale."""
         if self._generation != self._group.generation:
-            raise Aborted(f"group {self._identity.group} has rebalanced: the next poll says how")
+            raise Aborted(
+                f"group {self._identity.group} has rebalanced; the next poll returns the assignment"
+            )
         transaction.commit_offsets(self._identity.group, offsets, of=self.of)

@@ -1,4 +1,4 @@
-"""The hash that Kafka's clients partition keyed records by."""
+"""The hash by which Kafka's clients partition keyed records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MASK = 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """Hash as Kafka's Java client does: 32-bit MurmurHash2 with its fixed seed, unsigned.
+    """Return the hash of Kafka's Java client: 32-bit MurmurHash2 with a fixed seed, unsigned.
 
     >>> murmur2(b"21") - 2**32
     -973932308
@@ -32,5 +32,5 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_for(key: bytes, partitions: int) -> int:
-    """Give the partition of a keyed record, of ``partitions``, as every Java client does."""
+    """Return the partition (of ``partitions``) of a keyed record, as Java clients choose it."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions

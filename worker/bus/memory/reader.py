@@ -1,4 +1,4 @@
-"""Reading the in-process log beside a group."""
+"""Reads the in-process log outside a group."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["MemoryReader"]
 
 
 class MemoryReader:
-    """See `worker.bus.port.Reader`."""
+    """See `worker.bus.port.LogReader`."""
 
     def __init__(
         self, group: str, names: Collection[str], topics: Topics, coordinator: Coordinator
@@ -38,8 +38,13 @@ class MemoryReader:
         """See the port."""
         self._positions.pop(partition, None)
 
-    def read(self, limit: int, max_bytes: int, timeout: float) -> list[Record]:  # noqa: ARG002
-        """See the port. Never waits: in one thread, nothing could come meanwhile."""
+    def read(
+        self,
+        limit: int,
+        max_bytes: int,
+        timeout: float,  # noqa: ARG002 -- it never waits
+    ) -> list[Record]:
+        """See the port. Never waits: in one thread, nothing can arrive meanwhile."""
         self._coordinator.check_thread()
         self._topics.check(self._identities)
         there = {

@@ -1,4 +1,4 @@
-"""What time deletes from a partition's log: whole segments, by Kafka's rules."""
+"""Retention by time: deletes whole segments of a partition's log, by Kafka's rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WEEK_MS: Final = 7 * 24 * 3_600_000
 class Retention(NamedTuple):
     """How long a topic keeps records, and when it begins a new segment, in milliseconds.
 
-    These are ``retention.ms`` and ``segment.ms``; the latter has Kafka's default.
+    These are ``retention.ms`` and ``segment.ms``, with Kafka's default for the latter.
     """
 
     ms: int
@@ -23,7 +23,7 @@ class Retention(NamedTuple):
 
 @dataclass(slots=True)
 class _Segment:
-    """A run of batches: its first offset, and the timestamps that decide its fate."""
+    """A run of batches: its first offset, and the timestamps that decide when it goes."""
 
     base: int
     first: int
@@ -37,27 +37,27 @@ class Segments:
     Kafka 4.3's rules (``UnifiedLog.deletableSegments``, ``LogSegment.shouldRoll``):
 
     - Only a write begins a new segment: one whose largest timestamp is more than
-      ``segment_ms`` after that of the segment's first batch. A partition that nobody writes
-      to keeps its last segment open.
+      ``segment_ms`` after that of the segment's first batch. A partition without writes
+      keeps its last segment open.
     - A segment has expired when its largest timestamp is more than ``ms`` ago. Timestamps
       of aborted records and of transaction markers count. Segments are deleted from the
       oldest on, up to the first that has not expired.
     - The last segment is no exception. When it expires with all others, the log begins a
-      new one, and so starts at its end: behind the marker of its last transaction.
+      new one, and so starts at its end: after the marker of its last transaction.
 
-    One thing is simpler: what begins after the last stable offset is never deleted. Kafka
-    would, but no transaction is open for as long as records are kept.
+    One thing is simpler: segments that reach past the last stable offset are never deleted.
+    Kafka would delete them, but no transaction stays open for as long as records are kept.
     """
 
     __slots__ = ("_retention", "_segments")
 
     def __init__(self, retention: Retention) -> None:
-        """Begin with no segment."""
+        """Start without segments."""
         self._retention = retention
         self._segments: deque[_Segment] = deque()
 
     def append(self, base: int, timestamp: int) -> None:
-        """Note a batch by its first offset and its largest timestamp."""
+        """Record a batch by its first offset and its largest timestamp."""
         last = self._segments[-1] if self._segments else None
         if last is None or timestamp - last.first > self._retention.segment_ms:
             self._segments.append(_Segment(base, timestamp, timestamp))
@@ -65,7 +65,7 @@ class Segments:
             last.largest = max(last.largest, timestamp)
 
     def expire(self, now: int, start: int, stable: int, end: int) -> int:
-        """Forget the segments that are deleted at ``now``; return where the log starts then.
+        """Forget the segments that expire by ``now``; return the log's new start.
 
         ``start``, ``stable`` and ``end`` are those of the log. Segments before its start
         are deleted whatever their age.

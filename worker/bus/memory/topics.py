@@ -1,4 +1,4 @@
-"""The topics of the log, and the way of a record to its partition."""
+"""The topics of the log, and the partitioning of records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Topics:
     """All partitions, by topic and number.
 
     Attributes:
-        identities: of all topics that there are, or were: a later one has another.
+        identities: of all present and past topics, by name; a recreated topic has a new one.
     """
 
     def __init__(self, clock: Callable[[], int]) -> None:
@@ -25,8 +25,8 @@ class Topics:
         self._logs: dict[tuple[str, int], PartitionLog] = {}
         self._counts: dict[str, int] = {}
         self.identities: dict[str, str] = {}
-        self._most: dict[str, int] = {}  # bytes that a record may have, where that is limited
-        self._turn: dict[str, int] = {}  # of records with neither a partition nor a key
+        self._max_bytes: dict[str, int] = {}  # of a record, for topics with a limit
+        self._next_partition: dict[str, int] = {}  # for records without one or a key
 
     def create(
         self,
@@ -37,10 +37,10 @@ class Topics:
         identity: str,
         max_bytes: int | None = None,
     ) -> None:
-        """Make a topic with one partition per first offset.
+        """Create a topic with one partition per first offset.
 
         Raises:
-            BusError: it exists.
+            BusError: the topic exists.
             ValueError: no partition, or a negative offset.
         """
         if name in self._counts:
@@ -54,25 +54,25 @@ class Topics:
             self._logs[place] = PartitionLog(place, first_offset, log_append_time=log_append_time)
         self._counts[name] = len(first_offsets)
         if max_bytes is not None:
-            self._most[name] = max_bytes
-        self._turn[name] = 0
+            self._max_bytes[name] = max_bytes
+        self._next_partition[name] = 0
         self.identities[name] = identity
 
     def delete(self, name: str) -> None:
-        """Forget a topic and its records.
+        """Delete a topic and its records.
 
         Raises:
-            BusError: it doesn't exist.
+            BusError: the topic doesn't exist.
         """
         count = self._counts.pop(name, None)
         if count is None:
             raise self._unknown(name, 0)
-        self._most.pop(name, None)
+        self._max_bytes.pop(name, None)
         for partition in range(count):
             del self._logs[TopicPartition(name, partition)]
 
     def retain(self, name: str, retention: Retention | None) -> None:
-        """Set for how long a topic keeps records; None: for ever.
+        """Set how long a topic keeps records; None: for ever.
 
         Raises:
             BusError: the topic doesn't exist.
@@ -84,16 +84,16 @@ class Topics:
             self._logs[name, partition].retain(retention, self.clock())
 
     def expire(self) -> None:
-        """Delete what has expired by now."""
+        """Delete the expired segments of all logs."""
         now = self.clock()
         for log in self._logs.values():
             log.expire(now)
 
     def check(self, identities: Mapping[str, str]) -> None:
-        """Check that topics are what they were; one that is gone may come back.
+        """Check that no topic was recreated; a deleted topic is not an error.
 
         Raises:
-            TopicRecreated: one is a later topic of the same name.
+            TopicRecreated: a topic has another identity.
         """
         for topic, was in identities.items():
             now = self.identities[topic]
@@ -101,22 +101,24 @@ class Topics:
                 raise TopicRecreated(topic, was, now)
 
     def count(self, topic: str) -> int | None:
-        """Give a topic's number of partitions, None if it does not exist."""
+        """Return a topic's number of partitions, None if it does not exist."""
         return self._counts.get(topic)
 
     def refused(self, batch: Iterable[Outgoing]) -> list[Outgoing]:
-        """Name records that are larger than their topic takes."""
-        if not self._most:
+        """Return the records that are larger than their topic accepts."""
+        if not self._max_bytes:
             return []
         return [
-            one for one in batch if one.topic in self._most and one.size > self._most[one.topic]
+            one
+            for one in batch
+            if one.topic in self._max_bytes and one.size > self._max_bytes[one.topic]
         ]
 
     def log(self, place: TopicPartition) -> PartitionLog:
-        """Give a partition's log.
+        """Return a partition's log.
 
         Raises:
-            BusError: there is none.
+            BusError: it doesn't exist.
         """
         try:
             return self._logs[place]
@@ -124,7 +126,7 @@ class Topics:
             raise self._unknown(*place) from None
 
     def route(self, records: Iterable[Outgoing]) -> dict[PartitionLog, list[Outgoing]]:
-        """Sort records by partition, in their order. Nothing is written yet.
+        """Group records by partition, in order. This writes nothing.
 
         Raises:
             BusError: a record's topic or partition doesn't exist.
@@ -146,18 +148,18 @@ class Topics:
         return batches
 
     def _choose(self, topic: str, key: bytes | None) -> int:
-        """Partition by the key, if there is one (an empty one is one), else in turn."""
+        """Return the partition by the key (which may be empty), or in turn without a key."""
         count = self._counts.get(topic)
         if count is None:
             raise self._unknown(topic, 0)
         if key is not None:
             return partition_for(key, count)
-        turn = self._turn[topic]
-        self._turn[topic] = (turn + 1) % count
+        turn = self._next_partition[topic]
+        self._next_partition[topic] = (turn + 1) % count
         return turn
 
     def _unknown(self, topic: str, partition: int) -> BusError:
-        """Say which topic or partition doesn't exist."""
+        """Return the error for a topic or partition that doesn't exist."""
         count = self._counts.get(topic)
         if count is None:
             return BusError(f"topic {topic} does not exist; create it first")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, Protocol
 
+from worker.bus.memory.faults import Step
 from worker.bus.memory.log import PartitionLog
 from worker.bus.memory.topics import Topics
-from worker.bus.port import Aborted, Outgoing, TopicPartition
+from worker.bus.port import Aborted, Outgoing, Refused, TopicPartition
 
 __all__ = ["StoreOffsets", "Transaction"]
 
@@ -18,19 +19,19 @@ class StoreOffsets(Protocol):
     def __call__(
         self, group: str, offsets: Mapping[TopicPartition, int], *, of: str | None
     ) -> None:
-        """Set them; they are of the topic ``of``, or each of its own."""
+        """Set the offsets; they belong to the topic ``of``, or each to its own."""
 
 
 class Transaction:
-    """Records that nobody sees, and offsets that don't count, until it commits.
+    """Records and offsets that take effect together when it commits.
 
-    Its records take their offsets at once, and hold back all later ones of their
-    partitions until it ends. A new producer of the same name, or a timeout, may abort it
-    from outside; whoever goes on with it then gets Aborted.
+    Its records take their offsets at once, and hold back all later records of their partitions
+    until it ends. A new producer of the same name, or a timeout, may abort it from outside;
+    later calls on it then raise Aborted.
     """
 
     def __init__(self, topics: Topics, store: StoreOffsets) -> None:
-        """Begin; ``store`` sets a group's offsets when it commits."""
+        """Begin; on commit, ``store`` sets the groups' offsets."""
         self._topics = topics
         self._store = store
         self._state: Literal["open", "committed", "aborted"] = "open"
@@ -39,21 +40,53 @@ class Transaction:
 
     @property
     def open(self) -> bool:
-        """Whether it has not ended."""
+        """Return whether it has not ended."""
         return self._state == "open"
 
     def append_many(self, records: Iterable[Outgoing]) -> None:
         """Write records.
 
         Raises:
-            Aborted: it has ended.
+            Aborted: the transaction has ended.
             BusError: a topic or partition doesn't exist; nothing was written.
         """
         for log, batch in self._topics.route(records).items():
             self.extend(log, batch)
 
+    def carry_out(
+        self,
+        batches: Mapping[PartitionLog, Sequence[Outgoing]],
+        step: Callable[[Step], None],
+        join: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Write batches and commit; call ``step`` before each step and after the last.
+
+        ``join`` adds the offsets, if any, and calls ``step`` for them itself.
+
+        Raises:
+            Aborted: it was ended from outside, or ``step`` raised this.
+            Refused: a topic refuses a record; the transaction is aborted.
+        """
+        try:
+            step("begin")
+            for log, batch in batches.items():
+                step("produce")
+                self.extend(log, batch)
+            refused = [one for batch in batches.values() for one in self._topics.refused(batch)]
+            if refused:
+                self.abort()
+                msg = f"{refused[0].topic} refuses a record of {refused[0].size} bytes"
+                raise Refused(msg, refused, "MSG_SIZE_TOO_LARGE")
+            join()
+            step("commit")
+            self.commit()
+        except Aborted:
+            self.abort()
+            raise
+        step("committed")
+
     def extend(self, log: PartitionLog, batch: Iterable[Outgoing]) -> None:
-        """Write records that have their partition."""
+        """Write records to one partition's log."""
         self._check()
         log.extend(batch, self._topics.clock(), self)
         self._logs[log] = None
@@ -61,12 +94,12 @@ class Transaction:
     def commit_offsets(
         self, group: str, offsets: Mapping[TopicPartition, int], *, of: str | None = None
     ) -> None:
-        """Make a group's offsets part of it; they are of the topic ``of``, or each of its own."""
+        """Add a group's offsets; they belong to the topic ``of``, or each to its own."""
         self._check()
         self._offsets.setdefault((group, of), {}).update(offsets)
 
     def holds(self, group: str, partitions: Iterable[TopicPartition]) -> bool:
-        """Tell whether it is in doubt which offsets the group has there."""
+        """Return whether it is open and has offsets of the group for any of these partitions."""
         held = {
             place
             for (name, _), offsets in self._offsets.items()
@@ -86,10 +119,10 @@ class Transaction:
             self._store(group, offsets, of=of)
 
     def abort(self) -> None:
-        """Undo everything; again is harmless.
+        """Undo everything; harmless if it is already aborted.
 
         Raises:
-            RuntimeError: it was committed.
+            RuntimeError: the transaction is committed.
         """
         if self._state == "committed":
             raise RuntimeError("a committed transaction can't be aborted")
@@ -101,4 +134,4 @@ class Transaction:
 
     def _check(self) -> None:
         if not self.open:
-            raise Aborted(f"the transaction is {self._state} already")
+            raise Aborted(f"the transaction is already {self._state}")

@@ -1,0 +1,87 @@
+"""The cost of hostile texts: time to fingerprint 10 MB of each kind, compared with plain text.
+
+    python -m bench.hostile
+
+Every text has the same size in UTF-8. The measure is CPU time, and its ratio to that of a plain
+text in ASCII. Whoever writes documents can
+choose each kind without knowing the seed.
+"""
+
+from __future__ import annotations
+
+from bench.corpus import short_texts
+from bench.fingerprint import seconds
+from bench.report import Figures, Target, show
+from lsh import Fingerprinter, Parameters
+
+SIZE = 10_000_000  # bytes
+QUICK_SIZE = 1_000_000
+TURNS = 3
+RATIO = 20.0  # the target; what expands and is joined by a mark costs most
+MARKS = "\u0301" * 15 + "\u0323" * 15
+REPEATED = {
+    "runs of marks, of 30": f"X{MARKS}",
+    "letters with two marks": "E\u0323\u0301",
+    "marks that decompose to two": "\u0344",
+    "vowels of jamo alone": "\u1161",
+    "the longest compatibility form (U+FDFA)": "\ufdfa",
+    "the longest that isn't cut (U+3316)": "\u3316",
+    "the same, each with a mark": "\u3316\u0301",
+    "fractions": "\u00bd",
+    "one letter": "a",
+    "Chinese, with one mark": "\u4e2d\u6587\u7684\u6587\u672c",
+}
+
+
+def texts(size: int) -> dict[str, str]:
+    """Return a text of each kind, of about `size` bytes in UTF-8, the plain one first."""
+    plain = " ".join(short_texts(size // 150))[:size]
+    half = size // 4
+    repeated = {
+        name: pattern * (size // len(pattern.encode())) for name, pattern in REPEATED.items()
+    }
+    repeated["Chinese, with one mark"] += "\u0301"
+    return {
+        "plain": plain,
+        "two endless runs of marks": "X" + "\u0301" * half + "\u0323" * half,
+        **repeated,
+    }
+
+
+def words(size: int) -> dict[str, str]:
+    """Return texts for word shingles, the plain one first."""
+    return {
+        "plain": " ".join(short_texts(size // 150))[:size],
+        "a new word every time": " ".join(f"{at:x}" for at in range(0x10000, 0x10000 + size // 6)),
+        "one endless word": "a" * size,
+        "words of one letter": "\u4e2d " * (size // 4),
+    }
+
+
+def run(*, quick: bool = False) -> list[Target]:
+    """Measure each kind, print the medians, and return the targets."""
+    size = QUICK_SIZE if quick else SIZE
+    targets = []
+    for unit, kinds in (("char", texts(size)), ("word", words(size))):
+        fingerprinter = Fingerprinter(Parameters(shingle="word" if unit == "word" else "char"))
+        taken = {name: _seconds(fingerprinter, text) for name, text in kinds.items()}
+        plain = Figures("plain", taken.pop("plain"), ".2f")
+        others = [Figures(name, values, ".2f") for name, values in taken.items()]
+        worst = max(others, key=lambda one: one.median)
+        show(
+            f"CPU seconds for {size / 1e6:g} MB of text, shingles of {unit}s, one core",
+            [plain, *others],
+            ", ".join(f"{one.name}: {one.median / plain.median:.1f} times" for one in others),
+        )
+        what = f"hostile text to plain, {unit} shingles ({worst.name})"
+        targets.append(Target(what, worst.median / plain.median, RATIO, at_least=False))
+    return targets
+
+
+def _seconds(fingerprinter: Fingerprinter, text: str) -> list[float]:
+    fingerprinter.fingerprint([text[:1_000]])  # The tables are filled on first use.
+    return [seconds(lambda: fingerprinter.fingerprint([text])) for _ in range(TURNS)]
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,45 @@
+"""The index: matches a batch of documents against buckets, and updates the buckets.
+
+`decide` does both; `match` only matches. Both read through a `BucketReader`, which may be backed
+by RocksDB, a dictionary or anything else. `MemoryIndex` uses dictionaries:
+
+>>> import numpy as np
+>>> from lsh import Fingerprinter, Parameters
+>>> from lsh.index import BucketRules, DocumentBatch, MemoryIndex, decide
+>>> prints = Fingerprinter(Parameters()).fingerprint(["Hello,  world!", "hello, WORLD!"])
+>>> batch = DocumentBatch(
+...     sequences=np.arange(2, dtype=np.uint64),
+...     times=np.zeros(2, np.int64),
+...     ids=[b"a", b"b"],
+...     shingles=np.ones(2, np.uint32),
+...     columns=range(prints.keys.shape[1]),
+...     keys=prints.keys.T,
+...     sketches=prints.sketches,
+... )
+>>> index = MemoryIndex()
+>>> decision = decide(index, batch, BucketRules(threshold=0.8))
+>>> index.apply(decision)
+>>> decision.matches
+{1: [Match(sequence=0, similarity=1.0, id=b'a')]}
+"""
+
+from __future__ import annotations
+
+from lsh.index.batch import DocumentBatch, Match
+from lsh.index.buckets import BucketReader, RecordMissing
+from lsh.index.decide import Decision, decide
+from lsh.index.match import match
+from lsh.index.memory import MemoryIndex
+from lsh.index.rules import BucketRules
+
+__all__ = [
+    "BucketReader",
+    "BucketRules",
+    "Decision",
+    "DocumentBatch",
+    "Match",
+    "MemoryIndex",
+    "RecordMissing",
+    "decide",
+    "match",
+]

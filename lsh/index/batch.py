@@ -1,0 +1,44 @@
+"""The input of the index, and its answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["DocumentBatch", "Match"]
+
+
+class Match(NamedTuple):
+    """An earlier document that is a near duplicate of a document."""
+
+    sequence: int
+    similarity: float
+    id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentBatch:
+    """n documents in sequence order, with the key columns of one index.
+
+    sequences: uint64[n], ascending; the documents' numbers in the global order.
+    times: int64[n], ms.
+    ids: n ids.
+    shingles: uint32[n], the number of shingles of each.
+    columns: c numbers below 256; each is a band or the exact text.
+    keys: uint64[c, n], one row for each column.
+    sketches: uint8[n, slots].
+    """
+
+    sequences: NDArray[np.uint64]
+    times: NDArray[np.int64]
+    ids: Sequence[bytes]
+    shingles: NDArray[np.uint32]
+    columns: Sequence[int]
+    keys: NDArray[np.uint64]
+    sketches: NDArray[np.uint8]

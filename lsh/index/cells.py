@@ -1,0 +1,69 @@
+"""The cells of a batch: each document's key in each column, grouped by bucket."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from lsh.index.layout import bucket_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["Cells", "cells_of"]
+
+
+class Cells(NamedTuple):
+    """A batch's cells, sorted into runs of cells in the same bucket.
+
+    keys: V9[r], the bucket of each run, ascending within a column.
+    sizes: int64[r], the number of cells in each run.
+    starts: int64[r], where each run begins in ``rows``.
+    rows: int64[c * n], the document of each cell, ascending within a run.
+    """
+
+    keys: NDArray[np.void]
+    sizes: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+    def by_row(self, runs: NDArray[np.int64]) -> list[tuple[int, list[int]]]:
+        """Return each document that has cells in these runs, with its runs, in sequence order.
+
+        runs: int64[k], indices of runs, ascending.
+        """
+        if not len(runs):
+            return []
+        sizes = self.sizes[runs]
+        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        rows = self.rows[np.repeat(self.starts[runs], sizes) + within]
+        by_row = np.argsort(rows, kind="stable")
+        rows = rows[by_row]
+        cuts = np.flatnonzero(np.diff(rows)) + 1
+        parts = np.split(np.repeat(runs, sizes)[by_row], cuts)
+        firsts = rows[np.concatenate(([0], cuts))]
+        return [(row, part.tolist()) for row, part in zip(firsts.tolist(), parts, strict=True)]
+
+
+def cells_of(columns: Sequence[int], keys: NDArray[np.uint64]) -> Cells:
+    """Return the cells of n > 0 documents.
+
+    columns: c numbers of columns.
+    keys: uint64[c, n], the documents' keys in each.
+    """
+    count, documents = keys.shape
+    order = np.argsort(keys, axis=1, kind="stable")
+    ordered = np.take_along_axis(keys, order, axis=1)
+    changes = np.ones((count, documents), bool)
+    changes[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    starts = np.flatnonzero(changes)
+    cells = (order + np.arange(count)[:, None] * documents).reshape(-1)
+    return Cells(
+        bucket_keys(columns, keys)[cells[starts]],
+        np.diff(starts, append=keys.size),
+        starts,
+        cells % documents,
+    )

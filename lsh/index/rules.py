@@ -1,0 +1,24 @@
+"""The rules that decide which entries a bucket keeps, and which candidates match."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["BucketRules"]
+
+
+@dataclass(frozen=True, slots=True)
+class BucketRules:
+    """The settings of an index. An index is valid only for the rules that it was made with.
+
+    threshold: least estimated similarity at which a candidate is a match.
+    absorb: least estimated similarity to an entry at which a document isn't
+        inserted, because the entry stands for it.
+    capacity: most entries in a bucket; the oldest is removed first.
+    max_matches: most matches that are reported for a document, best first.
+    """
+
+    threshold: float
+    absorb: float = 0.95
+    capacity: int = 32
+    max_matches: int = 64

@@ -1,0 +1,57 @@
+"""Updating: decides which buckets a document goes into, and which entries it displaces.
+
+Every decision about a bucket depends only on that bucket's entries and the sketches. Nothing
+in one column depends on another column, or on which index holds it, so the verdicts don't
+depend on how the columns are divided.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lsh.index.layout import Bucket
+    from lsh.index.rules import BucketRules
+
+__all__ = ["Updated", "update"]
+
+
+class Updated(NamedTuple):
+    """The changes to a document's buckets.
+
+    grown: the buckets that it was inserted into.
+    absorbed: how many buckets have an entry that stands for it.
+    dropped: how many entries were removed.
+    """
+
+    grown: list[int]
+    absorbed: int
+    dropped: int
+
+
+def update(
+    buckets: Mapping[int, Bucket],
+    entry: tuple[int, int],
+    similar: Mapping[int, float],
+    rules: BucketRules,
+) -> Updated:
+    """Insert a document into its buckets, in place.
+
+    buckets: the buckets by number; the result uses these numbers.
+    entry: the document's sequence number, and its time in ms.
+    similar: its estimated similarity to every document in the buckets.
+    """
+    grown = []
+    absorbed = dropped = 0
+    for number, bucket in buckets.items():
+        if any(similar[sequence] >= rules.absorb for sequence, _ in bucket):
+            absorbed += 1
+            continue
+        bucket.append(entry)
+        grown.append(number)
+        if len(bucket) > rules.capacity:
+            del bucket[0]
+            dropped += 1
+    return Updated(grown, absorbed, dropped)

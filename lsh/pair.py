@@ -1,0 +1,92 @@
+"""Compares two texts: how similar they are, and what an index would see of that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lsh.sketch import SKETCH_BITS, similarity
+from lsh.tuning import s_curve, standard_error
+
+if TYPE_CHECKING:
+    from lsh.fingerprint import Fingerprinter
+    from lsh.parameters import Parameters
+
+__all__ = ["Pair", "compare"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two texts, compared.
+
+    shingles: how many shingles each has, including repeats.
+    distinct: how many distinct shingles each has; `common` of them are in both.
+    similarity: the Jaccard similarity of the shingles, computed without hashes.
+    estimate: the same, as the sketches estimate it; an index knows only this.
+    error: the standard error of an estimate at this similarity.
+    bands: the numbers of the bands that the texts share.
+    chance: the probability that texts of this similarity share a band.
+    same_text: the texts are equal once they are normalised.
+    threshold: the similarity from which texts are near duplicates.
+    """
+
+    shingles: tuple[int, int]
+    distinct: tuple[int, int]
+    common: int
+    similarity: float
+    estimate: float
+    error: float
+    bands: tuple[int, ...]
+    chance: float
+    same_text: bool
+    threshold: float
+
+    @property
+    def candidates(self) -> bool:
+        """Return whether an index compares the two: they share a band, or are the same text."""
+        return bool(self.bands) or self.same_text
+
+    @property
+    def duplicates(self) -> bool:
+        """Return whether an index that holds one of them finds that the other is a duplicate."""
+        return self.candidates and self.estimate >= self.threshold
+
+
+def compare(fingerprinter: Fingerprinter, left: str, right: str) -> Pair:
+    """Return the comparison of two texts.
+
+    Raises ValueError if nothing is left of a text once it is normalised.
+    """
+    parameters = fingerprinter.parameters
+    prints = fingerprinter.fingerprint([left, right])
+    if prints.blank.any():
+        raise ValueError("nothing is left of a text once it is normalised")
+    texts = fingerprinter.normalise(left), fingerprinter.normalise(right)
+    one, other = _shingles(texts[0], parameters), _shingles(texts[1], parameters)
+    common = len(one & other)
+    exact = common / (len(one) + len(other) - common)
+    shared = np.flatnonzero(prints.keys[0, :-1] == prints.keys[1, :-1])
+    return Pair(
+        shingles=(int(prints.shingle_counts[0]), int(prints.shingle_counts[1])),
+        distinct=(len(one), len(other)),
+        common=common,
+        similarity=exact,
+        estimate=float(similarity(prints.sketches[0], prints.sketches[1:])[0]),
+        error=float(standard_error(exact, parameters.slots, SKETCH_BITS)),
+        bands=tuple(shared.tolist()),
+        chance=float(s_curve(exact, parameters.bands, parameters.rows)),
+        same_text=texts[0] == texts[1],
+        threshold=parameters.threshold,
+    )
+
+
+def _shingles(text: str, parameters: Parameters) -> frozenset[str] | frozenset[tuple[str, ...]]:
+    """Return the distinct shingles themselves: this is what hashes are to be judged by."""
+    size = parameters.shingle_size
+    if parameters.shingle == "char":
+        last = max(1, len(text) - size + 1)
+        return frozenset(text[at : at + size] for at in range(last))
+    words = text.split()
+    return frozenset(tuple(words[at : at + size]) for at in range(max(1, len(words) - size + 1)))

@@ -1,0 +1,94 @@
+"""Documents that kill their worker are set aside; all others are published, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from lsh import Fingerprinter, Fingerprints
+from tests.crash.conftest import MakeWorld
+from tests.crash.measures import Measures
+from tests.crash.proof import Oracle
+from tests.crash.world import World
+from tests.support.checker import reason
+from tests.support.life import Life
+from tests.support.texts import near_copies
+from worker.stages import Fingerprint
+
+POISON = "kills whoever reads it"
+
+
+class Mortal(Fingerprinter):
+    """Dies of some texts."""
+
+    def __init__(self, world: World, die: Callable[[], None]) -> None:
+        super().__init__(world.topology.layout.parameters)
+        self._die = die
+
+    def fingerprint(self, texts: Sequence[str]) -> Fingerprints:
+        if any(POISON in text for text in texts):
+            self._die()
+        return super().fingerprint(texts)
+
+
+def mortal(world: World) -> list[str]:
+    """Have every worker die of poison; return the names of those who do, as they do."""
+    died: list[str] = []
+
+    def born(life: Life) -> None:
+        def die() -> None:
+            died.append(life.name)
+            world._befall(life, "dies")
+
+        stage = life.loops["fingerprint"].stage
+        assert isinstance(stage, Fingerprint)
+        stage._fingerprinter = Mortal(world, die)
+
+    world.mistake = born
+    return died
+
+
+@pytest.mark.parametrize("at", [(5,), (0,), (35,), (4, 6), (8, 9, 10, 11), (0, 1, 2, 3)])
+def test_a_document_that_kills_its_worker_is_rejected(
+    world: MakeWorld, oracle: Oracle, at: tuple[int, ...]
+) -> None:
+    run = world(Measures(batch=8))
+    died = mortal(run)
+    texts = [
+        (ident, f"{text} {POISON} {ident}" if number in at else text)
+        for number, (ident, text) in enumerate(near_copies(36, 2))
+    ]
+    run.start("a")
+    run.feed(texts[:20])
+    run.rounds(3)
+    run.feed(texts[20:])
+    run.finish()
+    assert oracle.problems(run) == []
+    rejected = run.history().rejected
+    assert {(r.value or b"") for r in rejected} == {(run.inputs[n].value or b"") for n in at}
+    assert {reason(r) for r in rejected} == {"poison"}
+    assert 2 * len(at) < len(died) <= 3 * len(at)
+
+
+def test_each_worker_pays_its_own_deaths(world: MakeWorld, oracle: Oracle) -> None:
+    """A partition that moves to another worker is read there as if nothing had happened."""
+    run = world(Measures(batch=8))
+    died = mortal(run)
+    run.start("a")
+    run.feed([("d0", f"a text that {POISON}")])
+    while len(died) < 2:
+        run.rounds(1)
+    run.leave("a")
+    run.start("b")
+    run.finish()
+    assert oracle.problems(run) == []
+    assert died == ["a"] * 2 + ["b"] * 3
+    # What the first one has noted is void, because the others have come further.
+    run.leave("b")
+    run.start("a")
+    run.feed(near_copies(12, 3))
+    run.finish()
+    assert oracle.problems(run) == []
+    assert [reason(r) for r in run.history().rejected] == ["poison"]
+    assert len(died) == 5

@@ -1,0 +1,60 @@
+"""The only broker freezes for longer than a session: a worker says so, and goes on."""
+
+from __future__ import annotations
+
+import re
+import urllib.request
+
+import pytest
+
+from localkafka.broker import wait_until
+from tests.support.application import ApplicationUnderTest
+from tests.support.clusters import ClusterFactory
+from tests.support.corpus import corpus
+from tests.support.proof import prove
+from tests.support.worker_process import WorkerProcess
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+
+SECONDS = 120.0
+
+
+def metrics(worker: WorkerProcess, name: str) -> list[float]:
+    """Return all samples of a metric."""
+    address = worker.current().partition("metrics and health on ")[2].split()[0]
+    with urllib.request.urlopen(f"{address}/metrics", timeout=10) as answer:  # noqa: S310 -- ours
+        text = answer.read().decode()
+    return [float(value) for value in re.findall(rf"^{name}(?:{{.*}})? (\S+)$", text, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_frozen_broker_is_seen(kafka_cluster: ClusterFactory, app_id: str, protocol: str) -> None:
+    cluster = kafka_cluster(1)
+    settings = {"kafka": {"group_protocol": protocol}}
+    with ApplicationUnderTest(cluster, app_id, settings=settings) as application:
+        application.seat("alpha")
+        alpha = application.worker("alpha")
+        documents = corpus(200, 3)
+        application.feed(application.documents(documents[:100]))
+        application.audit.reach(100)
+        assert metrics(alpha, "neardup_kafka_silent_seconds") == [0]
+        cluster.pause(1)
+        try:
+            wait_until(lambda: '"unanswered": true' in alpha.readiness(), SECONDS, "a 503")
+            assert alpha.readiness().startswith("503 ")
+            assert metrics(alpha, "neardup_kafka_silent_seconds") > [5]
+            if protocol == "classic":  # Under KIP-848 only the brokers know when a session ends.
+                # A stage that is in a transaction sees it when that has ended.
+                wait_until(
+                    lambda: 0 in metrics(alpha, "neardup_assigned_partitions"), SECONDS, "a loss"
+                )
+        finally:
+            cluster.resume(1)
+        wait_until(alpha.ready, SECONDS, "a 200")
+        wait_until(
+            lambda: metrics(alpha, "neardup_kafka_silent_seconds") == [0], SECONDS, "an answer"
+        )
+        assert 0 not in metrics(alpha, "neardup_assigned_partitions")
+        assert "the brokers answer again, after " in alpha.output()
+        application.feed(application.documents(documents[100:], 100))
+        prove(application)

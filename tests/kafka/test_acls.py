@@ -1,0 +1,261 @@
+"""On a broker with TLS, SASL and an authorizer: each command with the rights of the table."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from localkafka.broker import wait_until
+from localkafka.secured import SecuredKafka
+from tests.support.command_line import environment, neardup
+from tests.support.worker_process import WorkerProcess
+from worker.admin import Cluster
+from worker.admin.acls import Grant, grants, minimal
+from worker.settings import load
+from worker.topology import Topology
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+
+WAIT_SECONDS = 90.0
+DOCUMENT = b'{"id": "one", "text": "a text that is long enough to be told from others"}'
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[SecuredKafka]:
+    with SecuredKafka() as one:
+        yield one
+
+
+class Site:
+    """An application on the secured broker, and a user without rights."""
+
+    def __init__(self, broker: SecuredKafka, app: str, directory: Path) -> None:
+        self.broker, self.app, self.user, self._directory = broker, app, app, directory
+        broker.add_user(self.user)
+        self.documents = directory / "documents.jsonl"
+        self.documents.write_bytes(DOCUMENT + b"\n")
+
+    def topology(self, app: str | None = None) -> Topology:
+        return load(overrides={"app": app or self.app}).topology(1)
+
+    def config(self, app: str | None = None) -> Path:
+        """Write the settings of the user."""
+        path = self._directory / f"{app or self.app}.toml"
+        common = self.broker.client_settings(self.user)
+        lines = [
+            f'app = "{app or self.app}"',
+            "[kafka]",
+            f'bootstrap = "{self.broker.secured_bootstrap}"',
+            "[kafka.common]",
+            *(f'"{name}" = "{value}"' for name, value in common.items()),
+        ]
+        path.write_text("\n".join(lines) + "\n")
+        return path
+
+    def create(self) -> None:
+        """Create the application as an administrator."""
+        done = neardup(
+            "topics", "create", "--app", self.app, "--bootstrap", self.broker.bootstrap,
+            "--partitions", "1",
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+
+    def allow(self, wanted: list[Grant]) -> None:
+        for one in wanted:
+            self.broker.allow(self.user, one.kind, one.name, one.operation, prefixed=one.prefixed)
+
+    def revoke(self, one: Grant) -> None:
+        self.broker.revoke(self.user, one.kind, one.name, one.operation, prefixed=one.prefixed)
+
+    def write(self, topic: str, headers: Mapping[str, bytes]) -> None:
+        """Write a record as an administrator."""
+        producer = Producer({"bootstrap.servers": self.broker.bootstrap})
+        producer.produce(topic, DOCUMENT, headers=dict(headers))
+        assert producer.flush(60) == 0
+
+    def written(self, topic: str) -> int:
+        """Return where a topic of one partition ends."""
+        cluster = Cluster(
+            load(overrides={"kafka.bootstrap": self.broker.bootstrap}).kafka_options()
+        )
+        [(_, high)] = cluster.ranges({topic: 1}).values()
+        return high
+
+
+@pytest.fixture
+def site(broker: SecuredKafka, app_id: str, tmp_path: Path) -> Site:
+    return Site(broker, app_id, tmp_path)
+
+
+def create(site: Site, app: str) -> int:
+    config = site.config(app)
+    return neardup("topics", "create", "--partitions", "1", "--config", config).returncode
+
+
+def verify(site: Site, app: str) -> int:
+    return neardup("topics", "verify", "--config", site.config(app)).returncode
+
+
+def init(site: Site, app: str) -> int:
+    return neardup("init", "--force", "--from", "latest", "--config", site.config(app)).returncode
+
+
+def feed(site: Site, app: str) -> int:
+    return neardup("feed", site.documents, "--config", site.config(app)).returncode
+
+
+def redrive(site: Site, app: str) -> int:
+    topology = site.topology(app)
+    site.write(
+        topology.rejected,
+        {
+            "neardup-error-reason": b"no-text: none",
+            "neardup-error-topic": topology.documents.encode(),
+            "neardup-error-partition": b"0",
+            "neardup-error-offset": b"0",
+        },
+    )
+    done = neardup("redrive", "--config", site.config(app))
+    assert done.returncode or not done.stderr.startswith(b"0 sent again"), done.stderr
+    return done.returncode
+
+
+COMMANDS: Mapping[str, Callable[[Site, str], int]] = {
+    "topics verify": verify,
+    "init": init,
+    "feed": feed,
+    "redrive": redrive,
+}
+
+
+def rights(site: Site, command: str, app: str | None = None) -> list[Grant]:
+    """Return what the command can't do without."""
+    wanted = grants(site.topology(app), command, trim_log=False)
+    return minimal([one for one in wanted if not one.when])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_succeeds_with_its_rights(site: Site, command: str) -> None:
+    site.create()
+    site.allow(rights(site, command))
+    assert COMMANDS[command](site, site.app) == 0
+
+
+@pytest.mark.exhaustive
+def test_topics_are_created_with_the_rights_for_it(site: Site) -> None:
+    site.allow(rights(site, "topics create"))
+    assert create(site, site.app) == 0
+
+
+@pytest.mark.exhaustive
+@pytest.mark.rights
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_fails_without_any_one_right(site: Site, command: str) -> None:
+    site.create()
+    wanted = rights(site, command)
+    site.allow(wanted)
+    assert COMMANDS[command](site, site.app) == 0
+    unneeded = []
+    for one in wanted:
+        site.revoke(one)
+        if COMMANDS[command](site, site.app) == 0:
+            unneeded.append(one)
+        site.allow([one])
+    assert unneeded == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.rights
+def test_topics_are_not_created_without_any_one_right(site: Site) -> None:
+    unneeded = []
+    for number, one in enumerate(rights(site, "topics create")):
+        app = f"{site.app}-{number}"
+        fresh = rights(site, "topics create", app)
+        site.allow(fresh)
+        site.revoke(fresh[number])
+        if create(site, app) == 0:
+            unneeded.append(one)
+    assert unneeded == []
+
+
+def worker(site: Site, tmp_path: Path) -> WorkerProcess:
+    process = WorkerProcess("secured", site.config(), tmp_path / "worker")
+    process.start()
+    return process
+
+
+@pytest.mark.exhaustive
+def test_a_worker_publishes_with_its_rights(site: Site, tmp_path: Path) -> None:
+    site.create()
+    site.allow(rights(site, "run"))
+    one = worker(site, tmp_path)
+    try:
+        site.write(site.topology().documents, {})
+        unique = site.topology().unique
+
+        def published() -> bool:
+            assert one.running, one.tail()
+            return site.written(unique) > 0
+
+        wait_until(published, WAIT_SECONDS, "the verdict")
+        assert one.stop() == 0
+    finally:
+        if one.running:
+            one.kill()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.rights
+@pytest.mark.parametrize(
+    ("operation", "kind", "name"),
+    [
+        ("Read", "topic", "documents"),
+        ("Read", "topic", "shards"),
+        ("Write", "topic", "matches-"),
+        ("Write", "topic", "unique"),
+        ("Read", "group", "route"),
+        ("Read", "topic", "layout"),
+        ("Write", "transactional-id", "index."),
+    ],
+)
+def test_a_worker_publishes_nothing_without_a_right(
+    site: Site, tmp_path: Path, operation: str, kind: str, name: str
+) -> None:
+    site.create()
+    wanted = rights(site, "run")
+    [missing] = [
+        one for one in wanted
+        if (one.operation, one.kind, one.name) == (operation, kind, f"{site.app}.{name}")
+    ]  # fmt: skip
+    site.allow([one for one in wanted if one != missing])
+    site.write(site.topology().documents, {})
+    one = worker(site, tmp_path)
+    try:
+        status = one.wait(WAIT_SECONDS)
+    finally:
+        if one.running:
+            one.kill()
+    assert status != 0
+    assert site.written(site.topology().unique) == 0
+    assert "Traceback" not in one.output(), one.tail()
+
+
+@pytest.mark.exhaustive
+def test_outputs_and_lags_are_watched_with_the_rights_for_it(site: Site) -> None:
+    site.create()
+    site.allow(minimal(grants(site.topology(), "watch")))
+    command = [sys.executable, "-m", "worker.cli", "watch", "--config", str(site.config())]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as process:
+        assert process.stdout is not None
+        try:
+            lines = iter(process.stdout.readline, "")
+            assert "unique 0" in next(lines)
+            site.write(site.topology().unique, {})
+            line = next(found for found in lines if "unique 1" in found and "route 0" in found)
+        finally:
+            process.terminate()
+    assert "trouble" not in line

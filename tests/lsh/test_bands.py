@@ -1,0 +1,46 @@
+"""Keys of exact texts: without the seed, nobody constructs two texts with one key."""
+
+from __future__ import annotations
+
+import mmh3
+import numpy as np
+
+from lsh import text_keys
+
+MOST = 2**64 - 1
+C_1, C_2 = 0x87C37B91114253D5, 0x4CF5AD432745937F  # of MurmurHash3 x64 128
+
+
+def block(mixed: int, first: int, rotation: int, last: int) -> bytes:
+    """Return the eight bytes that MurmurHash3 mixes to `mixed`."""
+    word = mixed * pow(last, -1, 2**64) & MOST
+    word = (word << (64 - rotation) | word >> rotation) & MOST
+    return (word * pow(first, -1, 2**64) & MOST).to_bytes(8, "little")
+
+
+def text(flips: tuple[int, int, int]) -> bytes:
+    """Return 32 bytes whose mixed words differ by `flips` from those of other flips."""
+    return (
+        block(11 ^ flips[0], C_1, 31, C_2)
+        + block(22 ^ flips[1], C_2, 33, C_1)
+        + block(33 ^ flips[2], C_1, 31, C_2)
+        + b"together"
+    )
+
+
+def test_texts_that_collide_in_murmurhash_for_every_seed_have_keys_of_their_own() -> None:
+    # The first block leaves a difference in the top bit of h1 alone; the second undoes it.
+    pair = [text((0, 0, 0)), text((1 << 36, 1 << 32, 1 << 63))]
+    assert pair[0] != pair[1]
+    for seed in range(50):
+        assert mmh3.hash64(pair[0], seed) == mmh3.hash64(pair[1], seed)
+        one, other = text_keys(pair, f"seed {seed % 3}".encode())
+        assert one != other
+
+
+def test_keys_depend_on_the_seed_and_on_nothing_else() -> None:
+    texts = [b"", b"a", b"a" * 5_000]
+    ours = text_keys(texts, b"ours")
+    assert ours.dtype == np.uint64
+    assert len({*ours.tolist(), *text_keys(texts, b"theirs").tolist()}) == 6
+    np.testing.assert_array_equal(text_keys(texts[::-1], b"ours")[::-1], ours)

@@ -1,0 +1,126 @@
+"""What a hostile text costs grows with its length alone: counted as work, not as time."""
+
+from __future__ import annotations
+
+import sys
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Literal
+from unicodedata import combining, normalize
+
+import pytest
+
+import lsh
+from lsh import Fingerprinter, Parameters, stream_safe
+
+BYTES = 6_000
+GROWTH = 4
+SLACK = 1.15  # of what grows with the text
+CONSTANT = 2_000  # calls that every text costs, of any length
+OWN = str(Path(lsh.__file__).parent)
+
+
+def repeated(pattern: str) -> Callable[[int], str]:
+    return lambda size: pattern * (size // len(pattern.encode("utf-8", "surrogatepass")))
+
+
+def counted(pattern: str) -> Callable[[int], str]:
+    """Return texts in which each repetition differs: the pattern, with a number in it."""
+    width = len(pattern.format(10_000).encode())
+    return lambda size: "".join(pattern.format(10_000 + at) for at in range(size // width))
+
+
+FAMILIES: dict[str, Callable[[int], str]] = {
+    "two runs of marks": lambda size: "x" + "\u0301" * (size // 4) + "\u0323" * (size // 4),
+    "marks in falling order": lambda size: "X" + "\u0345\u0301\u0323\u0334" * (size // 8),
+    "marks that decompose to two": repeated("\u0344"),
+    "starters that decompose to marks": repeated("\u0f73\u0f75"),
+    "half-width sound marks": repeated("\uff9e"),
+    "marks outside the basic plane": repeated("\U0001d165\U0001d16d"),
+    "runs just below the limit": repeated("X" + "\u0301" * 15 + "\u0323" * 15),
+    "runs that look long enough": repeated("X" + "\u0301" * 7 + "\u0323" * 7),
+    "joiners between marks": repeated("\u0301\u034f"),
+    "the longest compatibility form": repeated("\ufdfa"),
+    "the longest that isn't cut": repeated("\u3316"),
+    "the longest, with a mark": repeated("\u3316\u0301"),
+    "fractions": repeated("\u00bd"),
+    "what case folding decomposes": repeated("\u0390\u1fb7\u0130"),
+    "jamo": repeated("\u1100\u1161\u11a8"),
+    "vowels of jamo alone": repeated("\u1161"),
+    "one letter": repeated("a"),
+    "one letter, and one mark": lambda size: "a" * (size - 2) + "\u0301",
+    "white space": repeated(" \u3000\u2028"),
+    "a space behind each letter": repeated("\u4e2d "),
+    "different words": counted("{:x} "),
+    "one long word": counted("{:x}\u0301"),
+    "many shingles": counted("{:o}"),
+    "lone surrogates": repeated("\ud800\u0301"),
+}
+
+
+class Work:
+    """The calls that a fingerprint makes, and what it has normalised."""
+
+    def __init__(self, text: str, kind: Literal["char", "word"]) -> None:
+        """Fingerprint `text`, as the second one of its kind, so that no table is filled."""
+        self.calls = 0
+        self.normalised = 0
+        self.longest = 0
+        fingerprinter = Fingerprinter(Parameters(shingle=kind))
+        fingerprinter.fingerprint([text])
+        unwrapped = stream_safe._normalise
+
+        def normalise(given: str) -> str:
+            self.normalised += len(given)
+            self.longest = max(self.longest, longest_run(given))
+            return unwrapped(given)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(stream_safe, "_normalise", normalise)
+            fingerprinter.fingerprint([text])
+        sys.setprofile(self._count)
+        fingerprinter.fingerprint([text])
+        sys.setprofile(None)
+        tracemalloc.start()
+        fingerprinter.fingerprint([text])
+        self.peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+
+    def _count(self, frame: FrameType, event: str, _argument: object) -> None:
+        self.calls += event in {"call", "c_call"} and frame.f_code.co_filename.startswith(OWN)
+
+
+def longest_run(text: str) -> int:
+    """Return the most non-starters in a row once `text` is decomposed: what is sorted at once."""
+    longest = run = 0
+    for char in text:
+        for part in normalize("NFKD", char):
+            run = run + 1 if combining(part) else 0
+            longest = max(longest, run)
+    return longest
+
+
+@pytest.mark.parametrize("kind", ["char", "word"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_work_grows_with_the_length(family: str, kind: Literal["char", "word"]) -> None:
+    small, large = (Work(FAMILIES[family](size), kind) for size in (BYTES, GROWTH * BYTES))
+    # Sorting takes the square of a run: runs of bounded length take time that is linear.
+    assert large.longest <= 30
+    assert large.normalised <= GROWTH * SLACK * small.normalised + CONSTANT
+    assert large.calls <= GROWTH * SLACK * small.calls + CONSTANT
+    assert large.peak <= GROWTH * SLACK * small.peak
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_text_is_normalised_to_more_than_its_share(family: str) -> None:
+    text = FAMILIES[family](BYTES)
+    size = len(text.encode("utf-8", "surrogatepass"))
+    form = Fingerprinter(Parameters()).normalise(text)
+    assert len(form) <= 2 * size
+    assert Work(text, "char").normalised <= 4 * size
+
+
+def test_a_mark_has_only_its_neighbourhood_normalised() -> None:
+    assert Work("\u4e2d" * 2_000 + "\u0301" + "\u4e2d" * 2_000, "char").normalised <= 200

@@ -1,0 +1,100 @@
+"""What bounds normalisation: runs of combining marks, and forms that expand far."""
+
+from __future__ import annotations
+
+import sys
+from unicodedata import combining, normalize
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from lsh import Parameters, normalise, stream_safe
+from lsh.stream_safe import bounded, nfkc
+from tests.support import reference
+
+EVERY = range(sys.maxunicode + 1)
+# Marks that sort apart, that decompose to two, that are starters but decompose to marks.
+MARKS = "\u0301\u0323\u0345\u3099\u0344\u0f73\u0f75\u0f81\uff9e\U0001d165"
+# No mark, marks behind it once decomposed (one, two, three), Hangul, an expansion.
+LEADS = ["", "x", "\u00e9", "\u1eaf", "\u1f82", "\uac00", "\u1161", "\u034f", "\ufdfa", "\u00a8"]
+RUNS = st.tuples(
+    st.sampled_from(LEADS),
+    st.one_of(
+        st.tuples(st.sampled_from(MARKS), st.integers(0, 70)).map(lambda run: run[0] * run[1]),
+        st.text(st.sampled_from(MARKS), min_size=12, max_size=70),
+    ),
+).map("".join)
+MARKED = st.lists(RUNS, max_size=5).map("".join)
+
+
+def longest_run(text: str) -> int:
+    """Return the most non-starters in a row, counted in NFKD without its reordering."""
+    longest = run = 0
+    for char in text:
+        for part in normalize("NFKD", char):
+            run = run + 1 if combining(part) else 0
+            longest = max(longest, run)
+    return longest
+
+
+@given(MARKED, st.sampled_from([32, 33, 50, 1 << 15]))
+@example("\u0301" * 200, 32)
+@example("x" * 31 + "\u0344" * 40, 32)
+def test_the_process_is_that_of_the_annex(text: str, chunk: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stream_safe, "_CHUNK", chunk)
+        assert stream_safe.stream_safe(text) == reference.stream_safe(text)
+
+
+@given(MARKED)
+def test_no_run_is_longer_than_thirty_before_and_after(text: str) -> None:
+    safe = bounded(text)
+    assert longest_run(safe) <= 30
+    assert longest_run(nfkc(text)) <= 30
+    assert bounded(safe) == safe
+    assert nfkc(nfkc(text)) == nfkc(text)
+    if longest_run(text) <= 30 and "\ufdfa" not in text:
+        assert nfkc(text) == normalize("NFKC", text)
+
+
+@given(MARKED, st.sampled_from([Parameters(), Parameters(casefold=False)]))
+def test_a_normal_form_with_runs_is_its_own_normal_form(text: str, switches: Parameters) -> None:
+    once = normalise(text, switches)
+    assert normalise(once, switches) == once
+
+
+def test_thirty_marks_stay_and_the_next_is_set_off() -> None:
+    assert bounded("x" + "\u0301" * 30) == "x" + "\u0301" * 30
+    assert bounded("x" + "\u0301" * 31) == "x" + "\u0301" * 30 + "\u034f\u0301"
+    assert bounded("\u1eaf" + "\u0301" * 29) == "\u1eaf" + "\u0301" * 28 + "\u034f\u0301"
+
+
+def test_the_forms_that_expand_furthest_are_cut() -> None:
+    assert nfkc("\ufdfa") == normalize("NFKC", "\ufdfa")[:6]
+    assert nfkc("a\ufdfb\u0654") == "a" + normalize("NFKC", "\ufdfb")[:5] + "\u0623"
+    assert normalise("\ufdfa", Parameters(nfkc=False)) == "\ufdfa"
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("compatible", [True, False])
+def test_a_normal_form_has_at_most_two_code_points_for_each_byte(*, compatible: bool) -> None:
+    switches = Parameters(nfkc=compatible)
+    for point in EVERY:
+        char = chr(point)
+        size = len(char.encode("utf-8", "surrogatepass"))
+        assert len(normalise(char, switches)) <= 2 * size
+        assert len(normalize("NFKD", bounded(char))) <= 4 * size
+
+
+@pytest.mark.exhaustive
+def test_the_tables_hold_every_code_point() -> None:
+    marks = stream_safe._marks()
+    for point in EVERY:
+        classes = [combining(part) for part in normalize("NFKD", chr(point))]
+        initial = next((at for at, number in enumerate(classes) if not number), len(classes))
+        trailing = next((at for at, number in enumerate(classes[::-1]) if not number), 0)
+        # No decomposition begins with a mark and has a starter.
+        assert initial in {0, len(classes)}
+        assert marks.initial[point] == initial
+        assert marks.trailing[point] == trailing * (initial == 0)

@@ -1,0 +1,146 @@
+"""A run's history: what went in, what came out, and what was seen meanwhile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+from lsh import Parameters
+from worker.bus.port import Record
+from worker.wire import FingerprintFrame, decode
+
+__all__ = [
+    "KINDS",
+    "OWN",
+    "FrameRange",
+    "History",
+    "Sighting",
+    "Source",
+    "Verdict",
+    "frame_ranges",
+    "header",
+    "is_tombstone",
+    "reason",
+    "sightings",
+    "source",
+    "verdict_of",
+    "verdicts",
+]
+
+Source = tuple[int, int]
+"""Partition and offset of a document."""
+
+KINDS: Final = ("unique", "duplicate", "rejected")
+OWN: Final = "neardup-"
+
+
+class Verdict(NamedTuple):
+    """The decision about a document: its place in the order, and what it matches."""
+
+    sequence: int
+    matches: tuple[tuple[str, float], ...]
+
+
+class Sighting(NamedTuple):
+    """A record of an output as a reader met it; ``digest`` covers all that it carries."""
+
+    partition: int
+    offset: int
+    digest: bytes
+
+
+class FrameRange(NamedTuple):
+    """What a frame of ``fingerprints`` covers; ``number`` is its offset there."""
+
+    number: int
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class History:
+    """All inputs, and all that was published, each topic by partition and offset.
+
+    Attributes:
+        seen: by kind of output, what a reader of committed records met while the run
+            went on, in order of arrival; None if nobody read along.
+        frames: what the records of ``fingerprints`` cover, in their order; None if they
+            were not read.
+        parameters: by which texts were compared.
+    """
+
+    inputs: Sequence[Record]
+    unique: Sequence[Record] = ()
+    duplicate: Sequence[Record] = ()
+    rejected: Sequence[Record] = ()
+    seen: Mapping[str, Sequence[Sighting]] | None = None
+    frames: Sequence[FrameRange] | None = None
+    parameters: Parameters = field(default_factory=Parameters)
+
+    def published(self) -> Iterator[tuple[str, Record]]:
+        """Give every record with the kind of its topic."""
+        for kind in KINDS:
+            for record in getattr(self, kind):
+                yield kind, record
+
+
+def sightings(records: Iterable[Record]) -> list[Sighting]:
+    """Note records of one output in the order in which they arrived."""
+    return [Sighting(record.partition, record.offset, _digest(record)) for record in records]
+
+
+def frame_ranges(fingerprints: Iterable[Record], layout: str) -> list[FrameRange]:
+    """Note what the records of ``fingerprints`` cover."""
+    frames = ((r.offset, decode(FingerprintFrame, r.value, layout)) for r in fingerprints)
+    return [FrameRange(offset, f.partition, f.start, f.end) for offset, f in frames]
+
+
+def verdicts(history: History) -> dict[Source, Verdict]:
+    """Give every decision by document."""
+    return {
+        source(record): verdict_of(record)
+        for record in (*history.unique, *history.duplicate)
+        if not is_tombstone(record)
+    }
+
+
+def is_tombstone(record: Record) -> bool:
+    """Tell a tombstone from a document that has no payload any more."""
+    return record.value is None and not any(name.startswith(OWN) for name, _ in record.headers)
+
+
+def source(record: Record) -> Source:
+    """Give where a published document came from."""
+    if (found := header(record, "neardup-source")) is not None:
+        _, partition, offset = found.rsplit(b"-", 2)
+        return int(partition), int(offset)
+    partition = header(record, "neardup-error-partition") or b"-1"
+    return int(partition), int(header(record, "neardup-error-offset") or b"-1")
+
+
+def verdict_of(record: Record) -> Verdict:
+    """Give the decision that a record's headers tell."""
+    matches = json.loads(header(record, "neardup-matches") or b"[]")
+    return Verdict(
+        int(header(record, "neardup-sequence") or b"-1"),
+        tuple((match["id"], match["similarity"]) for match in matches),
+    )
+
+
+def reason(record: Record) -> str:
+    """Give the code that a rejected record names."""
+    return (header(record, "neardup-error-reason") or b"").decode().partition(":")[0]
+
+
+def header(record: Record, name: str) -> bytes | None:
+    """Give the last header of a name, which is ours if there are several."""
+    return next((value for key, value in reversed(record.headers) if key == name), None)
+
+
+def _digest(record: Record) -> bytes:
+    carried = (record.key, record.value, record.headers, record.timestamp)
+    return blake2b(repr(carried).encode(), digest_size=16).digest()

@@ -1,0 +1,135 @@
+"""A shard's live index equals one that is rebuilt from its log."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from lsh.index import BucketRules, DocumentBatch
+from worker.bus.port import Record
+from worker.index.store import BandStore
+from worker.topology import Topology
+from worker.wire import POSITION_BITS, FingerprintFrame, decode
+
+__all__ = ["Dump", "continued", "dump", "index_differences", "rebuilt"]
+
+ALLOWANCE_MS = 60_000
+"""By default a document's time is at most so far after the log's."""
+_ENTRY = struct.Struct("<Qq")
+
+
+class Dump(NamedTuple):
+    """All that decides in a shard's store.
+
+    ``buckets``: by band number and key, as stored; ``records`` of the documents that a
+    bucket names, by sequence number, None where there is none.
+    """
+
+    buckets: Mapping[bytes, bytes]
+    records: Mapping[int, bytes | None]
+    offset: int
+    now: int
+
+
+def dump(store: BandStore) -> Dump:
+    """Read a whole store."""
+    buckets = store.items()
+    named = sorted({sequence for value in buckets.values() for sequence, _ in entries(value)})
+    records = dict(zip(named, store.records(named), strict=True)) if named else {}
+    return Dump(buckets, records, store.offset, store.now)
+
+
+def entries(bucket: bytes) -> list[tuple[int, int]]:
+    """Give a bucket's entries in their order: sequence number, time in ms."""
+    return list(_ENTRY.iter_unpack(bucket))
+
+
+def rebuilt(
+    fingerprints: Sequence[Record],
+    topology: Topology,
+    rules: BucketRules,
+    shard: int,
+    directory: Path,
+) -> Dump:
+    """Judge the whole log anew, frame by frame, into a store in an empty directory."""
+    store = BandStore(directory / f"rebuilt-{shard}", {"shard": shard})
+    return continued(store, fingerprints, topology, rules, shard)
+
+
+def continued(
+    store: BandStore,
+    fingerprints: Sequence[Record],
+    topology: Topology,
+    rules: BucketRules,
+    shard: int,
+) -> Dump:
+    """Judge what a shard's store has not seen of the log, frame by frame, and close it."""
+    try:
+        for record in fingerprints:
+            if record.offset < store.offset:
+                continue
+            batch = _batch(record, topology, shard)
+            store.apply(
+                store.decide(batch, rules),
+                offset=record.offset + 1,
+                now=max(store.now, record.timestamp),
+                documents=len(batch.ids),
+            )
+        return dump(store)
+    finally:
+        store.close()
+
+
+def index_differences(live: Dump, fresh: Dump) -> Iterator[str]:
+    """Say, bucket by bucket and record by record, where a live index isn't the rebuilt one.
+
+    Both must have come equally far in the log.
+    """
+    for name in ("offset", "now"):
+        if getattr(live, name) != getattr(fresh, name):
+            yield f"{name} is {getattr(live, name)}, and {getattr(fresh, name)} once rebuilt"
+    for key in sorted(live.buckets.keys() | fresh.buckets.keys()):
+        if live.buckets.get(key) == fresh.buckets.get(key):
+            continue
+        at = f"bucket {key[1:].hex()} of band {key[0]}"
+        if key not in fresh.buckets:
+            yield f"{at} holds {entries(live.buckets[key])}, and isn't there once rebuilt"
+        elif key not in live.buckets:
+            yield f"{at} is missing: rebuilt, it holds {entries(fresh.buckets[key])}"
+        else:
+            has, wanted = entries(live.buckets[key]), entries(fresh.buckets[key])
+            yield f"{at} holds {has}, and {wanted} once rebuilt"
+    for sequence in sorted(live.records.keys() | fresh.records.keys()):
+        has_record, wanted_record = live.records.get(sequence), fresh.records.get(sequence)
+        if has_record is None:
+            yield f"document {sequence} has no record"
+        elif has_record != wanted_record:
+            yield (
+                f"the record of document {sequence} is {_shown(has_record)}, and "
+                + ("isn't there" if wanted_record is None else _shown(wanted_record))
+                + " once rebuilt"
+            )
+
+
+def _shown(record: bytes) -> str:
+    return f"{record.hex()[:64]} ({len(record)} bytes)"
+
+
+def _batch(record: Record, topology: Topology, shard: int) -> DocumentBatch:
+    frame = decode(FingerprintFrame, record.value, topology.layout.id)
+    columns = range(shard, topology.layout.columns, topology.layout.shards)
+    own = frame.times
+    count = len(own)
+    return DocumentBatch(
+        sequences=np.uint64(record.offset << POSITION_BITS) + np.arange(count, dtype=np.uint64),
+        times=np.where(own < 0, record.timestamp, np.minimum(own, record.timestamp + ALLOWANCE_MS)),
+        ids=frame.ids.unpack(),
+        shingles=frame.shingles,
+        columns=columns,
+        keys=frame.keys[list(columns)] if count else np.empty((len(columns), 0), np.uint64),
+        sketches=frame.sketches,
+    )

@@ -1,0 +1,111 @@
+"""What is published: everything once, unchanged, in order, each decision sound."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from tests.support.checker.history import (
+    OWN,
+    History,
+    Source,
+    header,
+    is_tombstone,
+    source,
+    verdict_of,
+)
+
+__all__ = ["decisions", "exactly_once", "order", "payloads", "references"]
+
+
+def exactly_once(history: History) -> Iterator[str]:
+    """Every document on exactly one output; every tombstone on unique and on duplicate."""
+    seen: dict[Source, list[str]] = defaultdict(list)
+    tombstones: Counter[tuple[str, int, bytes | None]] = Counter()
+    for kind, record in history.published():
+        if is_tombstone(record):
+            tombstones[kind, record.partition, record.key] += 1
+        else:
+            seen[source(record)].append(kind)
+    wanted: Counter[tuple[str, int, bytes | None]] = Counter()
+    for document in history.inputs:
+        at = (document.partition, document.offset)
+        if document.value is None:
+            wanted["unique", document.partition, document.key] += 1
+            wanted["duplicate", document.partition, document.key] += 1
+        elif len(where := seen.pop(at, [])) != 1:
+            yield f"document {at} is on {where or 'no output'}"
+    for at, where in seen.items():
+        yield f"{where} hold a document {at} that was never written"
+    for place in wanted.keys() | tombstones.keys():
+        if wanted[place] != tombstones[place]:
+            yield f"tombstone {place}: {tombstones[place]} times, not {wanted[place]}"
+
+
+def payloads(history: History) -> Iterator[str]:
+    """Key, headers, timestamp and value come out as they went in, but for what we add."""
+    inputs = {(record.partition, record.offset): record for record in history.inputs}
+    for kind, record in history.published():
+        if is_tombstone(record) or (given := inputs.get(source(record))) is None:
+            continue
+        headers = tuple(header for header in record.headers if not header[0].startswith(OWN))
+        if (record.key, headers, record.timestamp) != (given.key, given.headers, given.timestamp):
+            yield f"{kind} {source(record)}: key, headers or timestamp are not the input's"
+        if record.value != given.value and (
+            kind != "duplicate" or _without_matches(record.value) != given.value
+        ):
+            yield f"{kind} {source(record)}: the value is not the input's"
+
+
+def order(history: History) -> Iterator[str]:
+    """On each partition of unique and duplicate, documents are in the input's order."""
+    last: dict[tuple[str, int], int] = {}
+    for kind, record in history.published():
+        if kind == "rejected" or is_tombstone(record):
+            continue
+        partition, offset = source(record)
+        if partition != record.partition:
+            yield f"{kind}[{record.partition}] holds a document of partition {partition}"
+        if offset <= last.get((kind, partition), -1):
+            yield f"{kind}[{partition}]: {offset} comes after {last[kind, partition]}"
+        last[kind, partition] = offset
+
+
+def decisions(history: History) -> Iterator[str]:
+    """A document is on duplicate if and only if it has matches; sequences are distinct."""
+    numbers: dict[int, Source] = {}
+    for kind, record in history.published():
+        if kind == "rejected" or is_tombstone(record):
+            continue
+        verdict = verdict_of(record)
+        if header(record, "neardup-verdict") != kind.encode():
+            yield f"{source(record)} is on {kind}, and its header says otherwise"
+        if bool(verdict.matches) != (kind == "duplicate"):
+            yield f"{kind} {source(record)} has {len(verdict.matches)} matches"
+        if verdict.sequence in numbers:
+            yield f"{source(record)} and {numbers[verdict.sequence]} share a sequence number"
+        numbers[verdict.sequence] = source(record)
+
+
+def references(history: History) -> Iterator[str]:
+    """Every match names a document that is published, and earlier in the one order."""
+    numbers: dict[str, int] = {}
+    documents = [record for record in (*history.unique, *history.duplicate) if record.value]
+    for record in documents:
+        assert record.value is not None
+        numbers[str(json.loads(record.value).get("id"))] = verdict_of(record).sequence
+    for record in documents:
+        verdict = verdict_of(record)
+        for ident, _ in verdict.matches:
+            if ident not in numbers:
+                yield f"{source(record)} matches {ident}, which is not published"
+            elif numbers[ident] >= verdict.sequence:
+                yield f"{source(record)} matches {ident}, which is not before it"
+
+
+def _without_matches(value: bytes | None) -> bytes | None:
+    if value is None:
+        return None
+    start = value.rfind(b',"duplicate_of":[')
+    return value[:start] + value[value.rindex(b"]") + 1 :] if start >= 0 else value

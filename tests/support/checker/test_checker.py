@@ -1,0 +1,140 @@
+"""Each invariant finds the history that breaks it; a good one passes."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.support.checker import (
+    FrameRange,
+    History,
+    Sighting,
+    Verdict,
+    check,
+    differences,
+    sightings,
+    verdicts,
+)
+from tests.support.checker.examples import document, published, rejected
+from worker.bus.port import Record
+
+Doctor = Callable[[History], History]
+
+
+A, B, C, D = (document(offset, ident) for offset, ident in enumerate("abcd"))
+GONE = Record("documents", 0, 4, 5, b"a", None)
+
+GOOD = History(
+    [A, B, C, D, GONE],
+    [published(A, 0, 10), published(C, 1, 1 << 16), GONE._replace(offset=2)],
+    [published(B, 0, 11, "a"), GONE._replace(offset=1)],
+    [rejected(D)._replace(offset=0)],
+    frames=[FrameRange(0, 0, 0, 2), FrameRange(1, 0, 2, 5)],
+)
+
+
+def unique(*records: Record) -> Doctor:
+    return lambda history: replace(history, unique=list(records))
+
+
+def duplicate(*records: Record) -> Doctor:
+    return lambda history: replace(history, duplicate=list(records))
+
+
+def test_a_good_history_has_no_problems() -> None:
+    assert check(GOOD) == []
+
+
+@pytest.mark.parametrize(
+    ("doctor", "problem"),
+    [
+        (unique(published(A, 0, 10), GONE), "(0, 2) is on no output"),
+        (unique(*GOOD.unique, published(C, 9, 12)), "is on ['unique', 'unique']"),
+        (unique(*GOOD.unique, published(B, 9, 13)), "is on ['unique', 'duplicate']"),
+        (unique(*GOOD.unique, rejected(C)), "is on ['unique', 'unique']"),
+        (unique(*GOOD.unique, published(document(9, "z"), 9, 13)), "never written"),
+        (unique(published(A, 0, 10), published(C, 1, 1 << 16)), "tombstone"),
+        (unique(*GOOD.unique, GONE), "2 times, not 1"),
+        (unique(published(A._replace(key=b"x"), 0, 10), *GOOD.unique[1:]), "key, headers"),
+        (unique(published(A._replace(headers=()), 0, 10), *GOOD.unique[1:]), "key, headers"),
+        (unique(published(A._replace(timestamp=6), 0, 10), *GOOD.unique[1:]), "timestamp"),
+        (unique(published(A._replace(value=b"{}"), 0, 10), *GOOD.unique[1:]), "the value is not"),
+        (unique(GOOD.unique[1], GOOD.unique[0], GONE), "comes after"),
+        (unique(published(A, 0, 10)._replace(partition=1), *GOOD.unique[1:]), "holds a document"),
+        (unique(published(A, 0, 1 << 16), *GOOD.unique[1:]), "share a sequence number"),
+        (unique(published(A, 0, 10, "c"), *GOOD.unique[1:]), "header says otherwise"),
+        (duplicate(published(B, 0, 11), GONE), "has 0 matches"),
+        (duplicate(published(B, 0, 11, "z"), GONE), "which is not published"),
+        (duplicate(published(B, 0, 11, "d"), GONE), "which is not published"),
+        (duplicate(published(B, 0, 11, "c"), GONE), "which is not before it"),
+        (duplicate(published(B, 0, 11, "b"), GONE), "which is not before it"),
+    ],
+)
+def test_an_invariant_finds_what_breaks_it(doctor: Doctor, problem: str) -> None:
+    assert any(problem in found for found in check(doctor(GOOD))), check(doctor(GOOD))
+
+
+def audited(history: History) -> History:
+    """Give the history with a reader's notes who saw all of it."""
+    seen = {kind: sightings(getattr(history, kind)) for kind in ("unique", "duplicate", "rejected")}
+    return replace(history, seen=seen)
+
+
+def note(*sighted: Sighting) -> Doctor:
+    return lambda history: replace(history, seen={**(history.seen or {}), "unique": list(sighted)})
+
+
+FIRST, SECOND, THIRD = sightings(GOOD.unique)
+
+
+def test_a_reader_who_saw_all_there_is_has_no_problem() -> None:
+    assert check(audited(GOOD)) == []
+
+
+@pytest.mark.parametrize(
+    ("doctor", "problem"),
+    [
+        (note(FIRST, SECOND, THIRD, Sighting(0, 3, b"x")), "offset 3 was seen, and is gone"),
+        (note(FIRST, Sighting(1, 0, b"x"), SECOND, THIRD), "unique[1] offset 0 was seen, and is"),
+        (note(FIRST, SECOND._replace(digest=b"x"), THIRD), "offset 1 was seen, and reads otherw"),
+        (note(FIRST, FIRST, SECOND, THIRD), "offset 0 was seen after offset 0"),
+        (note(SECOND, FIRST, THIRD), "offset 0 was seen after offset 1"),
+        (note(FIRST, SECOND), "offset 2 was never seen"),
+    ],
+)
+def test_what_was_seen_and_is_not_so_is_found(doctor: Doctor, problem: str) -> None:
+    found = check(doctor(audited(GOOD)))
+    assert any(problem in one for one in found), found
+
+
+def frames(*ranges: tuple[int, int, int, int]) -> Doctor:
+    return lambda history: replace(history, frames=[FrameRange(*given) for given in ranges])
+
+
+@pytest.mark.parametrize(
+    ("doctor", "problem"),
+    [
+        (frames((0, 0, 0, 2), (1, 0, 3, 5)), "gap before frame 1: partition 0, 2 to 3"),
+        (frames((0, 0, 0, 2), (1, 0, 1, 5)), "overlap before frame 1: partition 0, 2 to 1"),
+        (frames((0, 0, 0, 2), (1, 0, 0, 5)), "overlap before frame 1"),
+        (frames((0, 0, 0, 2), (1, 0, 2, 5), (2, 0, 2, 5)), "overlap before frame 2"),
+        (frames((0, 0, 0, 2), (1, 0, 2, 5), (2, 0, 5, 5)), "frame 2 covers nothing"),
+        (frames((0, 0, 0, 2), (1, 0, 2, 4)), "documents 0 to 4, and its frames cover [0, 4)"),
+        (frames((0, 0, 1, 2), (1, 0, 2, 5)), "documents 0 to 4, and its frames cover [1, 5)"),
+        (frames((0, 1, 0, 2), (1, 1, 2, 5)), "its frames cover [-1, -1)"),
+        (frames((0, 0, 0, 3), (1, 0, 3, 5)), "(0, 2): its sequence number is of another frame"),
+        (frames((0, 0, 0, 2), (7, 0, 2, 5)), "(0, 2): its sequence number is of another frame"),
+        (frames((1, 0, 0, 2), (0, 0, 2, 5)), "its sequence number is of another frame"),
+    ],
+)
+def test_frames_that_do_not_tile_the_documents_are_found(doctor: Doctor, problem: str) -> None:
+    found = check(doctor(GOOD))
+    assert any(problem in one for one in found), found
+
+
+def test_other_verdicts_than_the_expected_are_found() -> None:
+    published_ = verdicts(GOOD)
+    assert differences(published_, dict(published_)) == []
+    for other in (Verdict(11, ()), Verdict(9, (("a", 0.9),)), Verdict(11, (("a", 0.91),))):
+        assert len(differences(published_, {**published_, (0, 1): other})) == 1
+    assert len(differences(published_, {})) == 3

@@ -1,0 +1,184 @@
+"""What every run ends with: all invariants hold, and a replay comes to the same verdicts."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+from typing import Final, NamedTuple
+
+from tests.support.application import ApplicationUnderTest
+from tests.support.audit import Audit, read_from_start
+from tests.support.checker import (
+    History,
+    Source,
+    Verdict,
+    check,
+    differences,
+    frame_ranges,
+    sightings,
+    verdicts,
+)
+from tests.support.index_proof import EndedRun
+from tests.support.replay import replay
+from worker.bus.port import Record, TopicPartition
+from worker.settings import Settings
+from worker.stages import StageError
+
+__all__ = [
+    "Book",
+    "book_of",
+    "ended_run",
+    "history_of",
+    "index_problems",
+    "problems_of",
+    "prove",
+    "published",
+]
+
+LARGE: Final = 20_000
+"""Documents from which on it pays to judge in processes of their own."""
+PROCESSES: Final = 2
+
+
+class Book(NamedTuple):
+    """What is judged: a run's history, and the frames in which its order lies."""
+
+    history: History
+    fingerprints: Sequence[Record]
+    partial: bool = False
+    """Whether frames hold documents that are left out of the history."""
+
+
+def book_of(application: ApplicationUnderTest) -> Book:
+    """Return all that went in and came out: as it reads now, and as it was seen meanwhile."""
+    audit: Audit = application.audit
+    topology = application.topology
+    fingerprints = application.fingerprints()
+    history = History(
+        list(application.inputs),
+        _read(application, topology.unique),
+        _read(application, topology.duplicate),
+        _read(application, topology.rejected),
+        seen={
+            kind: sightings(record for record in audit.records if record.topic == topic)
+            for kind, topic in (
+                ("unique", topology.unique),
+                ("duplicate", topology.duplicate),
+                ("rejected", topology.rejected),
+            )
+        },
+        frames=frame_ranges(fingerprints, topology.layout.id),
+        parameters=topology.layout.parameters,
+    )
+    return Book(history, fingerprints)
+
+
+def history_of(application: ApplicationUnderTest) -> History:
+    """Give all that went in and came out."""
+    return book_of(application).history
+
+
+def published(book: Book, reached: Mapping[int, int]) -> Book:
+    """Return the same, of the documents below an offset of each partition only."""
+    inputs = [one for one in book.history.inputs if one.offset < reached.get(one.partition, 0)]
+    return Book(replace(book.history, inputs=inputs), book.fingerprints, partial=True)
+
+
+def prove(
+    application: ApplicationUnderTest,
+    shards: Iterable[int] = (1,),
+    *,
+    seconds: float = 120.0,
+    may_end: bool = False,
+) -> History:
+    """Read to the end; fail with what is wrong."""
+    application.audit.finish(seconds, may_end=may_end)
+    book = book_of(application)
+    problems = problems_of(application, book, shards)
+    assert not problems, "\n".join(problems)
+    return book.history
+
+
+def problems_of(application: ApplicationUnderTest, book: Book, shards: Iterable[int]) -> list[str]:
+    """Check the invariants, and replay the run's own order with other numbers of shards."""
+    counts = sorted(shards, reverse=True)  # The more shards, the longer it takes.
+    settings, topology = _portable(application.settings), application.topology
+    with _judges(application) as judges:
+        replays = [
+            judges.submit(
+                replay, book.fingerprints, settings, topology, count, application.directory
+            )
+            for count in counts
+        ]
+        problems = check(book.history, partial=book.partial)
+        judged = _shortened(verdicts(book.history), application.fewest_matches)
+        for count, replayed in zip(counts, replays, strict=True):
+            try:
+                expected = _shortened(replayed.result(), application.fewest_matches)
+            except StageError as error:  # A frame was lost or doubled: nothing to compare.
+                problems += [f"replayed with {count} shards:", str(error)]
+                continue
+            if book.partial:
+                expected = {at: expected[at] for at in judged.keys() & expected.keys()}
+            if different := differences(judged, expected):
+                problems += [f"replayed with {count} shards:", *different]
+    return problems
+
+
+def _shortened(
+    decisions: Mapping[Source, Verdict], matches: int | None
+) -> Mapping[Source, Verdict]:
+    """Leave each decision its best matches, if workers published more or fewer of them."""
+    if matches is None:
+        return decisions
+    return {at: one._replace(matches=one.matches[:matches]) for at, one in decisions.items()}
+
+
+def ended_run(application: ApplicationUnderTest, *, rotten: bool = False) -> EndedRun:
+    """Return what the workers left behind; all of them have just stopped.
+
+    ``rotten``: tables were damaged, and stores that show it are left out.
+    """
+    settings = _portable(application.settings)
+    return EndedRun(
+        application.kafka.bootstrap,
+        settings,
+        application.topology,
+        {name: worker.state_from_outside for name, worker in application.workers.items()},
+        application.directory,
+        EndedRun.committed(settings, application.topology),
+        application.fingerprints() if application.collected else None,
+        rotten,
+    )
+
+
+def index_problems(application: ApplicationUnderTest, ended: EndedRun | None = None) -> list[str]:
+    """Compare every index that is up to date with one rebuilt; all workers have stopped."""
+    ended = ended or ended_run(application)
+    with _judges(application) as judges:
+        found = judges.map(ended.problems, range(application.topology.layout.shards))
+        return [problem for of_shard in found for problem in of_shard]
+
+
+def _portable(settings: Settings) -> Settings:
+    """Give the same as what another process can be sent: those read from a file can't."""
+    return Settings.model_validate(settings.model_dump())
+
+
+def _judges(application: ApplicationUnderTest) -> Executor:
+    if len(application.inputs) < LARGE:
+        return ThreadPoolExecutor(1)
+    # This process has threads, librdkafka's among them: it must not be forked.
+    return ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn"))
+
+
+def _read(application: ApplicationUnderTest, topic: str) -> list[Record]:
+    """Return what a topic holds, and before that what it held when it was seen."""
+    bootstrap, seen = application.kafka.bootstrap, application.audit.of(topic)
+    found: list[Record] = []
+    for number in range(application.topology.layout.partitions):
+        place = TopicPartition(topic, number)
+        low, now = read_from_start(bootstrap, place)
+        gone = [record for record in seen if record.partition == number and record.offset < low]
+        found += [*gone, *now]
+    return found

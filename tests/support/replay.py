@@ -1,0 +1,112 @@
+"""A run's own sequence, judged again by one shard, or many.
+
+The stages are pure, so the replay needs no log: *index* is handed the very records of the
+run's ``fingerprints``, with their offsets and times, of which sequence numbers and "now" are
+made. So whole verdicts can be compared, sequence numbers included. Only the layout, which names
+P, is stamped anew. What *route* does, the joining of answers with documents, is left out, and
+done here in other words: group, sort, cut.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import msgspec
+
+from tests.support.checker import Source, Verdict
+from worker.app import Application
+from worker.bus.memory import MemoryBus
+from worker.bus.port import Record, TopicPartition
+from worker.offline.embedded import create_topics
+from worker.settings import Settings
+from worker.topology import Topology
+from worker.wire import POSITION_BITS, FingerprintFrame, Layout, MatchFrame, decode, encode
+
+__all__ = ["replay"]
+
+Matches = dict[Source, dict[int, tuple[float, str]]]
+
+
+def replay(
+    fingerprints: Sequence[Record],
+    settings: Settings,
+    topology: Topology,
+    shards: int,
+    directory: Path,
+) -> dict[Source, Verdict]:
+    """Judge a run's frames in their order, with P = ``shards``, in bursts of any size."""
+    layout = topology.layout
+    other = replace(
+        topology, layout=Layout.of(topology.app, layout.partitions, shards, layout.parameters)
+    )
+    bus = MemoryBus()
+    create_topics(bus, other)
+    application = Application(settings, other, bus, directory / f"replay-{shards}")
+    frames = [_stamped(record, topology, other) for record in fingerprints]
+    sequences: dict[Source, int] = {}
+    matches: Matches = {}
+    index = application.stage("index")
+    index.adopt({TopicPartition(other.seats, n): 0 for n in range(shards)}, _whole_log)
+    try:
+        for burst in _bursts(frames, 60, other):
+            produced = index.process(burst)
+            assert produced is not None
+            for outgoing in produced.records:
+                _take(decode(MatchFrame, outgoing.value, other.layout.id), sequences, matches)
+            index.committed()
+    finally:
+        index.close()
+    limit = settings.index.max_matches
+    return {
+        at: Verdict(sequence, _best(matches.get(at, {}), limit))
+        for at, sequence in sequences.items()
+    }
+
+
+def _stamped(record: Record, topology: Topology, other: Topology) -> Record:
+    """Return a frame as the run would have written it with other shards."""
+    frame = decode(FingerprintFrame, record.value, topology.layout.id)
+    return record._replace(value=encode(msgspec.structs.replace(frame, layout=other.layout.id)))
+
+
+def _whole_log(partition: TopicPartition) -> tuple[int, int]:
+    del partition
+    return 0, 1 << 60
+
+
+def _bursts(frames: list[Record], most: int, other: Topology) -> Iterator[list[Record]]:
+    """Cut anywhere, for each shard elsewhere."""
+    seed = Random(len(frames))
+    seats = [TopicPartition(other.seats, shard) for shard in range(other.layout.shards)]
+    following = dict.fromkeys(seats, 0)
+    while min(following.values()) < len(frames):
+        burst = []
+        for seat, first in following.items():
+            following[seat] = last = min(len(frames), first + seed.randint(0, most))
+            burst += [
+                record._replace(topic=seat.topic, partition=seat.partition)
+                for record in frames[first:last]
+            ]
+        if burst:
+            yield burst
+
+
+def _take(frame: MatchFrame, sequences: dict[Source, int], matches: Matches) -> None:
+    if frame.shard == 0:
+        base = (frame.number << POSITION_BITS) + frame.first
+        for position, offset in enumerate(frame.offsets.tolist()):
+            sequences[frame.partition, frame.start + offset] = base + position
+    known = list(zip(frame.sequences.tolist(), frame.ids.unpack(), strict=True))
+    found = zip(frame.which.tolist(), frame.similarities.tolist(), strict=True)
+    for offset, own in zip(frame.matched.tolist(), frame.counts.tolist(), strict=True):
+        of_document = matches.setdefault((frame.partition, frame.start + offset), {})
+        for _ in range(own):
+            place, similarity = next(found)
+            sequence, ident = known[place]
+            of_document[sequence] = similarity, ident.decode()
+
+
+def _best(matches: dict[int, tuple[float, str]], limit: int) -> tuple[tuple[str, float], ...]:
+    ranked = sorted(matches.items(), key=lambda item: (-item[1][0], item[0]))
+    return tuple((ident, round(similarity, 4)) for _, (similarity, ident) in ranked[:limit])

@@ -1,0 +1,156 @@
+"""Each stage with plain values, and the records between them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import monotonic
+
+from lsh import Fingerprinter, Parameters
+from lsh.index import BucketRules
+from worker.bus import Outgoing, Record, TopicPartition
+from worker.formats.base import DocumentOptions
+from worker.formats.json import JsonFormat
+from worker.formats.matches import MatchWriter
+from worker.formats.seen import FieldWatch
+from worker.index.directory import ShardDirectories
+from worker.index.owner import OwnedShards
+from worker.index.recovery import Recovery
+from worker.index.store import BandStore
+from worker.stages import Deaths, Fingerprint, Index, RejectLimit, Route
+from worker.stages.judge import Judge
+from worker.topology import Topology
+from worker.wire import Layout
+
+__all__ = [
+    "DOCS",
+    "LAYOUT",
+    "PARAMETERS",
+    "document",
+    "fingerprint",
+    "index",
+    "judge",
+    "no_watermarks",
+    "records",
+    "route",
+    "seated",
+    "through",
+    "topology",
+    "whole_log",
+]
+
+LAYOUT = "layout"
+PARAMETERS = Parameters()
+
+
+def topology(shards: int = 1) -> Topology:
+    """Return the names that the tests of stages use; all layouts have one id."""
+    layout = Layout(LAYOUT, 1, shards, PARAMETERS)
+    return Topology("app", "documents", "unique", "duplicate", "rejected", layout)
+
+
+DOCS = TopicPartition("documents", 0)
+TEXT = "the quick brown fox jumps over the lazy dog, again and again and again"
+
+
+def no_watermarks(partition: TopicPartition) -> tuple[int, int]:
+    raise AssertionError(partition)
+
+
+def whole_log(partition: TopicPartition) -> tuple[int, int]:
+    del partition
+    return 0, 1 << 60
+
+
+def document(offset: int, text: str = TEXT, **more: object) -> Record:
+    value = json.dumps({"id": f"d{offset}", "text": text, **more}).encode()
+    return Record("documents", 0, offset, 1_000 + offset, None, value)
+
+
+def fingerprint(
+    limit: RejectLimit | None = None,
+    frame_bytes: int = 900_000,
+    *,
+    skip_deleted: bool = False,
+    fingerprinter: Fingerprinter | None = None,
+    deaths: Deaths | None = None,
+    watched: tuple[str, ...] = (),
+) -> Fingerprint:
+    reader = JsonFormat(DocumentOptions())
+    return Fingerprint(
+        topology(),
+        reader=reader,
+        watch=FieldWatch(reader, watched),
+        fingerprinter=fingerprinter or Fingerprinter(PARAMETERS),
+        reject_limit=limit or RejectLimit(share=1),
+        frame_bytes=frame_bytes,
+        skip_deleted=skip_deleted,
+        deaths=deaths,
+    )
+
+
+def judge(shards: int = 1) -> Judge:
+    return Judge(
+        topology(shards).layout,
+        future_allowance_ms=60_000,
+        rules=BucketRules(threshold=0.8),
+    )
+
+
+def index(path: Path, shards: int = 1, limit: int = 900_000) -> Index[BandStore]:
+    directories = ShardDirectories(path, lambda shard: {"shard": shard})
+    return Index(
+        topology(shards),
+        judge=judge(shards),
+        shards=OwnedShards(Recovery(directories), directories, background=False),
+        frame_bytes=limit,
+    )
+
+
+def route(
+    shards: int = 1,
+    buffer_bytes: int = 1 << 20,
+    clock: Callable[[], float] = monotonic,
+) -> Route:
+    return Route(
+        topology(shards),
+        writer=MatchWriter(JsonFormat(DocumentOptions())),
+        same_partitions={"unique": True, "duplicate": True, "rejected": False},
+        buffer_bytes=buffer_bytes,
+        clock=clock,
+    )
+
+
+def records(outgoing: Sequence[Outgoing], topic: str, first: int = 0) -> list[Record]:
+    """Turn what one stage wrote to a topic into what the next reads."""
+    values = [out for out in outgoing if out.topic == topic]
+    return [
+        Record(topic, out.partition or 0, first + offset, 5_000, out.key, out.value, out.headers)
+        for offset, out in enumerate(values)
+    ]
+
+
+def seated(frames: Sequence[Record], shard: int = 0) -> list[Record]:
+    """Give records of the order as the owner of a shard reads them."""
+    return [frame._replace(topic="app.shards", partition=shard) for frame in frames]
+
+
+def through(
+    path: Path, documents: list[Record], shards: int = 1
+) -> tuple[list[Record], list[list[Record]]]:
+    """Give the documents, and each shard's answers for them."""
+    first = fingerprint()
+    first.adopt({DOCS: 0}, no_watermarks)
+    signed = first.process(documents)
+    assert signed is not None
+    frames = records(signed.records, "app.fingerprints")
+    second = index(path, shards)
+    second.adopt(
+        {TopicPartition("app.shards", shard): 0 for shard in range(shards)}, lambda _: (0, 0)
+    )
+    answered = second.process([read for shard in range(shards) for read in seated(frames, shard)])
+    assert answered is not None
+    second.committed()
+    second.close()
+    return documents, [records(answered.records, f"app.matches-{shard}") for shard in range(shards)]

@@ -1,0 +1,329 @@
+import pytest
+
+from tests.worker.admin.fake import FakeCluster
+from worker.admin import inspect
+from worker.admin.cluster import TopicState
+from worker.bus import TopicPartition
+from worker.settings import Settings, load
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return load(overrides={"app": "a"})
+
+
+def said(cluster: FakeCluster, settings: Settings) -> list[str]:
+    return [f"{p.severity} {p}" for p in inspect(cluster.as_cluster(), settings).problems]
+
+
+def test_what_create_makes_is_in_order(settings: Settings) -> None:
+    assert said(FakeCluster(settings), settings) == []
+
+
+@pytest.mark.parametrize(
+    ("topic", "change", "expected"),
+    [
+        ("a.documents", {"cleanup_policy": "compact"}, "error a.documents: cleanup.policy"),
+        ("a.documents", {"cleanup_policy": "compact,delete"}, "error a.documents: cleanup.policy"),
+        ("a.unique", {"cleanup_policy": "compact"}, "warning a.unique: cleanup.policy"),
+        ("a.rejected", {"cleanup_policy": "compact"}, "error a.rejected: cleanup.policy"),
+        ("a.fingerprints", {"cleanup_policy": "compact"}, "error a.fingerprints: cleanup.policy"),
+        ("a.shards", {"cleanup_policy": "compact"}, "error a.shards: cleanup.policy"),
+        (
+            "a.fingerprints",
+            {"message_timestamp_type": "CreateTime"},
+            "error a.fingerprints: message.timestamp.type",
+        ),
+        (
+            "a.matches-0",
+            {"message_timestamp_type": "CreateTime"},
+            "warning a.matches-0: message.timestamp.type",
+        ),
+        (
+            "a.unique",
+            {"message_timestamp_type": "LogAppendTime"},
+            "warning a.unique: message.timestamp.type",
+        ),
+        ("a.fingerprints", {"retention_ms": "3600000"}, "error a.fingerprints: retention.ms"),
+        ("a.fingerprints", {"retention_bytes": "1000000"}, "error a.fingerprints: retention.bytes"),
+        ("a.matches-1", {"retention_ms": "3600000"}, "error a.matches-1: retention.ms"),
+        ("a.unique", {"max_message_bytes": "1000000"}, "error a.unique: max.message.bytes"),
+        (
+            "a.fingerprints",
+            {"max_message_bytes": "500000"},
+            "error a.fingerprints: max.message.bytes",
+        ),
+        ("a.documents", {"max_message_bytes": "90000000"}, "error a.rejected: max.message.bytes"),
+        ("a.shards", {"min_insync_replicas": "1"}, "warning a.shards: min.insync.replicas"),
+        ("a.shards", {"min_insync_replicas": "3"}, "warning a.shards: min.insync.replicas"),
+        ("a.shards", {"min_insync_replicas": "4"}, "error a.shards: min.insync.replicas"),
+        (
+            "a.shards",
+            {"unclean_leader_election_enable": "true"},
+            "warning a.shards: unclean.leader.election.enable",
+        ),
+    ],
+)
+def test_a_wrong_setting_is_named(
+    settings: Settings, topic: str, change: dict[str, str], expected: str
+) -> None:
+    cluster = FakeCluster(settings)
+    cluster.change(topic, **change)
+    assert any(line.startswith(expected) for line in said(cluster, settings))
+
+
+def test_a_longer_retention_of_matches_is_fine(settings: Settings) -> None:
+    cluster = FakeCluster(settings)
+    cluster.change("a.matches-0", retention_ms="-1")
+    assert said(cluster, settings) == []
+
+
+def test_outputs_must_take_every_time_that_documents_take(settings: Settings) -> None:
+    cluster = FakeCluster(settings)
+    cluster.change("a.documents", message_timestamp_after_max_ms="9223372036854775807")
+    cluster.change("a.duplicate", message_timestamp_after_max_ms="3600000")
+    [line] = said(cluster, settings)
+    assert line.startswith("error a.duplicate: message.timestamp.after.max.ms is 3600000")
+
+
+@pytest.mark.parametrize(
+    "topic", ["a.documents", "a.fingerprints", "a.rejected", "a.shards", "a.matches-1"]
+)
+def test_a_missing_topic_is_named(settings: Settings, topic: str) -> None:
+    cluster = FakeCluster(settings)
+    cluster.states[topic] = None
+    assert f"error {topic}: the topic is missing, must be there" in said(cluster, settings)
+
+
+@pytest.mark.parametrize(
+    ("topic", "severity"),
+    [("a.fingerprints", "error"), ("a.shards", "error"), ("a.matches-0", "error"),
+     ("a.unique", "warning"), ("a.rejected", "warning")],
+)  # fmt: skip
+def test_a_wrong_partition_count_is_named(settings: Settings, topic: str, severity: str) -> None:
+    cluster = FakeCluster(settings)
+    state = cluster.states[topic]
+    assert state is not None
+    cluster.states[topic] = TopicState(9, state.replicas, state.settings)
+    assert any(
+        line.startswith(f"{severity} {topic}: its number of partitions is 9")
+        for line in said(cluster, settings)
+    )
+
+
+def test_partitions_added_to_documents_are_an_error(settings: Settings) -> None:
+    cluster = FakeCluster(settings, partitions=2)
+    state = cluster.states["a.documents"]
+    assert state is not None
+    cluster.states["a.documents"] = TopicState(3, state.replicas, state.settings)
+    lines = said(cluster, settings)
+    assert any(line.startswith("error a.matches-0: its number of partitions") for line in lines)
+    assert any(line.startswith("error group a.fingerprint: its offset of") for line in lines)
+
+
+def resized(cluster: FakeCluster, topic: str, partitions: int) -> FakeCluster:
+    state = cluster.states[topic]
+    assert state is not None
+    cluster.states[topic] = TopicState(partitions, state.replicas, state.settings)
+    return cluster
+
+
+def begun(settings: Settings) -> FakeCluster:
+    """Return an application that has processed something."""
+    cluster = FakeCluster(settings)
+    cluster.ends[TopicPartition("a.fingerprints", 0)] = (0, 5)
+    return cluster
+
+
+def test_partitions_added_under_workers_have_one_way_on(settings: Settings) -> None:
+    cluster = resized(begun(settings), "a.documents", 3)
+    [problem] = inspect(cluster.as_cluster(), settings).problems
+    assert str(problem).startswith("a.layout: partitions of a.documents is 3 here, must be 2")
+    assert "neardup topics create --app OTHER --from app:a" in problem.fix
+    assert "topics.documents=a.documents" in problem.fix
+
+
+def test_partitions_added_to_answers_are_not_taken_away_again(settings: Settings) -> None:
+    cluster = resized(begun(settings), "a.matches-0", 3)
+    [problem] = inspect(cluster.as_cluster(), settings).problems
+    assert problem.what == "its number of partitions"
+    assert "neardup topics create --app OTHER --from app:a" in problem.fix
+
+
+def test_before_anything_was_processed_missing_partitions_can_be_added(settings: Settings) -> None:
+    cluster = resized(FakeCluster(settings, partitions=3), "a.matches-0", 2)
+    found = inspect(cluster.as_cluster(), settings).problems
+    [problem] = [one for one in found if one.what == "its number of partitions"]
+    assert problem.fix == (
+        "kafka-topics.sh --bootstrap-server ... --alter --topic a.matches-0 --partitions 3"
+    )
+
+
+@pytest.mark.parametrize("processed", [False, True])
+@pytest.mark.parametrize("number", [1, 9])
+def test_no_fix_deletes_a_topic_or_its_records(
+    settings: Settings, *, processed: bool, number: int
+) -> None:
+    for topic in FakeCluster(settings).states:
+        cluster = resized(begun(settings) if processed else FakeCluster(settings), topic, number)
+        cluster.change(topic, cleanup_policy="compact,delete", retention_ms="1000")
+        for problem in inspect(cluster.as_cluster(), settings).problems:
+            assert "--delete" not in problem.fix
+            assert "delete the" not in problem.fix
+            if "cleanup.policy=delete" in problem.fix:
+                assert problem.fix.endswith(
+                    "cleanup.policy=delete,retention.ms=-1,retention.bytes=-1"
+                )
+
+
+def test_a_group_without_offsets_is_an_error(settings: Settings) -> None:
+    cluster = FakeCluster(settings)
+    del cluster.offsets["a.route"]
+    [line] = said(cluster, settings)
+    assert "group a.route: its offset of a.documents[0] is missing (and 5 more)" in line
+
+
+@pytest.mark.parametrize(
+    ("group", "topic", "ends", "why"),
+    [
+        ("a.fingerprint", "a.documents", (10, 20), "documents were deleted before they were read"),
+        ("a.index", "a.shards", (10, 20), "frames were deleted before the shard had read them"),
+        ("a.index", "a.shards", (0, 4), "this is not the topic that was read"),
+        ("a.route", "a.matches-1", (0, 4), "this is not the topic that was read"),
+    ],
+)
+def test_an_offset_outside_the_log_is_an_error(
+    settings: Settings, group: str, topic: str, ends: tuple[int, int], why: str
+) -> None:
+    cluster = FakeCluster(settings)
+    for own in ("a.fingerprint", "a.route"):
+        cluster.offsets[own][TopicPartition("a.documents", 0)] = 5
+    place = TopicPartition(topic, 0)
+    cluster.offsets[group][place] = 5
+    cluster.ends[TopicPartition("a.documents", 0)] = (0, 5)
+    cluster.ends[cluster.topology.log_of(place)] = ends
+    expected = f"error group {group}: its offset of {topic}[0] is 5, must be an offset from"
+    assert any(
+        line.startswith(expected) and line.endswith(f"({why})") for line in said(cluster, settings)
+    )
+
+
+def emptied(settings: Settings) -> FakeCluster:
+    """Return an application that was idle until retention had emptied all it could.
+
+    Each group is where the last record ended, and behind that lay the transaction's marker.
+    """
+    cluster = FakeCluster(settings)
+    for number in (0, 1):
+        documents = TopicPartition("a.documents", number)
+        cluster.offsets["a.fingerprint"][documents] = cluster.offsets["a.route"][documents] = 50
+        cluster.ends[documents] = (0, 50)
+        for shard in (0, 1):
+            answers = TopicPartition(f"a.matches-{shard}", number)
+            cluster.offsets["a.route"][answers] = 19
+            cluster.ends[answers] = (20, 20)
+        cluster.offsets["a.index"][TopicPartition("a.shards", number)] = 39
+    cluster.ends[TopicPartition("a.fingerprints", 0)] = (0, 40)
+    return cluster
+
+
+def test_a_log_that_retention_has_emptied_is_in_order(settings: Settings) -> None:
+    assert said(emptied(settings), settings) == []
+
+
+def test_documents_deleted_unread_are_an_error_unless_they_may_be_skipped(
+    settings: Settings,
+) -> None:
+    cluster = emptied(settings)
+    documents = TopicPartition("a.documents", 1)
+    cluster.offsets["a.fingerprint"][documents] = 30
+    cluster.offsets["a.route"][documents] = 30
+    cluster.ends[documents] = (40, 50)
+    [line] = said(cluster, settings)
+    assert line.startswith("error group a.fingerprint: its offset of a.documents[1] is 30, must be")
+    skipping = settings.documents.model_copy(update={"skip_deleted": True})
+    [line] = said(cluster, settings.model_copy(update={"documents": skipping}))
+    assert line.startswith("warning group a.fingerprint: its offset of a.documents[1] is 30")
+
+
+def test_frames_deleted_before_they_were_read_are_an_error(settings: Settings) -> None:
+    cluster = emptied(settings)
+    cluster.offsets["a.index"][TopicPartition("a.shards", 1)] = 30
+    cluster.ends[TopicPartition("a.fingerprints", 0)] = (39, 40)
+    [line] = said(cluster, settings)
+    assert line.startswith(
+        "error group a.index: its offset of a.shards[1] is 30, must be an offset from 39 to 40"
+        " (frames were deleted before the shard had read them)"
+    )
+
+
+def test_documents_deleted_before_they_were_published_are_told(settings: Settings) -> None:
+    cluster = emptied(settings)
+    documents = TopicPartition("a.documents", 1)
+    cluster.offsets["a.route"][documents] = 30
+    cluster.ends[documents] = (40, 50)
+    for shard in (0, 1):
+        cluster.ends[TopicPartition(f"a.matches-{shard}", 1)] = (0, 25)
+    [line] = said(cluster, settings)
+    assert line.startswith("warning group a.route: its offset of a.documents[1] is 30, must be")
+    assert "payload-gone" in line
+
+
+def test_answers_deleted_before_they_were_read_are_an_error(settings: Settings) -> None:
+    cluster = emptied(settings)
+    cluster.offsets["a.fingerprint"][TopicPartition("a.documents", 1)] = 50
+    cluster.offsets["a.route"][TopicPartition("a.documents", 1)] = 30
+    cluster.ends[TopicPartition("a.matches-0", 1)] = (0, 25)  # Of this shard they are there.
+    [line] = said(cluster, settings)
+    assert line == (
+        "error a.matches-1[1]: its start is 20, must be at most 19, where group a.route is (the"
+        " answers for a.documents[1] from offset 30 to 50 were deleted before they were read)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "ends"),
+    [
+        (TopicPartition("a.fingerprints", 0), (0, 42)),
+        (TopicPartition("a.matches-1", 1), (20, 22)),
+    ],
+)
+@pytest.mark.parametrize("committed", [True, False])
+def test_answers_on_their_way_are_not_taken_for_lost(
+    settings: Settings, place: TopicPartition, ends: tuple[int, int], *, committed: bool
+) -> None:
+    cluster = emptied(settings)
+    cluster.offsets["a.route"][TopicPartition("a.documents", 1)] = 30
+    cluster.ends[TopicPartition("a.matches-0", 1)] = (0, 25)
+    (cluster.ends if committed else cluster.written)[place] = ends
+    assert said(cluster, settings) == []
+
+
+def test_route_may_trail_fingerprint_and_not_lead_it(settings: Settings) -> None:
+    cluster = FakeCluster(settings)
+    place = TopicPartition("a.documents", 1)
+    cluster.ends[place] = (0, 100)
+    cluster.ends[TopicPartition("a.fingerprints", 0)] = (0, 3)
+    cluster.offsets["a.fingerprint"][place] = 50
+    assert said(cluster, settings) == []
+    cluster.offsets["a.route"][place] = 51
+    [line] = said(cluster, settings)
+    assert "group a.route: its offset of a.documents[1] is 51, must be at most 50" in line
+
+
+def test_readers_that_begin_apart_are_an_error(settings: Settings) -> None:
+    cluster = FakeCluster(settings)
+    place = TopicPartition("a.documents", 0)
+    cluster.ends[place] = (0, 100)
+    cluster.offsets["a.fingerprint"][place] = 50
+    [line] = said(cluster, settings)
+    assert "group a.route: its offset of a.documents[0] is 0, must be 50" in line
+
+
+def test_a_first_frame_whose_offsets_are_seen_before_it_is_a_beginning(settings: Settings) -> None:
+    cluster = FakeCluster(settings)
+    place = TopicPartition("a.documents", 0)
+    cluster.ends[place] = (0, 100)
+    cluster.offsets["a.fingerprint"][place] = 50
+    cluster.written[TopicPartition("a.fingerprints", 0)] = (0, 1)
+    assert said(cluster, settings) == []

@@ -1,0 +1,94 @@
+"""Rows of tables are JSON documents; a row that can't be read costs only itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.worker.cli.inputs.parts import documents_of, lines_of
+from worker.cli.errors import CommandError
+
+
+def table(folder: Path, content: str | bytes, name: str = "docs.csv") -> Path:
+    file = folder / name
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return file
+
+
+def test_the_header_names_the_fields_and_keys_are_lines(tmp_path: Path) -> None:
+    file = table(tmp_path, '\ufeffid,text\r\n1,"a ""b"",\r\nc"\r\n\r\n2,ä\r\n')
+    assert documents_of(file) == [
+        ("docs.csv:2", '{"id":"1","text":"a \\"b\\",\\r\\nc"}'),
+        ("docs.csv:5", '{"id":"2","text":"ä"}'),
+    ]
+
+
+def test_tabs_separate_the_cells_of_tsv(tmp_path: Path) -> None:
+    file = table(tmp_path, "id\ttext\n1\ta, b\n", "docs.TSV")
+    assert documents_of(file) == [("docs.TSV:2", '{"id":"1","text":"a, b"}')]
+
+
+def test_an_empty_id_or_time_is_null_and_digits_are_a_time(tmp_path: Path) -> None:
+    file = table(tmp_path, "id,text,at\n,,\n1,a,1700000000\n2,b,2023-11-14\n3,c, 1.5 \n")
+    found = [json.loads(line.raw) for line in lines_of(file, time_field="at")]
+    assert [(each["id"], each["text"], each["at"]) for each in found] == [
+        (None, "", None),
+        ("1", "a", 1_700_000_000),
+        ("2", "b", "2023-11-14"),
+        ("3", "c", 1.5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        (b"1,a,b,c", "not-csv: the row has 4 cells, the header 3"),
+        (b'1,"a"b,c', "not-csv: ',' expected after '\"'"),
+        (b"1,\xff,c", "invalid-utf8: the row is not UTF-8"),
+        (b"1," + b"a" * 999, "too-large: the row has 1002 bytes, far above limits.record_bytes"),
+        (b'1,"' + b"a\n" * 999 + b'"', "too-large: the row has 2003 bytes, far above limits"),
+        (b'1,"' + b"a" * 9_999 + b'\n""\n",', "too-large: the row has 10009 bytes"),
+    ],
+)
+def test_a_row_that_cannot_be_read_costs_only_itself(
+    row: bytes, fault: str, tmp_path: Path
+) -> None:
+    file = table(tmp_path, b"id,text,more\n0,before,\n" + row + b"\n2,after,\n")
+    first, bad, last = lines_of(file, most=1_000)
+    assert (bad.key, bad.raw) == (b"docs.csv:3", b"")
+    assert bad.fault.startswith(fault)
+    assert b"before" in first.raw
+    assert (last.key, b"after" in last.raw) == (b"docs.csv:%d" % (4 + row.count(b"\n")), True)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ('id,text\n1,"a\n2,b\n', "the row that begins in line 2 has a quote that isn't closed"),
+        ('id,text\n1,"' + "a\n" * 999, "the row that begins in line 2 has a quote that isn't"),
+        ("id;text\n1;a\n", "separates its columns by ';'; .csv means commas"),
+        ("id,text,id\n", "has several columns 'id'"),
+        ('"id\n', "the row that begins in line 1 has a quote"),
+        ("id," + "x" * 2_000 + "\n", "has no usable header; too-large: "),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_an_error(content: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"docs\.csv: ") as caught:
+        lines_of(table(tmp_path, content), most=1_000)
+    assert says in str(caught.value)
+
+
+def test_a_cell_may_be_longer_than_the_modules_default(tmp_path: Path) -> None:
+    file = table(tmp_path, f"id,text\n1,{'a' * 200_000}\n")
+    assert lines_of(file)[0].complete
+
+
+def test_with_format_text_a_table_is_lines(tmp_path: Path) -> None:
+    file = table(tmp_path, "id,text\n1,a\n")
+    assert documents_of(file, format="text") == [("docs.csv:1", "id,text"), ("docs.csv:2", "1,a")]
+
+
+def test_an_empty_table_has_no_document(tmp_path: Path) -> None:
+    assert lines_of(table(tmp_path, "")) == lines_of(table(tmp_path, "id,text\n")) == []

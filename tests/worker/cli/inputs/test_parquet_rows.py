@@ -1,0 +1,108 @@
+"""Rows of Parquet files are JSON documents."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import ROOT, environment
+from tests.worker.cli.inputs.parts import documents_of, lines_of
+from worker.cli.errors import CommandError
+from worker.cli.inputs import Inputs
+from worker.settings.sections import DocumentsSection
+
+needs_pyarrow = pytest.mark.skipif(
+    importlib.util.find_spec("pyarrow") is None,
+    reason="pyarrow is missing: pip install neardup[parquet]",
+)
+
+
+def table(file: Path, **columns: object) -> Path:
+    import pyarrow as pa  # noqa: PLC0415 -- an extra
+    import pyarrow.parquet as pq  # noqa: PLC0415 -- an extra
+
+    pq.write_table(pa.table(columns), file, row_group_size=200)
+    return file
+
+
+@needs_pyarrow
+def test_rows_are_documents_and_keys_are_their_numbers(tmp_path: Path) -> None:
+    file = table(tmp_path / "docs.parquet", id=[1, 2], text=["a", None], more=[{"x": [1.5]}, None])
+    assert documents_of(file) == [
+        ("docs.parquet:1", '{"id":1,"text":"a","more":{"x":[1.5]}}'),
+        ("docs.parquet:2", '{"id":2,"text":null,"more":null}'),
+    ]
+
+
+@needs_pyarrow
+def test_values_without_a_json_type_are_strings(tmp_path: Path) -> None:
+    import pyarrow as pa  # noqa: PLC0415 -- an extra
+
+    nanoseconds = pa.array([1_700_000_000_123_456_789], pa.timestamp("ns"))
+    file = table(
+        tmp_path / "docs.parquet",
+        at=[datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)],
+        ns=nanoseconds,
+        price=[Decimal("1.50")],
+        bytes=["ä".encode()],
+        raw=[b"\xff"],
+    )
+    assert json.loads(lines_of(file)[0].raw) == {
+        "at": "2023-11-14T22:13:20Z",
+        "ns": "2023-11-14T22:13:20.123456",
+        "price": "1.50",
+        "bytes": "ä",
+        "raw": "/w==",
+    }
+
+
+@needs_pyarrow
+def test_bytes_that_are_no_text_are_a_fault_of_their_row(tmp_path: Path) -> None:
+    file = table(tmp_path / "docs.parquet", text=[b"a", b"\xff", b"c"])
+    assert [line.fault for line in lines_of(file)] == [
+        "",
+        "invalid-utf8: column 'text' is not UTF-8",
+        "",
+    ]
+
+
+@needs_pyarrow
+@pytest.mark.parametrize("name", ["docs.pq", "docs", "docs.jsonl"])
+def test_it_is_seen_by_name_or_content_and_read_to_the_end(name: str, tmp_path: Path) -> None:
+    file = table(tmp_path / name, id=list(range(1_000)))
+    with Inputs([file], DocumentsSection()) as inputs:
+        lines = [line for chunk in inputs.chunks(1_000) for line in chunk]
+        assert inputs.position == inputs.total
+    assert [json.loads(line.raw)["id"] for line in lines] == list(range(1_000))
+
+
+@needs_pyarrow
+@pytest.mark.parametrize("damage", [slice(0, -4), slice(4, None), slice(0, 4)])
+def test_a_damaged_file_is_an_error(damage: slice, tmp_path: Path) -> None:
+    file = table(tmp_path / "docs.parquet", id=[1])
+    file.write_bytes(file.read_bytes()[damage])
+    with pytest.raises(CommandError, match=r"docs\.parquet: damaged Parquet data after row 0: "):
+        lines_of(file)
+
+
+def test_without_pyarrow_the_message_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "docs.parquet").write_bytes(b"PAR1")
+    hidden = "import sys; sys.modules['pyarrow'] = None; from worker.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", hidden, "dedupe", str(tmp_path)],
+        capture_output=True,
+        check=False,
+        cwd=ROOT,
+        env=environment(),
+    )
+    assert done.returncode == 2
+    says = "docs.parquet: is Parquet; install what reads it: pip install 'neardup[parquet]'\n"
+    assert done.stderr.decode().endswith(says)
+    assert done.stderr.count(b"\n") == 1

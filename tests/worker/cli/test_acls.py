@@ -1,0 +1,39 @@
+"""``neardup topics acls``, which needs no Kafka."""
+
+import pytest
+
+from tests.support.command_line import neardup
+
+
+def test_the_table_names_the_topics_of_the_application() -> None:
+    done = neardup("topics", "acls", "--app", "news", "--command", "feed")
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.decode().splitlines() if line.strip()]
+    assert lines[1:] == [["feed", "topic", "news.documents", "DescribeConfigs,", "Write"]]
+
+
+def test_a_worker_of_one_stage_gets_the_rights_of_that_stage() -> None:
+    arguments = ("topics", "acls", "--command", "run", "--stages", "index")
+    done = neardup(*arguments, "--principal", "User:index")
+    lines = done.stdout.decode().splitlines()
+    assert all("--allow-principal User:index" in line for line in lines)
+    writes = [line for line in lines if "--operation Write" in line]
+    assert [line.partition(" --operation Write ")[2] for line in writes] == [
+        "--topic neardup.matches- --resource-pattern-type prefixed",
+        "--transactional-id neardup.index. --resource-pattern-type prefixed",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--command", "dedupe"), "--command: got 'dedupe', must be one of run, topics create"),
+        (("--command", "run", "--principal", "worker"), "must be TYPE:NAME, such as User:worker"),
+        (("--principal", "User:worker"), "--principal: needs --command"),
+    ],
+)
+def test_wrong_options_end_with_one_line(arguments: tuple[str, ...], said: str) -> None:
+    done = neardup("topics", "acls", *arguments)
+    assert done.returncode == 2
+    [line] = done.stderr.decode().splitlines()
+    assert said in line

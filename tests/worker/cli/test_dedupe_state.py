@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import fcntl
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import ROOT, SAMPLES, dedupe, environment, neardup
+
+LINES = gzip.decompress((SAMPLES / "pypa_advisories.jsonl.gz").read_bytes()).splitlines(
+    keepends=True
+)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Give all that counts of a state."""
+    current = json.loads((folder / "CURRENT").read_text())
+    index = folder / current["generation"]
+    files = [folder / "CURRENT", *(path for path in index.rglob("*") if path.is_file())]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize("shards", ["1", "3"])
+def test_runs_one_after_the_other_are_one_run(shards: str, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    cuts = [0, 700, 701, 701, len(LINES)]
+    parts = [b"".join(LINES[a:b]) for a, b in pairwise(cuts)]
+    kept = [
+        verdict
+        for part in parts
+        for verdict in dedupe("--shards", shards, "--state", state, stdin=part)
+    ]
+    assert kept == dedupe(stdin=b"".join(LINES))
+    assert sorted(path.name for path in state.iterdir()) == [
+        "CURRENT",
+        "generation-0000004",
+        "lock",
+    ]
+
+
+def test_a_killed_run_leaves_the_state_and_the_next_cleans_up(tmp_path: Path) -> None:
+    state, out = tmp_path / "state", tmp_path / "out"
+    dedupe("--state", state, stdin=b"".join(LINES[:1000]))
+    before = content(state)
+    with subprocess.Popen(
+        [sys.executable, "-m", "worker.cli", "dedupe", "-o", out, "--state", state],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=ROOT,
+        env=environment(),
+    ) as process:
+        assert process.stdin is not None
+        for _ in range(8):
+            process.stdin.write(b"".join(LINES[1000:]))
+        process.stdin.flush()
+        deadline = time.monotonic() + 30
+        part = tmp_path / ".out.part"
+        while not (part.exists() and part.stat().st_size) and time.monotonic() < deadline:
+            os.sched_yield()
+        busy = neardup("dedupe", "--state", state)
+        process.send_signal(signal.SIGKILL)
+        process.wait(30)
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+    assert busy.returncode == 2
+    assert busy.stderr.decode() == f"neardup: --state: {state} is in use by another run\n"
+    assert content(state) == before
+    assert (state / "generation-0000002").is_dir()
+    assert not out.exists()
+    again = dedupe("--state", state, stdin=b"".join(LINES[1000:]))
+    assert again == dedupe(stdin=b"".join(LINES))[1000:]
+    assert not (state / "generation-0000001").exists()
+    assert dedupe("--state", state, "-o", out, stdin=b"") == []
+    assert not part.exists()
+
+
+def test_an_input_error_leaves_the_state(tmp_path: Path) -> None:
+    state, cut = tmp_path / "state", tmp_path / "cut.gz"
+    dedupe("--state", state, stdin=LINES[0])
+    before = content(state)
+    cut.write_bytes(gzip.compress(b"".join(LINES))[:-50])
+    assert neardup("dedupe", "--state", state, cut).returncode == 2
+    assert content(state) == before
+    assert len(list(state.iterdir())) == 3
+
+
+def test_other_parameters_are_refused_by_name(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    dedupe("--state", state, stdin=LINES[0])
+    before = content(state)
+    for arguments, says in [
+        (("--threshold", "0.7"), "threshold: it has 0.8, the settings say 0.7"),
+        (("--shards", "2"), "shards: it has 1, the settings say 2"),
+    ]:
+        done = neardup("dedupe", "--state", state, *arguments, stdin=LINES[0])
+        assert done.returncode == 2
+        assert says in done.stderr.decode()
+        assert done.stderr.count(b"\n") == 1
+        assert content(state) == before
+
+
+def test_a_state_of_another_version_is_refused(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    dedupe("--state", state, stdin=LINES[0])
+    current = state / "CURRENT"
+    current.write_text(current.read_text().replace('"format": 2', '"format": 1'))
+    before = content(state)
+    done = neardup("dedupe", "--state", state, stdin=LINES[0])
+    assert done.returncode == 2
+    assert done.stderr.decode() == (
+        f"neardup: --state: {state} has format 1, but this neardup reads only format 2: name a"
+        " new directory, or run the version that made this one\n"
+    )
+    assert content(state) == before
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2, "generation": "x"}'])
+def test_a_damaged_state_is_refused(text: str, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    dedupe("--state", state, stdin=LINES[0])
+    (state / "CURRENT").write_text(text)
+    done = neardup("dedupe", "--state", state, stdin=LINES[0])
+    assert done.returncode == 2
+    assert b"is damaged" in done.stderr
+    assert (state / "generation-0000001").is_dir()
+
+
+def test_two_runs_do_not_write_one_output(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with (tmp_path / ".out.part").open("wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        done = neardup("dedupe", "-o", out, stdin=LINES[0])
+    assert done.returncode == 2
+    assert b"another run is writing this file" in done.stderr

@@ -1,0 +1,234 @@
+"""What operators see of shards and their snapshots, on stores that an embedded run has left."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.command_line import neardup
+from tests.support.embedded import Run
+from tests.support.texts import near_copies
+from worker.index.inspection import verify_store
+from worker.index.store import BandStore
+from worker.process.state_directory import locked
+
+SHARDS = 2
+DOCUMENTS = 60
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder with a state directory, as a worker leaves it, and the settings."""
+    folder = tmp_path_factory.mktemp("left")
+    run = Run(folder, partitions=1, shards=SHARDS)
+    run.feed(near_copies(DOCUMENTS, 5))
+    run.finish()
+    run.embedded.close()
+    return folder
+
+
+@pytest.fixture
+def folder(left: Path, tmp_path: Path) -> Path:
+    """Give a copy of it."""
+    shutil.copytree(left / "state", tmp_path / "state")
+    (tmp_path / "neardup.toml").write_text(
+        f'[index]\nshards = {SHARDS}\nbucket_capacity = 3\nsnapshots.url = "{tmp_path / "kept"}"\n'
+        f'[worker]\nstate_dir = "{tmp_path / "state"}"\n'
+    )
+    return tmp_path
+
+
+def index(folder: Path, *arguments: str, status: int = 0) -> str:
+    done = neardup("index", *arguments, "--config", folder / "neardup.toml")
+    assert done.returncode == status, done.stderr.decode()
+    return (done.stderr if status else done.stdout).decode()
+
+
+def test_stats(folder: Path) -> None:
+    rows = json.loads(index(folder, "stats", "--json"))
+    assert [(row["shard"], row["documents"]) for row in rows] == [(0, DOCUMENTS), (1, DOCUMENTS)]
+    assert rows[0]["offset"] > 0
+    assert rows[0]["header"]["bucket_capacity"] == 3
+    assert str(rows[0]["offset"]) in index(folder, "stats")
+
+
+def test_a_sound_index(folder: Path) -> None:
+    assert index(folder, "verify").count("ok ") == SHARDS
+    assert index(folder, "verify", "--shard", "1").count("ok ") == 1
+
+
+def test_verify_as_json(folder: Path) -> None:
+    rows = json.loads(index(folder, "verify", "--json"))
+    assert [(row["shard"], row["state"], row["faults"]) for row in rows] == [
+        (0, "ok", []),
+        (1, "ok", []),
+    ]
+    assert rows[0]["records"] > 0
+    path = folder / "state" / "shard-000"
+    store = BandStore(path, verify_store(path).facts.header)
+    cut_short(store)
+    store.close()
+    done = neardup("index", "verify", "--json", "--config", folder / "neardup.toml")
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"neardup: 1 of 2 shards failed verification")
+    first = json.loads(done.stdout)[0]
+    assert (first["state"], len(first["faults"])) == ("wrong", 1)
+
+
+def test_verify_snapshots_as_json(folder: Path) -> None:
+    index(folder, "snapshot")
+    rows = json.loads(index(folder, "verify", "--snapshots", "--json"))
+    assert [(row["shard"], row["state"], row["damaged_files"]) for row in rows] == [
+        (0, "ok", []),
+        (1, "ok", []),
+    ]
+
+
+def entry(sequence: int) -> bytes:
+    return sequence.to_bytes(8, "little") + bytes(8)
+
+
+def broken(store: BandStore, key: bytes, value: bytes) -> None:
+    writes = store.batch()
+    writes.put_buckets(np.frombuffer(key, "V9"), [value])
+    store.write(writes, offset=store.offset, now=store.now, documents=0)
+
+
+def without_a_record(store: BandStore) -> None:
+    broken(store, bytes([2]) + b"\1" * 8, entry(1 << 60))
+
+
+def in_disorder(store: BandStore) -> None:
+    broken(store, bytes([2]) + b"\1" * 8, entry(1) + entry(0))
+
+
+def too_many(store: BandStore) -> None:
+    broken(store, bytes([2]) + b"\1" * 8, b"".join(map(entry, range(4))))
+
+
+def cut_short(store: BandStore) -> None:
+    broken(store, bytes([2]) + b"\1" * 8, entry(0)[:-1])
+
+
+def unknown_to_the_filter(store: BandStore) -> None:
+    store._db[bytes([2]) + b"\1" * 8] = entry(0)
+
+
+def of_the_other_shard(store: BandStore) -> None:
+    broken(store, bytes([3]) + b"\1" * 8, entry(0))
+
+
+def with_a_hole(store: BandStore) -> None:
+    _over_a_frame(store, 30)
+
+
+def with_a_frame_twice(store: BandStore) -> None:
+    _over_a_frame(store, -30)
+
+
+def _over_a_frame(store: BandStore, skipped: int) -> None:
+    """Apply a frame as if ``skipped`` documents before it had been applied, too."""
+    coverage = store.coverage.copy()
+    ((partition, span),) = coverage
+    coverage.add(partition, span.end + skipped, span.end + skipped + 40)
+    store.write(
+        store.batch(), offset=store.offset + 1, now=store.now, documents=40, coverage=coverage
+    )
+
+
+@pytest.mark.parametrize(
+    ("breaks", "found"),
+    [
+        (
+            with_a_hole,
+            "documents, offsets 0 to 130: the applied frames cover 100 of 130 offsets:",
+        ),
+        (with_a_hole, "30 are missing"),
+        (with_a_frame_twice, "30 are covered twice"),
+        (without_a_record, "of band 2: names document 1152921504606846976, without a record"),
+        (in_disorder, "of band 2: out of order, 0 after 1"),
+        (too_many, "of band 2: 4 entries, at most 3 are allowed"),
+        (cut_short, "of band 2: 15 bytes are not whole entries"),
+        (unknown_to_the_filter, "of band 2: missing from the filter"),
+        (of_the_other_shard, "band 3: belongs to shard 1"),
+    ],
+)
+def test_what_is_unsound_is_named(
+    folder: Path, breaks: Callable[[BandStore], None], found: str
+) -> None:
+    path = folder / "state" / "shard-000"
+    store = BandStore(path, verify_store(path).facts.header)
+    breaks(store)
+    store.close()
+    assert any(found in fault for fault in verify_store(path).faults)
+    assert "1 of 2 shards failed verification" in index(folder, "verify", status=1)
+
+
+def test_a_damaged_block_is_found_although_the_iterator_hides_it(folder: Path) -> None:
+    table = max((folder / "state" / "shard-001").glob("*.sst"), key=lambda f: f.stat().st_size)
+    data = bytearray(table.read_bytes())
+    data[2_000:2_016] = b"\xa5" * 16
+    table.write_bytes(data)
+    assert "1 of 2 shards failed verification" in index(folder, "verify", status=1)
+
+
+def test_snapshot_list_lose_restore(folder: Path) -> None:
+    assert index(folder, "snapshot").count("shipped") == SHARDS
+    rows = json.loads(index(folder, "snapshots", "--json"))
+    assert [(row["shard"], row["documents"], row["missing"]) for row in rows] == [
+        (0, DOCUMENTS, []),
+        (1, DOCUMENTS, []),
+    ]
+    before = index(folder, "stats", "--json")
+    shutil.rmtree(folder / "state")
+    assert index(folder, "restore").count("restored") == SHARDS
+    assert [row["offset"] for row in json.loads(index(folder, "stats", "--json"))] == [
+        row["offset"] for row in json.loads(before)
+    ]
+    assert index(folder, "verify").count("ok ") == SHARDS
+    assert "exists; move it away first" in index(folder, "restore", status=2)
+
+
+def test_damaged_snapshots_are_named_and_not_restored(folder: Path) -> None:
+    index(folder, "snapshot")
+    (largest,) = sorted(
+        (folder / "kept" / "neardup" / "shard-000" / "files").iterdir(),
+        key=lambda path: path.stat().st_size,
+    )[-1:]
+    data = bytearray(largest.read_bytes())
+    data[50] ^= 1
+    largest.write_bytes(data)
+    assert "1 damaged snapshot" in index(folder, "verify", "--snapshots", status=1)
+    shutil.rmtree(folder / "state")
+    assert "no intact snapshot of shard 0" in index(folder, "restore", status=1)
+    assert not (folder / "state" / "shard-000").exists()
+    assert (folder / "state" / "shard-001").exists()
+
+
+def test_a_snapshot_of_other_settings_is_not_restored(folder: Path) -> None:
+    index(folder, "snapshot")
+    shutil.rmtree(folder / "state")
+    settings = folder / "neardup.toml"
+    settings.write_text(settings.read_text().replace("capacity = 3", "capacity = 5"))
+    said = index(folder, "restore", status=2)
+    assert "was made with bucket_capacity 3, but the settings say 5" in said
+
+
+@pytest.mark.parametrize("command", ["snapshot", "restore"])
+def test_a_worker_that_runs_is_left_alone(folder: Path, command: str) -> None:
+    with locked(folder / "state"):
+        said = index(folder, command, status=2)
+    assert said.count("\n") == 1
+    assert "a worker is running here; it" in said
+
+
+def test_what_is_not_there_is_one_line(folder: Path) -> None:
+    assert "has no shard 7" in index(folder, "verify", "--shard", "7", status=2)
+    settings = folder / "neardup.toml"
+    settings.write_text("\n".join(li for li in settings.read_text().split("\n") if "url" not in li))
+    assert "index.snapshots.url: not set" in index(folder, "snapshot", status=2)

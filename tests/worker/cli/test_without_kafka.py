@@ -1,0 +1,70 @@
+"""Commands that need no Kafka don't load its client."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import ROOT, environment, jsonl
+
+RUN = """
+import sys
+from worker.cli import main
+
+try:
+    main()
+finally:
+    loaded = {name.partition(".")[0] for name in sys.modules}
+    assert "confluent_kafka" not in loaded
+    assert "worker" in loaded
+"""
+
+
+def run(program: str, *arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        env=environment(),
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        ("--help", 0),
+        ("dedupe docs.jsonl", 0),
+        ("dedupe missing.jsonl", 2),
+        ("config show", 0),
+        ("index stats", 2),
+        ("explain docs.jsonl docs.jsonl", 0),
+        ("index snapshots --url snapshots", 0),
+    ],
+)
+def test_a_command_without_kafka_does_without_its_client(
+    command: str, status: int, tmp_path: Path
+) -> None:
+    (tmp_path / "docs.jsonl").write_bytes(jsonl([{"id": "a", "text": "a few words"}]))
+    done = run(RUN, *command.split(), cwd=tmp_path)
+    assert "AssertionError" not in done.stderr
+    assert done.returncode == status, done.stderr
+
+
+def test_modules_without_kafka_do_without_its_client() -> None:
+    modules = (
+        "worker.bus.kafka",
+        "worker.cli.demo",
+        "worker.cli.index_snapshots",
+        "worker.formats.choice",
+        "worker.formats.matches",
+        "worker.offline",
+        "worker.settings",
+    )
+    done = run(f"import sys, {', '.join(modules)}; print('confluent_kafka' in sys.modules)")
+    assert done.stdout == "False\n", done.stderr

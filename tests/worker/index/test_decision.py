@@ -1,0 +1,139 @@
+"""The shard's decisions against a naive model, and their independence of how they are cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count, pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lsh import pairwise_similarity
+from lsh.index import DocumentBatch, Match
+from tests.worker.index.decisions import RULES, Document, batch, documents_strategy
+from worker.index.store import BandStore
+
+
+def model(documents: list[Document], columns: list[int]) -> list[list[Match]]:
+    """Judge one document after the other, with plain dictionaries."""
+    buckets: dict[tuple[int, int], list[Document]] = {}
+    answers = []
+    for document in documents:
+        near: dict[int, Match] = {}
+
+        def similar(other: Document, document: Document = document) -> float:
+            return float(pairwise_similarity(document.sketch[None], other.sketch[None])[0])
+
+        own = [buckets.setdefault((column, document.keys[column]), []) for column in columns]
+        for bucket in own:
+            for other in bucket:
+                if similar(other) >= RULES.threshold:
+                    near[other.sequence] = Match(other.sequence, similar(other), other.id)
+        for bucket in own:
+            if not any(similar(other) >= RULES.absorb for other in bucket):
+                bucket.append(document)
+                del bucket[: -RULES.capacity]
+        best = sorted(near.values(), key=lambda match: (-match.similarity, match.sequence))
+        answers.append(best[: RULES.max_matches])
+    return answers
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Iterator[Path]:
+    """Give a new path for each store of a test."""
+    return (tmp_path / str(number) for number in count())
+
+
+def run(
+    path: Path, documents: list[Document], columns: list[int], cuts: list[int]
+) -> list[list[Match]]:
+    store = BandStore(path, {"test": 1})
+    answers: list[list[Match]] = []
+    edges = [0, *sorted({cut % len(documents) for cut in cuts}), len(documents)]
+    for low, high in pairwise(edges):
+        part = documents[low:high]
+        if not part:
+            continue
+        decision = store.decide(batch(part, columns), RULES)
+        answers += [decision.matches.get(row, []) for row in range(len(part))]
+        store.apply(decision, offset=high, now=high, documents=len(part))
+    store.close()
+    return answers
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(documents=documents_strategy, cuts=st.lists(st.integers(0, 1000), max_size=5))
+def test_decisions_are_the_models_however_the_batches_are_cut(
+    paths: Iterator[Path], documents: list[Document], cuts: list[int]
+) -> None:
+    columns = [0, 1, 2, 3]
+    assert run(next(paths), documents, columns, cuts) == model(documents, columns)
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(documents=documents_strategy, shards=st.integers(1, 4))
+def test_shards_together_find_what_one_finds(
+    paths: Iterator[Path], documents: list[Document], shards: int
+) -> None:
+    alone = run(next(paths), documents, [0, 1, 2, 3], [])
+    parts = [
+        run(next(paths), documents, list(range(shard, 4, shards)), [7]) for shard in range(shards)
+    ]
+    together = [
+        sorted(
+            {match for part in parts for match in part[row]},
+            key=lambda match: (-match.similarity, match.sequence),
+        )[: RULES.max_matches]
+        for row in range(len(documents))
+    ]
+    assert together == alone
+
+
+def test_copies_grow_nothing(tmp_path: Path) -> None:
+    store = BandStore(tmp_path / "s", {"test": 1})
+    first = store.decide(batch([Document(1, 0, 0, (1, 2))], [0, 1]), RULES)
+    store.apply(first, offset=1, now=1, documents=1)
+    before = store.items()
+    copies = [Document(number, 0, 0, (1, 2)) for number in range(2, 500)]
+    decision = store.decide(batch(copies, [0, 1]), RULES)
+    store.apply(decision, offset=2, now=2, documents=len(copies))
+    assert store.items() == before
+    assert [match.id for match in decision.matches[400]] == [b"d1"]
+    assert decision.absorbed == 2 * len(copies)
+    store.close()
+
+
+def test_a_full_bucket_drops_its_oldest(tmp_path: Path) -> None:
+    store = BandStore(tmp_path / "s", {"test": 1})
+    documents = [Document(number, number, 0, (5,)) for number in range(1, 6)]
+    decision = store.decide(batch(documents, [0]), RULES)
+    store.apply(decision, offset=1, now=1, documents=5)
+    (entries,) = store.items().values()
+    assert decision.dropped == 2
+    assert [int.from_bytes(entries[at : at + 8], "little") for at in (0, 16, 32)] == [3, 4, 5]
+    store.close()
+
+
+def test_an_empty_batch_changes_nothing(tmp_path: Path) -> None:
+    store = BandStore(tmp_path / "s", {"test": 1})
+    empty = DocumentBatch(
+        np.zeros(0, np.uint64),
+        np.zeros(0, np.int64),
+        [],
+        np.zeros(0, np.uint32),
+        [0],
+        np.zeros((1, 0), np.uint64),
+        np.zeros((0, 0), np.uint8),
+    )
+    decision = store.decide(empty, RULES)
+    store.apply(decision, offset=9, now=1, documents=0)
+    assert store.offset == 9
+    assert store.items() == {}
+    store.close()

@@ -1,0 +1,69 @@
+"""What metrics say of shards and partitions while they are here; and then no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from worker.bus import TopicPartition
+from worker.index.store import BandStore
+from worker.metrics import Metrics
+from worker.stages import RestoreState, Status
+
+
+def test_a_restore_is_told_of_until_it_has_ended() -> None:
+    metrics = Metrics()
+
+    def sample(name: str, **labels: str) -> float | None:
+        return metrics.registry.get_sample_value(name, labels)
+
+    state = RestoreState(bytes_done=5, bytes_total=9, remaining=70)
+    metrics.index.status(Status(restoring={2: state}))
+    assert sample("neardup_restore_bytes", shard="2", part="done") == 5
+    assert sample("neardup_restore_bytes", shard="2", part="total") == 9
+    assert sample("neardup_restore_remaining_records", shard="2") == 70
+    metrics.index.status(Status())
+    assert sample("neardup_restore_bytes", shard="2", part="done") is None
+    assert sample("neardup_restore_remaining_records", shard="2") is None
+
+
+def test_the_lag_of_shards_kept_warm() -> None:
+    metrics = Metrics()
+    metrics.index.status(Status(standby_lag={1: 30}))
+    metrics.index.status(Status(standby_lag={0: 4}))
+    lag = "neardup_standby_lag_records"
+    assert metrics.registry.get_sample_value(lag, {"shard": "0"}) == 4
+    assert metrics.registry.get_sample_value(lag, {"shard": "1"}) is None
+
+
+def test_the_lag_of_partitions_that_a_stage_owns_and_of_no_others() -> None:
+    metrics = Metrics()
+
+    def lag(stage: str, number: str) -> float | None:
+        labels = {"stage": stage, "topic": "documents", "partition": number}
+        return metrics.registry.get_sample_value("neardup_consumer_lag_records", labels)
+
+    first, second = TopicPartition("documents", 0), TopicPartition("documents", 1)
+    fingerprint, route = metrics.loop("fingerprint"), metrics.loop("route")
+    fingerprint.lagging({first: 5, second: 6})
+    route.lagging({first: 7})
+    fingerprint.lagging({second: 8})
+    assert lag("fingerprint", "0") is None
+    assert lag("fingerprint", "1") == 8
+    assert lag("route", "0") == 7
+
+
+def test_a_shard_that_is_gone_is_not_shown(tmp_path: Path) -> None:
+    metrics = Metrics()
+    store = BandStore(tmp_path / "1", {"shard": 1})
+
+    def sample(name: str) -> float | None:
+        return metrics.registry.get_sample_value(f"neardup_index_{name}", {"shard": "1"})
+
+    metrics.index.holding({1: store})
+    metrics.index.caching(70)
+    assert sample("memory_bytes") == store.memory_bytes() >= 16 << 20
+    assert None not in {sample("keys"), sample("bytes")}
+    assert metrics.registry.get_sample_value("neardup_index_cache_bytes") == 70
+    metrics.index.holding({})
+    store.close()
+    assert {sample("keys"), sample("bytes"), sample("memory_bytes")} == {None}

@@ -1,0 +1,44 @@
+"""Cycles of garbage don't wait for as many objects as a worker makes in hours."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator
+from threading import Event, Thread
+from weakref import ref
+
+import pytest
+
+from localkafka.broker import wait_until
+from worker.process.gc import collect_until, relax
+
+
+class Node:
+    """Refers to itself."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture
+def relaxed() -> Iterator[None]:
+    thresholds, turn = gc.get_threshold(), sys.getswitchinterval()
+    relax()
+    yield
+    sys.setswitchinterval(turn)
+    gc.set_threshold(*thresholds)
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("relaxed")
+def test_a_cycle_is_found_while_nothing_else_is_made() -> None:
+    known, over = ref(Node()), Event()
+    assert known() is not None
+    collecting = Thread(target=collect_until, args=(over, 0.01))
+    collecting.start()
+    try:
+        wait_until(lambda: known() is None, 30, "the cycle's end")
+    finally:
+        over.set()
+        collecting.join()

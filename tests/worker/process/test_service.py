@@ -1,0 +1,76 @@
+"""What a worker sees of its stages."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from worker.bus import OffsetOutOfRange, Record, TopicPartition
+from worker.bus.memory import MemoryBus
+from worker.http.health import Health
+from worker.loop import Loop
+from worker.process.service import Service, _pulse
+from worker.settings import load
+from worker.stages import Burst, RestoreState, Status
+from worker.stages.base import StatelessStage
+
+
+class Restoring(StatelessStage):
+    """A stage of which only the status matters."""
+
+    name = "index"
+    topics = ("in",)
+
+    def __init__(self, status: Status) -> None:
+        self.now = status
+
+    def status(self) -> Status:
+        return self.now
+
+    def process(self, records: Sequence[Record], room: int = sys.maxsize) -> Burst | None:
+        del records, room
+        return None
+
+    def out_of_range(self, error: OffsetOutOfRange) -> int:
+        return error.low
+
+
+def test_a_worker_that_has_lost_its_seat_or_kafka_is_not_ready(tmp_path: Path) -> None:
+    bus, settings = MemoryBus(), load(None, {"worker.stages": "index"})
+    bus.create_topic("in", 1)
+    bus.commit_offsets("g", {TopicPartition("in", 0): 0})
+    service = Service(settings, settings.topology(1), bus, tmp_path, "one")
+    loop = service._loops["index"] = Loop(Restoring(Status()), bus.join("g", ["in"], "one"))
+
+    def health() -> Health:
+        loop.step(0)
+        loop.lag()
+        return service.health()
+
+    assert service.health().waiting == ["index"]
+    assert health().ready
+    bus.silence("g")
+    assert health().waiting == ["index"]
+    bus.answer("g")
+    assert health().ready
+    bus.silent_seconds = settings.kafka.session_timeout_ms / 1_000
+    assert health().ready
+    bus.silent_seconds += 1
+    assert not health().ready
+    assert health().alive
+    loop.close()
+
+
+def test_health_and_watchdog_see_what_is_restored(tmp_path: Path) -> None:
+    bus, settings = MemoryBus(), load()
+    bus.create_topic("in", 1)
+    service = Service(settings, settings.topology(1), bus, tmp_path, "one")
+    stage = Restoring(Status(restoring={0: RestoreState(remaining=9)}, restored=4))
+    loop = service._loops["index"] = Loop(stage, bus.join("g", ["in"], "one"))
+    assert service.health().restoring == ["index"]
+    assert _pulse(loop).restored == 4
+    stage.now = Status(restored=13)
+    assert service.health().restoring == []
+    assert _pulse(loop).restored is None
+    loop.close()

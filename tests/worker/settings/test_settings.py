@@ -1,0 +1,143 @@
+"""Every wrong setting is one line: which, what it got, what it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from worker.settings import MOST_BANDS, ConfigurationError, load, redacted
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NEARDUP_CONFIG", raising=False)
+
+
+def toml(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "neardup.toml"
+    path.write_text(text)
+    return path
+
+
+def test_command_line_over_environment_over_file_over_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = toml(tmp_path, 'app = "file"\n[index]\nshards = 2\nbucket_capacity = 5\nabsorb = 0.99\n')
+    monkeypatch.setenv("NEARDUP_INDEX__SHARDS", "3")
+    monkeypatch.setenv("NEARDUP_INDEX__BUCKET_CAPACITY", "6")
+    settings = load(path, {"index.shards": 7, "app": None})
+    assert settings.index.shards == 7
+    assert settings.index.bucket_capacity == 6
+    assert settings.index.absorb == 0.99
+    assert settings.index.max_matches == 64
+    assert settings.app == "file"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            "[similarity]\nthreshold = 1.5",
+            "similarity.threshold: got 1.5, must be less than or equal to 1",
+        ),
+        ("[similarity]\nthreshold = 0", "similarity.threshold: got 0, must be greater than 0"),
+        ("[similarity]\nthreshold = 'x'", "similarity.threshold: got 'x', must be a valid number"),
+        ("[similarity]\nbands = 4", "similarity.bands and similarity.rows: set both or neither"),
+        ("[similarity]\nbands = 40\nrows = 40", r"bands \* rows: got 40 \* 40, takes at most"),
+        ("[index]\nshards = 30", "index.shards: got 30, must be at most the number of bands, 18"),
+        ("[index]\nabsorb = 0.5", "index.absorb: got 0.5, must be between"),
+        (
+            "[index]\nmax_matches = 866",
+            "index.max_matches: got 866, must be at most 865 with limits.id_bytes 1024",
+        ),
+        (
+            "[index]\nstandby = 'some'",
+            "index.standby: got 'some', must be none, all, or comma-separated",
+        ),
+        ("[index]\nstandby = '1,4'", "index.standby: got '1,4', must be .* numbers below 2"),
+        ("[index]\nsnapshots.keep = 0", "index.snapshots.keep: got 0, must be"),
+        (
+            "[index.snapshots]\ntrim_log = true",
+            "index.snapshots.trim_log: needs index.snapshots.url",
+        ),
+        ("[index.snapshots]\nurls = 'x'", "no such setting; did you mean index.snapshots.url"),
+        (
+            '[kafka.consumer]\n"isolation.level" = "x"',
+            "kafka.consumer: isolation.level can't be overridden",
+        ),
+        (
+            '[kafka.producer]\n"transactional.id" = "x"',
+            "kafka.producer: transactional.id can't be overridden",
+        ),
+        ("[index]\nshard = 3", "index.shard: no such setting; did you mean index.shards?"),
+        ("[indx]\nshards = 3", "indx: no such setting; did you mean index?"),
+        ("[worker]\nstages = ['indx']", "worker.stages: got 'indx', must be one of .*mean index"),
+        ("[worker]\ninstance = 'a b'", "worker.instance: got 'a b', must match pattern"),
+        ("[index]\nshards = 'a'", "index.shards: got 'a', must be a valid integer$"),
+        ("[worker]\nstate_dir = 3", "worker.state_dir: got 3, must be a path$"),
+        ("x = [", "neardup.toml: invalid TOML: "),
+    ],
+)
+def test_wrong_settings(tmp_path: Path, text: str, line: str) -> None:
+    with pytest.raises(ConfigurationError, match=line) as caught:
+        load(toml(tmp_path, text))
+    assert "\n" not in str(caught.value)
+
+
+def test_short_ids_leave_room_for_more_matches(tmp_path: Path) -> None:
+    path = toml(tmp_path, "[index]\nmax_matches = 1024\n[limits]\nid_bytes = 256")
+    assert load(path).index.max_matches == 1_024
+
+
+def test_an_unknown_environment_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEARDUP_INDEX__SHARD", "3")
+    with pytest.raises(ConfigurationError, match="did you mean NEARDUP_INDEX__SHARDS"):
+        load()
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"none\.toml is not a file"):
+        load(tmp_path / "none.toml")
+
+
+def test_secrets_are_not_shown(tmp_path: Path) -> None:
+    path = toml(
+        tmp_path,
+        '[similarity]\nseed = "geheim-geheim-geheim"\n'
+        '[kafka.common]\n"sasl.password" = "geheim"\n"sasl.username" = "me"\n'
+        '[index.snapshots]\nurl = "s3://b"\noptions = {key = "geheim", more = {x = "geheim"}}\n',
+    )
+    settings = load(path)
+    shown = redacted(settings)
+    assert "geheim" not in str(shown)
+    assert "geheim" not in repr(settings)
+    assert shown["kafka"]["common"]["sasl.username"] == "me"
+    assert settings.parameters().seed == b"geheim-geheim-geheim"
+
+
+@pytest.mark.parametrize(
+    ("standby", "shards"), [("none", ()), ("all", (0, 1, 2, 3)), ("2", (2,)), ("0,3", (0, 3))]
+)
+def test_the_shards_to_keep_warm(standby: str, shards: tuple[int, ...]) -> None:
+    settings = load(overrides={"index.shards": 4, "index.standby": standby})
+    assert settings.index.standby_shards == shards
+
+
+def test_bands_that_are_chosen_are_as_many_as_a_store_can_tell_apart() -> None:
+    settings = load(overrides={"similarity.slots": 4_096, "similarity.threshold": 0.2})
+    assert settings.parameters().bands <= MOST_BANDS
+
+
+def test_a_name_may_have_more_than_one_section() -> None:
+    settings = load(overrides={"index.snapshots.url": "/x", "index.snapshots.keep": 5})
+    assert (settings.index.snapshots.url, settings.index.snapshots.keep) == ("/x", 5)
+    assert settings.index.shards == 2
+
+
+def test_the_seed_may_come_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "seed").write_text("from a file of ours\n")
+    settings = load(toml(tmp_path, f'[similarity]\nseed_file = "{tmp_path / "seed"}"'))
+    assert settings.parameters().seed == b"from a file of ours"
+    with pytest.raises(ConfigurationError, match=r"similarity\.seed_file"):
+        load(toml(tmp_path, f'[similarity]\nseed_file = "{tmp_path / "none"}"'))

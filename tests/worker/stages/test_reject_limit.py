@@ -1,0 +1,117 @@
+"""What stops a worker before a topic goes to *rejected*, and what must not."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+
+import worker.formats
+from tests.support.stages import DOCS, document, fingerprint, no_watermarks
+from worker.bus import Record
+from worker.formats.unreadable import CAUSES
+from worker.stages import Fingerprint, RejectLimit, StageError
+
+LIMIT = RejectLimit(share=0.5, window=1_000)
+
+BY_CONFIGURATION = {
+    "not-json": b"plain text",
+    "not-an-object": b"[1]",
+    "no-text": b'{"body": "x"}',
+    "text-wrong-type": b'{"text": ["x"]}',
+    "id-wrong-type": b'{"id": {}, "text": "x"}',
+}
+BY_CONTENT = {
+    "empty-text": b'{"text": " \\u00a0"}',
+    "null": b'{"text": null}',
+    "nul": b'{"text": "a\\u0000b"}',
+    "text-too-long": json.dumps({"text": "x" * 2_000_001}).encode(),
+    "too-deep": b'{"text":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "bad-id": json.dumps({"id": "i" * 2_000, "text": "x"}).encode(),
+    "invalid-utf8": b'{"text": "\xff"}',
+}
+
+
+def stage() -> Fingerprint:
+    made = fingerprint(LIMIT)
+    made.adopt({DOCS: 0}, no_watermarks)
+    return made
+
+
+def all_of(value: bytes, count: int = 200) -> list[Record]:
+    return [Record("documents", 0, n, 1, None, value) for n in range(count)]
+
+
+@pytest.mark.parametrize("code", BY_CONFIGURATION)
+def test_documents_that_do_not_fit_the_settings_stop_the_worker(code: str) -> None:
+    with pytest.raises(StageError, match=rf"200 of the last 200 .* {code} \(200\): "):
+        stage().process(all_of(BY_CONFIGURATION[code]))
+
+
+@pytest.mark.parametrize("code", BY_CONTENT)
+def test_what_is_on_web_pages_does_not(code: str) -> None:
+    burst = stage().process(all_of(BY_CONTENT[code], 110 if code == "text-too-long" else 200))
+    assert burst is not None
+    assert burst.offsets[DOCS] >= 110
+
+
+def test_content_dilutes_but_does_not_count() -> None:
+    """Of a hundred documents, 51 are blank pages and 49 lack the field."""
+    mixed = [*all_of(BY_CONTENT["empty-text"], 51), *all_of(BY_CONFIGURATION["no-text"], 49)]
+    made = stage()
+    assert made.process([r._replace(offset=n) for n, r in enumerate(mixed)]) is not None
+    more = all_of(BY_CONFIGURATION["no-text"], 3)
+    with pytest.raises(StageError, match=r"52 of the last 103 .* no-text \(52\)"):
+        made.process([r._replace(offset=100 + n) for n, r in enumerate(more)])
+
+
+def test_the_message_names_the_fields_that_documents_have() -> None:
+    value = b'{"published_at": 1, "id": "a", "body": "b"}'
+    with pytest.raises(StageError) as caught:
+        stage().process(all_of(value))
+    assert str(caught.value).startswith(
+        "200 of the last 200 documents can't be read: no-text (200): no field 'text'."
+        " They have: body, id, published_at. Nothing of this burst was published."
+    )
+
+
+def test_names_of_fields_are_bounded_and_harmless() -> None:
+    names = ["\x1b[2J\n\u202e" + "n" * 10_000, *(f"field-{n}" for n in range(5_000))]
+    value = json.dumps(dict.fromkeys(names, 1)).encode()
+    with pytest.raises(StageError) as caught:
+        stage().process(all_of(value))
+    message = str(caught.value)
+    assert len(message) < 1_500
+    assert message.isprintable()
+    assert r"\x1b[2J\n\u202ennn" in message
+
+
+def test_a_limit_of_one_is_none() -> None:
+    made = fingerprint(RejectLimit(share=1))
+    made.adopt({DOCS: 0}, no_watermarks)
+    assert made.process(all_of(BY_CONFIGURATION["no-text"])) is not None
+
+
+def test_only_the_last_documents_count() -> None:
+    made = stage()
+    made.process([document(n) for n in range(1_000)])
+    wrong = all_of(BY_CONFIGURATION["no-text"], 600)
+    made.process([r._replace(offset=1_000 + n) for n, r in enumerate(wrong)])
+    with pytest.raises(StageError, match=r"^1200 of the last 1200 "):
+        made.process([r._replace(offset=1_600 + n) for n, r in enumerate(wrong)])
+
+
+def test_every_code_has_a_cause() -> None:
+    folder = Path(worker.formats.__file__).parent
+    found = {
+        call.args[0].value
+        for file in folder.glob("*.py")
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id == "Unreadable"
+        and isinstance(call.args[0], ast.Constant)
+    }
+    assert found == CAUSES.keys()

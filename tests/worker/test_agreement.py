@@ -1,0 +1,74 @@
+"""What workers agree on: compared by name, whatever version wrote it."""
+
+import json
+
+import pytest
+
+from worker.agreement import agreed, differences, dump, load
+from worker.settings import Settings
+from worker.settings import load as load_settings
+
+
+def facts(**overrides: str) -> dict[str, object]:
+    settings: Settings = load_settings(
+        overrides={name.replace("__", "."): value for name, value in overrides.items()}
+    )
+    return dict(agreed(settings, settings.topology(4)))
+
+
+def test_the_same_settings_agree() -> None:
+    assert differences(load(dump(facts())), facts()) == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "by_choice"),
+    [
+        ("similarity.threshold", "0.7", False),
+        ("similarity.shingle", "word", False),
+        ("similarity.casefold", "false", False),
+        ("index.bucket_capacity", "16", False),
+        ("index.absorb", "0.99", False),
+        ("documents.id_field", "key", True),
+        ("documents.time_field", "at", True),
+        ("limits.record_bytes", "20000", True),
+        ("topics.unique", "elsewhere", True),
+    ],
+)
+def test_a_setting_that_decides_a_verdict_is_compared(
+    setting: str, value: str, *, by_choice: bool
+) -> None:
+    found = {
+        one.name: one for one in differences(facts(), facts(**{setting.replace(".", "__"): value}))
+    }
+    assert found[setting].here.strip('"') == value
+    assert all(one.by_choice == by_choice for one in found.values())
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("index.max_matches", "8"), ("worker.batch_records", "10"), ("index.cache_bytes", "8000000")],
+)
+def test_a_setting_that_decides_none_may_differ(setting: str, value: str) -> None:
+    assert differences(facts(), facts(**{setting.replace(".", "__"): value})) == []
+
+
+def test_the_seed_is_compared_by_its_digest() -> None:
+    one, other = facts(), facts(similarity__seed="a secret of our own")
+    [found] = differences(one, other)
+    assert found.name == "similarity.seed (its digest)"
+    assert "a secret" not in json.dumps(other)
+
+
+def test_a_fact_that_only_one_version_knows_is_a_difference() -> None:
+    later = {**facts(), "documents.language": "en"}
+    [found] = differences(later, facts())
+    assert (found.name, found.recorded, found.here) == ("documents.language", '"en"', "unknown")
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [(b"{}", "None"), (b"[]", "None"), (b'{"version": 2}', "2"), (b'{"version": 1}', "no facts")],
+)
+def test_what_another_wrote_is_refused(value: bytes, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        load(value)

@@ -1,0 +1,120 @@
+"""Frames come back as they went, and foreign ones are refused with the reason."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+
+from tests.worker.wire.samples import ANSWER, FINGERPRINTS, content, recorded
+from worker.wire import FingerprintFrame, FrameError, Ids, MatchFrame, decode, encode
+
+
+class TestRecorded:
+    """Bytes that workers have written: the logs of running applications hold such."""
+
+    @pytest.mark.parametrize(
+        ("frame", "name"), [(FINGERPRINTS, "fingerprint-1"), (ANSWER, "match-2")]
+    )
+    def test_frames_are_written_as_ever(
+        self, frame: FingerprintFrame | MatchFrame, name: str
+    ) -> None:
+        assert encode(frame) == recorded(name)
+
+    def test_frames_are_read(self) -> None:
+        read = decode(FingerprintFrame, recorded("fingerprint-1"), "layout")
+        assert content(read) == content(FINGERPRINTS)
+
+    def test_answers_are_read(self) -> None:
+        assert content(decode(MatchFrame, recorded("match-2"), "layout")) == content(ANSWER)
+
+    def test_a_frame_without_its_last_field_is_read(self) -> None:
+        # As older workers write it: the array is one shorter.
+        read = decode(FingerprintFrame, recorded("fingerprint-1-unaccounted"), "layout")
+        assert content(read) == {**content(FINGERPRINTS), "accounted": None}
+
+    def test_an_answer_of_the_version_before_is_read(self) -> None:
+        # It names a matched document as often as it is matched.
+        assert content(decode(MatchFrame, recorded("match-1"), "layout")) == {
+            **content(ANSWER),
+            "which": ("uint16", [0, 1, 2]),
+            "sequences": ("uint64", [5 << 16, (6 << 16) + 1, 5 << 16]),
+            "ids": [b"a", b"bc", b"a"],
+            "accounted": None,
+        }
+
+
+def test_columns_are_read_only_views_of_the_record() -> None:
+    data = encode(FINGERPRINTS)
+    frame = decode(FingerprintFrame, data, "layout")
+    record = np.frombuffer(data, np.uint8)
+    columns = [
+        value for value in msgspec.structs.asdict(frame).values() if isinstance(value, np.ndarray)
+    ]
+    assert len(columns) == 7
+    for column in [*columns, frame.ids.lengths]:
+        assert np.shares_memory(column, record)
+        assert not column.flags.writeable
+
+
+def test_what_was_decoded_is_encoded_as_it_was() -> None:
+    frame = decode(FingerprintFrame, recorded("fingerprint-1"), "layout")
+    assert encode(frame) == recorded("fingerprint-1")
+    answer = decode(MatchFrame, recorded("match-2"), "layout")
+    assert encode(answer) == recorded("match-2")
+
+
+def test_a_frame_without_documents_comes_back() -> None:
+    nothing = msgspec.structs.replace(
+        FINGERPRINTS,
+        offsets=FINGERPRINTS.offsets[:0],
+        times=FINGERPRINTS.times[:0],
+        checksums=FINGERPRINTS.checksums[:0],
+        ids=Ids.pack([]),
+        shingles=FINGERPRINTS.shingles[:0],
+        keys=FINGERPRINTS.keys[:, :0],
+        sketches=FINGERPRINTS.sketches[:0],
+    )
+    read = decode(FingerprintFrame, encode(nothing), "layout")
+    assert (read.keys.shape, read.sketches.shape) == ((0, 0), (0, 0))
+    assert content(read) == {**content(nothing), "keys": ("uint64", [])}
+
+
+def test_columns_are_written_in_their_order_however_they_lie_in_memory() -> None:
+    turned = msgspec.structs.replace(
+        FINGERPRINTS,
+        keys=np.asfortranarray(FINGERPRINTS.keys),
+        times=np.repeat(FINGERPRINTS.times, 2)[::2],
+        checksums=FINGERPRINTS.checksums.astype(">u8"),
+    )
+    assert encode(turned) == encode(FINGERPRINTS)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (None, "the record is empty"),
+        (b"", "the record is empty"),
+        (b"\x63rest", "format version 99, but this worker reads 1: upgrade"),
+        (b"\x01\xc1", "not a FingerprintFrame"),
+        (encode(FINGERPRINTS)[:-3], "not a FingerprintFrame"),
+    ],
+)
+def test_what_is_no_frame_is_refused(data: bytes | None, reason: str) -> None:
+    with pytest.raises(FrameError, match=reason):
+        decode(FingerprintFrame, data, "layout")
+
+
+def test_all_versions_that_are_read_are_named() -> None:
+    with pytest.raises(FrameError, match="version 3, but this worker reads 1, 2: upgrade"):
+        decode(MatchFrame, b"\x03rest", "layout")
+
+
+def test_another_layout_is_refused_with_what_to_do() -> None:
+    with pytest.raises(FrameError, match="application id of their own"):
+        decode(FingerprintFrame, encode(FINGERPRINTS), "other")
+
+
+def test_one_kind_is_not_taken_for_another() -> None:
+    with pytest.raises(FrameError, match="not a MatchFrame"):
+        decode(MatchFrame, encode(FINGERPRINTS), "layout")

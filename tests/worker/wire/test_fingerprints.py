@@ -1,0 +1,62 @@
+"""A frame of fingerprints has the columns of as many documents as it has offsets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.worker.wire.samples import FINGERPRINTS, with_columns
+from worker.wire import FingerprintFrame, FrameError, Ids, decode, document_bytes, encode
+
+
+@pytest.mark.parametrize(
+    ("column", "data", "reason"),
+    [
+        ("offsets", b"\0" * 7, "offsets has 7 bytes, not a whole number of values"),
+        ("offsets", b"\0" * 12, "times has 16 bytes, expected 24"),
+        ("times", b"\0" * 15, "times has 15 bytes, expected 16"),
+        ("times", b"\0" * 8, "times has 8 bytes, expected 16"),
+        ("checksums", b"\0" * 24, "checksums has 24 bytes, expected 16"),
+        ("checksums", b"", "checksums has 0 bytes, expected 16"),
+        ("ids", Ids.pack([b"a"]).packed(), "ids.lengths has 2 bytes, expected 4"),
+        ("shingles", b"\0" * 4, "shingles has 4 bytes, expected 8"),
+        ("keys", b"\0" * 40, "keys has 40 bytes, not a whole .* each of 2 documents"),
+        ("keys", b"", "keys has 0 bytes, not a whole .* each of 2 documents"),
+        ("sketches", b"\0" * 5, "sketches has 5 bytes, not a whole .* each of 2 documents"),
+        ("sketches", b"", "sketches has 0 bytes, not a whole .* each of 2 documents"),
+        ("accounted", b"\0" * 9, "accounted has 9 bytes, not a whole number of values"),
+    ],
+)
+def test_a_frame_that_contradicts_itself_is_refused(column: str, data: object, reason: str) -> None:
+    damaged = b"\x01" + with_columns(FINGERPRINTS, **{column: data})
+    with pytest.raises(FrameError, match=f"a damaged FingerprintFrame: its column {reason}"):
+        decode(FingerprintFrame, damaged, "layout")
+
+
+@pytest.mark.parametrize("column", ["times", "checksums", "shingles", "keys", "sketches"])
+def test_without_offsets_nothing_else_may_be_there(column: str) -> None:
+    names = ("offsets", "times", "checksums", "shingles", "keys", "sketches")
+    columns: dict[str, object] = dict.fromkeys(names, b"")
+    columns["ids"] = Ids.pack([]).packed()
+    columns[column] = b"\0" * 8
+    with pytest.raises(FrameError, match=f"its column {column} has 8 bytes, "):
+        decode(FingerprintFrame, b"\x01" + with_columns(FINGERPRINTS, **columns), "layout")
+
+
+def test_the_size_of_a_document_is_about_what_it_takes() -> None:
+    count, columns, slots = 100, 19, 128
+    frame = FingerprintFrame(
+        layout="",
+        partition=0,
+        start=0,
+        end=count,
+        offsets=np.zeros(count, np.uint32),
+        times=np.zeros(count, np.int64),
+        checksums=np.zeros(count, np.uint64),
+        ids=Ids.pack([b"i" * 20] * count),
+        shingles=np.zeros(count, np.uint32),
+        keys=np.zeros((columns, count), np.uint64),
+        sketches=np.zeros((count, slots), np.uint8),
+    )
+    expected = count * (document_bytes(columns, slots) + 20)
+    assert expected - 5 * count <= len(encode(frame)) <= expected

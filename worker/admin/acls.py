@@ -1,0 +1,244 @@
+"""The table of what each command may do on a Kafka cluster with an authorizer, and nothing more."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from worker.topology import STAGES, Topology
+
+__all__ = ["COMMANDS", "Grant", "Kind", "Operation", "grants", "minimal", "shell"]
+
+Operation = Literal["Read", "Write", "Create", "Delete", "Describe", "DescribeConfigs"]
+Kind = Literal["topic", "group", "transactional-id"]
+
+COMMANDS = (
+    "run",
+    "topics create",
+    "topics verify",
+    "init",
+    "feed",
+    "watch",
+    "explain --kafka",
+    "redrive",
+)
+"""The commands that connect to Kafka. The others, ``neardup index`` among them, never do."""
+
+_DESCRIBES: Collection[Operation] = ("Read", "Write", "Delete")
+"""What includes *Describe* on the same resource, by Kafka's rules."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Grant:
+    """The right to an operation on a resource; with ``prefixed`` on all with that prefix.
+
+    ``role`` says what needs it. ``when`` says in which case, or what is missing without it;
+    it is empty if the command fails without the right.
+    """
+
+    kind: Kind
+    name: str
+    operation: Operation
+    prefixed: bool = False
+    role: str = ""
+    when: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The resources of an application, as names or prefixes."""
+
+    topology: Topology
+
+    @property
+    def matches(self) -> str:
+        return self.topology.matches(0).removesuffix("0")
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """What the three groups commit offsets of."""
+        return self.topology.documents, self.topology.seats, self.matches
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self.topology.unique, self.topology.duplicate, self.topology.rejected
+
+    @property
+    def internal(self) -> tuple[str, ...]:
+        return self.topology.fingerprints, self.topology.seats, self.matches
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        one = self.topology
+        return one.documents, *self.outputs, *self.internal, one.layout_log, one.redrive
+
+    def topic(self, name: str, *operations: Operation, role: str, when: str = "") -> list[Grant]:
+        prefixed = name == self.matches
+        return [Grant("topic", name, one, prefixed, role, when) for one in operations]
+
+
+def grants(
+    topology: Topology,
+    command: str,
+    *,
+    stages: Collection[str] = STAGES,
+    trim_log: bool | None = None,
+) -> list[Grant]:
+    """Return what a principal needs for a command.
+
+    ``stages`` and ``trim_log`` (`index.snapshots.trim_log`; None: unknown) count for ``run`` only.
+
+    Raises:
+        KeyError: there is no such command that connects to Kafka.
+    """
+    names = _Names(topology)
+    tables: dict[str, Callable[[], Iterable[Grant]]] = {
+        "run": lambda: [*_checks(names), *_run(names, stages, trim_log=trim_log)],
+        "topics create": lambda: [*_checks(names, unwarned=""), *_begins(names), *_creates(names)],
+        "topics verify": lambda: _checks(names),
+        "init": lambda: [*_checks(names), *_begins(names)],
+        "feed": lambda: _feed(names),
+        "watch": lambda: _watch(names),
+        "explain --kafka": lambda: _explain(names),
+        "redrive": lambda: _redrive(names),
+    }
+    return list(tables[command]())
+
+
+def _checks(
+    names: _Names, unwarned: str = "without both, a warning says that the topic is missing"
+) -> Iterator[Grant]:
+    """Yield what the check needs that each worker makes at its start.
+
+    ``unwarned`` is the case of the only topic that workers don't need.
+    """
+    role = "check"
+    for name in names.all:
+        when = unwarned if name == names.topology.redrive else ""
+        yield from names.topic(name, "Describe", "DescribeConfigs", role=role, when=when)
+    yield from names.topic(names.topology.layout_log, "Read", role=role)
+    for group in (*map(names.topology.group, STAGES), names.topology.layout_log):
+        yield Grant("group", group, "Describe", role=role)
+
+
+def _run(names: _Names, stages: Collection[str], *, trim_log: bool | None) -> Iterator[Grant]:
+    one = names.topology
+    inputs = {
+        "fingerprint": (one.documents,),
+        "index": (one.fingerprints, one.seats),
+        "route": (one.documents, names.matches),
+    }
+    outputs = {
+        "fingerprint": (one.fingerprints, one.rejected),
+        "index": (names.matches,),
+        "route": names.outputs,
+    }
+    for stage in STAGES:
+        if stage not in stages:
+            continue
+        group = one.group(stage)
+        for name in inputs[stage]:
+            yield from names.topic(name, "Read", role=stage)
+        for name in outputs[stage]:
+            yield from names.topic(name, "Write", role=stage)
+        yield Grant("group", group, "Read", role=stage)
+        yield Grant("transactional-id", f"{group}.", "Write", prefixed=True, role=stage)
+    if "index" in stages and trim_log is not False:
+        when = "" if trim_log else "with `index.snapshots.trim_log`"
+        yield from names.topic(one.fingerprints, "Delete", role="index", when=when)
+
+
+def _begins(names: _Names) -> Iterator[Grant]:
+    """Yield what recording the layout and committing the starting offsets needs."""
+    one, role = names.topology, "begin"
+    yield from names.topic(one.layout_log, "Write", role=role)
+    yield Grant("transactional-id", one.layout_log, "Write", role=role)
+    for name in names.inputs:
+        yield from names.topic(name, "Read", role=role)
+    for stage in STAGES:
+        yield Grant("group", one.group(stage), "Read", role=role)
+    other, when = replace(one, app="OTHER"), "with `--from app:OTHER`"
+    yield Grant("group", other.group("route"), "Read", role=role, when=when)
+    yield Grant("group", other.layout_log, "Describe", role=role, when=when)
+    yield from names.topic(other.layout_log, "Read", "DescribeConfigs", role=role, when=when)
+
+
+def _creates(names: _Names) -> Iterator[Grant]:
+    for name in names.all:
+        yield from names.topic(name, "Create", role="create")
+
+
+def _feed(names: _Names) -> Iterator[Grant]:
+    yield from names.topic(names.topology.documents, "Write", "DescribeConfigs", role="feed")
+
+
+def _watch(names: _Names) -> Iterator[Grant]:
+    one, role = names.topology, "watch"
+    for name in names.outputs:
+        yield from names.topic(name, "Read", role=role)
+    for name in (one.documents, *names.internal):
+        yield from names.topic(name, "Describe", role=role)
+    age = "without it, lags have no age, and count transaction markers"
+    for name in (one.documents, one.fingerprints):
+        yield from names.topic(name, "Read", role=role, when=age)
+    for group in (*map(one.group, STAGES), f"{one.app}.watch"):
+        yield Grant("group", group, "Describe", role=role)
+
+
+def _explain(names: _Names) -> Iterator[Grant]:
+    one, role = names.topology, "explain"
+    for name in (one.unique, one.duplicate):
+        yield from names.topic(name, "Read", role=role)
+    yield Grant("group", f"{one.app}.explain", "Describe", role=role)
+
+
+def _redrive(names: _Names) -> Iterator[Grant]:
+    one, role = names.topology, "redrive"
+    for name in (one.documents, one.rejected, one.redrive):
+        yield from names.topic(name, "DescribeConfigs", role=role)
+    yield from names.topic(one.rejected, "Read", role=role)
+    yield from names.topic(one.documents, "Write", role=role)
+    yield from names.topic(one.redrive, "Read", "Write", role=role)
+    missing = f"if `{one.redrive}` is missing"
+    yield from names.topic(one.redrive, "Create", role=role, when=missing)
+    yield Grant("group", one.redrive, "Describe", role=role)
+    yield Grant("transactional-id", one.redrive, "Write", role=role)
+
+
+def minimal(wanted: Collection[Grant]) -> list[Grant]:
+    """Return the grants sorted, each once, without what others on the same resource include."""
+    has = {(one.kind, one.name, one.operation) for one in wanted if not one.when}
+    found: dict[tuple[Kind, str, Operation], Grant] = {}
+    for one in sorted(wanted, key=lambda grant: (grant.kind, grant.name, bool(grant.when))):
+        included = one.operation == "Describe" and any(
+            (one.kind, one.name, more) in has for more in _DESCRIBES
+        )
+        if not included:
+            found.setdefault((one.kind, one.name, one.operation), one)
+    return sorted(found.values())
+
+
+def shell(wanted: Collection[Grant], principal: str) -> list[str]:
+    """Return the commands that grant this to a principal, one for each resource and case.
+
+    A command that is needed only in some case is a comment, which names the case.
+    """
+    resources: dict[tuple[Kind, str, bool, str], list[Operation]] = {}
+    for one in minimal(wanted):
+        key = (one.kind, one.name, one.prefixed, one.when)
+        resources.setdefault(key, []).append(one.operation)
+    return [
+        " ".join(
+            [
+                *([f"# {when.replace('`', '')}:"] if when else []),
+                "kafka-acls.sh --bootstrap-server ... --add --force",
+                f"--allow-principal {shlex.quote(principal)}",
+                *(f"--operation {operation}" for operation in operations),
+                f"--{kind} {shlex.quote(name)}",
+                *(["--resource-pattern-type prefixed"] if prefixed else []),
+            ]
+        )
+        for (kind, name, prefixed, when), operations in resources.items()
+    ]

@@ -1,0 +1,102 @@
+"""A stage's lag: the records between its group's offsets and the ends of its logs."""
+
+from __future__ import annotations
+
+from time import monotonic, time
+from typing import NamedTuple
+
+from worker.bus import LogReader, OffsetOutOfRange, PartitionUnreadable, Record, TopicPartition
+
+__all__ = ["SMALL_FETCHES", "Lag", "LagMeter", "Span"]
+
+_OLDEST_SECONDS = 3.0
+_OLDEST_PARTITIONS = 32
+_NOTHING = -1
+_WAIT_SECONDS = 0.1
+_RECORDS = 50
+_BYTES = 64 << 10
+SMALL_FETCHES: dict[str, int] = {
+    "fetch.wait.max.ms": 100,
+    "fetch.message.max.bytes": _BYTES,
+    "queued.min.messages": 1,
+    "queued.max.messages.kbytes": 1 << 10,
+}
+"""The fetch settings for a `LagMeter`'s reader, which needs one record of each partition."""
+
+Span = tuple[int, int]
+"""A committed offset, and the end of the log."""
+
+
+class Lag(NamedTuple):
+    """A stage's lag: the number of records, and the age of the oldest unread one in seconds."""
+
+    records: int
+    seconds: float | None
+
+
+class LagMeter:
+    """Counts the records that a stage hasn't read, and finds the time of the oldest.
+
+    A log that is written in transactions ends with a marker, which is never delivered. Only a
+    fetch can distinguish a marker from an unread record.
+    """
+
+    def __init__(self, reader: LogReader) -> None:
+        """Take a reader of the stage's logs, for the exclusive use of this meter."""
+        self._reader = reader
+        self._known: dict[tuple[TopicPartition, int, int], int] = {}
+
+    def measure(self, spans: dict[TopicPartition, Span]) -> Lag:
+        """Return the stage's lag.
+
+        Raises:
+            BusError: the logs can't be read.
+        """
+        behind = {place: end - at for place, (at, end) in spans.items() if end > at}
+        most = sorted(behind, key=lambda place: -behind[place])[:_OLDEST_PARTITIONS]
+        self._look({place: spans[place] for place in most})
+        stamps = {place: stamp for (place, _, _), stamp in self._known.items()}
+        for place, stamp in stamps.items():
+            if stamp == _NOTHING:
+                behind[place] = 0
+        times = [stamp for stamp in stamps.values() if stamp != _NOTHING]
+        seconds = max(0.0, time() - min(times) / 1000) if times else None
+        return Lag(sum(behind.values()), seconds)
+
+    def _look(self, spans: dict[TopicPartition, Span]) -> None:
+        """Find the timestamp of each partition's next record, or that there is none."""
+        before, self._known = self._known, {}
+        unknown = {}
+        for place, (at, end) in spans.items():
+            found = next((s for (p, o, _), s in before.items() if (p, o) == (place, at)), None)
+            if found is None or (found == _NOTHING and (place, at, end) not in before):
+                unknown[place] = (at, end)
+                self._reader.start(place, at)
+            else:
+                self._known[place, at, end] = found
+        deadline = monotonic() + _OLDEST_SECONDS
+        while unknown and monotonic() < deadline:
+            for record in self._next(unknown):
+                place = TopicPartition(record.topic, record.partition)
+                self._settle(unknown, place, record.timestamp)
+            for place, (_, end) in list(unknown.items()):
+                if (self._reader.position(place) or 0) >= end:
+                    self._settle(unknown, place, _NOTHING)
+        for place in unknown:
+            self._reader.stop(place)
+
+    def _next(self, unknown: dict[TopicPartition, Span]) -> list[Record]:
+        """Return some records; stop an unreadable partition, whose timestamp stays unknown."""
+        try:
+            return list(self._reader.read(_RECORDS, _BYTES, _WAIT_SECONDS))
+        except (OffsetOutOfRange, PartitionUnreadable) as error:
+            unknown.pop(error.partition, None)
+            self._reader.stop(error.partition)
+            return []
+
+    def _settle(
+        self, unknown: dict[TopicPartition, Span], place: TopicPartition, stamp: int
+    ) -> None:
+        if place in unknown:
+            self._known[place, *unknown.pop(place)] = stamp
+            self._reader.stop(place)

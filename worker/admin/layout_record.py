@@ -1,0 +1,26 @@
+"""Reads the record in the topic ``APP.layout``."""
+
+from __future__ import annotations
+
+from worker.admin.cluster import Cluster
+from worker.agreement import Facts, load
+from worker.bus import BusError
+from worker.topology import Topology
+
+__all__ = ["LAYOUT_KEY", "recorded"]
+
+LAYOUT_KEY = b"layout"
+
+
+def recorded(cluster: Cluster, topology: Topology) -> Facts | None:
+    """Return the facts recorded in the topic, which must exist; None if there are none.
+
+    Raises:
+        BusError: the cluster doesn't answer, or the record can't be understood.
+    """
+    topic = topology.layout_log
+    value = cluster.last_records(topic).get(LAYOUT_KEY)
+    try:
+        return None if value is None else load(value)
+    except ValueError as error:
+        raise BusError(f"{topic}: its record can't be understood: {error}") from error

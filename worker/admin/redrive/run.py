@@ -1,0 +1,312 @@
+"""One pass over *rejected*, up to its end at the start of the pass."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+
+from worker.admin.progress import Progress, Refusal
+from worker.admin.progress_log import Line, ProgressLog
+from worker.admin.redrive.rejection import Rejection
+from worker.admin.redrive.sending import Sending
+from worker.bus import BusError, LogReader, OffsetOutOfRange, TopicPartition
+from worker.topology import Topology
+
+__all__ = ["Counts", "Run"]
+
+_BATCH_RECORDS = 200
+_BATCH_BYTES = 4 << 20
+_SILENCE_SECONDS = 15.0
+_FIRST_SECONDS = 0.5
+_NEXT_SECONDS = 0.05
+"""The wait for the first records of a batch, and for further ones."""
+_UNREADABLE = "UNREADABLE_HEADERS"
+"""Used in place of Kafka's name of an error if a header's name is not UTF-8."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """The outcome of a pass, in numbers of records."""
+
+    sent: Counter[str] = field(default_factory=Counter)
+    left: Counter[str] = field(default_factory=Counter)
+    foreign: int = 0
+    """Records that neardup did not write."""
+    empty: int = 0
+    again: int = 0
+    unknown: int = 0
+    """Documents of a transaction whose outcome is unknown."""
+    refused: list[Refusal] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    """Messages about records that retention deleted before they were sent."""
+
+
+_Place = tuple[int, int]
+"""A partition of the rejected topic, and an offset in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    rejection: Rejection
+    due: bool
+
+    @property
+    def place(self) -> _Place:
+        return self.rejection.record.partition, self.rejection.record.offset
+
+
+@dataclass(slots=True)
+class Run:
+    """A pass; ``left`` is how many documents it may still send, None for no limit."""
+
+    topology: Topology
+    reader: LogReader
+    sending: Sending
+    log: ProgressLog
+    reasons: Collection[str]
+    left: int | None
+    counts: Counts
+    progress: dict[int, Progress] = field(default_factory=dict)
+    unwritten: set[int] = field(default_factory=set)
+    """Partitions that are further than the log says; losing this sends nothing twice."""
+    pending_lines: list[Line] = field(default_factory=list)
+    """Lines to write with the next transaction."""
+    ends: dict[int, int] = field(default_factory=dict)
+    heard: float = 0.0
+
+    def begin(
+        self, known: Mapping[int, Progress], ranges: Mapping[int, tuple[int, int]], *, new: bool
+    ) -> None:
+        """Start where the last run ended, or at the earliest record if there was none.
+
+        With ``new``, the first transaction writes all partitions' progress to the log.
+        """
+        for number, (low, high) in ranges.items():
+            at = self.progress[number] = known.get(number, Progress(low))
+            if new or number not in known:
+                self.unwritten.add(number)
+            start = at.start(self.reasons)
+            if start < low:
+                self._note_deleted(number, low)
+            start = max(low, start)
+            if start < high:
+                self.ends[number] = high
+                self.reader.start(self._at(number), start)
+        self.heard = monotonic()
+
+    def _at(self, number: int) -> TopicPartition:
+        return TopicPartition(self.topology.rejected, number)
+
+    def _note_deleted(self, number: int, low: int) -> None:
+        """Record that retention has deleted records that this run would have sent."""
+        at = self.progress[number]
+        place = f"{self.topology.rejected}[{number}]"
+        gone = [offset for offset in at.refused if offset < low]
+        if gone:
+            self.counts.deleted.append(
+                f"{len(gone):,} records that were refused before are gone from {place}"
+            )
+        for offset in gone:
+            del at.refused[offset]
+            self.pending_lines.append(self.log.refusal(number, offset, None))
+        start = at.start(self.reasons)
+        if start < low:
+            self.counts.deleted.append(f"{place} lost offsets {start} to {low - 1} unsent")
+            at.passed(low, self.reasons)
+        self.unwritten.add(number)
+
+    def step(self) -> bool:
+        """Send a batch; return whether there may be more.
+
+        Raises:
+            Fenced: another run took over.
+            BusError: Kafka failed. Up to `Counts.unknown` more documents may have been sent.
+        """
+        if not self.ends or self.left == 0:
+            return False
+        piece: list[_Item] = []
+        due = 0
+        for item in self._collect():
+            piece.append(item)
+            due += item.due
+            if due == self.left:
+                self._send(piece)
+                piece, due = [], 0
+                if self.left == 0:
+                    return False
+        self._send(piece)
+        return True
+
+    def finish(self) -> None:
+        """Write the final progress, if the pass ended with records that were not due.
+
+        Raises:
+            BusError: see `step`.
+        """
+        if self.unwritten or self.pending_lines:
+            self._commit([], {}, [])
+
+    def _collect(self) -> list[_Item]:
+        """Return a batch of bounded size, or what is available."""
+        items: list[_Item] = []
+        size = 0
+        while len(items) < _BATCH_RECORDS and size < _BATCH_BYTES and self.ends:
+            room = _BATCH_RECORDS - len(items), _BATCH_BYTES - size
+            try:
+                found = self.reader.read(*room, _NEXT_SECONDS if items else _FIRST_SECONDS)
+            except OffsetOutOfRange as error:
+                if not items:  # Otherwise send the records read so far; the error comes again.
+                    self._skip(error)
+                break
+            for record in found:
+                if record.offset < self.ends.get(record.partition, 0):
+                    rejection = Rejection.of(record)
+                    items.append(_Item(rejection, self._is_due(rejection)))
+                    size += rejection.size
+            self._stop_read()
+            if not found:
+                break
+        if items:
+            self.heard = monotonic()
+        elif self.ends and monotonic() - self.heard > _SILENCE_SECONDS:
+            raise BusError(
+                f"{self.topology.rejected} has delivered no record for {_SILENCE_SECONDS:.0f} s"
+            )
+        return items
+
+    def _stop_read(self) -> None:
+        """Stop the partitions that have reached their ends."""
+        for number, end in list(self.ends.items()):
+            if (self.reader.position(self._at(number)) or 0) >= end:
+                self._stop(number)
+
+    def _stop(self, number: int) -> None:
+        del self.ends[number]
+        self.reader.stop(self._at(number))
+
+    def _skip(self, lost: OffsetOutOfRange) -> None:
+        """Continue at the present start of a partition's log.
+
+        Raises:
+            BusError: the log has lost its end, not its start.
+        """
+        number = lost.partition.partition
+        if lost.position >= lost.low:
+            raise BusError(str(lost)) from lost
+        self._note_deleted(number, lost.low)
+        if lost.low < self.ends[number]:
+            self.reader.start(lost.partition, lost.low)
+        else:
+            self._stop(number)
+
+    def _is_due(self, rejection: Rejection) -> bool:
+        record, reason = rejection.record, rejection.reason
+        if not self.progress[record.partition].is_due(record.offset, reason):
+            return False
+        if record.value is not None and rejection.readable and not rejection.ours:
+            self.counts.foreign += 1
+            return False
+        if self.reasons and reason not in self.reasons:
+            self.counts.left[reason] += 1
+            return False
+        if record.value is None:
+            # The payload was gone. Sent without one, the record would be a tombstone.
+            self.counts.empty += 1
+            return False
+        return True
+
+    def _send(self, items: Sequence[_Item]) -> None:
+        """Send the due records, without the refused ones, in as few transactions as possible."""
+        refused = {
+            item.place: _UNREADABLE for item in items if item.due and not item.rejection.readable
+        }
+        pieces = deque([items])
+        while pieces:
+            piece = pieces.popleft()
+            sent = [item for item in piece if item.due and item.place not in refused]
+            found = self._write(piece, sent, refused)
+            if len(sent) == 1 and found:
+                refused[sent[0].place] = found[0]
+                pieces.appendleft(piece)
+            elif found:
+                alone = {sent[number].place for number in found}
+                pieces.extendleft(reversed(list(_split(piece, alone))))
+
+    def _write(
+        self, piece: Sequence[_Item], sent: Sequence[_Item], refused: Mapping[_Place, str]
+    ) -> dict[int, str]:
+        """Send documents with the progress; return the errors of refused ones by index."""
+        after: dict[int, Progress] = {}
+        lines: list[Line] = []
+        noted: list[Refusal] = []
+        for item in piece:
+            number, offset = item.place
+            at = after.setdefault(number, self.progress[number].copy())
+            at.passed(offset + 1, self.reasons)
+            if item.place in refused:
+                refusal = at.refused[offset] = item.rejection.refusal(refused[item.place])
+                noted.append(refusal)
+                lines.append(self.log.refusal(number, offset, refusal))
+            elif item.due and offset in at.refused:
+                del at.refused[offset]
+                lines.append(self.log.refusal(number, offset, None))
+        if sent or lines:
+            found = self._commit(sent, after, lines)
+            if found:
+                return found
+        else:
+            self.progress |= after
+            self.unwritten |= after.keys()
+        self.counts.refused += noted
+        return {}
+
+    def _commit(
+        self, sent: Sequence[_Item], after: Mapping[int, Progress], lines: Sequence[Line]
+    ) -> dict[int, str]:
+        """Write a transaction; return the errors of refused documents by index.
+
+        If there are any, the transaction was rolled back.
+        """
+        progress = {**self.progress, **after}
+        touched = sorted(self.unwritten | after.keys())
+        topic, partitions = self.topology.documents, self.topology.layout.partitions
+        documents = [item.rejection.document(topic, partitions) for item in sent]
+        written = [*(self.log.line(n, progress[n]) for n in touched), *self.pending_lines, *lines]
+        try:
+            refused = self.sending.send(documents, written)
+        except BusError:
+            self.counts.unknown = len(sent) if self.sending.doubtful else 0
+            raise
+        if refused is not None:
+            taken = set(refused.records)
+            found = {n: refused.error for n, one in enumerate(documents) if one in taken}
+            if not found:
+                raise refused
+            return found
+        self.heard = monotonic()
+        self.progress = progress
+        self.unwritten.clear()
+        self.pending_lines.clear()
+        for item in sent:
+            self.counts.sent[item.rejection.reason] += 1
+            self.counts.again += item.rejection.before > 0
+        if self.left is not None:
+            self.left -= len(sent)
+        return {}
+
+
+def _split(piece: Sequence[_Item], alone: Collection[_Place]) -> Iterator[list[_Item]]:
+    """Split a piece, in order, so that each of some records is alone."""
+    part: list[_Item] = []
+    for item in piece:
+        if item.place in alone:
+            if part:
+                yield part
+            yield [item]
+            part = []
+        else:
+            part.append(item)
+    if part:
+        yield part

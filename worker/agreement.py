@@ -1,0 +1,125 @@
+"""What all workers of an application must agree on, in words that a person can compare."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from worker.settings import Settings
+from worker.topology import Topology
+
+__all__ = ["Difference", "Facts", "agreed", "differences", "dump", "load", "partitions_in"]
+
+_VERSION = 1
+_PARAMETERS = {
+    "scheme": "the fingerprint scheme of this version of neardup",
+    "normaliser": "the normaliser of this version of neardup",
+    "sketch_bits": "the sketch size of this version of neardup",
+    "seed_digest": "similarity.seed (its digest)",
+}
+"""What isn't a setting by the name that `Parameters.describe` gives."""
+_PARTITIONS = "partitions of "
+_BY_CHOICE = ("documents.", "limits.", "topics.")
+"""What an operator may change while the application goes on. The rest decides what the stages'
+frames and the index mean, and is fixed once there are any."""
+
+Facts = Mapping[str, object]
+"""By the name of the setting: scalars, and lists of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A fact on which this worker and the application don't agree."""
+
+    name: str
+    recorded: str
+    here: str
+
+    @property
+    def counts_partitions(self) -> bool:
+        """Return whether it is the number of partitions of the documents."""
+        return self.name.startswith(_PARTITIONS)
+
+    @property
+    def by_choice(self) -> bool:
+        """Tell whether an operator may change it while the application goes on."""
+        return self.name.startswith(_BY_CHOICE)
+
+
+def agreed(settings: Settings, topology: Topology) -> Facts:
+    """Return what a worker with these settings takes for granted of all others."""
+    documents, limits = settings.documents, settings.limits
+    parameters = {
+        _PARAMETERS.get(name, f"similarity.{name}"): value
+        for name, value in topology.layout.parameters.describe().items()
+    }
+    return {
+        _partitions_of(topology.documents): topology.layout.partitions,
+        "index.shards": topology.layout.shards,
+        "index.absorb": settings.absorb,
+        "index.bucket_capacity": settings.index.bucket_capacity,
+        **parameters,
+        "documents.format": documents.format,
+        "documents.id_field": documents.id_field,
+        "documents.text_fields": list(documents.text_fields),
+        "documents.time_field": documents.time_field,
+        "documents.require_id": documents.require_id,
+        "limits.text_characters": limits.text_characters,
+        "limits.id_bytes": limits.id_bytes,
+        "limits.record_bytes": limits.record_bytes,
+        "topics.documents": topology.documents,
+        "topics.unique": topology.unique,
+        "topics.duplicate": topology.duplicate,
+        "topics.rejected": topology.rejected,
+    }
+
+
+def partitions_in(facts: Facts, documents: str) -> int | None:
+    """Return how many partitions of the documents were recorded; None if that isn't recorded."""
+    count = facts.get(_partitions_of(documents))
+    return count if isinstance(count, int) else None
+
+
+def _partitions_of(documents: str) -> str:
+    return f"{_PARTITIONS}{documents}"
+
+
+def differences(recorded: Facts, here: Facts) -> list[Difference]:
+    """Compare what an application has recorded with what a worker takes for granted."""
+    return list(_different(recorded, here))
+
+
+def _different(recorded: Facts, here: Facts) -> Iterator[Difference]:
+    for name in {**recorded, **here}:
+        both = [_shown(facts, name) for facts in (recorded, here)]
+        if both[0] != both[1]:
+            yield Difference(name, *both)
+
+
+def _shown(facts: Facts, name: str) -> str:
+    if name not in facts:
+        return "unknown"
+    value = facts[name]
+    return "unset" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def dump(facts: Facts) -> bytes:
+    """Return what is recorded."""
+    return json.dumps({"version": _VERSION, "facts": facts}, ensure_ascii=False).encode()
+
+
+def load(value: bytes) -> Facts:
+    """Read what was recorded.
+
+    Raises:
+        ValueError: it is no such record, or one of a newer version.
+    """
+    given = json.loads(value)
+    version = given.get("version") if isinstance(given, dict) else None
+    if version != _VERSION:
+        raise ValueError(f"its version is {version!r}, and this neardup reads {_VERSION}")
+    facts = given.get("facts")
+    if not isinstance(facts, dict):
+        raise ValueError("it has no facts")  # noqa: TRY004 -- what was read is wrong, not a type
+    return facts

@@ -1,0 +1,105 @@
+"""The errors of the port. The caller decides what follows from each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from worker.bus.records import Outgoing, TopicPartition
+
+__all__ = [
+    "Aborted",
+    "BusError",
+    "Fenced",
+    "OffsetOutOfRange",
+    "OutcomeUnknown",
+    "PartitionUnreadable",
+    "Refused",
+    "TopicRecreated",
+    "Unanswered",
+]
+
+
+class BusError(Exception):
+    """Fatal: the member can't continue. The message says what to do."""
+
+
+class PartitionUnreadable(BusError):
+    """A partition can't be read from its position. Other partitions can."""
+
+    def __init__(self, partition: TopicPartition, position: int, why: str) -> None:
+        """Take the partition, the offset of the next record to read, and the reason."""
+        self.partition = partition
+        self.position = position
+        super().__init__(
+            f"{partition.topic}[{partition.partition}] can't be read from offset {position}: {why}"
+        )
+
+
+class Unanswered(BusError):
+    """A read-only request got no answer in time. It changed nothing."""
+
+
+class Fenced(BusError):
+    """Another process uses this instance's name, or the group has evicted this one for good."""
+
+
+class TopicRecreated(BusError):
+    """A topic was deleted and recreated: it is not the one that the group has read."""
+
+    def __init__(self, topic: str, was: str, now: str) -> None:
+        """Take the topic, its old id and its new one."""
+        self.topic = topic
+        self.was = was
+        self.now = now
+        super().__init__(
+            f"{topic} was deleted and recreated: the group has read the topic with id {was}, and"
+            f" {topic} now has id {now}. Unread records of the old topic were neither judged nor"
+            " rejected, and nothing of the new topic was read. See docs/runbook.md, 'A topic was"
+            " recreated'"
+        )
+
+
+class Refused(BusError):
+    """Topics refused these records, and the transaction was rolled back.
+
+    A topic refuses a whole batch, so ``records`` may include others of the transaction. The loop
+    tries again with a smaller version of the largest record; if there is none, this is fatal.
+    """
+
+    def __init__(self, text: str, records: Sequence[Outgoing], error: str = "") -> None:
+        """Take the message, the refused records, and the log's own name for the error."""
+        self.records = records
+        self.error = error
+        super().__init__(text)
+
+
+class Aborted(Exception):
+    """The transaction was rolled back: none of it will ever be visible.
+
+    The loop drops what it computed and continues from the committed offsets.
+    """
+
+
+class OutcomeUnknown(Exception):
+    """It is unknown whether the transaction was committed.
+
+    The loop calls `Member.renew`, then continues from the committed offsets.
+    """
+
+
+class OffsetOutOfRange(Exception):
+    """A position is before the start or after the end of the log.
+
+    ``high`` may be the last stable offset.
+    """
+
+    def __init__(self, partition: TopicPartition, position: int, low: int, high: int) -> None:
+        """Take the partition, the requested position, and the log's half-open range."""
+        self.partition = partition
+        self.position = position
+        self.low = low
+        self.high = high
+        super().__init__(
+            f"{partition.topic}[{partition.partition}]: offset {position} is outside the log"
+            f" [{low}, {high})"
+        )

@@ -1,0 +1,177 @@
+"""Reads and sets the offsets of consumer groups from outside.
+
+It uses consumers that never join: librdkafka's admin client crashes the process when it lists
+a group's offsets while the group's coordinator is starting or moving.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from worker.bus.kafka.codes import Means, means
+from worker.bus.kafka.config import READS, KafkaOptions
+from worker.bus.kafka.errors import again, cause
+from worker.bus.kafka.identities import metadata_of
+from worker.bus.port import BusError, TopicPartition, Unanswered
+
+__all__ = ["Committed", "Offsets", "committed_offsets", "group_client", "set_offsets"]
+
+Offsets = Mapping[TopicPartition, int]
+
+T = TypeVar("T")
+
+
+class Committed(NamedTuple):
+    """A group's committed offset of a partition, with its metadata."""
+
+    offset: int
+    metadata: str
+
+
+_MOMENT_SECONDS = 2.0
+
+
+@contextmanager
+def group_client(options: KafkaOptions, group: str, **more: object) -> Iterator[Consumer]:
+    """Yield a consumer that does not join the group; partitions can be assigned to it."""
+    config: dict[str, Any] = {
+        **options.client_config(group),
+        **options.consumer,
+        "group.id": group,
+        **READS,
+        **more,
+    }
+    consumer = Consumer(config)
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def committed_offsets(
+    options: KafkaOptions,
+    asked: Mapping[str, Iterable[TopicPartition]],
+    seconds: float,
+    on_undecided: Callable[[], None] = lambda: None,
+) -> dict[str, dict[TopicPartition, Committed]]:
+    """Return the groups' committed offsets; partitions without one are left out.
+
+    Waits for offsets in open transactions. If that takes more than 2 s, ``on_undecided`` is
+    called once, from another thread.
+
+    Raises:
+        BusError: no answer in time, or refused.
+    """
+
+    def one(group: str) -> dict[TopicPartition, Committed]:
+        places = [KafkaPartition(*partition) for partition in asked[group]]
+        if not places:
+            return {}
+        with group_client(options, group) as consumer:
+            found = _answer(
+                lambda left: _decided(consumer, places, left, told),
+                seconds,
+                f"offsets of group {group}",
+            )
+        return {
+            TopicPartition(place.topic, place.partition): Committed(
+                place.offset, place.metadata or ""
+            )
+            for place in found
+            if place.offset >= 0
+        }
+
+    told = _Once(on_undecided)
+    with ThreadPoolExecutor(len(asked) or 1) as pool:
+        return dict(zip(asked, pool.map(one, asked), strict=True))
+
+
+class _Once:
+    """Calls a function on the first call only; concurrent calls wait for it."""
+
+    def __init__(self, function: Callable[[], None]) -> None:
+        self._function: Callable[[], None] | None = function
+        self._lock = threading.Lock()
+
+    def __call__(self) -> None:
+        with self._lock:
+            function, self._function = self._function, None
+            if function is not None:
+                function()
+
+
+def _decided(
+    consumer: Consumer, places: list[KafkaPartition], left: float, on_undecided: Callable[[], None]
+) -> list[KafkaPartition]:
+    """Return committed offsets. librdkafka waits for open transactions without reporting it."""
+    moment = min(left, _MOMENT_SECONDS)
+    try:
+        return consumer.committed(places, moment)
+    except KafkaException as failure:
+        if not means(cause(failure), Means.LATE) or moment == left:
+            raise
+    on_undecided()
+    return consumer.committed(places, left - moment)
+
+
+def set_offsets(
+    options: KafkaOptions, group: str, offsets: Offsets, ids: Mapping[str, str], seconds: float
+) -> None:
+    """Set offsets of a group without active members, each with the id of its topic.
+
+    Raises:
+        BusError: no answer in time, refused, or the group has active members.
+    """
+    places = [
+        KafkaPartition(*partition, offset, metadata_of(ids[partition.topic]))
+        for partition, offset in offsets.items()
+    ]
+    with group_client(options, group) as consumer:
+        # This finds the coordinator: without one, a commit waits for ever.
+        _answer(
+            lambda left: consumer.committed(places[:1], left), seconds, f"offsets of group {group}"
+        )
+        _answer(
+            lambda _: consumer.commit(offsets=places, asynchronous=False),
+            seconds,
+            f"offsets of group {group}",
+        )
+
+
+def _answer(call: Callable[[float], T], seconds: float, doing: str) -> T:
+    """Call until there is an answer: a group's coordinator may be starting or moving."""
+
+    def checked(left: float) -> T:
+        answer = call(left)
+        for place in answer if isinstance(answer, list) else []:
+            if place.error is not None:
+                raise KafkaException(place.error)
+        return answer
+
+    try:
+        return again(checked, seconds, Means.MOVING)
+    except KafkaException as failure:
+        raise _refused(cause(failure), doing) from failure
+
+
+def _refused(error: KafkaError, doing: str) -> BusError:
+    if means(error, Means.OCCUPIED):
+        return BusError(
+            f"{doing}: the group has active members; stop all its workers first"
+            " (a stopped worker counts until its session ends)"
+        )
+    if means(error, Means.AWAY | Means.MOVING) and not means(error, Means.LATE):
+        return Unanswered(f"{doing}: {error.str()} ({error.name()})")
+    if means(error, Means.LATE):
+        return Unanswered(
+            f"{doing}: no answer in time. A transaction that holds them may be stuck; see"
+            " docs/runbook.md, 'A stuck transaction'"
+        )
+    return BusError(f"{doing}: {error.str()} ({error.name()})")

@@ -1,0 +1,62 @@
+"""Writes to a Kafka cluster outside all groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from worker.bus.kafka.config import KafkaOptions
+from worker.bus.kafka.producer import TransactionalProducer
+from worker.bus.port import Fenced, Outgoing
+
+__all__ = ["KafkaWriter"]
+
+
+class KafkaWriter:
+    """See `worker.bus.port.LogWriter`.
+
+    The name is the transactional id. A commit without the `renew` that it needs raises
+    RuntimeError.
+    """
+
+    def __init__(self, options: KafkaOptions, name: str, topic: str) -> None:
+        """Take the name, and one topic that it writes to. This does not connect."""
+        self._name = name
+        self._producer = TransactionalProducer(options, name, topic)
+        self._renewed = False
+        self._fenced = ""
+
+    def renew(self) -> None:
+        """See the port."""
+        self._producer.renew()
+        self._renewed = True
+        self._fenced = ""
+
+    def commit(self, records: Iterable[Outgoing]) -> None:
+        """See the port. Without records, this does nothing."""
+        if self._fenced:
+            raise Fenced(self._fenced)
+        if not self._renewed:
+            raise RuntimeError(f"writer {self._name}: call renew first")
+        sent = list(records)
+        if not sent:
+            return
+        self._renewed = False
+        self._fenced = self._superseded(sent)
+        # Raised here and not in the except block, where the new exception would keep the
+        # producer's error, and with it the producer.
+        if self._fenced:
+            raise Fenced(self._fenced)
+        self._renewed = True
+
+    def _superseded(self, sent: list[Outgoing]) -> str:
+        """Commit; return the error's text if another writer has the name, else an empty string."""
+        try:
+            self._producer.commit(sent, {})
+        except Fenced as error:
+            return str(error)
+        return ""
+
+    def close(self) -> None:
+        """See the port."""
+        self._producer.close()
+        self._renewed = False

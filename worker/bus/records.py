@@ -1,0 +1,79 @@
+"""Records as they are read from a log and written to it, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+__all__ = [
+    "UNREADABLE_HEADERS",
+    "Header",
+    "Outgoing",
+    "Polled",
+    "Record",
+    "TopicPartition",
+]
+
+Header = tuple[str, bytes | None]
+
+
+UNREADABLE_HEADERS: tuple[Header, ...] = (("neardup-headers-unreadable", None),)
+"""Replaces a header whose name is not UTF-8, or all headers if none of them can be read."""
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+
+class Record(NamedTuple):
+    """A record as it was read.
+
+    ``timestamp`` is in milliseconds since the epoch, -1 if the log has none. A null
+    ``value`` is a tombstone.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...] = ()
+
+
+class Outgoing(NamedTuple):
+    """A record to write; without a partition, murmur2 of the key chooses one.
+
+    If ``timestamp`` is None or 0, the log stamps the record.
+    """
+
+    topic: str
+    partition: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...] = ()
+    timestamp: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Return the size of key, value and headers in bytes, to within a few bytes per header."""
+        size = len(self.value or b"") + len(self.key or b"")
+        for name, value in self.headers:
+            size += len(name) + len(value or b"") + 6
+        return size
+
+
+class Polled(NamedTuple):
+    """The result of one poll.
+
+    ``assignment`` is None unless the group has rebalanced. After a rebalance it is the *whole*
+    set of partitions that the member now owns. They are paused and have no position: the loop
+    seeks each one, then resumes it. A poll that returns an assignment returns no records,
+    since they would belong to the previous assignment.
+    """
+
+    records: Sequence[Record]
+    assignment: frozenset[TopicPartition] | None = None

@@ -1,0 +1,175 @@
+"""``neardup explain``: two documents side by side, and why they are near duplicates or not."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lsh import Fingerprinter, Pair, Parameters, compare
+from worker.cli.comparison import compared
+from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.visible import visible
+
+__all__ = ["Side", "explain"]
+
+_SHOWN_BANDS = 24
+_NARROW = 100
+"""Terminals below this many columns get shorter texts."""
+
+
+class Side(NamedTuple):
+    """One of the two documents."""
+
+    id: str
+    text: str
+
+
+def explain(
+    parameters: Parameters,
+    left: Side,
+    right: Side,
+    *,
+    recorded: float | None = None,
+    as_json: bool,
+) -> None:
+    """Print the comparison; ``recorded`` is the similarity in the header of a duplicate.
+
+    Raises:
+        CommandError: nothing is left of a text once it is normalised.
+    """
+    fingerprinter = Fingerprinter(parameters)
+    for side in (left, right):
+        if fingerprinter.fingerprint([side.text]).blank[0]:
+            raise CommandError(
+                f"{side.id!r} can't be judged: empty-text: nothing is left of the text once it is"
+                " normalised",
+                EXIT_FAILED,
+            )
+    pair = compare(fingerprinter, left.text, right.text)
+    if as_json:
+        typer.echo(_json(parameters, left, right, pair, recorded))
+        return
+    console = Console(highlight=False, markup=False, emoji=False)
+    console.print(_sentence(left, right, pair))
+    plain = console.color_system is None
+    budget = 420 if console.width < _NARROW else 900
+    sides = [(visible(side.id), side.text) for side in (left, right)]
+    console.print(compared(*sides, marked=plain, budget=budget))
+    console.print(_facts(parameters, left, right, pair, recorded))
+
+
+def _sentence(left: Side, right: Side, pair: Pair) -> Text:
+    said = " are near duplicates" if pair.duplicates else " are not near duplicates"
+    return Text.assemble(
+        (visible(left.id), "bold"), " and ", (visible(right.id), "bold"), said,
+        f" at threshold {pair.threshold:g}.",
+    )  # fmt: skip
+
+
+def _facts(
+    parameters: Parameters, left: Side, right: Side, pair: Pair, recorded: float | None
+) -> Table:
+    table = Table(box=box.SIMPLE, show_header=False, pad_edge=False, padding=(0, 1))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    union = sum(pair.distinct) - pair.common
+    slots, error = parameters.slots, pair.error
+    table.add_row(
+        "exact similarity",
+        f"{pair.similarity:.4f}: {pair.common:,} of {union:,} distinct shingles are in both",
+    )
+    table.add_row("estimate", f"{pair.estimate:.4f}, from {slots} slots; error ±{error:.4f}")
+    if recorded is not None:
+        table.add_row("recorded", _recorded(recorded, pair.estimate))
+    kind = f"{parameters.shingle_size} " + (
+        "characters" if parameters.shingle == "char" else "words"
+    )
+    table.add_row(
+        "shingles",
+        " and ".join(
+            f"{count:,} ({distinct:,} distinct)"
+            for count, distinct in zip(pair.shingles, pair.distinct, strict=True)
+        )
+        + f", each of {kind}",
+    )
+    table.add_row("same text", _same_text(left, right, pair))
+    table.add_row("shared bands", _bands(parameters, pair))
+    table.add_row("chance of that", f"{pair.chance:.2%} for one or more, at the exact similarity")
+    table.add_row("candidates", _candidates(pair))
+    relation = "≥" if pair.estimate >= pair.threshold else "<"
+    table.add_row(
+        "verdict",
+        f"{_verdict(pair)}: estimate {pair.estimate:.4f} {relation} threshold"
+        f" {pair.threshold:g}" + ("" if pair.candidates else ", and not candidates"),
+    )
+    return table
+
+
+def _recorded(recorded: float, estimate: float) -> str:
+    said = f"{recorded:.4f}, in the duplicate's header"
+    if round(estimate, 4) == recorded:
+        return said
+    return f"{said}; it differs from the estimate, so these are not the worker's settings"
+
+
+def _same_text(left: Side, right: Side, pair: Pair) -> str:
+    if left.text == right.text:
+        return "yes, exactly"
+    return "yes, once normalised" if pair.same_text else "no"
+
+
+def _bands(parameters: Parameters, pair: Pair) -> str:
+    said = f"{len(pair.bands)} of {parameters.bands} (of {parameters.rows} slots each)"
+    if not pair.bands:
+        return said
+    numbers = ", ".join(map(str, pair.bands[:_SHOWN_BANDS]))
+    more = "" if len(pair.bands) <= _SHOWN_BANDS else ", …"
+    return f"{said}: {numbers}{more}"
+
+
+def _candidates(pair: Pair) -> str:
+    if pair.candidates:
+        return "yes: the index compares them"
+    return "no: without a band in common, the index never compares them"
+
+
+def _verdict(pair: Pair) -> str:
+    return "duplicate" if pair.duplicates else "unique"
+
+
+def _json(
+    parameters: Parameters, left: Side, right: Side, pair: Pair, recorded: float | None
+) -> str:
+    sides = [
+        {
+            "id": side.id,
+            "characters": len(side.text),
+            "shingles": pair.shingles[at],
+            "distinct_shingles": pair.distinct[at],
+        }
+        for at, side in enumerate((left, right))
+    ]
+    found = {
+        "documents": sides,
+        "verdict": _verdict(pair),
+        "threshold": pair.threshold,
+        "similarity": pair.similarity,
+        "common_shingles": pair.common,
+        "estimate": pair.estimate,
+        "standard_error": pair.error,
+        "recorded": recorded,
+        "candidates": pair.candidates,
+        "shared_bands": pair.bands,
+        "bands": parameters.bands,
+        "rows": parameters.rows,
+        "chance_of_candidates": pair.chance,
+        "same_text": left.text == right.text,
+        "same_normalised_text": pair.same_text,
+    }
+    return msgspec.json.encode(found).decode()

@@ -1,0 +1,105 @@
+"""The documents that ``neardup explain`` compares, from files."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from worker.bus import Record
+from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.explain import Side
+from worker.cli.inputs.files import Inputs
+from worker.cli.progress import byte_progress
+from worker.formats.base import DocumentFormat, Unreadable
+from worker.formats.choice import document_format
+from worker.offline import Line
+from worker.settings import Settings
+
+__all__ = ["documents_in", "whole_files"]
+
+
+def whole_files(settings: Settings, names: Sequence[str]) -> list[Side]:
+    """Return the documents in files, one in each; ``-`` is standard input.
+
+    Raises:
+        CommandError: a file can't be read, or its document can't be judged.
+    """
+    if names.count("-") > 1:
+        raise CommandError("-: standard input has one document")
+    documents = document_format(settings)
+    most = settings.limits.record_bytes
+    sides = []
+    for name in names:
+        data = _content(name, most)
+        if len(data) > most:
+            raise CommandError(f"{name}: more than limits.record_bytes ({most}) bytes", EXIT_FAILED)
+        shown = "stdin" if name == "-" else name
+        line = Line(shown.encode(errors="replace"), data, len(data))
+        try:
+            sides.append(_side(documents, line))
+        except CommandError as error:
+            hint = "; for a file with a document on each line: --in FILE ID ID"
+            lines = data.strip().count(b"\n")
+            raise CommandError(f"{error}{hint if lines else ''}", EXIT_FAILED) from None
+    return sides
+
+
+def _content(name: str, most: int) -> bytes:
+    try:
+        if name == "-":
+            return sys.stdin.buffer.read(most + 1)
+        with Path(name).open("rb") as file:
+            return file.read(most + 1)
+    except OSError as error:
+        raise CommandError(f"{name}: {error.strerror}") from None
+
+
+def documents_in(settings: Settings, files: Sequence[Path], ids: Sequence[str]) -> list[Side]:
+    """Return the first documents with these ids in files of lines, in the order of the ids.
+
+    If the same id is given twice, its first two documents.
+
+    Raises:
+        CommandError: a file can't be read, an id is not there, or a document can't be judged.
+    """
+    documents = document_format(settings)
+    missing = Counter(ids)
+    found: dict[str, list[Side]] = {ident: [] for ident in ids}
+    done = 0
+    with (
+        Inputs(files, settings.documents) as inputs,
+        byte_progress(inputs.total, shown=sys.stderr.isatty()) as advance,
+    ):
+        for chunk in inputs.chunks(settings.limits.record_bytes):
+            for line in chunk:
+                named = documents.identify(line.value) if line.complete else None
+                ident = (named or line.key).decode()
+                if missing[ident]:
+                    missing[ident] -= 1
+                    found[ident].append(_side(documents, line))
+            if not missing.total():
+                break
+            done += len(chunk)
+            advance(inputs.position, done)
+    for ident, number in missing.items():
+        if number:
+            again = " twice" if found[ident] else ""
+            raise CommandError(f"{ident!r} is not in these files{again}", EXIT_FAILED)
+    return [found[ident].pop(0) for ident in ids]
+
+
+def _side(documents: DocumentFormat, line: Line) -> Side:
+    key = line.key.decode()
+    if line.fault:
+        raise CommandError(f"{key} can't be judged: {line.fault}", EXIT_FAILED)
+    if not line.complete:
+        raise CommandError(
+            f"{key} can't be judged: too-large: the line has {line.size} bytes", EXIT_FAILED
+        )
+    try:
+        document = documents.read(Record("", 0, 0, -1, line.key, line.value))
+    except Unreadable as error:
+        raise CommandError(f"{key} can't be judged: {error}", EXIT_FAILED) from None
+    return Side(document.id.decode(), document.text)

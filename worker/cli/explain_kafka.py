@@ -1,0 +1,171 @@
+"""The documents that ``neardup explain --kafka`` compares, from the outputs of an application."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import msgspec
+
+from worker.admin import Cluster
+from worker.admin.lookup import Spans, newest
+from worker.admin.starts import moment_of
+from worker.bus import LogReader, Record
+from worker.bus.kafka.bus import KafkaBus
+from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.explain import Side
+from worker.cli.progress import byte_progress
+from worker.formats.base import DocumentFormat, Unreadable
+from worker.formats.choice import document_format
+from worker.settings import ConfigurationError, Settings
+from worker.wire.headers import MATCHES, SEQUENCE, SOURCE
+
+__all__ = ["Judged", "judged", "judged_in"]
+
+_SPLICED_BYTES = 1 << 16
+"""More than neardup adds to a document."""
+
+
+class Judged(NamedTuple):
+    """Two documents, and the similarity that one's header has for the other, if any."""
+
+    left: Side
+    right: Side
+    recorded: float | None
+
+
+class _Match(msgspec.Struct):
+    id: str
+    similarity: float
+
+
+def judged(settings: Settings, ids: Sequence[str], since: str) -> Judged:
+    """Return two documents of *unique* and *duplicate*; for one id, with its best match.
+
+    Raises:
+        CommandError: an id is not found, or the document has no match.
+        ConfigurationError: a topic is missing, or ``since`` is wrong.
+        BusError: the cluster doesn't answer.
+    """
+    logging.getLogger("librdkafka").addHandler(logging.NullHandler())
+    options = settings.kafka_options()
+    cluster = Cluster(options)
+    named = settings.topology(1)
+    topics = (named.unique, named.duplicate)
+    spans = _spans(cluster, topics, since)
+    with closing(KafkaBus(options).log_reader(f"{named.app}.explain", topics)) as reader:
+        return judged_in(reader, spans, settings, ids)
+
+
+def judged_in(reader: LogReader, spans: Spans, settings: Settings, ids: Sequence[str]) -> Judged:
+    """Return what `judged` returns, from these offsets."""
+    documents = document_format(_roomier(settings))
+    found = _found(reader, spans, documents, ids)
+    first = found[0]
+    if len(found) == 1:
+        matches = _matches(first)
+        if not matches:
+            raise CommandError(
+                f"{ids[0]!r} is unique: it matched nothing. Name another id to compare it with",
+                EXIT_FAILED,
+            )
+        found += _found(reader, spans, documents, [matches[0].id])
+    left, right = (_side(documents, record) for record in found)
+    listed = {m.id: m.similarity for m in (*_matches(first), *_matches(found[1]))}
+    recorded = listed.get(right.id, listed.get(left.id))
+    return Judged(left, right, recorded)
+
+
+def _spans(cluster: Cluster, topics: Sequence[str], since: str) -> Spans:
+    _, known = cluster.counts()
+    for topic in topics:
+        if topic not in known:
+            raise ConfigurationError(f"there is no topic {topic}; run `neardup topics create`")
+    counts = {topic: known[topic][0] for topic in topics}
+    ranges = cluster.ranges(counts)
+    if since == "earliest":
+        return ranges
+    moment = moment_of(since, datetime.now(UTC))
+    if moment is None:
+        raise ConfigurationError(
+            f"--since: got {since!r}, must be earliest, an ISO 8601 time (2026-01-31T12:00:00Z),"
+            " or an age (90m, 24h, 7d)"
+        )
+    at = cluster.at_time(counts, int(moment.timestamp() * 1000))
+    return {
+        place: (max(low, high if (begin := at[place]) is None else begin), high)
+        for place, (low, high) in ranges.items()
+    }
+
+
+def _found(
+    reader: LogReader, spans: Spans, documents: DocumentFormat, ids: Sequence[str]
+) -> list[Record]:
+    total = sum(high - low for low, high in spans.values())
+    with byte_progress(total, shown=sys.stderr.isatty()) as advance:
+        found = newest(
+            reader,
+            spans,
+            ids,
+            identify=lambda record: _ident(documents, record),
+            order=_sequence,
+            on_read=advance,
+        )
+    for ident in ids:
+        if len(found.get(ident, ())) < ids.count(ident):
+            again = " twice" if ident in found else ""
+            topics = " and ".join(sorted({place.topic for place in spans}))
+            raise CommandError(
+                f"{ident!r} is not{again} on {topics} within {total:,} offsets; --since earliest"
+                " searches all that are there",
+                EXIT_FAILED,
+            )
+    return [found[ident].pop() for ident in ids]
+
+
+def _roomier(settings: Settings) -> Settings:
+    """Return the settings with a limit that fits documents with what neardup has added to them."""
+    limits = settings.limits
+    most = limits.record_bytes + _SPLICED_BYTES
+    return settings.model_copy(update={"limits": limits.model_copy(update={"record_bytes": most})})
+
+
+def _ident(documents: DocumentFormat, record: Record) -> str:
+    """Return the id under which the index knows the document."""
+    found = documents.identify(record.value or b"") or record.key or _header(record, SOURCE) or b""
+    return found.decode(errors="replace")
+
+
+def _side(documents: DocumentFormat, record: Record) -> Side:
+    ident = _ident(documents, record)
+    try:
+        text = documents.read(record._replace(key=ident.encode(), headers=())).text
+    except Unreadable as error:
+        raise CommandError(
+            f"{ident!r}: {error}: these are not the settings of the workers that judged it",
+            EXIT_FAILED,
+        ) from None
+    return Side(ident, text)
+
+
+def _matches(record: Record) -> list[_Match]:
+    listed = _header(record, MATCHES)
+    if listed is None:
+        return []
+    try:
+        return msgspec.json.decode(listed, type=list[_Match])
+    except msgspec.MsgspecError as error:
+        raise CommandError(f"header {MATCHES} can't be read: {error}", EXIT_FAILED) from None
+
+
+def _sequence(record: Record) -> int:
+    number = _header(record, SEQUENCE) or b""
+    return int(number) if number.isdigit() and len(number) <= 20 else 0  # noqa: PLR2004 -- 64 bits
+
+
+def _header(record: Record, name: str) -> bytes | None:
+    return next((value for key, value in reversed(record.headers) if key == name), None)

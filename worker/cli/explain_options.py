@@ -1,0 +1,132 @@
+"""The options of ``neardup explain``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from worker.cli.kafka_options import App, Bootstrap, Config
+from worker.cli.offline_options import FIELDS, TextField
+
+__all__ = ["register"]
+
+_KAFKA = "Kafka"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(rich_help_panel="Without Kafka")(explain)
+
+
+def explain(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="A B",
+            help="Two files with one document each (- is standard input); or two ids, with --in or"
+            " --kafka.",
+            show_default=False,
+        ),
+    ],
+    *,
+    within: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--in",
+            metavar="FILE",
+            help="A and B are ids in this file of lines; may be repeated. A document without an id"
+            " is FILE:LINE.",
+            show_default=False,
+        ),
+    ] = None,
+    kafka: Annotated[
+        bool,
+        typer.Option(
+            "--kafka",
+            help="A and B are ids on the topics unique and duplicate. Without B: the best match of"
+            " A.",
+            rich_help_panel=_KAFKA,
+        ),
+    ] = False,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="earliest|TIME",
+            help="How far back to search. TIME is ISO 8601 (UTC) or an age. Default: 24h.",
+            show_default=False,
+            rich_help_panel=_KAFKA,
+        ),
+    ] = None,
+    bootstrap: Bootstrap = None,
+    app: App = None,
+    config: Config = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            metavar="T", help="Lowest similarity of duplicates. Default: 0.8.", show_default=False
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="json (default) or text.",
+            show_default=False,
+            rich_help_panel=FIELDS,
+        ),
+    ] = None,
+    id_field: Annotated[
+        str | None,
+        typer.Option(
+            metavar="F",
+            help="Field with the id. Default: id.",
+            show_default=False,
+            rich_help_panel=FIELDS,
+        ),
+    ] = None,
+    text_field: TextField = None,
+) -> None:
+    """Show why two documents are near duplicates, or are not.
+
+    Use the settings of the workers: they decide what is similar.
+    """
+    from worker.cli.errors import CommandError
+    from worker.cli.explain import explain as show
+    from worker.settings import load
+
+    if kafka and within:
+        raise CommandError("--in and --kafka: choose one")
+    if not kafka and (since is not None or bootstrap is not None or app is not None):
+        raise CommandError("--since, --bootstrap and --app: only with --kafka")
+    if len(names) != 2 and not (kafka and len(names) == 1):  # noqa: PLR2004 -- a pair
+        takes = "one or two ids" if kafka else "two ids" if within else "two files"
+        raise CommandError(f"A B: got {len(names)}, takes {takes}")
+    settings = load(
+        config,
+        {
+            "kafka.bootstrap": bootstrap,
+            "app": app,
+            "similarity.threshold": threshold,
+            "documents.format": format_,
+            "documents.id_field": id_field,
+            "documents.text_fields": text_field or None,
+        },
+    )
+    recorded = None
+    if kafka:
+        from worker.cli.explain_kafka import judged
+
+        left, right, recorded = judged(settings, names, since or "24h")
+    elif within:
+        from worker.cli.explain_files import documents_in
+
+        left, right = documents_in(settings, within, names)
+    else:
+        from worker.cli.explain_files import whole_files
+
+        left, right = whole_files(settings, names)
+    show(settings.parameters(), left, right, recorded=recorded, as_json=as_json)

@@ -1,0 +1,7 @@
+"""What files contain: documents, line by line, from several formats."""
+
+from __future__ import annotations
+
+from worker.cli.inputs.files import Inputs
+
+__all__ = ["Inputs"]

@@ -1,0 +1,1 @@
+"""The formats of documents: reading them, and writing matches into them."""

@@ -1,0 +1,66 @@
+"""The document format that the settings name, with their fields and limits."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+from worker.formats.base import DocumentFormat, DocumentOptions
+from worker.formats.json import JsonFormat
+from worker.formats.text import TextFormat
+from worker.settings import Settings
+
+__all__ = ["document_format", "key_format", "watched_fields"]
+
+_FORMATS: dict[str, type[DocumentFormat]] = {"json": JsonFormat, "text": TextFormat}
+
+_MATCH_RESERVE_BYTES = 2 * (6 * 1_024 + 64) + 512
+"""The most bytes that an output record adds to its input: the best match, with an id of 1 kB of
+control characters (6 bytes each in JSON), in the header and in the value; and the other
+headers."""
+
+
+def document_format(settings: Settings) -> DocumentFormat:
+    """Return the format of an application's documents."""
+    return _FORMATS[settings.documents.format](_options(settings))
+
+
+def key_format(settings: Settings, field: str | None) -> DocumentFormat:
+    """Return the format whose ids ``neardup feed`` uses as record keys.
+
+    ``field`` replaces the id field; text documents are then read as JSON, because plain text has
+    no fields. A key may be longer than an id.
+    """
+    options = replace(_options(settings), max_id_bytes=sys.maxsize)
+    if field is None:
+        return _FORMATS[settings.documents.format](options)
+    return JsonFormat(replace(options, id_field=field))
+
+
+def watched_fields(settings: Settings) -> tuple[str, ...]:
+    """Return the fields that documents should have: those with the text, and those that are set.
+
+    The default of the id isn't among them: the record's key may be the id.
+    """
+    documents = settings.documents
+    if documents.format == "text":
+        return ()
+    fields = [*documents.text_fields]
+    if "id_field" in documents.model_fields_set:
+        fields.append(documents.id_field)
+    if documents.time_field is not None:
+        fields.append(documents.time_field)
+    return tuple(fields)
+
+
+def _options(settings: Settings) -> DocumentOptions:
+    documents, limits = settings.documents, settings.limits
+    return DocumentOptions(
+        id_field=documents.id_field,
+        text_fields=documents.text_fields,
+        time_field=documents.time_field,
+        require_id=documents.require_id,
+        max_text_characters=limits.text_characters,
+        max_id_bytes=limits.id_bytes,
+        max_record_bytes=limits.record_bytes - _MATCH_RESERVE_BYTES,
+    )

@@ -1,0 +1,215 @@
+"""Documents as JSON objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, TypeAlias
+
+import msgspec
+
+from worker.formats.base import DocumentFormat, DocumentOptions
+from worker.formats.fields import kind_of, time_of, utf8
+from worker.formats.members import members, without_member
+from worker.formats.unreadable import Unreadable
+from worker.wire.headers import DUPLICATE_OF
+
+__all__ = ["JsonFormat"]
+
+
+class _Probe(msgspec.Struct, gc=False):
+    """Detects whether a JSON object already has the member."""
+
+    duplicate_of: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+_probe = msgspec.json.Decoder(_Probe)
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class JsonFormat(DocumentFormat):
+    """JSON objects with members for the id, the text and the time.
+
+    A member ``a.b`` is the one of that name, or else ``b`` in the object ``a``.
+    """
+
+    def __init__(self, options: DocumentOptions) -> None:
+        """Create decoders that skip all members except those in ``options``."""
+        super().__init__(options)
+        members = [options.id_field, *options.text_fields]
+        if options.time_field is not None:
+            members.append(options.time_field)
+        self._decode, self._members = _reader(members)
+        self._id_of = self._members[options.id_field]
+        self._texts = [(member, self._members[member]) for member in options.text_fields]
+        self._time = (
+            (options.time_field, self._members[options.time_field])
+            if options.time_field is not None
+            else None
+        )
+        # Finds the id even if the text can't be decoded.
+        self._decode_id, found = _reader([options.id_field])
+        self._lone_id = found[options.id_field]
+
+    def excerpt(self, value: bytes) -> str:
+        """See `DocumentFormat`."""
+        try:
+            return self._text(_decoded(self._decode, value))
+        except (Unreadable, UnicodeDecodeError):
+            return value.decode(errors="replace")
+
+    def fields(self, value: bytes) -> Sequence[str] | None:
+        """See `DocumentFormat`."""
+        _check_utf8(value)
+        found: dict[str, msgspec.Raw] = _decoded(_members.decode, value)
+        return list(found)
+
+    def having(self, value: bytes) -> Collection[str]:
+        """See `DocumentFormat`."""
+        payload = _decoded(self._decode, value)
+        return [member for member, get in self._members.items() if _given(get(payload)) is not None]
+
+    def can_splice(self, value: bytes) -> bool:
+        """Return whether a payload is an object."""
+        if not _begins_object(value):
+            return False
+        try:
+            _probe.decode(value)
+        except msgspec.DecodeError:
+            return False
+        except RecursionError:
+            # Nested so deeply that it could be read only where the stack was shallower.
+            return members(value) is not None
+        return True
+
+    def splice(self, value: bytes, matches: bytes) -> bytes:
+        """Return an object with the matches as its last member, and as the only one so named."""
+        if _has_own(value):
+            value = without_member(value, DUPLICATE_OF)
+        brace = value.rindex(b"}")
+        comma = b"" if value[:brace].rstrip().endswith(b"{") else b","
+        member = b'%s"%s":%s' % (comma, DUPLICATE_OF.encode(), matches)
+        return value[:brace] + member + value[brace:]
+
+    def _parse(self, value: bytes) -> tuple[object, str, int | None]:
+        if not value.isascii():
+            _check_utf8(value)  # The decoder doesn't check members that it skips.
+        payload = _decoded(self._decode, value)
+        text = self._text(payload)
+        time = None
+        if self._time is not None:
+            member, get = self._time
+            given = _given(get(payload))
+            if given is not None:
+                time = time_of(given, member)
+        return _given(self._id_of(payload)), text, time
+
+    def _find_id(self, value: bytes) -> object:
+        try:
+            return _given(self._lone_id(self._decode_id(value)))
+        except (ValueError, RecursionError):
+            return None
+
+    def _text(self, payload: object) -> str:
+        parts = []
+        null = None
+        for member, get in self._texts:
+            part = get(payload)
+            if part is msgspec.UNSET:
+                continue
+            if part is None:
+                null = member
+                continue
+            if not isinstance(part, str):
+                raise Unreadable(
+                    "text-wrong-type", f"field {member!r} is {kind_of(part)}, not a string"
+                )
+            parts.append(part)
+        if not parts:
+            if null is not None:
+                raise Unreadable("empty-text", f"field {null!r} is null")
+            members = ", ".join(repr(member) for member, _ in self._texts)
+            raise Unreadable("no-text", f"no field {members}")
+        return parts[0] if len(parts) == 1 else "\n".join(parts)
+
+
+_Getter: TypeAlias = Callable[[object], object]
+
+
+def _reader(members: Sequence[str]) -> tuple[Callable[[bytes], Any], dict[str, _Getter]]:
+    """Return a decoder that skips all other members, and a getter for each of ``members``."""
+    heads = (member.partition(".")[0] for member in members)
+    attribute = {name: f"member{n}" for n, name in enumerate(dict.fromkeys([*members, *heads]))}
+    names = {name: member for member, name in attribute.items()}
+    payload = msgspec.defstruct(
+        "Payload", [(name, object, msgspec.UNSET) for name in names], rename=names.get, gc=False
+    )
+    decode: Callable[[bytes], Any] = msgspec.json.Decoder(payload).decode
+    return decode, {member: _getter(member, attribute) for member in members}
+
+
+def _getter(member: str, attribute: Mapping[str, str]) -> _Getter:
+    """Return what finds a member, or else follows the path that its name is."""
+    plain: _Getter = attrgetter(attribute[member])
+    head, *path = member.split(".")
+    if not path:
+        return plain
+    first: _Getter = attrgetter(attribute[head])
+
+    def get(payload: object) -> object:
+        given = plain(payload)
+        if _given(given) is not None:
+            return given
+        found = first(payload)
+        for name in path:
+            found = found.get(name, msgspec.UNSET) if isinstance(found, dict) else msgspec.UNSET
+        return given if found is msgspec.UNSET else found
+
+    return get
+
+
+def _decoded(decode: Callable[[bytes], Any], value: bytes) -> Any:  # noqa: ANN401 -- depends on the decoder
+    try:
+        return decode(value)
+    except msgspec.ValidationError as error:
+        if _begins_object(value):
+            # A number outside the range of all number types.
+            raise Unreadable("not-json", str(error)) from None
+        raise Unreadable("not-an-object", "the JSON value is not an object") from None
+    except RecursionError:
+        raise Unreadable("too-deep", "the JSON value is nested too deeply") from None
+    except msgspec.DecodeError as error:
+        raise Unreadable("not-json", str(error)) from None
+
+
+def _given(value: object) -> object:
+    """Return a member's value; None also if the payload doesn't have the member."""
+    return None if value is msgspec.UNSET else value
+
+
+def _check_utf8(value: bytes) -> None:
+    """Check that a payload is UTF-8.
+
+    Raises:
+        Unreadable: it is not. If it doesn't begin like an object either, it is no JSON at all.
+    """
+    try:
+        utf8(value)
+    except Unreadable:
+        if _begins_object(value):
+            raise
+        raise Unreadable("not-json", f"the payload begins with byte 0x{value[0]:02x}") from None
+
+
+def _has_own(value: bytes) -> bool:
+    """Return whether an object has, or may have, the member itself."""
+    if DUPLICATE_OF.encode() not in value and b"\\u" not in value:  # Nothing else can spell it.
+        return False
+    try:
+        return _probe.decode(value).duplicate_of is not msgspec.UNSET
+    except RecursionError:
+        return True
+
+
+def _begins_object(value: bytes) -> bool:
+    return value.lstrip(b" \t\r\n").startswith(b"{")

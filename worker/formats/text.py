@@ -1,0 +1,40 @@
+"""Documents as plain text: the payload is the text."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from worker.formats.base import DocumentFormat
+from worker.formats.fields import utf8
+
+__all__ = ["TextFormat"]
+
+
+class TextFormat(DocumentFormat):
+    """Plain text in UTF-8. It has no fields: the id and the time are those of the record."""
+
+    def excerpt(self, value: bytes) -> str:
+        """See `DocumentFormat`."""
+        return value.decode(errors="replace")
+
+    def fields(self, value: bytes) -> Sequence[str] | None:  # noqa: ARG002 -- text has no fields
+        """See `DocumentFormat`."""
+        return None
+
+    def having(self, value: bytes) -> Collection[str]:  # noqa: ARG002 -- text has no fields
+        """See `DocumentFormat`."""
+        return ()
+
+    def can_splice(self, value: bytes) -> bool:  # noqa: ARG002 -- text has no fields
+        """See `DocumentFormat`."""
+        return False
+
+    def splice(self, value: bytes, matches: bytes) -> bytes:  # noqa: ARG002 -- text has no fields
+        """See `DocumentFormat`."""
+        return value
+
+    def _parse(self, value: bytes) -> tuple[object, str, int | None]:
+        return None, utf8(value), None
+
+    def _find_id(self, value: bytes) -> object:  # noqa: ARG002 -- text has no fields
+        return None

@@ -1,0 +1,80 @@
+"""Requests and answers: ``/metrics``, ``/healthz`` and ``/readyz``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import asdict
+from email.utils import formatdate
+from http import HTTPStatus
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+from worker.http.health import Health
+
+__all__ = ["Pages", "answer"]
+
+_TEXT = "text/plain; charset=utf-8"
+_REQUEST = re.compile(rb"([A-Z]{1,16}) (/[!-~]*) HTTP/1\.[01]\r?\n")
+_READS = frozenset({b"GET", b"HEAD"})
+
+
+def answer(
+    status: HTTPStatus, kind: str = _TEXT, body: bytes = b"", *, bare: bool = False
+) -> bytes:
+    """Return a whole answer; with ``bare``, without the body that its headers describe.
+
+    An empty body becomes the status's own phrase. The connection ends with the answer.
+    """
+    body = body or f"{status.phrase}\n".encode()
+    lines = [
+        f"HTTP/1.1 {status.value} {status.phrase}",
+        f"Date: {formatdate(usegmt=True)}",
+        f"Content-Type: {kind}",
+        f"Content-Length: {len(body)}",
+        "Cache-Control: no-store",
+        "Connection: close",
+    ]
+    if status is HTTPStatus.METHOD_NOT_ALLOWED:
+        lines.append("Allow: GET, HEAD")
+    head = "\r\n".join([*lines, "", ""]).encode()
+    return head if bare else head + body
+
+
+class Pages:
+    """Answers requests with what a worker exports."""
+
+    def __init__(self, registry: CollectorRegistry, health: Callable[[], Health]) -> None:
+        """Take the metrics, and a function that returns the worker's state."""
+        self._registry = registry
+        self._health = health
+
+    def answer(self, head: bytes) -> bytes:
+        """Return the answer to a request; ``head`` is its first line and its headers."""
+        request = _REQUEST.match(head)
+        if request is None:
+            return answer(HTTPStatus.BAD_REQUEST)
+        method, target = request.groups()
+        if method not in _READS:
+            return answer(HTTPStatus.METHOD_NOT_ALLOWED)
+        status, kind, body = self._page(target.partition(b"?")[0])
+        return answer(status, kind, body, bare=method == b"HEAD")
+
+    def _page(self, path: bytes) -> tuple[HTTPStatus, str, bytes]:
+        match path:
+            case b"/metrics":
+                return HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(self._registry)
+            case b"/healthz":
+                return self._state(lambda health: health.alive)
+            case b"/readyz":
+                return self._state(lambda health: health.ready)
+            case _:
+                return HTTPStatus.NOT_FOUND, _TEXT, b"/metrics, /healthz, /readyz\n"
+
+    def _state(self, judge: Callable[[Health], bool]) -> tuple[HTTPStatus, str, bytes]:
+        now = self._health()
+        good = judge(now)
+        body = json.dumps({"ok": good, **asdict(now)}).encode() + b"\n"
+        status = HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE
+        return status, "application/json", body

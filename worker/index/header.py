@@ -1,0 +1,62 @@
+"""The header of a store: everything in which it must agree with the settings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from worker.index.errors import HeaderMismatch, StoreDamaged
+
+__all__ = ["StoreHeader", "check_header", "pack_header", "unpack_header"]
+
+FORMAT_VERSION = 3
+"""Up to version 2, the offset referred to a separate log for each shard."""
+
+StoreHeader = dict[str, str | int | float | bool]
+
+
+def pack_header(header: StoreHeader) -> bytes:
+    """Return the bytes of a store's header, with the version of its format."""
+    return json.dumps({"format": FORMAT_VERSION, **header}, sort_keys=True).encode()
+
+
+def unpack_header(packed: bytes, path: Path) -> StoreHeader:
+    """Return the header that `pack_header` packed, without the version.
+
+    Raises:
+        StoreDamaged: it can't be read.
+    """
+    header = _load(packed, path)
+    header.pop("format", None)
+    return header
+
+
+def check_header(packed: bytes, wanted: StoreHeader, path: Path) -> None:
+    """Check the header of a store against the one that is wanted.
+
+    Raises:
+        HeaderMismatch: they differ; the message says how.
+        StoreDamaged: it can't be read.
+    """
+    found = _load(packed, path)
+    expected = {"format": FORMAT_VERSION, **wanted}
+    if found == expected:
+        return
+    if found.get("format") != FORMAT_VERSION:
+        raise HeaderMismatch(
+            f"{path} has format {found.get('format')}, and this neardup reads"
+            f" {FORMAT_VERSION} only: begin with a new index, or run the version that made this one"
+        )
+    differences = [
+        f"{name}: it has {found.get(name, 'none')}, the settings say {expected.get(name, 'none')}"
+        for name in sorted(found.keys() | expected.keys())
+        if found.get(name) != expected.get(name)
+    ]
+    raise HeaderMismatch(f"{path} was made with other parameters ({'; '.join(differences)})")
+
+
+def _load(packed: bytes, path: Path) -> StoreHeader:
+    try:
+        return dict(json.loads(packed))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise StoreDamaged(f"{path}: its header can't be read: {error}") from error

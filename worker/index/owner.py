@@ -1,0 +1,266 @@
+"""The stores of the shards that a worker owns: opened, replaced, snapshotted and released."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from time import monotonic
+
+from worker.bus import TopicPartition
+from worker.index.directory import ShardDirectories
+from worker.index.errors import StoreDamaged, Unrecoverable
+from worker.index.log_range import LogRange
+from worker.index.opening import Opening
+from worker.index.owned_shard import OwnedShard
+from worker.index.recovery import Recovery
+from worker.index.replay_reports import ReplayReports
+from worker.index.snapshots import Shipper
+from worker.index.standby import Standby
+from worker.index.store import BandStore
+from worker.index.warm_shards import Warm
+from worker.stages.base import RestoreState, StageError
+
+__all__ = ["OwnedShards"]
+
+_log = logging.getLogger(__name__)
+
+_END_SECONDS = 5.0
+
+
+class OwnedShards:
+    """The shards that a worker owns; see `Ownership`.
+
+    Used in the stage's thread, except for what `Stage.status` reads.
+    """
+
+    def __init__(  # noqa: PLR0913 -- the composition root's business
+        self,
+        recovery: Recovery,
+        directories: ShardDirectories,
+        shipper: Shipper | None = None,
+        standby: Standby | None = None,
+        *,
+        background: bool,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """Take the parts; with ``background``, stores are opened in threads of their own."""
+        self._recovery = recovery
+        self._directories = directories
+        self._shipper = shipper
+        self._standby = standby
+        self._background = background
+        self._clock = clock
+        self._reports = ReplayReports(clock)
+        self.owned: dict[TopicPartition, OwnedShard] = {}
+        self.opening: dict[TopicPartition, Opening] = {}
+        self._fetched = 0
+        self._replayed = 0
+
+    def adopt(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        watermarks: Callable[[TopicPartition], tuple[int, int]],
+    ) -> dict[TopicPartition, int]:
+        """Keep the shards that stay, release those that were revoked, start opening new ones."""
+        for partition in self.opening.keys() - offsets.keys():
+            self._stop_opening(partition)
+        self._let_go(self.owned.keys() - offsets.keys())
+        logs = {
+            partition: LogRange(*watermarks(partition), committed)
+            for partition, committed in offsets.items()
+        }
+        warm = self._standby.hand_over(logs) if self._standby is not None else {}
+        starts = {}
+        for partition, log in logs.items():
+            shard = self.owned.get(partition)
+            if shard is None:
+                shard = self._warmed(partition, warm.get(partition), log)
+            if shard is None:
+                self._open(partition, log)
+                continue
+            shard.log = log
+            shard.committed = log.committed
+            why = _objection(log, shard.store)
+            if why is None:
+                starts[partition] = shard.store.offset
+            else:
+                self.replace(partition, why)
+        return {**starts, **self.started()}
+
+    def _warmed(
+        self, partition: TopicPartition, warm: Warm | None, log: LogRange
+    ) -> OwnedShard | None:
+        """Take over a warm shard: an open store at once, an opening one when it is done."""
+        if isinstance(warm, BandStore):
+            self.owned[partition] = OwnedShard(warm, log, log.committed)
+        elif warm is not None:
+            self.opening[partition] = warm
+        return self.owned.get(partition)
+
+    def _stop_opening(self, partition: TopicPartition) -> None:
+        opening = self.opening[partition]
+        if opening.given_up:
+            return
+        if self._standby is not None and self._standby.take(partition, opening):
+            del self.opening[partition]
+        else:
+            opening.give_up()
+
+    def _open(self, partition: TopicPartition, log: LogRange) -> None:
+        """Start opening a shard. If that is already under way, update the log range only."""
+        former = self.opening.get(partition)
+        if former is not None and not former.given_up:
+            former.log = log
+            return
+        self.opening[partition] = Opening(
+            partition.partition, log, self._recovery, after=former, background=self._background
+        )
+
+    def started(self) -> dict[TopicPartition, int]:
+        """Take the stores that are now open; return the offsets to read from.
+
+        Raises:
+            StageError: a shard can't be opened.
+        """
+        starts = {}
+        for partition, opening in list(self.opening.items()):
+            if not opening.done:
+                continue
+            del self.opening[partition]
+            self._fetched += opening.progress.moved
+            if opening.given_up:
+                continue
+            shard = OwnedShard(_opened(opening), opening.log, opening.log.committed)
+            self.owned[partition] = shard
+            why = _objection(opening.log, shard.store)
+            if why is not None:  # the log has changed since the opening began
+                self.replace(partition, why)
+                continue
+            starts[partition] = shard.store.offset
+        self._reports.follow(self.owned)
+        return starts
+
+    def replace(self, partition: TopicPartition, why: str) -> None:
+        """Put an unusable store aside, and start opening another."""
+        shard = self.owned.pop(partition)
+        shard.store.close(flush=False)
+        self._directories.put_aside(partition.partition, why)
+        high = max(shard.log.high, shard.committed)
+        self._open(partition, shard.log._replace(high=high, committed=shard.committed))
+
+    @contextmanager
+    def guarded(self, partition: TopicPartition) -> Iterator[None]:
+        """Replace the shard's store if the body finds it damaged.
+
+        Raises:
+            StageError: the disk is full, or can't be read or written.
+        """
+        try:
+            yield
+        except StoreDamaged as error:
+            offset = self.owned[partition].store.offset
+            self._recovery.damaged(partition.partition, offset, str(error))
+            self.replace(partition, str(error))
+        except OSError as error:
+            raise StageError(_refused(error)) from error
+
+    def replayed(self, documents: int) -> None:
+        """Count documents that were replayed without answers."""
+        self._replayed += documents
+
+    def idle(self) -> None:
+        """Start flushes and snapshots that are due."""
+        for partition, shard in list(self.owned.items()):
+            with self.guarded(partition):
+                shard.store.flush_if_due()
+                if self._shipper is not None:
+                    self._shipper.ship_if_due(shard.store, partition.partition)
+        if self._standby is not None and not self._background:
+            self._standby.step(0.0)
+        self._reports.follow(self.owned)
+
+    def waiting(self) -> frozenset[TopicPartition]:
+        """Return the owned partitions whose store isn't open yet."""
+        return frozenset(p for p, opening in self.opening.items() if not opening.given_up)
+
+    def states(self) -> dict[int, RestoreState]:
+        """Return the progress of the shards that don't answer yet. Thread-safe."""
+        states = {}
+        for partition, opening in list(self.opening.items()):
+            if not opening.given_up:
+                progress = opening.progress
+                states[partition.partition] = RestoreState(
+                    progress.bytes_done, progress.bytes_total, opening.log.committed
+                )
+        for partition, shard in list(self.owned.items()):
+            if shard.silent:
+                remaining = shard.committed - shard.store.offset
+                states[partition.partition] = RestoreState(remaining=remaining)
+        return states
+
+    def standby_lag(self) -> Mapping[int, int]:
+        """Return how many records each warm shard is behind its group. Thread-safe."""
+        return self._standby.lag() if self._standby is not None else {}
+
+    def moved(self) -> int:
+        """Return a counter that grows while anything is fetched or replayed. Thread-safe."""
+        under_way = sum(opening.progress.moved for opening in list(self.opening.values()))
+        return self._fetched + under_way + self._replayed
+
+    def _let_go(self, partitions: frozenset[TopicPartition] | set[TopicPartition]) -> None:
+        """Close these stores, even if closing one fails.
+
+        Raises:
+            StageError: a store can't write what it has in memory; the log still has it.
+        """
+        try:
+            with ExitStack() as stack:
+                for partition in partitions:
+                    if self._shipper is not None:
+                        self._shipper.forget(partition.partition)
+                    store = self.owned.pop(partition).store
+                    if self._standby is None or not self._standby.take(partition, store):
+                        stack.callback(store.close)
+        except StoreDamaged as error:
+            _log.warning("closed a damaged store, which the next opening puts aside: %s", error)
+        except OSError as error:
+            raise StageError(_refused(error)) from error
+
+    def close(self) -> None:
+        """Release everything within a bounded time."""
+        with ExitStack() as stack:
+            if self._shipper is not None:
+                stack.callback(self._shipper.close)
+            stack.callback(self._let_go, set(self.owned))
+            if self._standby is not None:
+                self._standby.close()
+            for opening in self.opening.values():
+                opening.give_up()
+            deadline = self._clock() + _END_SECONDS
+            for opening in self.opening.values():
+                opening.wait(max(0.0, deadline - self._clock()))
+
+
+def _objection(log: LogRange, store: BandStore) -> str | None:
+    """Return why an open store can't continue from its offset; None if it can."""
+    why = log.objection(store.offset)
+    if why is None and store.offset < log.low:
+        why = f"it is empty, and the log begins at {log.low}"
+    return why
+
+
+def _opened(opening: Opening) -> BandStore:
+    try:
+        return opening.result()
+    except Unrecoverable as error:
+        raise StageError(str(error)) from error
+    except OSError as error:
+        raise StageError(_refused(error)) from error
+
+
+def _refused(error: OSError) -> str:
+    return (
+        f"the index can't be read or written: {error}. Check the disk's space, quota and"
+        " permissions, then restart the worker: it continues from the last flush"
+    )

@@ -1,0 +1,316 @@
+"""Opens a shard's store: the local one, one from a snapshot, or an empty one."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+
+from worker.index.damage_history import DamageHistory
+from worker.index.directory import ShardDirectories, beside
+from worker.index.errors import HeaderMismatch, StoreDamaged, Unrecoverable
+from worker.index.log_range import LogRange
+from worker.index.restore_progress import RestoreProgress
+from worker.index.snapshots.manifest import Manifest
+from worker.index.snapshots.repository import (
+    Interrupted,
+    Repository,
+    ShardSnapshots,
+    SnapshotDamaged,
+)
+from worker.index.snapshots.soundness import rotten
+from worker.index.snapshots.storage import sync_directory
+from worker.index.store import BandStore
+from worker.probe import UNWATCHED, Probe, probing
+
+__all__ = ["Recovery"]
+
+_log = logging.getLogger(__name__)
+
+_REPLAYED_A_SECOND = 40_000
+_FETCHED_A_SECOND = 100_000_000
+"""Rough rates, to decide whether fetching a snapshot is faster than replaying the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One attempt to open a shard: its log, its progress, and the snapshots that were refused."""
+
+    shard: int
+    log: LogRange
+    progress: RestoreProgress
+    stop: Callable[[], bool]
+    refused: list[str] = field(default_factory=list)
+
+    def on_keys(self, count: int, total: int) -> None:
+        self._check_stop()
+        self.progress.keys(count, total)
+
+    def on_checked(self, size: int) -> None:
+        self._check_stop()
+        self.progress.checked(size)
+
+    def _check_stop(self) -> None:
+        if self.stop():
+            raise Interrupted
+
+    def refuse(self, what: str, why: str) -> None:
+        """Note and log that a snapshot can't be used."""
+        self.refused.append(f"{what}: {why}")
+        _log.warning("shard %d: the snapshot %s can't be used: %s", self.shard, what, why)
+
+
+class Recovery:
+    """Opens shards. Use each shard from one thread."""
+
+    def __init__(
+        self,
+        directories: ShardDirectories,
+        repository: Repository | None = None,
+        *,
+        probe: Probe = UNWATCHED,
+    ) -> None:
+        """Take the directories of the stores, and the repository of snapshots, if there is one.
+
+        ``probe`` observes fetches.
+        """
+        self._directories = directories
+        self._repository = repository
+        self._probe = probe
+        self._history = DamageHistory()
+
+    def damaged(self, shard: int, offset: int, why: str) -> None:
+        """Note that a store that was opened here was found damaged at an offset.
+
+        The caller puts it aside; `open` then finds out whether snapshots are to blame.
+        """
+        self._history.note(shard, offset, why)
+
+    def open(
+        self, shard: int, log: LogRange, progress: RestoreProgress, stop: Callable[[], bool]
+    ) -> BandStore:
+        """Open a shard's store so that the log can be read from the store's offset.
+
+        A store that is damaged or doesn't fit the log is put aside. A store that is empty, or far
+        behind a snapshot, is replaced by the newest good snapshot. Without a good snapshot, the
+        store is rebuilt from the log.
+
+        Raises:
+            HeaderMismatch: the store was made with other parameters.
+            Unrecoverable: what is needed is gone, or everything that is left was found damaged
+                several times; the message says what to do.
+            OSError: the disk or the snapshots can't be read or written.
+            Interrupted: ``stop`` returned true.
+        """
+        circle = self._history.circle(shard)
+        if circle is not None:
+            raise Unrecoverable(
+                f"shard {shard} makes no progress: {circle}. Check this machine's disk and"
+                f" memory; 'neardup index verify' shows what is wrong with"
+                f" {beside(self._directories.path(shard), 'aside')}. If nothing helps, run the"
+                " worker on another machine"
+            )
+        attempt = _Attempt(shard, log, progress, stop)
+        store = self._local(attempt)
+        if self._repository is not None:
+            store = self._from_snapshot(self._repository, attempt, store)
+        if store is None:
+            store = self._directories.open(shard, attempt.on_keys)
+        if store.offset == 0:
+            self._history.made_from(shard, None)
+        if store.offset < log.low:
+            offset = store.offset
+            store.close()
+            url = self._repository.url if self._repository else None
+            where = f"in {url}" if url else "(index.snapshots.url is not set)"
+            raise Unrecoverable(
+                f"shard {shard} must be rebuilt from offset {offset} of its log, which"
+                f" begins at {log.low}, and there is no good snapshot {where}"
+                f"{''.join('; ' + text for text in attempt.refused)}."
+                " Move the shard's directory here from the worker that had it"
+            )
+        return store
+
+    def _local(self, attempt: _Attempt) -> BandStore | None:
+        """Open the local store; return None if it had to be put aside."""
+        shard = attempt.shard
+        try:
+            store = self._directories.open(shard, attempt.on_keys)
+        except StoreDamaged as error:
+            self._directories.put_aside(shard, str(error))
+            self._history.suspect(shard)
+            return None
+        why = attempt.log.objection(store.offset)
+        if why is None:
+            return store
+        store.close(flush=False)
+        self._directories.put_aside(shard, why)
+        return None
+
+    def _from_snapshot(
+        self, repository: Repository, attempt: _Attempt, store: BandStore | None
+    ) -> BandStore | None:
+        """Return the store of the newest good snapshot, or ``store`` if that is better."""
+        if store is not None and store.offset >= attempt.log.committed:
+            return store
+        shard = attempt.shard
+        snapshots = repository.shard(shard)
+        try:
+            aside = beside(self._directories.path(shard), "aside")
+            self._history.examine(shard, aside, snapshots, attempt.on_checked)
+            for manifest in self._candidates(snapshots, attempt):
+                if store is not None and not _saves_time(manifest, store):
+                    return store
+                try:
+                    with probing(self._probe, "fetch"):
+                        self._fetch(snapshots, manifest, attempt)
+                    former, store = store, None
+                    with probing(self._probe, "exchange"):
+                        return self._exchange(snapshots, manifest, former, attempt)
+                except (SnapshotDamaged, StoreDamaged) as error:
+                    _log.warning(
+                        "shard %d: the snapshot at offset %d is damaged, trying an older one: %s",
+                        shard,
+                        manifest.offset,
+                        error,
+                    )
+                    attempt.refused.append(f"at offset {manifest.offset}: {error}")
+        except (Interrupted, HeaderMismatch):
+            _release(store)
+            raise
+        except Exception as error:
+            # Object store libraries have their own exceptions.
+            if store is None or store.offset == 0:
+                _release(store)
+                raise OSError(f"{repository.url}: no snapshot can be read: {error}") from error
+            _log.warning("shard %d: no snapshot can be read, replaying: %s", shard, error)
+        return store
+
+    def _candidates(self, snapshots: ShardSnapshots, attempt: _Attempt) -> list[Manifest]:
+        """Return the usable snapshots that fit the index and the log, newest first."""
+        header = self._directories.header(attempt.shard)
+        fitting = []
+        for manifest in snapshots.manifests(attempt.refuse):
+            if manifest.header != header:
+                continue
+            why = attempt.log.objection(manifest.offset)
+            if why is None:
+                fitting.append(manifest)
+            else:
+                attempt.refused.append(f"at offset {manifest.offset}: {why}")
+        why_not = snapshots.distrusted(fitting)
+        for name, files in (snapshots.missing(fitting) if fitting else {}).items():
+            why_not.setdefault(name, f"{', '.join(files)} missing or of the wrong size")
+        for manifest in fitting:
+            if manifest.name in why_not:
+                attempt.refuse(f"at offset {manifest.offset}", why_not[manifest.name])
+        return [manifest for manifest in fitting if manifest.name not in why_not]
+
+    def _fetch(self, snapshots: ShardSnapshots, manifest: Manifest, attempt: _Attempt) -> None:
+        """Fetch a snapshot beside the shard's directory; check its tables if nobody has yet."""
+        shard, path = manifest.shard, self._directories.path(manifest.shard)
+        began = monotonic()
+        _log.info(
+            "shard %d: fetching the snapshot at offset %d, %d documents, %d MB, from %s",
+            shard,
+            manifest.offset,
+            manifest.documents,
+            manifest.size_bytes >> 20,
+            snapshots.place,
+        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(path.parent).free
+        if free < manifest.size_bytes:
+            raise OSError(f"{path}: {manifest.size_bytes} bytes are needed, {free} are free")
+        fetching = beside(path, "fetching")
+        shutil.rmtree(fetching, ignore_errors=True)
+        progress = attempt.progress
+        progress.begin(manifest.size_bytes)
+        try:
+            snapshots.fetch(manifest, fetching, on_bytes=progress.add, stop=attempt.stop)
+            if not manifest.checked:
+                _check(snapshots, manifest, fetching, attempt.on_checked)
+        except BaseException:
+            shutil.rmtree(fetching, ignore_errors=True)
+            raise
+        _log.info("shard %d: fetched in %.1f s", shard, monotonic() - began)
+
+    def _exchange(
+        self,
+        snapshots: ShardSnapshots,
+        manifest: Manifest,
+        store: BandStore | None,
+        attempt: _Attempt,
+    ) -> BandStore:
+        """Replace the local store by the fetched one, and open it."""
+        path = self._directories.path(manifest.shard)
+        if store is not None:
+            behind = store.offset > 0
+            store.close(flush=False)
+            if behind:
+                why = f"the snapshot at offset {manifest.offset} is far ahead of it"
+                self._directories.put_aside(manifest.shard, why)
+        shutil.rmtree(path, ignore_errors=True)
+        beside(path, "fetching").rename(path)
+        sync_directory(path.parent)
+        try:
+            restored = self._restored(path, manifest, attempt)
+        except StoreDamaged as error:
+            shutil.rmtree(path)
+            # Each file is as it was shipped, so the snapshot was bad from the start.
+            snapshots.distrust(manifest.name, str(error))
+            raise
+        self._history.made_from(manifest.shard, manifest)
+        return restored
+
+    def _restored(self, path: Path, manifest: Manifest, attempt: _Attempt) -> BandStore:
+        try:
+            restored = self._directories.open(manifest.shard, attempt.on_keys)
+        except HeaderMismatch as error:
+            raise StoreDamaged(f"{error}, unlike its manifest") from error
+        except OSError as error:
+            # RocksDB refuses it without finding a wrong checksum, or misses a file.
+            if "IO error" in str(error) and "No such file" not in str(error):
+                raise
+            raise StoreDamaged(str(error)) from error
+        if restored.offset != manifest.offset:
+            restored.close(flush=False)
+            raise StoreDamaged(f"{path}: at offset {restored.offset}, not {manifest.offset}")
+        return restored
+
+
+def _check(
+    snapshots: ShardSnapshots,
+    manifest: Manifest,
+    fetched: Path,
+    on_bytes: Callable[[int], None],
+) -> None:
+    """Check the tables of a snapshot that was shipped by a version that didn't check them.
+
+    Raises:
+        SnapshotDamaged: some are corrupt; they are marked so that nobody restores them again.
+    """
+    found = rotten(sorted(fetched.glob("*.sst")), on_bytes=on_bytes)
+    for file in manifest.files:
+        if file.name in found:
+            snapshots.distrust(file.sha256, f"{file.name} is corrupt: {found[file.name]}")
+    if found:
+        raise SnapshotDamaged(f"{', '.join(sorted(found))} corrupt when shipped")
+
+
+def _release(store: BandStore | None) -> None:
+    if store is not None:
+        store.close(flush=False)
+
+
+def _saves_time(manifest: Manifest, store: BandStore) -> bool:
+    """Return whether fetching a snapshot takes less time than replaying up to it."""
+    if manifest.offset <= store.offset:
+        return False
+    if store.offset == 0:
+        return True
+    replay = (manifest.documents - store.documents) / _REPLAYED_A_SECOND
+    return replay > manifest.size_bytes / _FETCHED_A_SECOND

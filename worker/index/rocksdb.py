@@ -1,0 +1,128 @@
+"""The options of a shard's RocksDB, and the limits at which writes wait."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocksdict import BlockBasedOptions, Cache, Options, Rdict
+
+from worker.index.errors import StoreDamaged
+
+__all__ = ["StoreOptions", "check_mode", "tuned", "wait_for_room"]
+
+_log = logging.getLogger(__name__)
+
+_MERGED_FLUSHES = 32
+SLOWED_FROM = 2 * _MERGED_FLUSHES
+HELD_FROM = 3 * _MERGED_FLUSHES
+"""Files at level 0 from which a write is delayed, and from which it waits until there are fewer."""
+UNFLUSHED_TABLES = 2
+"""Full memtables at which a write waits until there are fewer. The write may fill another, and a
+flush one more."""
+_NEVER = 1 << 30
+_MODE_FILE = "rocksdict-config.json"
+_MODE = {"raw_mode": True, "prefix_extractors": {}}
+_MODE_BYTES = 4 << 10
+_WAIT_SECONDS = 0.005
+_SLOWED_SECONDS = 0.05
+_LOG_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """The resources of a shard's RocksDB. The block cache is separate: all shards share it."""
+
+    write_buffer_bytes: int = 32 << 20
+    flush_documents: int = 10_000
+    flush_seconds: float = 60.0
+    max_open_files: int = 256
+    filter_bytes: int = 16 << 20
+
+
+def tuned(options: StoreOptions, cache: Cache | None) -> Options:
+    """Return options for point look-ups of mostly absent keys, with memory bounded by the cache."""
+    made = Options(raw_mode=True)
+    made.create_if_missing(True)  # noqa: FBT003 -- rocksdict's signature, here and below
+    made.set_atomic_flush(True)
+    made.set_write_buffer_size(options.write_buffer_bytes)
+    # RocksDB would stall writes at these limits; `wait_for_room` waits before they are reached.
+    made.set_max_write_buffer_number(UNFLUSHED_TABLES + 3)
+    made.set_soft_pending_compaction_bytes_limit(0)
+    made.set_hard_pending_compaction_bytes_limit(0)
+    made.set_level_zero_slowdown_writes_trigger(_NEVER)
+    made.set_level_zero_stop_writes_trigger(_NEVER)
+    # Flushes are small, so that little is replayed after a crash. They are compacted late, many at
+    # a time. That costs little, because nearly every look-up is of an absent bucket.
+    made.set_level_zero_file_num_compaction_trigger(_MERGED_FLUSHES)
+    # A hash memtable would halve the cost of a write, but its flush has to sort it, which costs
+    # twice what that saves. A Bloom filter of a memtable's keys would cost a third of a write, and
+    # `BucketFilter` already detects absent buckets.
+    made.set_allow_concurrent_memtable_write(False)
+    made.set_max_open_files(options.max_open_files)
+    made.set_keep_log_file_num(3)
+    made.set_max_log_file_size(4 << 20)
+    made.set_max_background_jobs(2)
+    made.set_level_compaction_dynamic_level_bytes(True)
+    tables = BlockBasedOptions()
+    if cache is not None:
+        tables.set_block_cache(cache)
+    tables.set_bloom_filter(10, False)  # noqa: FBT003 -- see above
+    tables.set_cache_index_and_filter_blocks(True)
+    tables.set_pin_l0_filter_and_index_blocks_in_cache(True)
+    tables.set_block_size(8 << 10)
+    tables.set_format_version(5)
+    made.set_block_based_table_factory(tables)
+    return made
+
+
+def check_mode(path: Path) -> None:
+    """Check that a store is one of plain bytes, which the file beside it says.
+
+    rocksdict believes that file more than the options it is given, and a store that is not of
+    plain bytes may hold pickled objects. A store without the file is opened as one of bytes.
+
+    Raises:
+        StoreDamaged: the file says something else, or isn't what rocksdict writes.
+    """
+    file = path / _MODE_FILE
+    try:
+        with file.open("rb") as opened:
+            found = json.loads(opened.read(_MODE_BYTES))
+    except FileNotFoundError:
+        return
+    except (ValueError, RecursionError) as error:
+        raise StoreDamaged(f"{file}: is not what rocksdict writes: {error}") from error
+    if found != _MODE:
+        raise StoreDamaged(f"{file}: is not that of a store of plain bytes")
+
+
+def wait_for_room(
+    db: Rdict, path: Path, clock: Callable[[], float], sleep: Callable[[float], None]
+) -> None:
+    """Wait while RocksDB falls behind, so that RocksDB itself never stalls a write.
+
+    A stalled write waits inside rocksdict with the GIL held, which would block every thread of
+    the process.
+    """
+    number = db.property_int_value
+    logged = clock()
+    while not number("rocksdb.background-errors"):  # The write will raise such an error.
+        files = int(db.property_value("rocksdb.num-files-at-level0") or 0)
+        tables = int(number("rocksdb.num-immutable-mem-table") or 0)
+        if files < HELD_FROM and tables < UNFLUSHED_TABLES:
+            if files >= SLOWED_FROM:
+                sleep(_SLOWED_SECONDS)
+            return
+        sleep(_WAIT_SECONDS)
+        if clock() - logged >= _LOG_SECONDS:
+            logged = clock()
+            _log.warning(
+                "%s: writes wait for the disk: %d memtables to flush, %d files to compact",
+                path,
+                tables,
+                files,
+            )

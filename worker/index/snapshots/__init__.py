@@ -1,0 +1,29 @@
+"""Snapshots of shards: shipped to a repository, verified there, and restored."""
+
+from __future__ import annotations
+
+from worker.index.snapshots.manifest import FileEntry, Manifest, ManifestError
+from worker.index.snapshots.repository import (
+    Interrupted,
+    Repository,
+    ShardSnapshots,
+    SnapshotDamaged,
+)
+from worker.index.snapshots.shipper import Shipper, ShipperEvents
+from worker.index.snapshots.signing import read_key
+from worker.index.snapshots.verification import Damage, Verification
+
+__all__ = [
+    "Damage",
+    "FileEntry",
+    "Interrupted",
+    "Manifest",
+    "ManifestError",
+    "Repository",
+    "ShardSnapshots",
+    "Shipper",
+    "ShipperEvents",
+    "SnapshotDamaged",
+    "Verification",
+    "read_key",
+]

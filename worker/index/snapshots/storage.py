@@ -1,0 +1,157 @@
+"""The file operations that snapshots need, on a directory or a prefix of an object store."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator, Mapping
+from datetime import UTC
+from pathlib import Path
+from time import time
+from typing import Any, BinaryIO, cast
+
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
+
+from worker.settings import MASK, ConfigurationError, without_credentials
+
+__all__ = ["Storage", "sync_directory"]
+
+
+_LEAST = 3
+"""Shorter values would be found in messages by chance."""
+
+
+class Storage:
+    """Files below a root, by their names relative to it.
+
+    A file appears completely or not at all. Object stores guarantee that; on a local file
+    system, a file is written under a temporary name, synced, and renamed. Every method may raise
+    what the file system raises: OSError, or an error of the object store's library.
+    """
+
+    def __init__(self, fs: Any, root: str) -> None:  # noqa: ANN401 -- fsspec has no types
+        """Take a file system of fsspec, and a path in it."""
+        self._fs = fs
+        self.root = root
+        self._local = isinstance(fs, LocalFileSystem)
+
+    @classmethod
+    def at(cls, url: str, options: Mapping[str, Any]) -> Storage:
+        """Resolve the file system without reading from it.
+
+        Raises:
+            ConfigurationError: its kind is unknown, or a package it needs is not installed.
+        """
+        try:
+            fs, root = fsspec.url_to_fs(url, **options)
+        except (ImportError, ValueError, TypeError) as error:
+            shown = without_credentials(url)
+            what = " ".join(str(error).replace(url, shown).split())
+            for secret in _texts(options):
+                what = what.replace(secret, MASK)
+            raise ConfigurationError(f"index.snapshots.url: {shown}: {what}") from None
+        return cls(fs, root.rstrip("/"))
+
+    def below(self, name: str) -> Storage:
+        """Return the storage of a directory below this one."""
+        return Storage(self._fs, self._path(name))
+
+    def sizes(self, directory: str) -> dict[str, int]:
+        """Return the sizes of a directory's files by name; empty if it doesn't exist."""
+        self._fs.invalidate_cache()
+        try:
+            found = self._fs.ls(self._path(directory), detail=True)
+        except FileNotFoundError:
+            return {}
+        return {
+            info["name"].rpartition("/")[2]: int(info["size"])
+            for info in found
+            if info["type"] == "file"
+        }
+
+    def age_seconds(self, name: str) -> float:
+        """Return how long ago a file was written; 0 if it is missing."""
+        try:
+            modified = self._fs.modified(self._path(name))
+        except FileNotFoundError:
+            return 0.0
+        if modified.tzinfo is None:
+            modified = modified.replace(tzinfo=UTC)
+        return time() - float(modified.timestamp())
+
+    def read(self, name: str, most: int) -> bytes:
+        """Return the content of a small file; of a larger one, its first ``most`` bytes."""
+        with self.open(name) as file:
+            return file.read(most)
+
+    def open(self, name: str) -> BinaryIO:
+        """Open a file for reading."""
+        return cast("BinaryIO", self._fs.open(self._path(name), "rb"))
+
+    def put(self, source: Path, name: str) -> None:
+        """Copy a local file to ``name``."""
+        if self._local:
+            part = self._part(name)
+            self._fs.put_file(str(source), str(part))
+            self._settle(part, name)
+        else:
+            self._fs.put_file(str(source), self._path(name))
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a small file."""
+        if self._local:
+            part = self._part(name)
+            part.write_bytes(data)
+            self._settle(part, name)
+        else:
+            self._fs.pipe_file(self._path(name), data)
+
+    def remove(self, name: str) -> None:
+        """Delete a file, unless it is already gone."""
+        try:
+            self._fs.rm_file(self._path(name))
+        except FileNotFoundError:
+            return
+
+    def move(self, name: str, to: str) -> None:
+        """Rename a file, unless it is already gone."""
+        self._fs.makedirs(self._path(to).rpartition("/")[0], exist_ok=True)
+        try:
+            self._fs.mv(self._path(name), self._path(to))
+        except FileNotFoundError:
+            return
+
+    def _path(self, name: str) -> str:
+        return f"{self.root}/{name}"
+
+    def _part(self, name: str) -> Path:
+        path = Path(self._path(name))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
+
+    def _settle(self, part: Path, name: str) -> None:
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        part.replace(self._path(name))
+        sync_directory(part.parent)
+
+
+def sync_directory(directory: Path) -> None:
+    """Sync a directory, so that its list of files is durable."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield all texts in the options, any of which may be a secret; not those of a few letters."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+    elif isinstance(value, str) and len(value) >= _LEAST:
+        yield value

@@ -1,0 +1,295 @@
+"""The RocksDB of one index shard: a sorted map, its offset, and a header.
+
+The write-ahead log is off, because ``fingerprints`` serves as one. This is sound because
+everything is in one column family and every write batch includes the offset it reaches.
+Whatever a crash leaves on disk is a state that the shard really was in; the rest is replayed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+from rocksdict import Cache, Checkpoint, Rdict, WriteBatch, WriteOptions
+
+from lsh.index import BucketRules, Decision, DocumentBatch, RecordMissing, decide
+from worker.index.bucket_filter import ReadingEnded, StoredFilter
+from worker.index.errors import HeaderMismatch, StoreDamaged
+from worker.index.header import StoreHeader, check_header, pack_header
+from worker.index.keyspace import COVERAGE, HEADER, PROGRESS, Progress, is_bucket, record_key
+from worker.index.rocksdb import StoreOptions, check_mode, tuned, wait_for_room
+from worker.index.store_batch import StoreBatch
+from worker.probe import UNWATCHED, Probe, probing
+from worker.stages.coverage import Coverage
+
+__all__ = ["BandStore", "HeaderMismatch", "StoreDamaged", "StoreHeader", "StoreOptions"]
+
+_log = logging.getLogger(__name__)
+
+_BACKGROUND = (
+    "rocksdb.mem-table-flush-pending",
+    "rocksdb.num-running-flushes",
+    "rocksdb.compaction-pending",
+    "rocksdb.num-running-compactions",
+)
+
+
+class BandStore:
+    """One shard's buckets and document records.
+
+    Not thread-safe. ``offset`` is the next offset to read in ``fingerprints``; ``now`` is the
+    running maximum of the log's time, in ms; ``documents`` is how many were judged so far;
+    ``coverage`` is which offsets of ``documents`` the applied frames have covered.
+
+    Every method that reads or writes raises `StoreDamaged` if RocksDB finds other bytes
+    than it wrote, and OSError if the disk is full or an operation fails. After either, RocksDB
+    accepts no more writes; ``offset`` has moved only if its write was applied.
+    """
+
+    def __init__(  # noqa: PLR0913 -- the parts of a store, and its probe
+        self,
+        path: Path,
+        header: StoreHeader,
+        *,
+        cache: Cache | None = None,
+        options: StoreOptions | None = None,
+        clock: Callable[[], float] = monotonic,
+        sleep: Callable[[float], None] = sleep,
+        on_keys: Callable[[int, int], None] = lambda _count, _total: None,
+        probe: Probe = UNWATCHED,
+    ) -> None:
+        """Open or create the store.
+
+        A filter of another size is rebuilt from all keys. ``on_keys`` is then called with the
+        number of keys just read and the estimated total; an exception from it ends the opening.
+
+        Raises:
+            HeaderMismatch: it was made with other parameters; the message names them.
+            StoreDamaged: files are missing, or differ from what was written.
+            OSError: RocksDB can't open it (the message is RocksDB's own).
+        """
+        self.path = path
+        self._options = options or StoreOptions()
+        self._clock = clock
+        self._sleep = sleep
+        self._probe = probe
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not (path / "CURRENT").exists() and any(path.glob("*.sst")):
+            # RocksDB would treat it as a new store and delete the rest.
+            raise StoreDamaged(f"{path}: the file CURRENT is missing")
+        check_mode(path)
+        try:
+            self._db = Rdict(str(path), tuned(self._options, cache))
+        except Exception as error:
+            raise self._meaning(error) from error
+        self._write_options = WriteOptions()
+        # rocksdict's stub declares this property as a method.
+        setattr(self._write_options, "disable_wal", True)  # noqa: B010 -- for the type checker
+        self._db.set_write_options(self._write_options)
+        self.unflushed = 0
+        self._flushed_at = clock()
+        try:
+            self._check(header)
+            self._filter = self._filtered(on_keys)
+        except BaseException:
+            self._db.close()
+            raise
+        (self.offset, self.now, self.documents), self.coverage = self._reached()
+
+    def _meaning(self, error: Exception) -> Exception:
+        """Return our error for rocksdict's, which are bare exceptions with RocksDB's text."""
+        text = f"{self.path}: {error}"
+        return StoreDamaged(text) if "Corruption" in text else OSError(text)
+
+    def _check(self, header: StoreHeader) -> None:
+        stored = self._get([HEADER])[0]
+        if stored is not None:
+            check_header(stored, header, self.path)
+            return
+        if self._get([PROGRESS])[0] is not None:
+            raise StoreDamaged(f"{self.path}: data, but no header")
+        first = WriteBatch(raw_mode=True)
+        first.put(HEADER, pack_header(header))
+        StoredFilter.begin(first, self._options.filter_bytes)
+        self._db.write(first, write_opt=self._write_options)
+        self._db.flush()
+
+    def _filtered(self, on_keys: Callable[[int, int], None]) -> StoredFilter:
+        try:
+            return StoredFilter(self._db, self._options.filter_bytes, on_keys)
+        except ReadingEnded as error:
+            raise StoreDamaged(f"{self.path}: its filter: {error}") from error
+        except Exception as error:
+            if type(error) is not Exception:  # from ``on_keys``: rocksdict's are bare
+                raise
+            raise self._meaning(error) from error
+
+    def _reached(self) -> tuple[Progress, Coverage]:
+        try:
+            progress = Progress.unpack(self._get([PROGRESS])[0])
+            return progress, Coverage.decode(self._get([COVERAGE])[0], progress.offset)
+        except ValueError as error:
+            self._db.close()
+            raise StoreDamaged(f"{self.path}: {error}") from error
+
+    def buckets(self, keys: npt.NDArray[np.void]) -> list[bytes | None]:
+        """Return the buckets of these keys, V9[n]; None where there is none. Sorted is fastest."""
+        asked = np.flatnonzero(self._filter.may_hold(keys))
+        found: list[bytes | None] = [None] * len(keys)
+        for place, value in zip(asked.tolist(), self._get(keys[asked].tolist()), strict=True):
+            found[place] = value
+        return found
+
+    def records(self, sequences: Sequence[int]) -> list[bytes | None]:
+        """Return the records of these sequence numbers; None where there is none."""
+        return self._get(list(map(record_key, sequences)))
+
+    def _get(self, keys: list[bytes]) -> list[bytes | None]:
+        try:
+            return cast("list[bytes | None]", self._db.get(cast("Any", keys)))
+        except Exception as error:
+            raise self._meaning(error) from error
+
+    def decide(self, batch: DocumentBatch, rules: BucketRules) -> Decision:
+        """Judge a batch of documents against this store; see `lsh.index.decide`."""
+        try:
+            return decide(self, batch, rules)
+        except RecordMissing as error:
+            raise StoreDamaged(f"{self.path}: {error}") from error
+
+    def apply(
+        self,
+        decision: Decision,
+        *,
+        offset: int,
+        now: int,
+        documents: int,
+        coverage: Coverage | None = None,
+    ) -> None:
+        """Apply a decision; see `write`."""
+        self.write(
+            StoreBatch.of(decision),
+            offset=offset,
+            now=now,
+            documents=documents,
+            coverage=coverage,
+        )
+
+    def batch(self) -> StoreBatch:
+        """Return an empty batch."""
+        return StoreBatch()
+
+    def write(
+        self,
+        batch: StoreBatch,
+        *,
+        offset: int,
+        now: int,
+        documents: int,
+        coverage: Coverage | None = None,
+    ) -> None:
+        """Apply a batch and the offset that it reaches, atomically.
+
+        Without ``coverage``, the store's coverage doesn't change.
+        """
+        total = self.documents + documents
+        covered = self.coverage if coverage is None else coverage
+        with probing(self._probe, "write"):
+            batch.writes.put(COVERAGE, covered.encode(offset))
+            batch.writes.put(PROGRESS, Progress(offset, now, total).pack())
+            self._filter.add(batch.writes, batch.buckets)
+            wait_for_room(self._db, self.path, self._clock, self._sleep)
+            try:
+                self._db.write(batch.writes, write_opt=self._write_options)
+            except Exception as error:
+                raise self._meaning(error) from error
+            self.offset = offset
+            self.now = now
+            self.documents = total
+            self.coverage = covered
+            self.unflushed += documents
+            self.flush_if_due()
+
+    def flush_if_due(self) -> None:
+        """Start a flush if enough documents, or seconds, are unflushed."""
+        if not self.unflushed:
+            self._flushed_at = self._clock()
+            return
+        waited = self._clock() - self._flushed_at
+        if self.unflushed >= self._options.flush_documents or waited >= self._options.flush_seconds:
+            self.flush(wait=False)
+
+    def flush(self, *, wait: bool = True) -> None:
+        """Flush memory to disk. Without ``wait``, a failure is raised by the next write."""
+        with probing(self._probe, "flush"):
+            try:
+                self._db.flush(wait)
+            except Exception as error:
+                raise self._meaning(error) from error
+            self.unflushed = 0
+            self._flushed_at = self._clock()
+
+    @property
+    def flushing(self) -> bool:
+        """Return whether a flush is running in the background."""
+        return bool(self._db.property_int_value("rocksdb.num-immutable-mem-table"))
+
+    @property
+    def writing(self) -> bool:
+        """Return whether a flush or a compaction is due or running in the background."""
+        return any(map(self._db.property_int_value, _BACKGROUND))
+
+    def checkpoint(self, path: Path) -> None:
+        """Make a copy of the store at this offset, at a path that doesn't exist yet.
+
+        Flushes first. The tables never change, so on the same file system they are hard links.
+        """
+        with probing(self._probe, "checkpoint"):
+            # A checkpoint flushes, too, but rocksdict holds the GIL during it.
+            self.flush()
+            try:
+                Checkpoint(self._db).create_checkpoint(str(path))
+            except Exception as error:
+                raise self._meaning(error) from error
+
+    def size_bytes(self) -> int:
+        """Return the estimated size on disk."""
+        return int(self._db.property_int_value("rocksdb.total-sst-files-size") or 0)
+
+    def memory_bytes(self) -> int:
+        """Return the memory of write buffers, tables and filter, without the shared block cache."""
+        names = ("rocksdb.cur-size-all-mem-tables", "rocksdb.estimate-table-readers-mem")
+        tables = sum(int(self._db.property_int_value(name) or 0) for name in names)
+        return tables + self._filter.size_bytes
+
+    def keys_estimate(self) -> int:
+        """Return the estimated number of keys."""
+        return int(self._db.property_int_value("rocksdb.estimate-num-keys") or 0)
+
+    def items(self) -> dict[bytes, bytes]:
+        """Return all buckets in memory, for tests and checks."""
+        return {
+            key: value
+            for key, value in self._db.items()
+            if isinstance(key, bytes) and is_bucket(key)
+        }
+
+    def close(self, *, flush: bool = True) -> None:
+        """Close the store.
+
+        Without ``flush``, a failure of the final flush is only logged: the log that the store is
+        made from still has the data.
+        """
+        with probing(self._probe, "close"):
+            try:
+                self._db.close()  # flushes by itself
+            except Exception as error:
+                if flush:
+                    raise self._meaning(error) from error
+                _log.info("closed %s: %s", self.path, error)
+            self._probe.closed(self)

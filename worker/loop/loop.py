@@ -1,0 +1,338 @@
+"""The one loop: consume a batch, transform it, write and commit offsets together.
+
+`worker.loop.transactions` defines the consequence of each outcome of a transaction.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from time import monotonic
+
+from worker.bus import (
+    Aborted,
+    BusError,
+    Member,
+    OffsetOutOfRange,
+    OutcomeUnknown,
+    Record,
+    TopicPartition,
+)
+from worker.loop.backlog import Backlog
+from worker.loop.options import LoopEvents, LoopOptions
+from worker.loop.pace import Pace
+from worker.loop.quiet import QuietInputs
+from worker.loop.transactions import Transactions
+from worker.probe import UNWATCHED, Probe, probing
+from worker.stages import Burst, Stage, StageError
+
+__all__ = ["Loop"]
+
+_log = logging.getLogger(__name__)
+
+
+class Loop:
+    """Runs one stage as a member of its group."""
+
+    def __init__(  # noqa: PLR0913 -- only the composition root calls it
+        self,
+        stage: Stage,
+        member: Member,
+        *,
+        partitions: Mapping[str, int] | None = None,
+        options: LoopOptions | None = None,
+        events: LoopEvents | None = None,
+        probe: Probe = UNWATCHED,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """Take a stage and its member; nothing is read before `step`.
+
+        ``partitions`` has the partition count of each input topic; the loop stops if one grows.
+        """
+        self.stage = stage
+        self._member = member
+        self._partitions = partitions or {}
+        self._options = limits = options or LoopOptions()
+        self._pace = Pace(limits.max_records, limits.max_bytes, limits.transaction_seconds)
+        self._events = events or LoopEvents()
+        self._probe = probe
+        self._clock = clock
+        self._owned: frozenset[TopicPartition] = frozenset()
+        self._next: dict[TopicPartition, int] = {}
+        self._committed: dict[TopicPartition, int] = {}
+        self._renewed_at = self._idled_at = self._adopted_at = clock()
+        self._quiet = QuietInputs(self._options.settle_seconds)
+        self._held: frozenset[TopicPartition] = frozenset()
+        self._transactions = Transactions(
+            stage.name,
+            member.renew,
+            reduced=stage.reduced,
+            options=limits,
+            probe=probe,
+            clock=clock,
+        )
+        self._backlog = Backlog({})
+        self.seated = False
+        self.busy = False
+        self.beat = clock()
+        self.moved = clock()
+        self.transacting: float | None = None
+        self.behind = 0
+
+    @property
+    def owned(self) -> frozenset[TopicPartition]:
+        """Return the assigned partitions."""
+        return self._owned
+
+    def lag(self) -> dict[TopicPartition, int]:
+        """Return how many records each input is behind, as far as known, and report it.
+
+        This sets ``behind`` to their sum, without inputs that the stage pauses or doesn't read
+        yet. The restore of a shard is monitored separately.
+        """
+        lags = self._member.lag()
+        started = {at: lag for at, lag in lags.items() if at in self._next}
+        self.behind = sum(lag for at, lag in started.items() if at not in self._held)
+        self._backlog.look(self._next, started)
+        self._events.lagging(lags)
+        return lags
+
+    @property
+    def catching_up(self) -> bool:
+        """Return whether the backlog of the last assignment is still being processed.
+
+        False after ``catch_up_seconds``: a stage with hours of backlog is working, and is ready.
+        """
+        spent = self._clock() - self._adopted_at
+        return bool(self._backlog) and spent < self._options.catch_up_seconds
+
+    def step(self, wait: float | None = None) -> bool:
+        """Poll once, and process and commit the records; return whether anything was committed.
+
+        Afterwards ``busy`` is whether there was any work: a stage that has only buffered records,
+        or whose transaction was rolled back, commits nothing and still has work to do.
+
+        Raises:
+            StageError: the stage can't continue.
+            BusError: the member can't continue.
+        """
+        self.beat = self._clock()
+        self.busy = True
+        timeout = self._options.wait_seconds if wait is None else wait
+        if self.stage.pending:
+            timeout = 0.0
+        pace = self._pace
+        try:
+            with probing(self._probe, "poll"):
+                polled = self._member.poll(pace.records, pace.size, timeout)
+        except OffsetOutOfRange as error:
+            self._start_at(error.partition, self.stage.out_of_range(error))
+            return False
+        if polled.assignment is not None:
+            self._adopt(polled.assignment)
+            return False
+        self._look_at_seat()
+        self._events.polled(len(polled.records))
+        self.busy = bool(polled.records)
+        quiet = self._idle()
+        started = self._start()
+        records = polled.records
+        if started:  # Their records are from an earlier position, and will be read again.
+            records = [record for record in records if (record[0], record[1]) not in started]
+        burst = self.stage.process(self._accept(records), pace.size)
+        if self.stage.pending:
+            self.busy = True
+        self._apply_flow()
+        if burst is None:
+            if polled.records:
+                self.moved = self._clock()
+        elif not self._transact(burst, filled=self._filled(burst, polled.records)):
+            return False
+        settlement = self._settlement(quiet)
+        if settlement is None:
+            return burst is not None
+        return self._transact(settlement)
+
+    def _idle(self) -> frozenset[TopicPartition]:
+        """Do the periodic work, about once a second; return the inputs without new records."""
+        now = self._clock()
+        if now - self._idled_at < 1.0:
+            return frozenset()
+        self._idled_at = now
+        self.stage.idle()
+        return self._quiet.look(self._next)
+
+    def _settlement(self, quiet: frozenset[TopicPartition]) -> Burst | None:
+        """Return a burst that commits the positions of quiet inputs, if they are not committed.
+
+        Every `LoopOptions.renew_seconds` it commits all offsets again.
+        """
+        now = self._clock()
+        if self.stage.pending:
+            return None
+        if self._committed and now - self._renewed_at >= self._options.renew_seconds:
+            self._renewed_at = now
+            return Burst((), dict(self._committed))
+        due = self._quiet.due(quiet, self._next, now)
+        ahead = self._ahead(due) if due else {}
+        burst = self.stage.settle(ahead) if ahead else None
+        if burst is not None:
+            self._quiet.settled(ahead, self._next, now)
+            self.busy = True
+        return burst
+
+    def _ahead(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the positions of those inputs that are past their committed offsets."""
+        return {
+            place: position
+            for place, position in self._member.positions().items()
+            if place in places and position > self._committed.get(place, position)
+        }
+
+    def _start(self) -> Mapping[TopicPartition, int]:
+        """Start the partitions that the stage has just prepared; return their first offsets."""
+        starts = self.stage.started()
+        for partition, offset in starts.items():
+            self._start_at(partition, offset)
+        if starts:
+            self._resume(starts)
+            self.busy = True
+        return starts
+
+    def _accept(self, records: Sequence[Record]) -> Sequence[Record]:
+        """Drop records that were delivered before, or whose partition isn't assigned.
+
+        After an incremental assignment librdkafka may deliver an offset twice, and records of a
+        partition that was just revoked.
+        """
+        following = self._next
+        accepted = []
+        for record in records:
+            partition = (record[0], record[1])  # equals a TopicPartition, and is cheaper
+            offset = record[2]
+            if offset >= following.get(partition, offset + 1):  # type: ignore[call-overload]
+                following[partition] = offset + 1  # type: ignore[index]
+                accepted.append(record)
+        return accepted
+
+    def _adopt(self, assignment: frozenset[TopicPartition]) -> None:
+        """Take on exactly this assignment, from the committed offsets on."""
+        self._owned = assignment
+        self._check_partitions(assignment)
+        committed = self._look_up(assignment) if assignment else {}
+        missing = sorted(partition for partition, offset in committed.items() if offset is None)
+        if missing:
+            topic, number = missing[0]
+            msg = (
+                f"the group of stage {self.stage.name} has no committed offset for"
+                f" {topic}[{number}] ({len(missing)} of {len(committed)} partitions): the partition"
+                " or the group is new, or its offsets have expired. A worker never starts over by"
+                " itself: set where to begin with `neardup topics create --from …`"
+            )
+            raise StageError(msg)
+        offsets = {tp: offset for tp, offset in committed.items() if offset is not None}
+        with probing(self._probe, "adopt"):
+            starts = self.stage.adopt(offsets, self._member.watermarks)
+        self._next = {}
+        self._quiet.forget()
+        self._committed = dict(offsets)
+        self._held = frozenset()
+        self._adopted_at = self._clock()
+        self._backlog = Backlog(offsets)
+        for partition, offset in starts.items():
+            self._start_at(partition, offset)
+        self._resume(starts)
+        self.seated = not self._member.waiting
+        self._events.assigned(len(assignment) if self.seated else 0)
+
+    def _look_at_seat(self) -> None:
+        """Note that the group has taken the assignment away; `_adopt` takes the next one."""
+        if self.seated and self._member.waiting:
+            self.seated = False
+            self._events.unseated()
+
+    def _look_up(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int | None]:
+        with probing(self._probe, "look up"):
+            return self._member.committed(partitions)
+
+    def _check_partitions(self, assignment: frozenset[TopicPartition]) -> None:
+        for topic, number in sorted(assignment):
+            count = self._partitions.get(topic, number + 1)
+            if number >= count:
+                msg = (
+                    f"{topic} has more than the {count} partitions that it had when this worker"
+                    " started: partitions were added. The topics between the stages must have the"
+                    " same number; see docs/operations.md, 'More partitions'"
+                )
+                raise StageError(msg)
+
+    def _start_at(self, partition: TopicPartition, offset: int) -> None:
+        self._next[partition] = offset
+        with probing(self._probe, "seek"):
+            self._member.seek(partition, offset)
+
+    def _resume(self, partitions: Collection[TopicPartition]) -> None:
+        with probing(self._probe, "resume"):
+            self._member.resume(partitions)
+
+    def _apply_flow(self) -> None:
+        held = self.stage.paused()
+        if held == self._held:
+            return
+        self._member.pause(held - self._held)
+        self._resume(self._held - held)
+        self._held = held
+
+    def _filled(self, burst: Burst, records: Sequence[Record]) -> bool:
+        """Return whether a burst was about as large as the pace allows."""
+        if burst.size is not None:
+            return self._pace.filled(0, burst.size)
+        size = sum(len(record[5] or b"") for record in records)  # by index: a hot path
+        return self._pace.filled(len(records), size)
+
+    def _transact(self, burst: Burst, *, filled: bool = False) -> bool:
+        self.transacting = self._clock()
+        try:
+            return self._commit_burst(burst, filled=filled)
+        finally:
+            self.transacting = None
+
+    def _commit_burst(self, burst: Burst, *, filled: bool) -> bool:
+        ended = self._transactions.see_through(
+            burst.records, lambda records: self._member.commit(records, burst.offsets)
+        )
+        committed = ended.outcome == "committed"
+        self._pace.ended(ended.seconds, committed=committed, filled=filled)
+        self._events.transaction(ended.outcome, self._clock() - ended.began)
+        if committed:
+            self.moved = self._clock()
+            self._backlog.committed(burst.offsets)
+            self._committed |= burst.offsets
+            self.stage.committed()
+            return True
+        self._transactions.give_up_after(ended, burst.records)
+        self._adopt(self._owned)
+        return False
+
+    def finish(self) -> None:
+        """Commit the positions before the loop closes: it may be away longer than a log keeps.
+
+        Does nothing if the last transaction failed. If this one fails, it is not retried.
+        """
+        if self._transactions.failing:
+            return
+        ahead = self._ahead(self._owned)
+        burst = self.stage.settle(ahead) if ahead else None
+        if burst is None:
+            return
+        try:
+            self._member.commit(burst.records, burst.offsets)
+        except (Aborted, OutcomeUnknown, BusError) as error:
+            _log.info("%s: the last positions were not committed: %s", self.stage.name, error)
+
+    def close(self, *, leave: bool = False) -> None:
+        """Give up the seat, then close the stage."""
+        try:
+            self._member.close(leave=leave)
+        finally:
+            self.stage.close()

@@ -1,0 +1,65 @@
+"""The metrics of a worker's shards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from worker.metrics.instruments import Instruments
+from worker.metrics.series import Series
+from worker.stages import IndexCounts, IndexEvents, Status, StoreSize
+
+__all__ = ["IndexMetrics"]
+
+
+class IndexMetrics(IndexEvents):
+    """Counts what *index* judges, and exports the shards that it owns, restores or keeps warm."""
+
+    def __init__(self, instruments: Instruments) -> None:
+        """Start at zero, with no shards."""
+        documents = instruments.counter("neardup_index_documents_total")
+        self._live = documents.labels("live")
+        self._replayed = documents.labels("replayed")
+        self._candidates = instruments.counter("neardup_index_candidates_total")
+        self._matches = instruments.counter("neardup_index_matches_total")
+        self._absorbed = instruments.counter("neardup_index_absorbed_total")
+        self._dropped = instruments.counter("neardup_index_dropped_total")
+        self._bytes = Series(instruments.gauge("neardup_index_bytes"))
+        self._keys = Series(instruments.gauge("neardup_index_keys"))
+        self._memory = Series(instruments.gauge("neardup_index_memory_bytes"))
+        self._cache = instruments.gauge("neardup_index_cache_bytes")
+        self._restored = Series(instruments.gauge("neardup_restore_bytes"))
+        self._remaining = Series(instruments.gauge("neardup_restore_remaining_records"))
+        self._standby = Series(instruments.gauge("neardup_standby_lag_records"))
+
+    def indexed(self, counts: IndexCounts) -> None:
+        """Add the counts of a burst."""
+        self._live.inc(counts.documents)
+        self._replayed.inc(counts.replayed)
+        self._candidates.inc(counts.candidates)
+        self._matches.inc(counts.matches)
+        self._absorbed.inc(counts.absorbed)
+        self._dropped.inc(counts.dropped)
+
+    def status(self, status: Status) -> None:
+        """Export exactly the shards that don't answer yet and those that are kept warm."""
+        restored: dict[tuple[str, ...], float] = {}
+        remaining: dict[tuple[str, ...], float] = {}
+        for shard, state in status.restoring.items():
+            label = str(shard)
+            restored[label, "done"] = state.bytes_done
+            restored[label, "total"] = state.bytes_total
+            remaining[label,] = state.remaining
+        self._restored.show(restored)
+        self._remaining.show(remaining)
+        self._standby.show({(str(shard),): lag for shard, lag in status.standby_lag.items()})
+
+    def holding(self, stores: Mapping[int, StoreSize]) -> None:
+        """Export the sizes of exactly these open stores, by shard."""
+        sizes = {(str(shard),): store for shard, store in stores.items()}
+        self._bytes.show({shard: store.size_bytes() for shard, store in sizes.items()})
+        self._keys.show({shard: store.keys_estimate() for shard, store in sizes.items()})
+        self._memory.show({shard: store.memory_bytes() for shard, store in sizes.items()})
+
+    def caching(self, size: int) -> None:
+        """Export the size in bytes of the block cache, which all shards share."""
+        self._cache.set(size)

@@ -1,0 +1,82 @@
+"""The reference page of all metrics, ``docs/metrics.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from worker.metrics.table import TABLE, Area, Metric
+
+__all__ = ["reference"]
+
+_TITLES: Final[Mapping[Area, tuple[str, str]]] = {
+    "verdicts": ("Verdicts", "The verdicts on documents, and how long they take."),
+    "stages": (
+        "Stages",
+        "The label `stage` is fingerprint, index or route. Each stage has its own loop.",
+    ),
+    "index": (
+        "Index",
+        "A worker exports the shards that it owns, and the lag of those that it keeps warm.",
+    ),
+    "snapshots": (
+        "Snapshots",
+        "These need `index.snapshots.url`; see [snapshots](snapshots.md).",
+    ),
+    "process": ("Process", "The worker itself."),
+}
+
+_INTRODUCTION = """\
+# Metrics
+
+A worker serves its metrics for Prometheus at `/metrics`, on `worker.http_host:worker.http_port`:
+
+    $ curl -s localhost:9464/metrics | grep -E '^neardup_(documents|rejected)_total'
+    neardup_documents_total{verdict="unique"} 48211.0
+    neardup_documents_total{verdict="duplicate"} 5127.0
+    neardup_documents_total{verdict="rejected"} 2.0
+    neardup_rejected_total{reason="not-json"} 2.0
+
+## Alert on these
+
+Start with these thresholds, and adjust them to your load.
+
+| metric | when |
+|---|---|
+"""
+
+_FOOT = """
+Each counter and histogram also has a series that ends in `_created`, the time of its creation.
+
+This page is generated: `python -m worker.metrics > docs/metrics.md`.
+"""
+
+
+def reference() -> str:
+    """Return the page of all metrics, as Markdown."""
+    parts = [_INTRODUCTION]
+    parts += [
+        f"| [`{metric.name}`](#{_anchor(metric)}) | `{metric.alert}` |\n"
+        for metric in TABLE
+        if metric.alert is not None
+    ]
+    for area, (title, about) in _TITLES.items():
+        parts.append(f"\n## {title}\n\n{about}\n\n")
+        parts.append("| metric | kind | meaning | what to do |\n|---|---|---|---|\n")
+        parts += [_row(metric) for metric in TABLE if metric.area == area]
+    return "".join([*parts, _FOOT])
+
+
+def _anchor(metric: Metric) -> str:
+    return _TITLES[metric.area][0].lower()
+
+
+def _row(metric: Metric) -> str:
+    labels = f"{{{','.join(metric.labels)}}}" if metric.labels else ""
+    meaning = " ".join([metric.meaning, *_bounds(metric)])
+    return f"| `{metric.name}{labels}` | {metric.kind} | {meaning} | {metric.remedy} |\n"
+
+
+def _bounds(metric: Metric) -> Iterator[str]:
+    if metric.buckets:
+        yield f"Buckets up to {', '.join(f'{bound:g}' for bound in metric.buckets)}."

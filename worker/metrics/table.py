@@ -1,0 +1,340 @@
+"""Every metric that a worker exports: its meaning, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+__all__ = ["TABLE", "Area", "Kind", "Metric"]
+
+Area = Literal["verdicts", "stages", "index", "snapshots", "process"]
+Kind = Literal["counter", "gauge", "histogram"]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric as operators see it. Labels never contain document ids.
+
+    Attributes:
+        area: the part of the worker that it is about.
+        name: the name in queries; the name of a counter ends in ``_total``.
+        meaning: the help text: the quantity, its unit, and the values of its labels.
+        remedy: what to look at or do, in Markdown; links are relative to ``docs/``.
+        buckets: the upper bounds of a histogram's buckets.
+        alert: a PromQL expression to page on.
+    """
+
+    area: Area
+    name: str
+    kind: Kind
+    meaning: str
+    remedy: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+    alert: str | None = None
+
+
+TABLE: Final = (
+    Metric(
+        "verdicts",
+        "neardup_documents_total",
+        "counter",
+        "Published documents by verdict: unique, duplicate, rejected.",
+        "This is the throughput. If its rate stays below that of the producers, look at"
+        " `neardup_consumer_lag_records`; if documents are rejected, at"
+        " `neardup_rejected_total`.",
+        labels=("verdict",),
+        alert='sum(increase(neardup_documents_total{verdict="rejected"}[15m])) > 0',
+    ),
+    Metric(
+        "verdicts",
+        "neardup_rejected_total",
+        "counter",
+        "Documents that could not be read or published, by the code of the reason.",
+        "Read the header `neardup-error-reason` of the records on `rejected`, fix the cause, and"
+        " run [`neardup redrive`](topics.md#what-was-rejected). For `poison` see [the"
+        " runbook](runbook.md#a-document-that-kills-its-worker).",
+        labels=("reason",),
+    ),
+    Metric(
+        "verdicts",
+        "neardup_tombstones_total",
+        "counter",
+        "Tombstones (null values) that were copied to both outputs.",
+        "Nothing to do: they delete documents from compacted outputs.",
+    ),
+    Metric(
+        "verdicts",
+        "neardup_latency_seconds",
+        "histogram",
+        "Seconds from a document's record timestamp to the commit of its verdict.",
+        "If `neardup_consumer_lag_records` also grows, start there. If not, check the producers'"
+        " clocks: they set the timestamp. The age of old documents that are sent today counts.",
+        buckets=(0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 15, 60, 300, 3_600),
+        alert="histogram_quantile(0.99, sum by (le) (rate(neardup_latency_seconds_bucket[5m])))"
+        " > 60",
+    ),
+    Metric(
+        "stages",
+        "neardup_consumer_lag_records",
+        "gauge",
+        "Unread records of the partitions that a stage owns, as of the last fetch.",
+        "If it doesn't fall, look at `neardup_watchdog_seconds` first. If that is low, the workers"
+        " are too slow for the input: check their CPU and disks, and start more workers"
+        " ([how many help](operations.md#start-scale-stop)). All shards of *index* read the same"
+        " log: take the maximum, never the sum.",
+        labels=("stage", "topic", "partition"),
+        alert="max by (stage) (min_over_time(neardup_consumer_lag_records[15m])) > 10000",
+    ),
+    Metric(
+        "stages",
+        "neardup_transactions_total",
+        "counter",
+        "Transactions by stage and outcome: committed, aborted, unknown.",
+        "Some aborted or unknown transactions are normal while brokers or workers restart; nothing"
+        " is lost or duplicated. If they continue, the log says why: most often a broker is down,"
+        " or the [link is slow](runbook.md#a-slow-link-a-quota).",
+        labels=("stage", "outcome"),
+        alert="sum by (stage, outcome)"
+        ' (increase(neardup_transactions_total{outcome!="committed"}[15m])) > 5',
+    ),
+    Metric(
+        "stages",
+        "neardup_transaction_seconds",
+        "histogram",
+        "Duration of transactions in seconds, by stage.",
+        "Durations near `kafka.transaction_timeout_ms` (4 s by default) mean slow brokers or a"
+        " [slow link](runbook.md#a-slow-link-a-quota).",
+        labels=("stage",),
+        buckets=(0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.5, 5, 10),
+    ),
+    Metric(
+        "stages",
+        "neardup_records_total",
+        "counter",
+        "Records read, by stage: documents, or frames of many documents.",
+        "Nothing to do: it shows that a stage reads. Records that are read again after a rollback"
+        " are counted again.",
+        labels=("stage",),
+    ),
+    Metric(
+        "stages",
+        "neardup_assigned_partitions",
+        "gauge",
+        "Input partitions that this worker owns, by stage; 0 once the group has taken them away.",
+        "The sum over all workers is N for *fingerprint*, P for *index*, and N (P + 1) for"
+        " *route*. If it stays lower, a seat is reserved for a worker that is gone: see"
+        " [Scaling in for good](runbook.md#scaling-in-for-good).",
+        labels=("stage",),
+    ),
+    Metric(
+        "stages",
+        "neardup_rebalances_total",
+        "counter",
+        "How often a stage started on its partitions: after a rebalance, or after a transaction"
+        " was rolled back.",
+        "If it grows while no worker starts or stops and all transactions commit, members lose"
+        " their sessions: check the network, and `kafka.session_timeout_ms`.",
+        labels=("stage",),
+    ),
+    Metric(
+        "stages",
+        "neardup_last_poll_timestamp_seconds",
+        "gauge",
+        "Time of a stage's last poll, in seconds since the epoch.",
+        "Nothing to do: the watchdog checks it. If it stops growing, the stage hangs in a call, or"
+        " the machine is overloaded.",
+        labels=("stage",),
+    ),
+    Metric(
+        "index",
+        "neardup_index_documents_total",
+        "counter",
+        "Documents judged by shards, live or replayed after a start; every shard counts each one.",
+        "Verdicts wait while a shard replays. If many documents are replayed after each start, use"
+        " [snapshots](snapshots.md) or a [warm standby](snapshots.md#warm-standby).",
+        labels=("kind",),
+    ),
+    Metric(
+        "index",
+        "neardup_index_candidates_total",
+        "counter",
+        "Earlier documents that shared a bucket with a document and were compared with it.",
+        'Compare it with `neardup_index_documents_total{kind="live"}`. The more candidates a'
+        " document has, the more CPU it takes; texts that share boilerplate have many.",
+    ),
+    Metric(
+        "index",
+        "neardup_index_matches_total",
+        "counter",
+        "Candidates at or above the similarity threshold; at most index.max_matches per document"
+        " and shard.",
+        "Nothing to do: a small share of the candidates only means that most comparisons find no"
+        " match.",
+    ),
+    Metric(
+        "index",
+        "neardup_index_absorbed_total",
+        "counter",
+        "Insertions skipped because the bucket has an almost identical entry (index.absorb).",
+        "Nothing to do: the entry stands for the copy, which takes no space in that bucket.",
+    ),
+    Metric(
+        "index",
+        "neardup_index_dropped_total",
+        "counter",
+        "Entries evicted, oldest first, because a bucket was full.",
+        "A later copy of a document whose entries were evicted may be judged unique. If that"
+        " matters, run a new application with a larger `index.bucket_capacity`"
+        " ([how](runbook.md#more-partitions-n-more-shards-p-other-parameters)).",
+    ),
+    Metric(
+        "index",
+        "neardup_index_bytes",
+        "gauge",
+        "Size of a shard on disk, in bytes.",
+        "Size the disk by it, and alert on the free space of `worker.state_dir`: a worker with a"
+        " full disk exits.",
+        labels=("shard",),
+    ),
+    Metric(
+        "index",
+        "neardup_index_keys",
+        "gauge",
+        "Estimated number of keys of a shard: buckets and document records.",
+        "Nothing to do: it grows with the documents that are not copies.",
+        labels=("shard",),
+    ),
+    Metric(
+        "index",
+        "neardup_index_memory_bytes",
+        "gauge",
+        "Memory of a shard in bytes: write buffers, open tables, filter.",
+        "If the worker uses too much memory, lower `index.filter_bytes` or"
+        " `index.write_buffer_bytes` ([memory](operations.md#memory)).",
+        labels=("shard",),
+    ),
+    Metric(
+        "index",
+        "neardup_index_cache_bytes",
+        "gauge",
+        "Bytes in the block cache, which all shards share; at most index.cache_bytes.",
+        "Nothing to do: it fills over hours, and stays full.",
+    ),
+    Metric(
+        "index",
+        "neardup_restore_bytes",
+        "gauge",
+        "Bytes of a snapshot that is being fetched: done, total.",
+        "If `done` stops growing, check the snapshots' storage. After"
+        " `watchdog.restore_seconds` the worker exits.",
+        labels=("shard", "part"),
+    ),
+    Metric(
+        "index",
+        "neardup_restore_remaining_records",
+        "gauge",
+        "Frames that a shard must read before it answers; while its store is being opened, the"
+        " whole log.",
+        "All verdicts wait for this shard. If it doesn't fall, check the brokers and the disk."
+        " If it starts high each time, ship [snapshots](snapshots.md) more often.",
+        labels=("shard",),
+    ),
+    Metric(
+        "index",
+        "neardup_standby_lag_records",
+        "gauge",
+        "Frames by which a warm standby of a shard is behind its owner.",
+        "A takeover has to replay that much. If it stays high, the log says whether the shard can't"
+        " be kept warm or this worker is too slow ([warm standby](snapshots.md#warm-standby)).",
+        labels=("shard",),
+    ),
+    Metric(
+        "snapshots",
+        "neardup_snapshots_total",
+        "counter",
+        "Snapshots of shards by outcome: shipped, failed.",
+        "The log says why a snapshot failed: most often the storage or its credentials. The worker"
+        " tries again at the next interval.",
+        labels=("outcome",),
+    ),
+    Metric(
+        "snapshots",
+        "neardup_snapshot_timestamp_seconds",
+        "gauge",
+        "Time of the newest snapshot of a shard that this worker has shipped, in seconds since the"
+        " epoch.",
+        "If you use snapshots, alert when `max by (shard)` is older than a few"
+        " `index.snapshots.every_seconds` while documents arrive: the older it is, the longer a"
+        " restore takes. Without new documents, no snapshot is shipped.",
+        labels=("shard",),
+    ),
+    Metric(
+        "snapshots",
+        "neardup_snapshot_offset",
+        "gauge",
+        "Offset in fingerprints of that snapshot.",
+        "Nothing to do: a restore replays the log from there.",
+        labels=("shard",),
+    ),
+    Metric(
+        "snapshots",
+        "neardup_snapshot_bytes",
+        "gauge",
+        "Size of that snapshot in bytes, including the files that it shares with earlier ones.",
+        "Size the storage by it. The `index.snapshots.keep` snapshots of a shard share files, so"
+        " together they take less than that many times the size.",
+        labels=("shard",),
+    ),
+    Metric(
+        "snapshots",
+        "neardup_snapshot_damaged_files_total",
+        "counter",
+        "Files of snapshots found damaged or missing when read back, by whether the store still"
+        " has them: yes (they are shipped again), no (snapshots are lost).",
+        "Alert on any: the storage loses or corrupts data. See"
+        " [A damaged index](runbook.md#a-damaged-index).",
+        labels=("in_store",),
+    ),
+    Metric(
+        "process",
+        "neardup_watchdog_seconds",
+        "gauge",
+        "Seconds for which a watch has seen no progress in a stage; the watches are poll,"
+        " transaction, progress, restore. At the limit the worker exits.",
+        "From a quarter of the limit on, the log says what to check. `poll`: the machine is"
+        " overloaded, or a call hangs. `transaction`: the brokers don't answer. `progress`: most"
+        " often [a stuck transaction](runbook.md#a-stuck-transaction). `restore`: the snapshots'"
+        " storage, the disk or the brokers.",
+        labels=("stage", "watch"),
+        alert="neardup_watchdog_seconds / on (instance, watch) group_left"
+        " neardup_watchdog_limit_seconds > 0.25",
+    ),
+    Metric(
+        "process",
+        "neardup_watchdog_limit_seconds",
+        "gauge",
+        "Limit of each watch, in seconds.",
+        "Nothing to do: these are the settings [`watchdog.*`](configuration.md#watchdog).",
+        labels=("watch",),
+    ),
+    Metric(
+        "process",
+        "neardup_kafka_silent_seconds",
+        "gauge",
+        "Seconds for which no broker has answered this worker; 0 while Kafka answers. The worker"
+        " asks every 2 s.",
+        "Check the brokers, and the network between them and the worker. Beyond"
+        " `kafka.session_timeout_ms` `/readyz` is 503, and the groups give the worker's partitions"
+        " to others.",
+        alert="neardup_kafka_silent_seconds > 30",
+    ),
+    Metric(
+        "process",
+        "neardup_build_info",
+        "gauge",
+        "Always 1; the label is the version of the worker.",
+        "Nothing to do: it shows which workers run which version.",
+        labels=("version",),
+    ),
+)

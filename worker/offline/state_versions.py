@@ -1,0 +1,178 @@
+"""A directory with the current index, and at most one copy that a run works on.
+
+    DIR/lock                    held (flock) by the run that uses the directory
+    DIR/CURRENT                 names the current index, and its offsets; JSON
+    DIR/generation-0000007/     that index: shard-000/, ..., a RocksDB each
+    DIR/generation-0000008/     the copy that a run works on; garbage if nobody holds the lock
+
+A run never opens the current index. It works on a copy, in which the table files are hard
+links: RocksDB writes a table once and never changes it. When the run is done and its output
+is in place, `Work.commit` switches CURRENT by a rename. docs/adr/0008-offline-state.md says
+what a kill leaves at each step; the next run removes generations that CURRENT doesn't name.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from worker.closing import Closing
+from worker.index.snapshots.storage import sync_directory
+from worker.private import open_private, private_directory
+
+__all__ = ["StateError", "StateVersions", "Work"]
+
+_FORMAT = 2
+_CURRENT = "CURRENT"
+_NEW = "CURRENT.new"
+_LOCK = "lock"
+_GENERATION = re.compile(r"generation-(\d{7,})")
+_NOT_COPIED = re.compile(r"LOCK|LOG(\.old.*)?")
+"""The files that RocksDB creates whenever it opens a directory."""
+
+
+class StateError(Exception):
+    """The state directory can't be used; the message says why, and what to do."""
+
+
+class Work:
+    """The index that a run works on, and the offsets at which it starts."""
+
+    def __init__(self, home: Path, number: int, offsets: Mapping[str, Sequence[int]]) -> None:
+        """Prepare generation ``number`` in the state directory ``home``."""
+        self._home = home
+        self._name = f"generation-{number:07}"
+        self.path = home / self._name
+        self.offsets = offsets
+
+    def commit(self, reached: Mapping[str, Sequence[int]]) -> None:
+        """Make this index, which must be closed, the current one."""
+        _sync_tree(self.path)
+        content = {"format": _FORMAT, "generation": self._name, "offsets": reached}
+        new = self._home / _NEW
+        with new.open("w") as file:
+            json.dump(content, file, indent=2)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        sync_directory(self._home)
+        new.rename(self._home / _CURRENT)
+        sync_directory(self._home)
+
+
+class StateVersions(Closing):
+    """The state directory, locked."""
+
+    def __init__(self, home: Path) -> None:
+        """Lock the directory, creating it if needed, and remove the leftovers of killed runs.
+
+        Raises:
+            StateError: it is in use, isn't a state directory of neardup, or is damaged.
+            OSError: it can't be read or written.
+        """
+        self._home = home
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._check_ours()
+        private_directory(home, _LOCK)
+        self._lock = open_private(home / _LOCK, os.O_RDWR | os.O_CREAT)
+        try:
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise StateError(f"--state: {home} is in use by another run") from None
+            self._current, self._offsets = self._read()
+            self._sweep()
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    @contextmanager
+    def work(self) -> Iterator[Work]:
+        """Yield a copy of the current index; it is removed afterwards unless committed."""
+        number = 1
+        if self._current is not None:
+            number += int(self._current.removeprefix("generation-"))
+        work = Work(self._home, number, self._offsets)
+        try:
+            work.path.mkdir()
+            if self._current is not None:
+                _clone(self._home / self._current, work.path)
+            yield work
+        finally:
+            self._current, self._offsets = self._read()
+            self._sweep()
+
+    def _check_ours(self) -> None:
+        names = {path.name for path in self._home.iterdir()}
+        if names and not names & {_CURRENT, _LOCK}:
+            raise StateError(
+                f"--state: {self._home} has other files ({min(names)}, …) and no state of"
+                " neardup; name an empty directory, or one that doesn't exist"
+            )
+
+    def _read(self) -> tuple[str | None, dict[str, list[int]]]:
+        path = self._home / _CURRENT
+        try:
+            text = path.read_text()
+        except FileNotFoundError:
+            return None, {}
+        try:
+            content = json.loads(text)
+            version = int(content["format"])
+            name, offsets = content["generation"], content["offsets"]
+            sound = _GENERATION.fullmatch(name) and all(
+                isinstance(offset, int) for numbers in offsets.values() for offset in numbers
+            )
+        except (ValueError, TypeError, KeyError, AttributeError):
+            sound = False
+        if not sound:
+            raise StateError(f"--state: {path} is damaged; restore it, or name a new directory")
+        if version != _FORMAT:
+            raise StateError(
+                f"--state: {self._home} has format {version}, but this neardup reads only format"
+                f" {_FORMAT}: name a new directory, or run the version that made this one"
+            )
+        if not (self._home / name).is_dir():
+            raise StateError(f"--state: {path} names {name}, which is missing")
+        return name, offsets
+
+    def _sweep(self) -> None:
+        (self._home / _NEW).unlink(missing_ok=True)
+        for path in self._home.iterdir():
+            if path.name != self._current and _GENERATION.fullmatch(path.name):
+                shutil.rmtree(path)
+
+    def close(self) -> None:
+        """Release the lock."""
+        os.close(self._lock)
+
+
+def _clone(source: Path, target: Path) -> None:
+    """Copy an index that nobody has open; link table files if the file system allows it."""
+    for path in source.iterdir():
+        copy = target / path.name
+        if path.is_dir():
+            copy.mkdir()
+            _clone(path, copy)
+        elif _NOT_COPIED.fullmatch(path.name) is None:
+            if path.suffix == ".sst":
+                with suppress(OSError):
+                    os.link(path, copy)
+                    continue
+            shutil.copyfile(path, copy)
+
+
+def _sync_tree(directory: Path) -> None:
+    for path in directory.iterdir():
+        if path.is_dir():
+            _sync_tree(path)
+        else:
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+    sync_directory(directory)

@@ -1,0 +1,1 @@
+"""A worker as a process: its threads, signals, health, memory and logs."""

@@ -1,0 +1,203 @@
+"""Which document kills the worker: what *fingerprint* notes before it reads, and finds after it.
+
+A document that kills its worker is read again after every restart, so it would stop its partition
+for ever. No code of the dying process can be relied on: it may be out of memory, or killed for what
+it takes. So the worker notes what it is about to read, and the next life draws the conclusions:
+
+1. A death while a burst is read: the documents up to the end of this burst are read one at a time,
+   each noted before it is read.
+2. A death while a document is read alone makes it the suspect.
+3. A second death in a row while it is read alone makes it *poison*. It is rejected unread.
+
+So a poison document costs three deaths, however large the burst was; a search by halves would cost
+2 + log2(n). Documents that are read one at a time have frames of their own, but they share one
+transaction. One transaction each would take 14 to 25 ms a document, after every death by whatever
+cause. It would prove no more: the notes name the document, and what remains of one that was read is
+a few hundred bytes.
+
+Only the time in which documents are read counts, not that of the transaction: a broker that is away
+keeps a worker in its transactions for seconds, and whoever kills it then must not make an innocent
+document poison. For the same reason no errors of Kafka count, nor does the reject limit. A document
+that is read alone is exposed for some hundred microseconds; that two deaths with other causes both
+hit the same one is hardly possible, unless it takes long to read.
+
+No other stage needs this. *index* reads frames, and *route* splices matches only into payloads that
+this stage has read.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from worker.bus import Record, TopicPartition
+
+__all__ = ["Deaths", "Notes"]
+
+_log = logging.getLogger(__name__)
+
+_Place = tuple[int, int]
+"""A partition of the documents, and an offset in it."""
+
+
+class Notes(Protocol):
+    """Keeps one value across the death of the process; `worker.journal` implements it."""
+
+    def read(self) -> bytes | None:
+        """Return the value that was written last; None if there is none."""
+
+    def write(self, value: bytes) -> None:
+        """Replace the value."""
+
+    def close(self) -> None:
+        """Release the file."""
+
+
+class _State(msgspec.Struct):
+    """What is noted.
+
+    Attributes:
+        topic: the identity of the documents; notes about others are void.
+        reading: the end of the burst that is being read, by partition.
+        alone: the document that is being read alone.
+        careful: up to which offsets documents are read one at a time, by partition.
+        suspect: the document that the worker last died of, if it was read alone.
+        poison: the documents that it died of twice in a row, and that are not yet rejected.
+    """
+
+    topic: str
+    reading: dict[int, int] = {}
+    alone: _Place | None = None
+    careful: dict[int, int] = {}
+    suspect: _Place | None = None
+    poison: set[_Place] = set()
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(_State).decode
+
+
+class Deaths:
+    """Notes what is being read, and knows what the worker has died of."""
+
+    def __init__(self, topic: str, identity: str, notes: Notes | None) -> None:
+        """Draw the conclusions from the last life's notes; without ``notes`` nothing is kept.
+
+        ``identity`` distinguishes the documents of ``topic`` from those of other topics.
+        """
+        self._topic = topic
+        self._notes = notes
+        self._state = _State(identity)
+        if notes is None:
+            return
+        state = self._found(notes.read())
+        if state is not None and state.topic == identity:
+            self._state = state
+            self._conclude()
+        self._write()
+
+    @staticmethod
+    def _found(value: bytes | None) -> _State | None:
+        if value is None:
+            return None
+        try:
+            return _decode(value)
+        except msgspec.DecodeError as error:
+            _log.warning("the notes of the last life can't be understood: %s", error)
+            return None
+
+    def _conclude(self) -> None:
+        state = self._state
+        if state.alone is not None:
+            partition, offset = state.alone
+            # It may lie behind the range: the whole burst is read one at a time.
+            state.careful[partition] = max(offset + 1, state.careful.get(partition, 0))
+            place = f"{self._topic}[{partition}]@{offset}"
+            if state.alone == state.suspect:
+                state.poison.add(state.alone)
+                state.suspect = None
+                _log.error("the worker died again while it read only %s: it is poison", place)
+            else:
+                state.suspect = state.alone
+                _log.warning(
+                    "the worker died while it read only %s; if that happens again, the document"
+                    " is rejected",
+                    place,
+                )
+        elif state.reading:
+            for partition, end in state.reading.items():
+                state.careful[partition] = max(end, state.careful.get(partition, 0))
+                _log.warning(
+                    "the worker died while it read documents: those of %s[%d] before offset %d are"
+                    " read one at a time now",
+                    self._topic, partition, end,
+                )  # fmt: skip
+        state.alone, state.reading = None, {}
+
+    def careful(self, records: Sequence[Record]) -> bool:
+        """Return whether these documents must be read one at a time."""
+        ends = self._state.careful
+        return bool(ends) and any(one.offset < ends.get(one.partition, 0) for one in records)
+
+    def poison(self, record: Record) -> bool:
+        """Return whether the worker died twice in a row while it read this document."""
+        return (record.partition, record.offset) in self._state.poison
+
+    def reading(self, ends: Mapping[TopicPartition, int]) -> None:
+        """Note that documents are about to be read, up to these offsets."""
+        if self._notes is not None:
+            self._state.reading = {place.partition: end for place, end in ends.items()}
+            self._write()
+
+    def reading_alone(self, record: Record) -> None:
+        """Note that only this document is about to be read."""
+        state = self._state
+        self._survived()
+        state.alone = (record.partition, record.offset)
+        self._write()
+
+    def done(self) -> None:
+        """Note that all of them were read."""
+        if self._notes is not None:
+            self._survived()
+            self._state.reading = {}
+            self._write()
+
+    def _survived(self) -> None:
+        """Clear a suspect that was just read."""
+        state = self._state
+        if state.alone is not None and state.alone == state.suspect:
+            state.suspect = None
+        state.alone = None
+
+    def passed(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Forget what lies before these committed offsets."""
+        state = self._state
+        if not (state.careful or state.suspect or state.poison):
+            return
+        reached = {place.partition: offset for place, offset in offsets.items()}
+        state.careful = {
+            partition: end
+            for partition, end in state.careful.items()
+            if reached.get(partition, 0) < end
+        }
+        state.poison = {
+            (partition, offset)
+            for partition, offset in state.poison
+            if reached.get(partition, 0) <= offset
+        }
+        if state.suspect is not None and reached.get(state.suspect[0], 0) > state.suspect[1]:
+            state.suspect = None
+        self._write()
+
+    def close(self) -> None:
+        """Release the notes."""
+        if self._notes is not None:
+            self._notes.close()
+
+    def _write(self) -> None:
+        if self._notes is not None:
+            self._notes.write(_encode(self._state))

@@ -1,0 +1,82 @@
+"""Judges frames against a shard's store, for its owner and for a standby."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from lsh.index import BucketRules, Decision
+from worker.bus import Record
+from worker.stages.coverage import Coverage
+from worker.stages.order import Documents, Placed, placed
+from worker.stages.ownership import ShardStore
+from worker.stages.tiling import covered
+from worker.wire import Layout
+
+__all__ = ["Judge", "Judgement"]
+
+
+class Judgement(NamedTuple):
+    """The result of judging frames: the decision, and how far the store is once it is applied."""
+
+    decision: Decision
+    offset: int
+    now: int
+    documents: int
+    coverage: Coverage
+
+    def apply(self, store: ShardStore) -> None:
+        """Write it to the store that it was made for."""
+        store.apply(
+            self.decision,
+            offset=self.offset,
+            now=self.now,
+            documents=self.documents,
+            coverage=self.coverage,
+        )
+
+
+class Judge:
+    """Judges frames by the application's layout and rules. Has no state."""
+
+    def __init__(self, layout: Layout, *, future_allowance_ms: int, rules: BucketRules) -> None:
+        """Take what all workers agree on.
+
+        A document's time is at most the log's and ``future_allowance_ms``.
+        """
+        self._layout = layout
+        self._allowance = future_allowance_ms
+        self._rules = rules
+
+    def placed(self, record: Record) -> Placed:
+        """Return the frame of a record of the log, with its place in the order.
+
+        Raises:
+            FrameError: this worker can't read the record as a frame.
+        """
+        return placed(record, self._layout.id, self._allowance)
+
+    def judge(self, shard: int, store: ShardStore, documents: Documents) -> Judgement:
+        """Judge the documents of frames without writing.
+
+        Everything that is applied to a store, by an owner or a standby, comes from here.
+
+        Raises:
+            FrameOutOfPlace: a frame was lost, doubled or moved.
+        """
+        frames = documents.frames
+        coverage = covered(shard, store.coverage, frames)
+        batch = documents.batch(self._layout.columns_of(shard))
+        decision = store.decide(batch, self._rules)
+        now = max(store.now, *(frame.now for frame in frames))
+        return Judgement(decision, frames[-1].number + 1, now, len(documents), coverage)
+
+    def replay(self, shard: int, store: ShardStore, documents: Documents) -> int:
+        """Apply the changes of frames without answering; return their number of documents."""
+        judgement = self.judge(shard, store, documents)
+        judgement.apply(store)
+        return judgement.documents
+
+    def keep_warm(self, shard: int, store: ShardStore, records: Iterable[Record]) -> None:
+        """Apply records of the log that another worker has already answered."""
+        self.replay(shard, store, Documents([self.placed(record) for record in records]))

@@ -1,0 +1,113 @@
+"""What *index* needs from the shards that a worker owns; `worker.index.owner` implements it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeVar
+
+from lsh.index import BucketRules, Decision, DocumentBatch
+from worker.bus import TopicPartition
+from worker.stages.base import RestoreState
+from worker.stages.coverage import Coverage
+
+__all__ = ["Ownership", "Shard", "ShardStore", "StoreSize"]
+
+
+class StoreSize(Protocol):
+    """The sizes of an open store. Call these only in the stage's own thread."""
+
+    def size_bytes(self) -> int:
+        """Return the estimated size on disk."""
+
+    def memory_bytes(self) -> int:
+        """Return its memory, without the block cache, which stores share."""
+
+    def keys_estimate(self) -> int:
+        """Return the estimated number of keys."""
+
+
+class ShardStore(StoreSize, Protocol):
+    """A shard's state: its buckets, and how far it has read the log."""
+
+    @property
+    def offset(self) -> int:
+        """Return the next offset to read in ``fingerprints``."""
+
+    @property
+    def now(self) -> int:
+        """Return the running maximum of the log's time, in ms."""
+
+    @property
+    def coverage(self) -> Coverage:
+        """Return which offsets of ``documents`` the applied frames have covered."""
+
+    def decide(self, batch: DocumentBatch, rules: BucketRules) -> Decision:
+        """Judge a batch of documents; see `lsh.index.decide`."""
+
+    def apply(
+        self, decision: Decision, *, offset: int, now: int, documents: int, coverage: Coverage
+    ) -> None:
+        """Apply a decision and its offset atomically."""
+
+
+StoreT_co = TypeVar("StoreT_co", bound=ShardStore, covariant=True)
+
+
+class Shard(Protocol[StoreT_co]):
+    """An owned shard whose log can be read.
+
+    ``committed`` is the group's offset; frames before it were already answered.
+    """
+
+    committed: int
+
+    @property
+    def store(self) -> StoreT_co:
+        """Return its open store."""
+
+
+class Ownership(Protocol[StoreT_co]):
+    """The shards that a worker owns. Used in the stage's thread, except where noted."""
+
+    @property
+    def owned(self) -> Mapping[TopicPartition, Shard[StoreT_co]]:
+        """Return the shards whose log can be read, by their seats."""
+
+    def adopt(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        watermarks: Callable[[TopicPartition], tuple[int, int]],
+    ) -> dict[TopicPartition, int]:
+        """Own exactly these shards; see `Stage`."""
+
+    def started(self) -> dict[TopicPartition, int]:
+        """Return the shards that have become ready; see `Stage`."""
+
+    def guarded(self, partition: TopicPartition) -> AbstractContextManager[None]:
+        """Replace the shard's store if the body finds it damaged, and continue.
+
+        Raises:
+            StageError: the disk is full, or can't be read or written.
+        """
+
+    def replayed(self, documents: int) -> None:
+        """Count documents that were replayed without answers."""
+
+    def idle(self) -> None:
+        """Do what is due between bursts."""
+
+    def waiting(self) -> frozenset[TopicPartition]:
+        """Return the owned shards whose log can't be read yet."""
+
+    def states(self) -> dict[int, RestoreState]:
+        """Return the progress of the shards that don't answer yet. Thread-safe."""
+
+    def moved(self) -> int:
+        """Return a counter that grows while any shard gets closer to answering. Thread-safe."""
+
+    def standby_lag(self) -> Mapping[int, int]:
+        """Return how many records each warm shard is behind its group. Thread-safe."""
+
+    def close(self) -> None:
+        """Release everything within a bounded time."""

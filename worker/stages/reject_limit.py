@@ -1,0 +1,109 @@
+"""Stops the worker before wrong settings move a whole topic to *rejected*."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from worker.formats.unreadable import CAUSES, Unreadable
+from worker.stages.base import StageError
+from worker.visible import visible
+
+__all__ = ["RejectGuard", "RejectLimit"]
+
+_SAMPLES = 100
+"""The latest documents whose fields a message names."""
+_NAMES = 20
+"""The most names that are taken from a document, or shown."""
+_NAME_CHARACTERS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class RejectLimit:
+    """At most ``share`` of the last ``window`` documents may not fit the settings; 1 is no limit.
+
+    Only reasons that tell of a wrong configuration count (`worker.formats.unreadable`). A limit on
+    what websites write would let them stop the worker.
+    """
+
+    share: float = 0.5
+    window: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The documents of a burst, and how many of them don't fit the settings, by code."""
+
+    documents: int
+    misfits: Counter[str]
+
+
+class RejectGuard:
+    """Counts the latest documents, and those among them that don't fit the settings."""
+
+    def __init__(self, limit: RejectLimit, fields: Callable[[bytes], Sequence[str] | None]) -> None:
+        """Take the limit, and what returns the names of a payload's fields."""
+        self._limit = limit
+        self._fields = fields
+        self._bursts: deque[_Seen] = deque()
+        self._seen = 0
+        self._misfits: Counter[str] = Counter()
+        self._burst: Counter[str] = Counter()
+        self._details: dict[str, str] = {}
+        self._names: deque[tuple[str, ...]] = deque(maxlen=_SAMPLES)
+
+    def rejected(self, error: Unreadable, value: bytes) -> None:
+        """Count a document that can't be read."""
+        if self._limit.share >= 1 or CAUSES.get(error.code) != "configuration":
+            return
+        self._burst[error.code] += 1
+        self._details[error.code] = error.detail
+        self._names.append(self._names_in(value))
+
+    def check(self, documents: int) -> None:
+        """Count a burst's documents, after `rejected` was called for those that can't be read.
+
+        Raises:
+            StageError: too many don't fit the settings.
+        """
+        misfits, self._burst = self._burst, Counter()
+        self._bursts.append(_Seen(documents, misfits))
+        self._seen += documents
+        self._misfits += misfits
+        while self._bursts and self._seen - self._bursts[0].documents >= self._limit.window:
+            old = self._bursts.popleft()
+            self._seen -= old.documents
+            self._misfits -= old.misfits
+        # A tenth of the window is enough, so that a bad first burst is caught.
+        enough = min(100, self._limit.window // 10)
+        if self._seen >= enough and self._misfits.total() > self._limit.share * self._seen:
+            raise StageError(self._message())
+
+    def _message(self) -> str:
+        common = "; ".join(
+            f"{code} ({count}): {_cut(self._details[code], 200)}"
+            for code, count in self._misfits.most_common(3)
+        )
+        names = Counter(name for document in self._names for name in document)
+        shown = sorted(name for name, _ in names.most_common(_NAMES))
+        have = f". They have: {', '.join(shown)}" if shown else ""
+        more = " …" if len(names) > _NAMES else ""
+        return (
+            f"{self._misfits.total()} of the last {self._seen} documents can't be read: {common}"
+            f"{have}{more}. Nothing of this burst was published. Compare the fields that the"
+            " settings name (documents.*) with a document, or raise limits.reject_share"
+        )
+
+    def _names_in(self, value: bytes) -> tuple[str, ...]:
+        """Return the names of a payload's fields."""
+        try:
+            names = self._fields(value) or ()
+        except Unreadable:
+            return ()
+        return tuple(_cut(name, _NAME_CHARACTERS) for name in names[:_NAMES])
+
+
+def _cut(text: str, characters: int) -> str:
+    """Return the beginning of a text, so that it can be shown; whoever wrote it chose it."""
+    return visible(text if len(text) <= characters else text[:characters] + "…")

@@ -1,0 +1,39 @@
+"""What the stages exchange: frames and headers.
+
+Only this package knows the byte layout of a frame; all other code sees arrays.
+"""
+
+from __future__ import annotations
+
+from worker.wire.codec import FrameError, decode, encode
+from worker.wire.fingerprints import FingerprintFrame, document_bytes
+from worker.wire.frame import ACCOUNTED_OFFSETS, FRAME_BYTES, POSITION_BITS
+from worker.wire.ids import Ids
+from worker.wire.layout import Layout
+from worker.wire.matches import (
+    MATCH_BYTES,
+    MOST_NAMED,
+    NAMED_BYTES,
+    ROW_BYTES,
+    MatchFrame,
+    answer_bytes,
+)
+
+__all__ = [
+    "ACCOUNTED_OFFSETS",
+    "FRAME_BYTES",
+    "MATCH_BYTES",
+    "MOST_NAMED",
+    "NAMED_BYTES",
+    "POSITION_BITS",
+    "ROW_BYTES",
+    "FingerprintFrame",
+    "FrameError",
+    "Ids",
+    "Layout",
+    "MatchFrame",
+    "answer_bytes",
+    "decode",
+    "document_bytes",
+    "encode",
+]

@@ -1,0 +1,184 @@
+"""The frames of ``matches-p``: a shard's answers for a range of documents."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from worker.wire.columns import (
+    F32,
+    U16,
+    U32,
+    U64,
+    ColumnError,
+    any_column,
+    any_packed,
+    column,
+    length,
+    packed,
+)
+from worker.wire.frame import POSITION_BITS, Frame
+from worker.wire.ids import ID_BYTES, Ids, PackedIds
+
+__all__ = [
+    "MATCH_BYTES",
+    "MOST_NAMED",
+    "NAMED_BYTES",
+    "ROW_BYTES",
+    "MatchFrame",
+    "PackedMatches",
+    "PackedMatches1",
+    "answer_bytes",
+]
+
+ROW_BYTES = U32.itemsize + U16.itemsize
+"""The bytes of a document that has matches, in a `MatchFrame`."""
+MATCH_BYTES = U16.itemsize + F32.itemsize
+"""The bytes of each of its matches."""
+NAMED_BYTES = U64.itemsize + ID_BYTES
+"""The bytes of a matched document, stored once, without its id."""
+MOST_NAMED = 1 << 8 * U16.itemsize
+"""The most matched documents that ``which`` can refer to."""
+
+
+class MatchFrame(Frame, frozen=True, gc=False, eq=False):
+    """A shard's answer for a range: the verified matches of the documents that have any.
+
+    ``first`` is the position, in the frame numbered ``number``, of the first document of
+    the range. For the m documents with matches, ``matched`` uint32[m] are the offsets, relative to
+    ``start``, and ``counts`` uint16[m] the numbers of matches. The matches of all of them follow
+    one another in ``which`` uint16 and ``similarities`` float32. ``which`` is an index into the k
+    distinct matched documents, ``sequences`` uint64[k] and ``ids``.
+
+    Shard 0 also forwards ``offsets`` (uint32[n], relative to ``start``) and ``checksums``
+    (uint64[n]) of all documents in the range, and ``accounted`` (uint32, see `FingerprintFrame`).
+    In the other shards' frames the two arrays are empty, and ``accounted`` is None.
+    """
+
+    shard: int
+    number: int
+    first: int
+    offsets: npt.NDArray[np.uint32]
+    checksums: npt.NDArray[np.uint64]
+    matched: npt.NDArray[np.uint32]
+    counts: npt.NDArray[np.uint16]
+    which: npt.NDArray[np.uint16]
+    similarities: npt.NDArray[np.float32]
+    sequences: npt.NDArray[np.uint64]
+    ids: Ids
+    accounted: npt.NDArray[np.uint32] | None = None
+
+    @property
+    def sequence(self) -> int:
+        """Return the sequence number of the first document of the range."""
+        return (self.number << POSITION_BITS) + self.first
+
+    def named(self) -> list[tuple[int, bytes]]:
+        """Return the sequence number and id of each matched document."""
+        return list(zip(self.sequences.tolist(), self.ids.unpack(), strict=True))
+
+    def packed(self) -> PackedMatches:
+        """Return the frame in its written form."""
+        return PackedMatches(
+            self.layout,
+            self.partition,
+            self.start,
+            self.end,
+            self.shard,
+            self.number,
+            self.first,
+            packed(self.offsets, U32),
+            packed(self.checksums, U64),
+            packed(self.matched, U32),
+            packed(self.counts, U16),
+            packed(self.which, U16),
+            packed(self.similarities, F32),
+            packed(self.sequences, U64),
+            self.ids.packed(),
+            any_packed(self.accounted, U32),
+        )
+
+
+class PackedMatches(Frame, array_like=True, frozen=True, gc=False, eq=False):
+    """The written form, version 2."""
+
+    shard: int
+    number: int
+    first: int
+    offsets: memoryview
+    checksums: memoryview
+    matched: memoryview
+    counts: memoryview
+    which: memoryview
+    similarities: memoryview
+    sequences: memoryview
+    ids: PackedIds
+    accounted: memoryview | None = None
+
+    def frame(self) -> MatchFrame:
+        """Return the frame.
+
+        Raises:
+            ColumnError: columns that must have the same length differ, ``counts`` doesn't add up
+                to the number of matches, or ``which`` is out of range.
+        """
+        documents = length("offsets", self.offsets, U32)
+        matched = length("matched", self.matched, U32)
+        named = length("sequences", self.sequences, U64)
+        counts = column("counts", self.counts, U16, matched)
+        matches = int(np.add.reduce(counts)) if matched else 0
+        similarities = column("similarities", self.similarities, F32, matches)
+        which = column("which", self.which, U16, matches)
+        if matches and (last := int(which.max())) >= named:
+            raise ColumnError(f"which points at document {last} of {named}")
+        return MatchFrame(
+            self.layout,
+            self.partition,
+            self.start,
+            self.end,
+            self.shard,
+            self.number,
+            self.first,
+            column("offsets", self.offsets, U32, documents),
+            column("checksums", self.checksums, U64, documents),
+            column("matched", self.matched, U32, matched),
+            counts,
+            which,
+            similarities,
+            column("sequences", self.sequences, U64, named),
+            self.ids.ids(named),
+            any_column("accounted", self.accounted, U32),
+        )
+
+
+class PackedMatches1(Frame, array_like=True, frozen=True, gc=False, eq=False):
+    """The written form, version 1. It repeats ``sequences`` and ``ids`` for each match."""
+
+    shard: int
+    number: int
+    first: int
+    offsets: memoryview
+    checksums: memoryview
+    matched: memoryview
+    counts: memoryview
+    sequences: memoryview
+    similarities: memoryview
+    ids: PackedIds
+
+    def frame(self) -> MatchFrame:
+        """Return the frame.
+
+        Raises:
+            ColumnError: see `PackedMatches.frame`; or there are more than `MOST_NAMED` matches.
+        """
+        named = length("sequences", self.sequences, U64)
+        if named > MOST_NAMED:
+            raise ColumnError(f"sequences has {named} values, at most {MOST_NAMED} are allowed")
+        which = packed(np.arange(named, dtype=np.uint16), U16)
+        return PackedMatches(**msgspec.structs.asdict(self), which=which).frame()
+
+
+def answer_bytes(matches: int, id_bytes: int) -> int:
+    """Return the most bytes that a document's matches take in a `MatchFrame`."""
+    return ROW_BYTES + matches * (MATCH_BYTES + NAMED_BYTES + id_bytes)
