@@ -17,6 +17,8 @@ from tests.support.worker_process import WorkerProcess
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 SECONDS = 120.0
+AN_ANSWER = 2.0
+"""More seconds than a request takes while the broker answers."""
 
 
 def metrics(worker: WorkerProcess, name: str) -> list[float]:
@@ -37,7 +39,7 @@ def test_a_frozen_broker_is_seen(kafka_cluster: ClusterFactory, app_id: str, pro
         documents = corpus(200, 3)
         application.feed(application.documents(documents[:100]))
         application.audit.reach(100)
-        assert metrics(alpha, "neardup_kafka_silent_seconds") == [0]
+        assert metrics(alpha, "neardup_kafka_silent_seconds") < [AN_ANSWER]
         cluster.pause(1)
         try:
             wait_until(lambda: '"unanswered": true' in alpha.readiness(), SECONDS, "a 503")
@@ -52,7 +54,9 @@ def test_a_frozen_broker_is_seen(kafka_cluster: ClusterFactory, app_id: str, pro
             cluster.resume(1)
         wait_until(alpha.ready, SECONDS, "a 200")
         wait_until(
-            lambda: metrics(alpha, "neardup_kafka_silent_seconds") == [0], SECONDS, "an answer"
+            lambda: metrics(alpha, "neardup_kafka_silent_seconds") < [AN_ANSWER],
+            SECONDS,
+            "an answer",
         )
         assert 0 not in metrics(alpha, "neardup_assigned_partitions")
         assert "the brokers answer again, after " in alpha.output()
