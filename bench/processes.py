@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from worker.closing import Closing
+from worker.files.closing import Closing
 
 __all__ = ["Program", "Usage"]
 

@@ -13,6 +13,7 @@ from lsh import Fingerprinter
 from lsh.index import BucketRules
 from worker.bus import Bus, Member, TopicPartition
 from worker.bus.shared import SharedMember, SharedReader
+from worker.files.journal import Journal
 from worker.formats.choice import document_format, watched_fields
 from worker.formats.matches import MatchWriter
 from worker.formats.seen import FieldWatch
@@ -23,7 +24,6 @@ from worker.index.recovery import Recovery
 from worker.index.snapshots import Repository, Shipper, Verification, read_key
 from worker.index.standby import Standby
 from worker.index.store import BandStore, StoreOptions
-from worker.journal import Journal
 from worker.loop import Loop
 from worker.loop.options import LoopOptions
 from worker.metrics import Metrics

@@ -19,7 +19,7 @@ from tests.faults.link import HOST, Link
 from tests.faults.rule import Rule
 from tests.faults.speed import UNHINDERED, Speed
 from tests.faults.wire import Header
-from worker.closing import Closing
+from worker.files.closing import Closing
 
 __all__ = ["Proxies"]
 

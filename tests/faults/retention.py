@@ -21,7 +21,7 @@ from localkafka.broker import wait_until
 from tests.faults.offsets import Place, ends, offsets_from, starts
 from tests.support.application import ApplicationUnderTest
 from worker.admin.plan import DEFAULT_MAX_BYTES, TopicPlan, plan
-from worker.closing import Closing
+from worker.files.closing import Closing
 
 __all__ = ["CLEANING", "Retention"]
 

@@ -11,7 +11,7 @@ import psutil
 
 from tests.faults.supervisor import Supervisor
 from tests.faults.trends import Trend, trend_of
-from worker.closing import Closing
+from worker.files.closing import Closing
 
 __all__ = ["LIMITS", "Sampler"]
 

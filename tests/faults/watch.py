@@ -7,7 +7,7 @@ from typing import Final, Self
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from tests.support.audit import Arrival
-from worker.closing import Closing
+from worker.files.closing import Closing
 
 __all__ = ["TopicWatch"]
 

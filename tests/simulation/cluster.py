@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from worker.admin.agreement import agreed, dump
 from worker.admin.cluster import Cluster, TopicState
-from worker.agreement import agreed, dump
 from worker.bus.memory import MemoryBus
 from worker.bus.port import TopicPartition
 from worker.settings import Settings

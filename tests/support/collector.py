@@ -9,7 +9,7 @@ from confluent_kafka import TopicPartition as Place
 
 from tests.support.audit import record_of
 from worker.bus.port import Record, TopicPartition
-from worker.closing import Closing
+from worker.files.closing import Closing
 
 __all__ = ["Collector"]
 

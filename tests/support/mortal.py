@@ -24,7 +24,7 @@ from tests.support.stages import (
     no_watermarks,
     records,
 )
-from worker.journal import Journal
+from worker.files.journal import Journal
 from worker.stages import Deaths
 from worker.wire import FingerprintFrame, decode
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from worker.admin.agreement import Difference, agreed, differences
 from worker.admin.cluster import Cluster, TopicState
 from worker.admin.layout_record import recorded
 from worker.admin.offsets import check_offsets, check_order, inputs, lost_answers
 from worker.admin.plan import DEFAULT_MAX_BYTES, Rule, TopicPlan, plan
 from worker.admin.problem import Problem
 from worker.admin.starts import used_topics
-from worker.agreement import Difference, agreed, differences
 from worker.bus import TopicPartition
 from worker.settings import Settings
 from worker.topology import STAGES, Topology

@@ -10,11 +10,11 @@ from contextlib import closing
 from random import uniform
 from time import sleep
 
+from worker.admin.agreement import Difference, Facts, agreed, differences, dump
 from worker.admin.cluster import Cluster
 from worker.admin.compacted import PARTITION
 from worker.admin.layout_record import LAYOUT_KEY, recorded
 from worker.admin.starts import used_topics
-from worker.agreement import Difference, Facts, agreed, differences, dump
 from worker.bus import Aborted, BusError, Fenced, OutcomeUnknown, Outgoing
 from worker.bus.kafka.bus import KafkaBus
 from worker.settings import ConfigurationError, Settings

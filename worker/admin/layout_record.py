@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from worker.admin.agreement import Facts, load
 from worker.admin.cluster import Cluster
-from worker.agreement import Facts, load
 from worker.bus import BusError
 from worker.topology import Topology
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+from worker.admin.agreement import partitions_in
 from worker.admin.cluster import Cluster
 from worker.admin.layout_record import recorded
-from worker.agreement import partitions_in
 from worker.bus import TopicPartition
 from worker.bus.kafka.groups import Offsets
 from worker.settings import ConfigurationError

@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 import zstandard
 
 from worker.cli.errors import CommandError
-from worker.closing import Closing
+from worker.files.closing import Closing
 from worker.index.snapshots.storage import sync_directory
 
 __all__ = ["Output"]

@@ -14,7 +14,7 @@ from rich.text import Text
 from worker.admin import Begun, Cluster, Inspection, Problem, Start, agree, inspect, refuse_others
 from worker.admin import begin as begin_groups
 from worker.admin import create as create_topics
-from worker.agreement import Difference
+from worker.admin.agreement import Difference
 from worker.cli.errors import EXIT_USAGE, CommandError
 from worker.cli.inspection_json import facts
 from worker.cli.screen import line, print_json, screen, shown

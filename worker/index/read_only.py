@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rocksdict import AccessType, Options, Rdict
 
-from worker.closing import Closing
+from worker.files.closing import Closing
 from worker.index.bucket_filter import ReadingEnded, StoredFilter, span
 from worker.index.errors import StoreDamaged
 from worker.index.header import StoreHeader, unpack_header

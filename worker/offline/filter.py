@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from worker.bus import Outgoing, Record, TopicPartition
 from worker.bus.memory import MemoryBus
-from worker.closing import Closing
+from worker.files.closing import Closing
 from worker.formats.unreadable import CAUSES
 from worker.index.store import HeaderMismatch
 from worker.offline.embedded import Embedded, create_topics

@@ -22,9 +22,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from worker.closing import Closing
+from worker.files.closing import Closing
+from worker.files.private import open_private, private_directory
 from worker.index.snapshots.storage import sync_directory
-from worker.private import open_private, private_directory
 
 __all__ = ["StateError", "StateVersions", "Work"]
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from worker.files.private import open_private, private_directory
 from worker.index.snapshots.storage import sync_directory
-from worker.private import open_private, private_directory
 from worker.settings import ConfigurationError, Settings
 from worker.settings.sections import APP_NAME
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import cast
 
 from worker.admin import Cluster
+from worker.admin.agreement import agreed, dump
 from worker.admin.cluster import TopicState
 from worker.admin.plan import DEFAULT_MAX_BYTES, plan
-from worker.agreement import agreed, dump
 from worker.bus import TopicPartition
 from worker.settings import Settings
 from worker.topology import STAGES

@@ -19,7 +19,7 @@ from worker.cli.inputs.foreign import check_content, no_array, spread
 from worker.cli.inputs.lines import lines
 from worker.cli.inputs.parquet_rows import PARQUET_MAGIC, PARQUET_SUFFIXES, parquet_rows
 from worker.cli.inputs.paths import Named, named_files, suffix_of
-from worker.closing import Closing
+from worker.files.closing import Closing
 from worker.offline import Line
 from worker.settings.sections import DocumentsSection
 

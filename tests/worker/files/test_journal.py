@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from worker.journal import Journal
+from worker.files.journal import Journal
 
 
 @pytest.fixture

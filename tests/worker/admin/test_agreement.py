@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from worker.agreement import agreed, differences, dump, load
+from worker.admin.agreement import agreed, differences, dump, load
 from worker.settings import Settings
 from worker.settings import load as load_settings
 

@@ -1,0 +1,1 @@
+"""Files that hold state, for this process and its user alone."""
