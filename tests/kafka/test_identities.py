@@ -89,7 +89,7 @@ def test_a_topic_that_does_not_exist_has_no_id(kafka: Kafka, app_id: str) -> Non
         KafkaBus(KafkaOptions(kafka.bootstrap)).identity(app_id)
 
 
-def _committed(kafka: Kafka, group: str, place: TopicPartition) -> tuple[int, object]:
+def _committed(kafka: Kafka, group: str, place: TopicPartition) -> tuple[int, dict[str, str]]:
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": group, "log_level": 0})
     try:
         (found,) = consumer.committed([Place(*place)], 30)
