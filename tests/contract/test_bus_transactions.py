@@ -200,26 +200,22 @@ def test_committed_after_renew(harness: Harness) -> None:
     assert values(harness, target) == [b"a", b"b"]
 
 
-def test_the_effect_of_a_transaction(harness: Harness) -> None:
+def test_a_transaction_that_is_rolled_back_has_no_effect(harness: Harness) -> None:
     source, one, two = harness.topic(), harness.topic(2), harness.topic(max_bytes=50_000)
     seat = harness.alone(source)
     (place,) = seat.owned
-    records = [Outgoing(one, 1, None, b"a"), Outgoing(two, None, b"key", b"b")]
-    assert seat.member.effect() == Effect()
-    seat.member.commit(records, {place: 1})
-    assert seat.member.effect() == Effect([True, True], offsets=True)
-    seat.member.renew()
-    assert seat.member.effect() == Effect([True, True], offsets=True)
-    seat.member.commit(records, {})
-    assert seat.member.effect() == Effect([True, True], offsets=None)
+    fits = Outgoing(one, 1, None, b"a")
     refused = Outgoing(two, 0, None, random.Random(7).randbytes(200_000))
+    assert seat.member.effect() == Effect()
     with pytest.raises(Refused):
-        seat.member.commit([records[0], refused], {place: 2})
+        seat.member.commit([fits, refused], {place: 2})
     effect = seat.member.effect()
     assert not any(effect.records)
     assert not effect.offsets
     assert not effect.partial
-    assert values(harness, one) == [b"a", b"a"]
+    seat.member.commit([fits], {place: 1})
+    assert seat.member.effect() == Effect()
+    assert values(harness, one) == [b"a"]
 
 
 def test_a_second_owner_of_the_name_fences_the_first(harness: Harness) -> None:

@@ -118,8 +118,10 @@ class Member(Protocol):
         """Return what the last `commit` has left in the log.
 
         Call it after `Aborted`, or after the `renew` that follows `OutcomeUnknown`: its end is
-        final then. A transaction ends partition by partition. While Kafka's coordinator of
-        transactions fails, some of its partitions may see a commit, and others an abort.
+        final then. After a commit that succeeded it is empty.
+
+        A transaction ends partition by partition. While Kafka's coordinator of transactions
+        fails, some of its partitions may see a commit, and others an abort.
 
         Raises:
             BusError: it can't be found out.

@@ -185,6 +185,7 @@ class TransactionalProducer:
         if self._disturbed is not None:
             msg = f"committed, but with trouble during the commit: {self._disturbed}"
             raise OutcomeUnknown(msg)
+        self.forget()
 
     def forget(self) -> None:
         """Forget the last transaction."""

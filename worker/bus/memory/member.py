@@ -124,6 +124,7 @@ class MemoryMember:
         except Aborted:
             self._coordinator.check_owner(self._identity, self)
             raise
+        self._attempt = None
 
     def renew(self) -> None:
         """See the port."""

@@ -58,6 +58,7 @@ class MemoryWriter:
             self._check_owner()
             raise
         self._renewed = True
+        self._attempt = None
 
     def effect(self) -> Effect:
         """See the port."""
