@@ -146,7 +146,6 @@ def _run(names: _Names, stages: Collection[str], *, trim_log: bool | None) -> It
             yield from names.topic(name, "Read", role=stage)
         for name in outputs[stage]:
             yield from names.topic(name, "Write", role=stage)
-        for name in set(outputs[stage]).intersection(names.outputs):
             yield from names.topic(name, "Read", role=stage, when=_UNSEEN)
         yield Grant("group", group, "Read", role=stage)
         yield Grant("transactional-id", f"{group}.", "Write", prefixed=True, role=stage)
