@@ -10,7 +10,14 @@ from time import monotonic
 from confluent_kafka import KafkaError, Message
 
 from worker.bus.kafka.codes import Means, means
-from worker.bus.port import BusError, LogReader, Outgoing, TopicPartition
+from worker.bus.port import (
+    BusError,
+    LogReader,
+    OffsetOutOfRange,
+    Outgoing,
+    Record,
+    TopicPartition,
+)
 
 __all__ = ["Delivered", "Report", "visible"]
 
@@ -48,8 +55,12 @@ class Delivered:
         """Take a delivery report."""
         if error is None:
             self._written += 1
-            # By a plain tuple, which equals a TopicPartition and is cheaper.
-            self._ends[message.topic(), message.partition()] = message.offset()  # type: ignore[assignment, index]
+            place = message.topic(), message.partition()  # equals a TopicPartition, and is cheaper
+            offset = message.offset() or 0
+            if offset >= 0:
+                self._ends[place] = offset  # type: ignore[index]
+            else:  # The answer was lost, and that to the second attempt doesn't have it.
+                self._ends.setdefault(place, offset)  # type: ignore[arg-type]
         elif means(error, Means.REFUSED):
             self.refused[message.topic(), message.key(), message.value()] = error.name()
 
@@ -74,6 +85,8 @@ class Delivered:
         """
         if not self._ends or self._written < len(self._records):
             return []
+        if min(self._ends.values()) < 0:
+            raise BusError("the brokers did not say where they wrote its records")
         there = visible(reader({topic for topic, _ in self._ends}), self._ends, seconds)
         return [
             (record[:2] if record[1] is not None else self._chosen.get(number)) in there
@@ -101,7 +114,7 @@ def visible(
             if monotonic() > deadline:
                 (topic, number), offset = waiting.popitem()
                 raise BusError(f"{topic}[{number}] can't be read from offset {offset} in time")
-            for record in reader.read(_READ_RECORDS, _READ_BYTES, _WAIT_SECONDS):
+            for record in _read(reader):
                 place = TopicPartition(record.topic, record.partition)
                 if waiting.get(place) == record.offset:
                     found.add(place)
@@ -110,3 +123,10 @@ def visible(
                     del waiting[place]
                     reader.stop(TopicPartition(*place))
     return found
+
+
+def _read(reader: LogReader) -> Sequence[Record]:
+    try:
+        return reader.read(_READ_RECORDS, _READ_BYTES, _WAIT_SECONDS)
+    except OffsetOutOfRange as error:  # Retention was faster.
+        raise BusError(str(error)) from error
