@@ -26,6 +26,7 @@ Report = Callable[[KafkaError | None, Message], None]
 _READ_RECORDS = 500
 _READ_BYTES = 16 << 20
 _WAIT_SECONDS = 0.1
+_UNNAMED = -1
 
 
 class Delivered:
@@ -56,11 +57,11 @@ class Delivered:
         if error is None:
             self._written += 1
             place = message.topic(), message.partition()  # equals a TopicPartition, and is cheaper
-            offset = message.offset() or 0
-            if offset >= 0:
+            offset = message.offset()
+            if offset is not None:
                 self._ends[place] = offset  # type: ignore[index]
             else:  # The answer was lost, and that to the second attempt doesn't have it.
-                self._ends.setdefault(place, offset)  # type: ignore[arg-type]
+                self._ends.setdefault(place, _UNNAMED)  # type: ignore[arg-type]
         elif means(error, Means.REFUSED):
             self.refused[message.topic(), message.key(), message.value()] = error.name()
 
@@ -85,7 +86,7 @@ class Delivered:
         """
         if not self._ends or self._written < len(self._records):
             return []
-        if min(self._ends.values()) < 0:
+        if _UNNAMED in self._ends.values():
             raise BusError("the brokers did not say where they wrote its records")
         there = visible(reader({topic for topic, _ in self._ends}), self._ends, seconds)
         return [
