@@ -6,8 +6,8 @@ seconds. Nodes can be killed, stopped, paused and started again on the same port
 data. Nothing outlives the test process: see `localkafka.reaper`.
 """
 
-import base64
 import contextlib
+import os
 import random
 import signal
 import socket
@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic  # Typed there; the admin module only passes it on.
 
 from localkafka.jars import jars, java
+from localkafka.prepared import new_id, prepared
 
 START_DEADLINE_SECONDS: Final = 90.0
 STOP_DEADLINE_SECONDS: Final = 30.0
@@ -36,6 +36,8 @@ REAPER: Final = Path(__file__).with_name("reaper.py")
 # Below the range from which Linux takes ports for outgoing connections (32768 and up):
 # a node that is down keeps its port free until it starts again.
 PORTS: Final = range(20_000, 32_000)
+PROCESSES: Final = 8
+"""Of a run that is spread over processes, so many have ports of their own."""
 
 Config = Mapping[str, str | int]
 
@@ -96,6 +98,10 @@ class _Node:
         return self.directory / "server.properties"
 
     @property
+    def data(self) -> Path:
+        return self.directory / "data"
+
+    @property
     def log(self) -> Path:
         return self.directory / "broker.log"
 
@@ -123,14 +129,16 @@ class KafkaCluster(Kafka):
         """Prepare `nodes` nodes (1 or 3); they start on entering the context.
 
         Raises:
-            KafkaUnavailable: no Java 17 or newer, or no jars.
+            KafkaUnavailable: no Java 17 or newer, or no jars, or they don't work.
         """
         if nodes not in (1, 3):
             raise ValueError(f"a cluster has 1 or 3 nodes, not {nodes}")
-        self._java = [java(), "-cp", f"{jars()}/*", "-Djava.awt.headless=true"]
+        program, classes = java(), jars()
+        self._prepared = prepared(program, classes)
+        self._java = [program, *self._prepared.options, "-cp", f"{classes}/*"]
         self._config = {**(FAST_FAULTS if fast else {}), **(config or {})}
         self._heap_mb = heap_mb
-        self._id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self._id = new_id()
         self._directory = Path(tempfile.mkdtemp(prefix="neardup-kafka-"))
         self._reaper = subprocess.Popen(
             [sys.executable, "-I", "-S", str(REAPER), str(self._directory)],
@@ -188,7 +196,7 @@ class KafkaCluster(Kafka):
 
     def log_directory(self, node: int, topic: str, partition: int) -> Path:
         """Return where a node keeps its copy of a partition, if it has one."""
-        return self._nodes[node].directory / "data" / f"{topic}-{partition}"
+        return self._nodes[node].data / f"{topic}-{partition}"
 
     @property
     def nodes(self) -> list[int]:
@@ -255,18 +263,11 @@ class KafkaCluster(Kafka):
         self._signal(node, signal.SIGCONT)
 
     def _format(self) -> None:
-        commands = []
         for node in self._nodes.values():
             node.directory.mkdir()
             lines = [f"{key}={value}" for key, value in self._properties(node).items()]
             node.properties.write_text("\n".join(lines) + "\n")
-            arguments = ["-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", "format"]
-            arguments += [f"--cluster-id={self._id}", "-c", str(node.properties)]
-            with node.log.open("ab") as log:
-                commands.append(subprocess.Popen([*self._java, *arguments], stdout=log, stderr=log))
-        for node, command in zip(self._nodes.values(), commands, strict=True):
-            if command.wait(timeout=START_DEADLINE_SECONDS):
-                raise BrokerStartError(_report(node, "could not format its directory"))
+            self._prepared.format(node.data, self._id, node.id)
 
     def _properties(self, node: _Node) -> dict[str, str | int]:
         replicas = len(self._nodes)
@@ -288,7 +289,7 @@ class KafkaCluster(Kafka):
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
             "listener.security.protocol.map": protocols,
-            "log.dirs": str(node.directory / "data"),
+            "log.dirs": str(node.data),
             "auto.create.topics.enable": "false",
             "default.replication.factor": replicas,
             "min.insync.replicas": majority,
@@ -304,7 +305,7 @@ class KafkaCluster(Kafka):
     def _launch(self, node: _Node) -> None:
         # It lives for minutes: what C2 compiles it would cost more than it ever saves.
         arguments = ["-Xms256m", f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC"]
-        arguments += ["-XX:TieredStopAtLevel=1"]
+        arguments += ["-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true"]
         arguments += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
         arguments += ["kafka.Kafka", str(node.properties)]
         with node.log.open("ab") as log:
@@ -383,7 +384,8 @@ def _serves(node: _Node, members: set[int]) -> bool:
 def _free_ports(count: int) -> Iterator[int]:
     with contextlib.ExitStack() as held:
         free: list[int] = []
-        for port in random.SystemRandom().sample(PORTS, k=len(PORTS)):
+        ports = _own_ports()
+        for port in random.SystemRandom().sample(ports, k=len(ports)):
             probe = held.enter_context(socket.socket())
             with contextlib.suppress(OSError):
                 probe.bind(("127.0.0.1", port))
@@ -391,6 +393,12 @@ def _free_ports(count: int) -> Iterator[int]:
             if len(free) == count:
                 return iter(free)
     raise OSError(f"no {count} free ports from {PORTS.start} to {PORTS.stop - 1}")
+
+
+def _own_ports() -> range:
+    """Return ports that no other process of this run takes, also while a node of ours is down."""
+    number = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    return PORTS[int(number) % PROCESSES :: PROCESSES]
 
 
 def _report(node: _Node, what: str) -> str:

@@ -19,6 +19,7 @@ from hypothesis import settings
 
 from localkafka.broker import Config, Kafka, KafkaCluster
 from localkafka.jars import KafkaUnavailable, jars, java, kafka_version
+from localkafka.prepared import prepared
 from tests.support.clusters import EXTERNAL, ClusterFactory
 
 REQUIRED = os.environ.get("NEARDUP_REQUIRE_KAFKA") == "1"
@@ -67,7 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Fetch the jars once, before several processes want them at the same time."""
+    """Fetch and prepare Kafka once, before several processes want it at the same time."""
     ours = not hasattr(session.config, "workerinput")
     if ours and session.config.getoption("numprocesses", None) and not EXTERNAL:
         _look_for_broker(session.config)
@@ -94,8 +95,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def _look_for_broker(config: pytest.Config) -> None:
     try:
-        java()
-        jars()
+        prepared(java(), jars())
     except KafkaUnavailable as why:
         config.stash[STATE].unavailable = str(why)
         if REQUIRED:
