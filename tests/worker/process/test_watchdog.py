@@ -143,7 +143,7 @@ from worker.topology import Topology
 
 set_up("info", "text")
 settings = load(None, {"worker.stages": "fingerprint"})
-section = settings.watchdog.model_copy(update={"poll_seconds": 1.0})
+section = settings.watchdog.model_copy(update={"poll_seconds": float(sys.argv[3])})
 settings = settings.model_copy(update={"watchdog": section})
 topology = settings.topology(1)
 
@@ -170,17 +170,18 @@ Service(settings, topology, Bus(), Path(sys.argv[1]), "one").run()
 
 
 @pytest.mark.parametrize(
-    ("how", "status", "said"),
+    ("how", "seconds", "status", "said"),
     [
-        ("waits", EXIT_HUNG, "stage fingerprint has not polled for 1 s"),
-        ("locked up", 1, "Timeout (0:00:01.500000)!"),
+        # The worker looks every second. On a slow machine a short limit would seem a lock-up.
+        ("waits", 3.0, EXIT_HUNG, "stage fingerprint has not polled for 3 s"),
+        ("locked up", 1.0, 1, "Timeout (0:00:01.500000)!"),
     ],
 )
 def test_a_worker_with_a_stage_that_hangs_ends_itself(
-    tmp_path: Path, how: str, status: int, said: str
+    tmp_path: Path, how: str, seconds: float, status: int, said: str
 ) -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", _HANGS, str(tmp_path), how],
+        [sys.executable, "-c", _HANGS, str(tmp_path), how, str(seconds)],
         check=False,
         capture_output=True,
         text=True,
