@@ -13,6 +13,9 @@ PROJECT := $(PIP) install --no-deps --no-build-isolation --editable .
 LOCK    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
            --no-header --no-emit-index-url $(ARGS)
 
+# Three processes take file after file, in the order of tests/support/order.py.
+BESIDE := --numprocesses 3 --dist loadfile --no-loadscope-reorder
+
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-all test-rights test-faults test-soak lint format bench lock compose-check pin-images \
         test-pythons clean
@@ -26,11 +29,11 @@ demo: $(VENV)/.runtime ## Watch neardup filter a sample on this machine (no Kafk
 	@$(BIN)/neardup demo $(ARGS)
 
 test: $(VENV)/.dev ## Run the tests in some five minutes, with a real Kafka if Java 17 and Maven are here (ARGS="-k name")
-	@$(BIN)/python -m pytest --numprocesses 3 --dist loadfile -m "not exhaustive" $(ARGS)
+	@$(BIN)/python -m pytest $(BESIDE) -m "not exhaustive" $(ARGS)
 
 test-all: $(VENV)/.dev ## Run the tests that `make test` leaves out: more faults, schedules and characters
 	@echo "running what make test leaves out: much more, and much longer"
-	@$(BIN)/python -m pytest --numprocesses 3 --dist loadfile -m "exhaustive and not rights" $(ARGS)
+	@$(BIN)/python -m pytest $(BESIDE) -m "exhaustive and not rights" $(ARGS)
 
 test-rights: $(VENV)/.dev ## See that no command works without any one of the rights in docs/acls.md (half an hour)
 	@$(BIN)/python -m pytest -m rights $(ARGS)

@@ -21,6 +21,7 @@ from localkafka.broker import Config, Kafka, KafkaCluster
 from localkafka.jars import KafkaUnavailable, jars, java, kafka_version
 from localkafka.prepared import prepared
 from tests.support.clusters import EXTERNAL, ClusterFactory
+from tests.support.order import longest_first
 
 REQUIRED = os.environ.get("NEARDUP_REQUIRE_KAFKA") == "1"
 KAFKA_FIXTURES = {"kafka", "kafka_cluster"}
@@ -75,13 +76,27 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)  # Before `-m kafka` selects by the marker.
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark every test that reaches a real broker, so that no file has to remember."""
     for item in items:
         if isinstance(item, pytest.Function) and KAFKA_FIXTURES & set(item.fixturenames):
             item.add_marker("kafka")
         if item.get_closest_marker("kafka"):
             item.user_properties.append((ON_BROKER, True))
+    if hasattr(config, "workerinput"):
+        _sort_by_files(items)
+
+
+def _sort_by_files(items: list[pytest.Item]) -> None:
+    """Sort for processes that run files side by side: each takes the next one."""
+
+    def file(item: pytest.Item) -> str:
+        return item.nodeid.partition("::")[0]
+
+    on_broker = {file(item) for item in items if item.get_closest_marker("kafka")}
+    files = longest_first(dict.fromkeys(map(file, items)), on_broker)
+    turns = {name: turn for turn, name in enumerate(files)}
+    items.sort(key=lambda item: turns[file(item)])
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -1,0 +1,35 @@
+"""In which order processes that run tests side by side take the files."""
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+__all__ = ["LONGEST", "longest_first"]
+
+LONGEST: Final = (
+    "tests/faults/test_cells.py",
+    "tests/worker/cli/test_redrive.py",
+    "tests/integration/test_slow_link.py",
+    "tests/faults/test_redrive.py",
+    "tests/integration/test_restarts.py",
+    "tests/integration/test_scaling.py",
+    "tests/integration/test_snapshots.py",
+    "tests/integration/test_standby_trim.py",
+    "tests/faults/test_doubt.py",
+    "tests/integration/test_agreement.py",
+    "tests/contract/test_bus_reading.py",
+    "tests/worker/cli/test_on_kafka.py",
+    "tests/contract/test_bus_groups.py",
+    "tests/kafka/test_broker.py",
+    "tests/kafka/test_positions.py",
+    "tests/integration/test_frozen_broker.py",
+)
+"""Files that take half a minute and more, most of it waiting for Kafka; the longest first."""
+
+
+def longest_first(files: Iterable[str], on_broker: Collection[str]) -> list[str]:
+    """Return the files: the longest, then others with a real broker, then the rest as they were.
+
+    A long file that began late would run alone at the end. Those that don't wait fill gaps.
+    """
+    places = {name: place for place, name in enumerate(LONGEST)}
+    return sorted(files, key=lambda name: (places.get(name, len(LONGEST)), name not in on_broker))
