@@ -1,4 +1,4 @@
-"""Commands that need no Kafka don't load its client."""
+"""Commands that need no Kafka don't load its client, and help loads nothing heavy at all."""
 
 from __future__ import annotations
 
@@ -21,6 +21,29 @@ finally:
     assert "confluent_kafka" not in loaded
     assert "worker" in loaded
 """
+
+SHOW = """
+import sys
+from worker.cli import main
+
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+HEAVY = {
+    "confluent_kafka",
+    "fsspec",
+    "lsh",
+    "msgspec",
+    "numpy",
+    "prometheus_client",
+    "pydantic_settings",
+    "rocksdict",
+    "worker.app",
+    "worker.settings",
+}
 
 
 def run(program: str, *arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -54,6 +77,15 @@ def test_a_command_without_kafka_does_without_its_client(
     done = run(RUN, *command.split(), cwd=tmp_path)
     assert "AssertionError" not in done.stderr
     assert done.returncode == status, done.stderr
+
+
+@pytest.mark.parametrize("command", ["--version", "--help", "run --help", "index --help"])
+def test_what_only_tells_of_commands_loads_none(command: str) -> None:
+    done = run(SHOW, *command.split())
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stderr.split())
+    assert "typer" in loaded
+    assert not loaded & HEAVY
 
 
 def test_modules_without_kafka_do_without_its_client() -> None:
