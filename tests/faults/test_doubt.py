@@ -15,7 +15,7 @@ from localkafka.broker import wait_until
 from tests.faults.rule import Act, Of, Rule
 from tests.faults.running import Ground
 from tests.faults.wire import Api
-from tests.support.clients import COUNTABLE, clients
+from tests.support.clients import COUNTABLE, await_clients, clients
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.producer import TransactionalProducer
 from worker.bus.port import Aborted, BusError, OutcomeUnknown, Outgoing, TopicPartition
@@ -113,7 +113,7 @@ def test_a_producer_whose_transaction_failed_is_gone_with_its_threads(
             namesake.close()
             assert failed(partition=0)
             producer.renew()
-        assert clients() == before
+        await_clients(before)
     finally:
         gc.enable()
         producer.close()

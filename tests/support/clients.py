@@ -1,9 +1,14 @@
 """How many clients librdkafka has in this process."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-__all__ = ["COUNTABLE", "clients"]
+from localkafka.broker import wait_until
+
+__all__ = ["COUNTABLE", "await_clients", "clients"]
+
+SECONDS: Final = 10.0
 
 _TASKS: Final = Path("/proc/self/task")
 COUNTABLE: Final = _TASKS.exists()
@@ -11,4 +16,13 @@ COUNTABLE: Final = _TASKS.exists()
 
 def clients() -> int:
     """Count them, by their main threads."""
-    return [path.read_text().strip() for path in _TASKS.glob("*/comm")].count("rdk:main")
+    names = []
+    for path in _TASKS.glob("*/comm"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # It has just ended.
+            names.append(path.read_text().strip())
+    return names.count("rdk:main")
+
+
+def await_clients(count: int) -> None:
+    """Wait until there are so many: a thread that was joined is still listed for a moment."""
+    wait_until(lambda: clients() == count, SECONDS, f"{count} clients of librdkafka")

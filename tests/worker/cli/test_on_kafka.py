@@ -249,12 +249,11 @@ def test_watch_writes_lines_to_a_pipe(run: Run, kafka: Kafka, app_id: str) -> No
         producer.flush(30)
         seen: list[str] = []
 
-        def both() -> bool:
+        def all_seen() -> bool:
             seen.append(process.stdout.readline() if process.stdout else "")
-            return "unique 1" in seen[-1] and "route 1 docs" in seen[-1]
+            return all(what in seen[-1] for what in ("unique 1", "route 1 docs", " days"))
 
-        wait_until(both, 60, "the record, and the lag")
-        assert " days" in seen[-1]
+        wait_until(all_seen, 60, "the record, the lag, and its age")
     finally:
         process.terminate()
         process.wait(30)
