@@ -363,7 +363,7 @@ def test_the_loop_goes_on_polling_and_reads_once_the_store_is_open(disk: Disk) -
     loop = Loop(index(disk), bus.join("g", ["app.shards"], "one"))
     for _ in range(20):
         loop.step(0)
-    assert disk.opening.is_set()
+    assert disk.opening.wait(SECONDS)
     assert loop.lag() == {PLACE: 1}
     assert loop.behind == 0  # The watch over restores sees to it; progress can't be expected.
     disk.may_open.set()
