@@ -1,8 +1,6 @@
 """What all workers agree on is recorded, and compared before a worker joins a group."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,6 +10,7 @@ from localkafka.broker import wait_until
 from tests.integration.conftest import Launch
 from tests.integration.refusal import refused
 from tests.support.application import ApplicationUnderTest
+from tests.support.command_line import on_kafka
 from worker.admin import Cluster, agree
 from worker.bus import Outgoing
 from worker.settings import ConfigurationError, Settings, load
@@ -26,8 +25,7 @@ def neardup(
 ) -> str:
     """Run a command with other settings; return what it says."""
     config = application.write_config("other.toml", more)
-    command = [sys.executable, "-m", "worker.cli", *arguments, "--config", str(config)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = on_kafka(*arguments, "--config", config)
     assert done.returncode == status, (done.stdout, done.stderr)
     return done.stdout + done.stderr
 

@@ -1,8 +1,6 @@
 """Partitions are added to the documents: the way on that the messages name loses nothing."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +9,7 @@ from confluent_kafka.cimpl import NewPartitions  # Typed there; the admin module
 from localkafka.broker import wait_until
 from tests.integration.conftest import Launch
 from tests.support.application import ApplicationUnderTest
+from tests.support.command_line import on_kafka
 from worker.bus import Outgoing
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240), pytest.mark.exhaustive]
@@ -18,8 +17,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240), pytest.mark.exhaustiv
 
 def neardup(config: Path, *arguments: str, status: int = 0) -> str:
     """Run a command; return what it prints."""
-    command = [sys.executable, "-m", "worker.cli", *arguments, "--config", str(config)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = on_kafka(*arguments, "--config", config)
     assert done.returncode == status, (done.stdout, done.stderr)
     return done.stdout + done.stderr
 

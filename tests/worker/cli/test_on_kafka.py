@@ -16,6 +16,7 @@ from confluent_kafka import TopicPartition as Place
 
 from localkafka.broker import Kafka, wait_until
 from tests.support.clusters import ClusterFactory
+from tests.support.command_line import on_kafka
 from worker.admin import Cluster, verify
 from worker.bus import TopicPartition
 from worker.bus.kafka.groups import group_client
@@ -29,19 +30,8 @@ BEGUN_MS = int(time.time() - 3 * 86_400) * 1_000
 
 @pytest.fixture
 def run(kafka: Kafka, app_id: str) -> Run:
-    environment = {
-        **os.environ, "NEARDUP_KAFKA__BOOTSTRAP": kafka.bootstrap, "NEARDUP_APP": app_id
-    }  # fmt: skip
-
     def command(line: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "worker.cli", *line.split()],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=environment,
-            timeout=120,
-        )
+        done = on_kafka(*line.split(), "--bootstrap", kafka.bootstrap, "--app", app_id)
         assert done.returncode == status, (done.stdout, done.stderr)
         return done
 
