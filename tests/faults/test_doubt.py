@@ -15,7 +15,7 @@ from localkafka.broker import wait_until
 from tests.faults.rule import Act, Of, Rule
 from tests.faults.running import Ground
 from tests.faults.wire import Api
-from tests.support.clients import COUNTABLE, await_clients, clients
+from tests.support.clients import COUNTABLE, await_clients, clients_in_use
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.producer import TransactionalProducer
 from worker.bus.port import Aborted, BusError, OutcomeUnknown, Outgoing, TopicPartition
@@ -103,7 +103,7 @@ def test_a_producer_whose_transaction_failed_is_gone_with_its_threads(
         return False
 
     producer.renew()
-    before = clients()
+    before = clients_in_use()
     gc.disable()  # It comes by seldom, and threads and connections would pile up.
     try:
         for _ in range(3):

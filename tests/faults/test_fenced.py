@@ -11,7 +11,7 @@ from localkafka.broker import wait_until
 from tests.faults.rule import Rule
 from tests.faults.running import Ground
 from tests.faults.wire import Api
-from tests.support.clients import COUNTABLE, await_clients, clients
+from tests.support.clients import COUNTABLE, await_clients, clients_in_use
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.port import Fenced, Member, OutcomeUnknown, Outgoing, TopicPartition
@@ -63,7 +63,7 @@ def test_trouble_that_was_not_heard_of_yet_counts(
         stack.callback(namesake.close)
         namesake.subscribe([topic])
         wait_until(lambda: bool(namesake.poll(0.1) or namesake.assignment()), 30, "an assignment")
-        before = clients()
+        before = clients_in_use()
         assert outcome(late, topic) == (OutcomeUnknown if trouble else Fenced)
         if trouble:
             late.renew()

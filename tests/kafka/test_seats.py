@@ -5,7 +5,7 @@ from contextlib import ExitStack, closing
 import pytest
 
 from localkafka.broker import Kafka, wait_until
-from tests.support.clients import COUNTABLE, await_clients, clients
+from tests.support.clients import COUNTABLE, await_clients, clients_in_use
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.port import Member, TopicPartition
@@ -18,7 +18,7 @@ def test_who_owns_nothing_keeps_no_producer(kafka: Kafka, app_id: str) -> None:
     owned: dict[str, frozenset[TopicPartition]] = {}
     bus = KafkaBus(KafkaOptions(kafka.bootstrap))
     assert bus.partitions([topic]) == {topic: 1}  # By its one admin client, which stays.
-    before = clients()
+    before = clients_in_use()
 
     with ExitStack() as stack:
         members: dict[str, Member] = {}
