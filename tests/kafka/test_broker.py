@@ -13,7 +13,15 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from localkafka import jars as jars_module
-from localkafka.broker import BrokerStartError, Kafka, KafkaCluster, wait_until
+from localkafka.broker import (
+    PORTS,
+    PROCESSES,
+    BrokerStartError,
+    Kafka,
+    KafkaCluster,
+    _own_ports,
+    wait_until,
+)
 from localkafka.jars import KafkaUnavailable
 
 ClusterFactory = Callable[..., KafkaCluster]
@@ -213,6 +221,14 @@ def test_a_node_that_cannot_start_shows_its_log() -> None:
     ):
         pass
     assert "node 1" in str(error.value)
+
+
+def test_processes_that_run_side_by_side_share_no_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    for number in range(PROCESSES):
+        monkeypatch.setenv("PYTEST_XDIST_WORKER", f"gw{number}")
+        taken += _own_ports()
+    assert sorted(taken) == list(PORTS)
 
 
 def test_absence_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
