@@ -13,6 +13,9 @@ PROJECT := $(PIP) install --no-deps --no-build-isolation --editable .
 LOCK    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
            --no-header --no-emit-index-url $(ARGS)
 
+# Tests start hundreds of processes, which would each compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Three processes take file after file, in the order of tests/support/order.py.
 BESIDE := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
