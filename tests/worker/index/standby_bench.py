@@ -16,7 +16,7 @@ from worker.index.store import BandStore, StoreHeader
 
 PLACE = TopicPartition("shards", 3)
 HEADER: StoreHeader = {"a": 1}
-SECONDS = 10.0
+SECONDS = 60.0
 OWNED = {PLACE: LogRange(0, 1_000, 1_000)}
 
 

@@ -28,7 +28,7 @@ from worker.wire import FrameError
 
 PLACE = TopicPartition("app.shards", 0)
 HEADER: StoreHeader = {"a": 1}
-SECONDS = 10.0
+SECONDS = 60.0
 
 
 class Disk(ShardDirectories):
