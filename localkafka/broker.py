@@ -7,15 +7,13 @@ data. Nothing outlives the test process: see `localkafka.reaper`.
 """
 
 import contextlib
-import os
-import random
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -25,6 +23,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic  # Typed there; the admin module only passes it on.
 
 from localkafka.jars import jars, java
+from localkafka.ports import free_ports
 from localkafka.prepared import new_id, prepared
 
 START_DEADLINE_SECONDS: Final = 90.0
@@ -32,12 +31,6 @@ STOP_DEADLINE_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.05
 LOG_TAIL_LINES: Final = 40
 REAPER: Final = Path(__file__).with_name("reaper.py")
-
-# Below the range from which Linux takes ports for outgoing connections (32768 and up):
-# a node that is down keeps its port free until it starts again.
-PORTS: Final = range(20_000, 32_000)
-PROCESSES: Final = 8
-"""Of a run that is spread over processes, so many have ports of their own."""
 
 Config = Mapping[str, str | int]
 
@@ -146,7 +139,7 @@ class KafkaCluster(Kafka):
             start_new_session=True,
         )
         self._proxied = proxied
-        ports = _free_ports(4 * nodes)
+        ports = free_ports(4 * nodes)
         self._nodes = {
             number: _Node(
                 number,
@@ -379,26 +372,6 @@ def _serves(node: _Node, members: set[int]) -> bool:
         in_sync = all(node.id in p.isrs for p in partitions if node.id in p.replicas)
         return in_sync and members <= seen.brokers.keys()
     return False
-
-
-def _free_ports(count: int) -> Iterator[int]:
-    with contextlib.ExitStack() as held:
-        free: list[int] = []
-        ports = _own_ports()
-        for port in random.SystemRandom().sample(ports, k=len(ports)):
-            probe = held.enter_context(socket.socket())
-            with contextlib.suppress(OSError):
-                probe.bind(("127.0.0.1", port))
-                free.append(port)
-            if len(free) == count:
-                return iter(free)
-    raise OSError(f"no {count} free ports from {PORTS.start} to {PORTS.stop - 1}")
-
-
-def _own_ports() -> range:
-    """Return ports that no other process of this run takes, also while a node of ours is down."""
-    number = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
-    return PORTS[int(number) % PROCESSES :: PROCESSES]
 
 
 def _report(node: _Node, what: str) -> str:

@@ -13,16 +13,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from localkafka import jars as jars_module
-from localkafka.broker import (
-    PORTS,
-    PROCESSES,
-    BrokerStartError,
-    Kafka,
-    KafkaCluster,
-    _own_ports,
-    wait_until,
-)
+from localkafka.broker import BrokerStartError, Kafka, KafkaCluster, wait_until
 from localkafka.jars import KafkaUnavailable
+from localkafka.ports import PORTS, PROCESSES, own_ports
 
 ClusterFactory = Callable[..., KafkaCluster]
 
@@ -227,7 +220,7 @@ def test_processes_that_run_side_by_side_share_no_ports(monkeypatch: pytest.Monk
     taken: list[int] = []
     for number in range(PROCESSES):
         monkeypatch.setenv("PYTEST_XDIST_WORKER", f"gw{number}")
-        taken += _own_ports()
+        taken += own_ports()
     assert sorted(taken) == list(PORTS)
 
 
