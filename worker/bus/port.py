@@ -13,6 +13,7 @@ from typing import Protocol
 from worker.bus.errors import (
     Aborted,
     BusError,
+    Denied,
     Fenced,
     OffsetOutOfRange,
     OutcomeUnknown,
@@ -35,6 +36,7 @@ __all__ = [
     "Aborted",
     "Bus",
     "BusError",
+    "Denied",
     "Fenced",
     "Header",
     "LogReader",
