@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lsh import Parameters, folding, normalise
-from lsh import text as text_module
+from lsh import joining as joining_module
 from lsh.code_points import code_points
 from lsh.folding import Folding, fold
 from lsh.text import _NFKC_SPACES, normalise_wide
@@ -122,7 +122,7 @@ def test_a_batch_gives_the_reference_form_wherever_it_is_cut(
     expected = [normalise(text, switches) for text in texts]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(folding, "_CHUNK", chunk)
-        patch.setattr(text_module, "_CLOSE", chunk)
+        patch.setattr(joining_module, "_CHUNK", chunk)
         batch = normalise_wide(texts, switches, known)
     assert batch.encoded() == [text.encode("utf-8", "surrogatepass") for text in expected]
     assert normalise_wide(texts, switches).texts() == expected
