@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from lsh.expansion import Expansion
+from lsh.expansion import Expansion, Shifts
 from lsh.joining import Joining
 from lsh.neighbours import AFRESH, kind_of
-from lsh.stream_safe import nfkc, normalised
+from lsh.stream_safe import nfkc
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,14 +58,13 @@ class Folded:
     """n code points, each folded by itself.
 
     codes: uint32[m].
-    inserted: int64[m - n], ascending: for each additional code point, the
-        position from 0 to n before which it was inserted.
-    joining: int64, ascending: the positions below n of code points that don't
+    shifts: how positions up to n have moved.
+    joining: int64, ascending: the positions among m of code points that don't
         start afresh. They are unchanged.
     """
 
     codes: NDArray[np.uint32]
-    inserted: NDArray[np.int64]
+    shifts: Shifts
     joining: NDArray[np.int64]
 
 
@@ -76,24 +75,23 @@ class Folding:
         """Take the switches."""
         self._parameters = parameters
         self._forms = Expansion(self._form)
-        self.joining = Joining(self._fold_bounded)
+        self.joining = Joining(casefold=parameters.casefold)
 
     def fold(self, codes: NDArray[np.uint32]) -> Folded:
         """Fold each code point of `codes` by itself, in place unless some are inserted.
 
         If white space is to be collapsed, each becomes a space.
         """
-        parts = []
-        inserted, joining = [], []
-        for low in range(0, len(codes), _CHUNK):
-            part, places, kept = self._forms.expand(codes[low : low + _CHUNK])
-            parts.append(part)
-            inserted.append(low + places)
-            joining.append(low + kept)
-        places = np.concatenate(inserted)
-        return Folded(
-            np.concatenate(parts) if len(places) else codes, places, np.concatenate(joining)
-        )
+        lows = range(0, len(codes), _CHUNK)
+        parts = [self._forms.expand(codes[low : low + _CHUNK]) for low in lows]
+        placed = zip(lows, parts, strict=True)
+        places = np.concatenate([low + part.places for low, part in placed])
+        shifts = Shifts.of(places, np.concatenate([part.growth for part in parts]))
+        placed = zip(lows, parts, strict=True)
+        joining = np.concatenate([low + part.kept for low, part in placed])
+        if len(places):
+            codes = np.concatenate([part.codes for part in parts])
+        return Folded(codes, shifts, shifts.moved(joining))
 
     def _form(self, point: int) -> str | None:
         char = chr(point)
@@ -103,9 +101,3 @@ class Folding:
         if self._parameters.collapse_whitespace:
             folded = "".join(" " if part.isspace() else part for part in folded)
         return folded
-
-    def _fold_bounded(self, text: str) -> str:
-        """Return what `fold` does for a text that is bounded."""
-        text = normalised(text)
-        folded = text.casefold() if self._parameters.casefold else text
-        return folded if folded == text else normalised(folded)

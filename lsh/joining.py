@@ -1,56 +1,86 @@
 """NFKC of sequences: code points that join, each run with the one before it.
 
 All other code points have been folded by themselves (`lsh.folding`), so a sequence is
-a folded code point that starts afresh, and what joins it. Marks are sorted and
-composed here for all sequences of a chunk at once. Texts can be nothing but
-sequences, and `unicodedata.normalize` takes up to 100 ns for each code point of them.
-It is still used for the few with other code points than marks.
+a folded code point that starts afresh, and what joins it. A text can be nothing but
+sequences, and `unicodedata.normalize` takes up to 100 ns for each code point of them,
+or the square of a run. Here all sequences of a chunk are normalised at once, by
+the algorithm of Unicode Standard Annex 15: decompose, sort runs of non-starters by
+class, compose.
 
 That a code point is folded before it is joined changes nothing: case folding leaves
-marks alone, except for U+0345, and respects canonical equivalence otherwise (The
-Unicode Standard, 3.13, D145).
+what joins alone, except for U+0345, and respects canonical equivalence otherwise (The
+Unicode Standard, D145).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import combining, normalize
 
 import numpy as np
 
-from lsh.code_points import as_text, code_points, splice
-from lsh.expansion import Expansion
-from lsh.neighbours import AFRESH, OTHER, classes, compositions, kinds
+from lsh.code_points import splice
+from lsh.expansion import Expansion, Shifts
+from lsh.neighbours import (
+    AFRESH,
+    IOTA,
+    WITH_IOTA,
+    classes,
+    compositions,
+    kind_of,
+    kinds,
+    second_starters,
+)
 from lsh.stream_safe import JOINER, fewest, interruptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     Codes = NDArray[np.uint32]
     Places = NDArray[np.int64]
 
-_CHUNK = 1 << 14  # code points of sequences at a time: the arrays of a step stay in the L2 cache
-_SEPARATOR, _STAND_IN = 0, 1  # They start afresh, join nothing, and are unchanged by folding.
+_CHUNK = 1 << 15  # code points of sequences at a time: the arrays of a step stay in the L2 cache
+_JOINS = np.array([False, True, True, False])  # by kind
+_ROWS = 1 << 16  # sorted at a time
 _ROW, _CLASS = np.uint64(48), np.uint64(40)  # A sorting key: row, class, place.
 _PLACE = np.uint64((1 << 40) - 1)
 
 
-class Joining:
-    """Normalises sequences. Reuses a table: one thread at a time."""
+class Sequences(NamedTuple):
+    """Sequences, end to end.
 
-    def __init__(self, fold: Callable[[str], str]) -> None:
-        """Take what folds a text whose runs of non-starters are short."""
-        self._fold = fold
+    codes: uint32[n]. The first starts afresh.
+    begins: int64[m], ascending, where sequences begin; the first is 0.
+    """
+
+    codes: Codes
+    begins: Places
+
+    @property
+    def lengths(self) -> Places:
+        """Return int64[m]."""
+        return np.diff(self.begins, append=len(self.codes))
+
+    def left(self, stays: NDArray[np.bool_]) -> Sequences:
+        """Return what stays, bool[n]. The first of each sequence does."""
+        return Sequences(self.codes[stays], np.cumsum(stays)[self.begins] - 1)
+
+
+class Joining:
+    """Normalises sequences. Reuses tables: one thread at a time."""
+
+    def __init__(self, *, casefold: bool) -> None:
+        """Take whether case is folded."""
+        self._casefold = casefold
         self._apart = Expansion(_apart)
+        self._cases = Expansion(lambda point: chr(point).casefold())
 
     def join(self, codes: Codes, joining: Places, ends: Places) -> tuple[Codes, Places]:
         """Return the code points with all sequences normalised, and the moved `ends`.
 
         codes: uint32[n]. The first starts afresh.
-        joining: int64, ascending: which of them join. Only they do, or what the last code
-            point before them was folded to.
+        joining: int64, ascending: which of them aren't folded. Besides them, only what the
+            last code point before them was folded to can join.
         ends: int64, ascending: positions below n that don't join.
         """
         begins, afters = _spans(codes, joining)
@@ -59,130 +89,157 @@ class Joining:
             places = _ranges(begins[long], (afters - begins)[long])
             before = places[interruptions(codes.take(places))]
             codes = splice(codes, before, np.full(len(before), JOINER, dtype=np.uint32))
-            joining = joining + np.searchsorted(before, joining, side="right")
-            ends = ends + np.searchsorted(before, ends, side="right")
+            shifts = Shifts.of(before, np.ones(len(before), dtype=np.int64))
+            joining, ends = shifts.moved(joining), shifts.moved(ends)
             begins, afters = _spans(codes, joining)
+        lengths = afters - begins
         parts: list[Codes] = []
         growth: list[Places] = []
         done = low = 0
-        counted = np.cumsum(afters - begins)
+        counted = np.cumsum(lengths)
         while low < len(begins):
             high = low + 1 + int(np.searchsorted(counted[low + 1 :], counted[low] + _CHUNK))
             stop = int(afters[high - 1])
-            lengths = afters[low:high] - begins[low:high]
-            places = _ranges(begins[low:high] - done, lengths)
-            made, grown = self._sequences(codes[done:stop].take(places), lengths)
-            parts.append(_replace(codes[done:stop], begins[low:high] - done, lengths, made, grown))
-            growth.append(grown - lengths)
+            part, starts, sizes = codes[done:stop], begins[low:high] - done, lengths[low:high]
+            made = self._normalised(
+                Sequences(part.take(_ranges(starts, sizes)), np.cumsum(sizes) - sizes)
+            )
+            parts.append(_replace(part, starts, sizes, made))
+            growth.append(made.lengths - sizes)
             done, low = stop, high
-        shifts = np.append(0, np.cumsum(np.concatenate(growth)))
-        moved = ends + shifts[np.searchsorted(afters, ends, side="right")]
+        moved = Shifts.of(afters, np.concatenate(growth)).moved(ends)
         return np.concatenate([*parts, codes[done:]]), moved
 
-    def _sequences(self, codes: Codes, lengths: Places) -> tuple[Codes, Places]:
-        """Normalise sequences, end to end; return them likewise, with their new lengths."""
-        others = kinds().take(codes) == OTHER
-        if not others.any():
-            return self._marked(codes)
-        rows = np.logical_or.reduceat(others, np.cumsum(lengths) - lengths)
+    def _normalised(self, given: Sequences) -> Sequences:
+        """Normalise sequences, those with an iota below a letter twice."""
+        iotas = kinds().take(given.codes) >= IOTA
+        if not (self._casefold and iotas.any()):
+            return self._composed(given)
+        lengths = given.lengths
+        rows = np.logical_or.reduceat(iotas, given.begins)
         within = np.repeat(rows, lengths)
-        made, grown = self._together(codes[within], lengths[rows])
+        twice = self._twice(Sequences(given.codes[within], _begins(lengths[rows])))
         if rows.all():
-            return made, grown
-        marked, marked_grown = self._marked(codes[~within])
-        both = np.empty(len(lengths), dtype=np.int64)
-        both[rows], both[~rows] = grown, marked_grown
-        within = np.repeat(rows, both)
-        joined = np.empty(len(within), dtype=np.uint32)
-        joined[within], joined[~within] = made, marked
-        return joined, both
+            return twice
+        once = self._composed(Sequences(given.codes[~within], _begins(lengths[~rows])))
+        lengths[rows], lengths[~rows] = twice.lengths, once.lengths
+        within = np.repeat(rows, lengths)
+        codes = np.empty(len(within), dtype=np.uint32)
+        codes[within], codes[~within] = twice.codes, once.codes
+        return Sequences(codes, _begins(lengths))
 
-    def _together(self, codes: Codes, lengths: Places) -> tuple[Codes, Places]:
-        """Normalise sequences of any code points as one text."""
-        afters = np.cumsum(lengths)
-        separators = codes[afters - lengths] == _SEPARATOR  # Nothing else in a sequence can be.
-        codes[codes == _SEPARATOR] = _STAND_IN
-        separated = splice(codes, afters, np.full(len(afters), _SEPARATOR, dtype=np.uint32))
-        folded = code_points(self._fold(as_text(separated)))
-        grown = np.diff(np.flatnonzero(folded == _SEPARATOR), prepend=-1) - 1
-        made = folded[folded != _SEPARATOR]
-        made[(np.cumsum(grown) - grown)[separators]] = _SEPARATOR
-        return made, grown
+    def _twice(self, given: Sequences) -> Sequences:
+        """Normalise sequences before and after their case is folded."""
+        composed = self._composed(given)
+        return self._composed(_expanded(self._cases, composed))
 
-    def _marked(self, codes: Codes) -> tuple[Codes, Places]:
-        """Normalise sequences of one starter and marks."""
-        atoms, _, _ = self._apart.expand(codes)
-        marks = classes().take(atoms)
-        begins = np.flatnonzero(marks == 0)
-        lengths = np.diff(np.append(begins, len(atoms)))
+    def _composed(self, given: Sequences) -> Sequences:
+        """Normalise sequences whose case is folded."""
+        apart = _merged(_expanded(self._apart, given))
+        marks = classes().take(apart.codes)
+        starters = np.flatnonzero(marks == 0)
+        lengths = np.diff(starters, append=len(marks))
         if ((marks[1:] < marks[:-1]) & (marks[1:] > 0)).any():
             order = _order(marks, lengths)
-            atoms, marks = atoms.take(order), marks.take(order)
-        left = _compose(atoms, marks, begins, lengths)
-        return atoms[left], np.add.reduceat(left, begins, dtype=np.int64)
+            apart = apart._replace(codes=apart.codes.take(order))
+            marks = marks.take(order)
+        return apart.left(_compose(apart.codes, marks, starters, starters + lengths))
 
 
 def _apart(point: int) -> str:
-    """Return a mark decomposed; of any other code point only the marks at its end set apart."""
+    """Return what joins decomposed; of any other code point only the marks at its end set apart."""
     char = chr(point)
     apart = normalize("NFKD", char)
+    if kind_of(char) != AFRESH:
+        return apart
     starters = len(apart)
-    while starters and combining(apart[starters - 1]):
+    while combining(apart[starters - 1]):
         starters -= 1
     return normalize("NFC", apart[:starters]) + apart[starters:] if starters < len(apart) else char
 
 
 def _spans(codes: Codes, joining: Places) -> tuple[Places, Places]:
     """Return where sequences begin, at what starts afresh, and the positions after them."""
-    apart = np.flatnonzero(np.diff(joining) > 1)
-    begins = np.append(joining[0], joining[apart + 1]) - 1
-    while (joins := kinds().take(codes.take(begins)) != AFRESH).any():
+    first = np.ones(len(joining) + 1, dtype=np.bool_)
+    first[1:-1] = joining[1:] - joining[:-1] > 1
+    first[:-1] |= kinds().take(codes.take(joining)) == WITH_IOTA
+    begins = joining[first[:-1]]
+    while (joins := _JOINS.take(kinds().take(codes.take(begins)))).any():
         begins -= joins
-    return begins, np.append(joining[apart], joining[-1]) + 1
+    return begins, joining[first[1:]] + 1
+
+
+def _expanded(table: Expansion, given: Sequences) -> Sequences:
+    found = table.expand(given.codes)
+    shifts = Shifts.of(found.places, found.growth)
+    return Sequences(found.codes, shifts.moved(given.begins))
+
+
+def _merged(given: Sequences) -> Sequences:
+    """Compose starters with the starters directly behind them.
+
+    No starter that ends such a composition begins one, so those of one pass don't overlap.
+    """
+    found = compositions()
+    while True:
+        codes = given.codes
+        behind = np.flatnonzero(second_starters().take(codes))
+        if not len(behind):
+            return given
+        wholes = found.wholes(codes.take(behind - 1), codes.take(behind))
+        whole = wholes > 0
+        if not whole.any():
+            return given
+        codes[behind[whole] - 1] = wholes[whole]
+        stays = np.ones(len(codes), dtype=np.bool_)
+        stays[behind[whole]] = False
+        given = given.left(stays)
 
 
 def _order(marks: NDArray[np.uint8], lengths: Places) -> Places:
-    """Return the canonical order: by class within each sequence, else unchanged."""
+    """Return the canonical order: by class within each row, else unchanged."""
     keys = np.repeat(np.arange(len(lengths), dtype=np.uint64) << _ROW, lengths)
     keys |= marks.astype(np.uint64) << _CLASS
     keys |= np.arange(len(marks), dtype=np.uint64)
-    keys.sort()
+    # A sequence of any length can have more rows than the key has numbers.
+    edges = np.append(np.cumsum(lengths)[_ROWS - 1 :: _ROWS], len(marks)).tolist()
+    for low, high in zip([0, *edges], edges, strict=False):
+        keys[low:high].sort()
     keys &= _PLACE
     return keys.view(np.int64)
 
 
 def _compose(
-    atoms: Codes, marks: NDArray[np.uint8], begins: Places, lengths: Places
+    codes: Codes, marks: NDArray[np.uint8], begins: Places, afters: Places
 ) -> NDArray[np.bool_]:
-    """Compose starters with marks, in place; return which atoms are left.
+    """Compose starters with marks, in place; return which code points stay.
 
-    Step n takes the n-th mark of all sequences that have as many.
+    codes: uint32[n], rows of one starter and marks, sorted by class.
+    marks: uint8[n], the classes; 0 for a starter.
+    begins, afters: int64[m]; row i is codes[begins[i]:afters[i]].
+
+    Each step tries one mark of every row that isn't finished. A mark is blocked by
+    one of its class that stays, so only the first ones of each class are tried, the
+    next one after the last was composed.
     """
     found = compositions()
-    left = np.ones(len(atoms), dtype=np.bool_)
-    step = 1
-    rows = np.flatnonzero(lengths > step)
-    begins, lengths = begins[rows], lengths[rows]
-    starters = atoms.take(begins)
-    blocking = np.zeros(len(rows), dtype=np.uint8)  # the class of the last mark that is left
-    while len(begins):
-        places = begins + step
-        at = found.starters.take(starters).astype(np.int64)
-        at *= found.columns
-        at += found.marks.take(atoms.take(places))
-        wholes = found.table.take(at)
-        current = marks.take(places)
-        stays = (wholes == 0) | (current == blocking)
-        left[places] = stays
-        starters = np.where(stays, starters, wholes)
-        atoms[begins] = starters
-        blocking = np.where(stays, current, blocking)
-        step += 1
-        more = lengths > step
-        if not more.all():
-            begins, lengths = begins[more], lengths[more]
-            starters, blocking = starters[more], blocking[more]
-    return left
+    stays = np.ones(len(codes), dtype=np.bool_)
+    first = np.empty(len(codes) + 1, dtype=np.bool_)  # of its class, and in a composition
+    first[0] = first[-1] = True
+    first[1:-1] = (marks[1:] != marks[:-1]) & (found.seconds.take(codes[1:]) > 0)
+    heads = np.flatnonzero(first)
+    numbers = np.cumsum(first)  # heads[numbers[i]] is the first after i
+    places = heads[numbers[begins]]
+    while True:
+        more = places < afters
+        if not more.any():
+            return stays
+        begins, afters, places = begins[more], afters[more], places[more]
+        wholes = found.wholes(codes.take(begins), codes.take(places))
+        composed = wholes > 0
+        codes[begins[composed]] = wholes[composed]
+        stays[places[composed]] = False
+        places = np.where(composed, places + 1, heads[numbers[places]])
 
 
 def _ranges(begins: Places, lengths: Places) -> Places:
@@ -191,13 +248,17 @@ def _ranges(begins: Places, lengths: Places) -> Places:
     return np.repeat(begins - (afters - lengths), lengths) + np.arange(afters[-1])
 
 
-def _replace(codes: Codes, begins: Places, lengths: Places, made: Codes, grown: Places) -> Codes:
-    """Replace lengths[i] code points from begins[i] by the next grown[i] of `made`."""
+def _begins(lengths: Places) -> Places:
+    return np.cumsum(lengths) - lengths
+
+
+def _replace(codes: Codes, begins: Places, lengths: Places, made: Sequences) -> Codes:
+    """Replace lengths[i] code points from begins[i] by the i-th sequence of `made`."""
     gaps = begins - np.append(0, (begins + lengths)[:-1])
     which = np.tile(np.array([False, True]), len(begins))
-    within = np.repeat(which, np.stack((gaps, grown), axis=1).reshape(-1))
+    within = np.repeat(which, np.stack((gaps, made.lengths), axis=1).reshape(-1))
     outside = np.repeat(~which, np.stack((gaps, lengths), axis=1).reshape(-1))
     replaced = np.empty(len(within), dtype=np.uint32)
-    replaced[within] = made
+    replaced[within] = made.codes
     replaced[~within] = codes[outside]
     return replaced

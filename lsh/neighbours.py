@@ -6,10 +6,10 @@ reorder or compose with it or with what follows, so NFKC can be split in front o
 (Unicode Standard Annex 15, "Concatenation of Normalized Strings"). NFKC is applied
 again after case folding, so the folded form of a code point must start afresh too.
 
-The others *join* what is before them. Nearly all are marks: their NFKD has only
-non-starters, code points with a combining class above 0. The remaining ones are
-vowel signs, the jamo of Hangul, and U+0345 with all that decomposes to it: it is
-a mark that case folding turns into a letter.
+The others *join* what is before them: marks, some vowel signs, the jamo of Hangul.
+A special mark is U+0345, the iota below a letter: case folding turns it into a letter,
+behind all other marks. So letters that have one start afresh, but can't be folded by
+themselves either.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-AFRESH, MARK, OTHER = range(3)
+AFRESH, JOINS, IOTA, WITH_IOTA = range(4)
 """The kinds of code points."""
 
 _BELOW = 0x20000  # all that join, all non-starters, and all compositions lie below
+_SYLLABLES = range(0xAC00, 0xD7A4)
 _HANGUL_SECONDS = (range(0x1161, 0x1176), range(0x11A8, 0x11C3))  # composed by rule, not by table
-_BECOMES_A_LETTER = "\u0345"
+_IOTA_BELOW = "\u0345"
 
 
 @cache
@@ -57,11 +58,10 @@ def kind_of(char: str) -> int:
     if not (combining(char) or decomposition(char) or char in seconds()):
         return AFRESH
     apart = normalize("NFKD", char)
-    if all(map(combining, apart)) and _BECOMES_A_LETTER not in apart:
-        return MARK
-    folded = normalize("NFKC", char).casefold()
-    afresh = _begins_afresh(apart) and _begins_afresh(normalize("NFKD", folded))
-    return AFRESH if afresh and _BECOMES_A_LETTER not in apart else OTHER
+    if _IOTA_BELOW in apart:
+        return WITH_IOTA if _begins_afresh(apart) else IOTA
+    folded = normalize("NFKD", normalize("NFKC", char).casefold())
+    return AFRESH if all(map(_begins_afresh, (apart, folded))) else JOINS
 
 
 def _begins_afresh(apart: str) -> bool:
@@ -70,38 +70,61 @@ def _begins_afresh(apart: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Compositions:
-    """The canonical compositions of a starter and a non-starter.
+    """The canonical compositions of two code points.
 
-    starters, marks: uint16[0x110000], the row and the column of each code point; 0 if it
+    firsts, seconds: uint16[0x110000], the row and the column of each code point; 0 if it
         begins, or ends, no composition.
     table: uint32[rows * columns], what row * columns + column compose to; 0 for nothing.
     columns: how many there are.
     """
 
-    starters: NDArray[np.uint16]
-    marks: NDArray[np.uint16]
+    firsts: NDArray[np.uint16]
+    seconds: NDArray[np.uint16]
     table: NDArray[np.uint32]
     columns: int
+
+    def wholes(self, firsts: NDArray[np.uint32], seconds: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """Return uint32[n], what the pairs compose to; 0 for nothing."""
+        at = self.firsts.take(firsts).astype(np.int64)
+        at *= self.columns
+        at += self.seconds.take(seconds)
+        return self.table.take(at)
 
 
 @cache
 def compositions() -> Compositions:
     """Return the table."""
     pairs = [
-        (first, mark, whole)
-        for first, mark, whole in _pairs()
-        # Some pairs are never composed again.
-        if combining(chr(mark)) and normalize("NFC", chr(first) + chr(mark)) == chr(whole)
+        *(
+            (first, second, whole)
+            for first, second, whole in _pairs()
+            # Some pairs are never composed again.
+            if normalize("NFC", chr(first) + chr(second)) == chr(whole)
+        ),
+        *_syllables(),
     ]
     rows = {first: row for row, first in enumerate(sorted({pair[0] for pair in pairs}), 1)}
-    columns = {mark: at for at, mark in enumerate(sorted({pair[1] for pair in pairs}), 1)}
-    starters, marks = (np.zeros(CODE_POINTS, dtype=np.uint16) for _ in range(2))
-    starters[list(rows)] = list(rows.values())
-    marks[list(columns)] = list(columns.values())
+    columns = {second: at for at, second in enumerate(sorted({pair[1] for pair in pairs}), 1)}
+    firsts, seconds = (np.zeros(CODE_POINTS, dtype=np.uint16) for _ in range(2))
+    firsts[list(rows)] = list(rows.values())
+    seconds[list(columns)] = list(columns.values())
     table = np.zeros((1 + len(rows), 1 + len(columns)), dtype=np.uint32)
-    for first, mark, whole in pairs:
-        table[rows[first], columns[mark]] = whole
-    return Compositions(starters, marks, table.reshape(-1), table.shape[1])
+    for first, second, whole in pairs:
+        table[rows[first], columns[second]] = whole
+    return Compositions(firsts, seconds, table.reshape(-1), table.shape[1])
+
+
+def _syllables() -> Iterator[tuple[int, int, int]]:
+    """Yield the pairs that the syllables of Hangul are composed of, and the syllables."""
+    for point in _SYLLABLES:
+        apart = normalize("NFD", chr(point))
+        yield ord(normalize("NFC", apart[:-1])), ord(apart[-1]), point
+
+
+@cache
+def second_starters() -> NDArray[np.bool_]:
+    """Return bool[0x110000], whether a code point is a starter that ends a composition."""
+    return (compositions().seconds > 0) & (classes() == 0)
 
 
 @cache

@@ -109,10 +109,13 @@ def _insertions(initial: NDArray[np.uint8], trailing: NDArray[np.uint8]) -> tupl
     """
     within = initial > 0
     # A code point with a starter adds more than the limit, so no run reaches past one.
-    counted = np.cumsum(np.where(within, initial, _MOST + 1), dtype=np.int64)
+    counts = np.where(within, initial, _MOST + 1)
+    counted = np.cumsum(counts, dtype=np.int64)
+    # first[n]: the first position at which more than n are counted.
+    first = np.repeat(np.arange(len(counts) + 1), np.append(counts, _MOST + 1))
     # following[i]: the first position that doesn't fit if the count begins afresh at i.
     begun = counted - np.where(within, initial, trailing)
-    following = np.searchsorted(counted, begun + _MOST, side="right")
+    following = first.take(begun + _MOST)
     exceeded = np.append(within, np.False_)[following]
     starts = exceeded & ~within
     starts[0] = exceeded[0]

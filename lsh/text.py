@@ -107,10 +107,9 @@ def normalise_wide(
     folded = folding.fold(code_points(_join(texts)))
     codes = folded.codes
     _, ends = _spans(_lengths(texts))
-    ends = ends + np.searchsorted(folded.inserted, ends, side="right")
+    ends = folded.shifts.moved(ends)
     joining = folded.joining
     if len(joining):
-        joining = joining + np.searchsorted(folded.inserted, joining, side="right")
         codes, ends = _joined(folding, codes, joining, ends)
     begins = np.append(0, ends + 1)[:-1]
     if parameters.collapse_whitespace:

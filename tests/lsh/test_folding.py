@@ -90,7 +90,7 @@ def test_without_nfkc_no_neighbour_matters(switches: Parameters) -> None:
 @pytest.mark.parametrize("switches", SWITCHES)
 def test_every_code_point_by_itself_gives_the_reference_form(switches: Parameters) -> None:
     folded = Folding(switches).fold(np.array(ASSIGNED, dtype=np.uint32))
-    ends = np.cumsum(1 + np.bincount(folded.inserted - 1, minlength=len(ASSIGNED))).tolist()
+    ends = folded.shifts.moved(np.arange(1, len(ASSIGNED) + 1)).tolist()
     text = str(folded.codes.data, "utf-32-le", "surrogatepass")
     assert len(text) == ends[-1]
     forms = alone(switches)
