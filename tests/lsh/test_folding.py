@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import sys
 from functools import cache
-from unicodedata import category, combining, decomposition, normalize
+from unicodedata import category, combining, normalize
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from lsh import Parameters, folding, normalise
 from lsh import joining as joining_module
 from lsh.code_points import code_points
 from lsh.folding import Folding, fold
+from lsh.neighbours import seconds
 from lsh.text import _NFKC_SPACES, normalise_wide
 
 SWITCHES = [
@@ -55,19 +56,6 @@ def alone(switches: Parameters) -> dict[str, str]:
     """Return what each assigned character is folded to, of those folded by themselves."""
     apart = sorted(set(ASSIGNED) - joining(switches))
     return {chr(point): fold(chr(point), switches) for point in apart}
-
-
-@cache
-def seconds() -> set[str]:
-    pairs = [decomposition(chr(point)).split() for point in EVERY]
-    table = {chr(int(pair[1], 16)) for pair in pairs if len(pair) == 2 and pair[0][0] != "<"}
-    syllables = normalize("NFD", "".join(map(chr, range(0xAC00, 0xD7A4))))
-    return table | {part for part in syllables if part >= "\u1161"}
-
-
-@pytest.mark.exhaustive
-def test_no_second_of_a_composition_is_overlooked() -> None:
-    assert folding._seconds() == seconds()
 
 
 @pytest.mark.exhaustive
