@@ -124,7 +124,8 @@ def _syllables() -> Iterator[tuple[int, int, int]]:
 @cache
 def second_starters() -> NDArray[np.bool_]:
     """Return bool[0x110000], whether a code point is a starter that ends a composition."""
-    return (compositions().seconds > 0) & (classes() == 0)
+    found: NDArray[np.bool_] = (compositions().seconds > 0) & (classes() == 0)
+    return found
 
 
 @cache

@@ -29,8 +29,8 @@ BYTES = 6_000
 GROWTH = 4
 SLACK = 1.15  # of what grows with the text
 CONSTANT = 2_000  # calls that every text costs, of any length
-BY_CLASS = sorted({combining(chr(point)): point for point in range(0x300, 0x800)}.items())
-BY_CLASS = [point for number, point in BY_CLASS if number]
+_OF_CLASSES = {combining(chr(point)): chr(point) for point in range(0x300, 0x800)}
+BY_CLASS = "".join(mark for number, mark in sorted(_OF_CLASSES.items()) if number)
 """A mark of each class, by class."""
 OWN = str(Path(lsh.__file__).parent)
 
@@ -61,9 +61,7 @@ FAMILIES: dict[str, Callable[[int], str]] = {
     "fractions": repeated("\u00bd"),
     "what case folding decomposes": repeated("\u0390\u1fb7\u0130"),
     "letters with an iota and a mark": repeated("\u1f82\u0323"),
-    "marks of rising class": lambda size: (
-        ("X" + "".join(map(chr, BY_CLASS))) * (size // (1 + 2 * len(BY_CLASS)))
-    ),
+    "marks of rising class": lambda size: f"X{BY_CLASS}" * (size // (1 + 2 * len(BY_CLASS))),
     "jamo": repeated("\u1100\u1161\u11a8"),
     "vowels of jamo alone": repeated("\u1161"),
     "one letter": repeated("a"),

@@ -261,12 +261,13 @@ def topics_acls(
             show_default=False,
         ),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Print what each command needs on a cluster with ACLs; doesn't connect."""
     from worker.cli.acls import show
 
     settings = _settings(config, None, app, worker__stages=stages)
-    show(settings, command=command, principal=principal)
+    show(settings, command=command, principal=principal, as_json=as_json)
 
 
 def init(
