@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lsh.code_points import CODE_POINTS, code_points
+from lsh.code_points import CODE_POINTS, Pieces, code_points, replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +48,6 @@ class Shifts:
 
 
 _NONE = np.empty(0, dtype=np.int64)
-UNMOVED = Shifts.of(_NONE, _NONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +135,4 @@ class _LongForms:
         """
         numbers = self._numbers.take(points)
         lengths, begins = self._lengths[numbers], self._begins[numbers]
-        # What is taken from where, alternately: code points as they are, and a form.
-        sources = np.empty(2 * len(places) + 1, dtype=np.int64)
-        counts = np.empty_like(sources)
-        sources[0], sources[2::2], sources[1::2] = 0, places + 1, begins + len(codes)
-        counts[1::2] = lengths
-        counts[0:-1:2] = places - sources[0:-1:2]
-        counts[-1] = len(codes) - sources[-1]
-        afters = np.cumsum(counts)
-        taken = np.repeat(sources - (afters - counts), counts)
-        taken += np.arange(len(taken))
-        return np.concatenate((codes, self._codes)).take(taken), lengths - 1
+        return replaced(codes, places, 1, Pieces(self._codes, begins, lengths)), lengths - 1

@@ -19,7 +19,7 @@ from unicodedata import combining, normalize
 
 import numpy as np
 
-from lsh.code_points import splice
+from lsh.code_points import Pieces, replaced, splice
 from lsh.expansion import Expansion, Shifts
 from lsh.neighbours import (
     AFRESH,
@@ -84,15 +84,13 @@ class Joining:
         ends: int64, ascending: positions below n that don't join.
         """
         begins, afters = _spans(codes, joining)
-        long = afters - begins >= fewest()
+        lengths = afters - begins
+        long = lengths >= fewest()
         if long.any():
-            places = _ranges(begins[long], (afters - begins)[long])
-            before = places[interruptions(codes.take(places))]
-            codes = splice(codes, before, np.full(len(before), JOINER, dtype=np.uint32))
-            shifts = Shifts.of(before, np.ones(len(before), dtype=np.int64))
+            codes, shifts = _interrupted(codes, _ranges(begins[long], lengths[long]))
             joining, ends = shifts.moved(joining), shifts.moved(ends)
             begins, afters = _spans(codes, joining)
-        lengths = afters - begins
+            lengths = afters - begins
         parts: list[Codes] = []
         growth: list[Places] = []
         done = low = 0
@@ -104,8 +102,9 @@ class Joining:
             made = self._normalised(
                 Sequences(part.take(_ranges(starts, sizes)), np.cumsum(sizes) - sizes)
             )
-            parts.append(_replace(part, starts, sizes, made))
-            growth.append(made.lengths - sizes)
+            counts = made.lengths
+            parts.append(replaced(part, starts, sizes, Pieces(made.codes, made.begins, counts)))
+            growth.append(counts - sizes)
             done, low = stop, high
         moved = Shifts.of(afters, np.concatenate(growth)).moved(ends)
         return np.concatenate([*parts, codes[done:]]), moved
@@ -167,6 +166,13 @@ def _spans(codes: Codes, joining: Places) -> tuple[Places, Places]:
     while (joins := _JOINS.take(kinds().take(codes.take(begins)))).any():
         begins -= joins
     return begins, joining[first[1:]] + 1
+
+
+def _interrupted(codes: Codes, places: Places) -> tuple[Codes, Shifts]:
+    """Insert U+034F into the long runs of non-starters among codes[places]."""
+    before = places[interruptions(codes.take(places))]
+    codes = splice(codes, before, np.full(len(before), JOINER, dtype=np.uint32))
+    return codes, Shifts.of(before, np.ones(len(before), dtype=np.int64))
 
 
 def _expanded(table: Expansion, given: Sequences) -> Sequences:
@@ -250,15 +256,3 @@ def _ranges(begins: Places, lengths: Places) -> Places:
 
 def _begins(lengths: Places) -> Places:
     return np.cumsum(lengths) - lengths
-
-
-def _replace(codes: Codes, begins: Places, lengths: Places, made: Sequences) -> Codes:
-    """Replace lengths[i] code points from begins[i] by the i-th sequence of `made`."""
-    gaps = begins - np.append(0, (begins + lengths)[:-1])
-    which = np.tile(np.array([False, True]), len(begins))
-    within = np.repeat(which, np.stack((gaps, made.lengths), axis=1).reshape(-1))
-    outside = np.repeat(~which, np.stack((gaps, lengths), axis=1).reshape(-1))
-    replaced = np.empty(len(within), dtype=np.uint32)
-    replaced[within] = made.codes
-    replaced[~within] = codes[outside]
-    return replaced

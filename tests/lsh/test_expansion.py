@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsh.code_points import as_text, code_points
-from lsh.expansion import UNMOVED, Expansion, Shifts
+from lsh.expansion import Expansion, Shifts
 
 FORMS = {"a": "b", "B": "xyz", "c": "cd", "K": None}
 
@@ -31,8 +31,3 @@ def test_it_is_in_place_where_the_length_stays() -> None:
     assert found.codes is codes
     assert as_text(codes) == "bKq"
     assert not len(found.places)
-
-
-def test_nothing_moves_without_a_change() -> None:
-    places = np.array([0, 3])
-    assert UNMOVED.moved(places).tolist() == [0, 3]
