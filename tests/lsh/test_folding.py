@@ -48,7 +48,8 @@ MIXED = st.lists(
 @cache
 def joining(switches: Parameters) -> set[int]:
     codes = np.arange(len(EVERY), dtype=np.uint32)
-    return set(Folding(switches).fold(codes).joining.tolist())
+    folded = Folding(switches).fold(codes)
+    return set(folded.codes[folded.joining].tolist())
 
 
 @cache

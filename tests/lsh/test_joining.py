@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unicodedata import combining
+from unicodedata import combining, decomposition
 
 import numpy as np
 import pytest
@@ -17,6 +17,12 @@ from lsh.text import normalise_wide
 SWITCHES = [Parameters(), Parameters(casefold=False)]
 KEPT = [(switches, Folding(switches)) for switches in SWITCHES]
 JOINING = "".join(map(chr, np.flatnonzero(kinds())))
+# Those that end compositions, decompose, or aren't marks; and a mark of each class.
+SECONDS = set({combining(char): char for char in JOINING}.values()) | {
+    char
+    for char in JOINING
+    if compositions().seconds[ord(char)] or decomposition(char) or not combining(char)
+}
 # Those that begin compositions, by themselves, decomposed, or once their case is folded.
 LEADING = "".join(map(chr, np.flatnonzero((compositions().firsts > 0) & (kinds() == AFRESH))))
 MORE = "\u0130\u00df\u1e9e\ufb03\u3316\u212b\u2126\ufdfa\u00a8\u0958\ufb2c\uac01\u034f\x00\x01 x"
@@ -44,18 +50,18 @@ def test_sequences_give_the_reference_form(
 
 
 @pytest.mark.parametrize("switches", SWITCHES)
-def test_every_mark_joins_every_lead_as_in_the_reference(switches: Parameters) -> None:
-    marks = [char for char in JOINING if compositions().seconds[ord(char)] or not combining(char)]
-    for mark in marks:
-        text = "\n".join(f"{lead}{mark}" for lead in LEADING + MORE)
+def test_whatever_joins_joins_every_lead_as_in_the_reference(switches: Parameters) -> None:
+    for second in SECONDS:
+        text = "\n".join(f"{lead}{second}" for lead in LEADING + MORE)
         assert normalise_wide([text], switches).texts() == [normalise(text, switches)]
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("switches", SWITCHES)
-def test_every_two_marks_join_as_in_the_reference(switches: Parameters) -> None:
-    for first in JOINING:
-        text = "\n".join(f"\u03b1{first}{second}" for second in JOINING)
+@pytest.mark.parametrize("lead", ["", "\u03b1", "E", "\u0dd9", "\u1100"])
+def test_every_two_join_as_in_the_reference(lead: str, switches: Parameters) -> None:
+    for first in SECONDS:
+        text = "\n".join(f"{lead}{first}{second}" for second in JOINING)
         assert normalise_wide([text], switches).texts() == [normalise(text, switches)]
 
 
