@@ -184,7 +184,7 @@ class Cluster:
             )
         for topic, future in found.items():
             try:
-                self._result(future, f"{topic} can't be seen", f"Describe on topic {topic}")
+                self._result(future, f"{topic} can't be seen", f"every right to {topic}")
             except (Denied, Unanswered):
                 raise
             except BusError:

@@ -53,19 +53,20 @@ def cause(error: KafkaException) -> KafkaError:
 
 
 def consequence(  # noqa: PLR0911 -- a table
-    error: KafkaError, doing: str, *, alone: bool = False
+    error: KafkaError, doing: str, *, alone: bool = False, right: str = ""
 ) -> Exception:
     """Return the consequence of a transaction's error, once retries have failed.
 
     A superseded producer does not end a member: the coordinator also fences a producer whose
     transaction has timed out. The consumer group tells whether another member really uses this
-    name. A producer that writes ``alone`` has no group to tell, so it ends.
+    name. A producer that writes ``alone`` has no group to tell, so it ends. ``right`` names the
+    right that is missing if the error says that one is.
     """
     text = f"{doing}: {error.str()} ({error.name()})"
     if means(error, Means.EVICTED):
         return Fenced(f"{text}. {_NAMESAKE}")
     if means(error, Means.DENIED):
-        return refusal(error, doing)
+        return refusal(error, doing, right)
     if means(error, Means.REFUSED):
         return BusError(f"{text}. A topic refuses a record: run `neardup topics verify`")
     if means(error, Means.TOO_LONG):

@@ -66,6 +66,7 @@ class TransactionalProducer:
         self._disturbed: str | None = None
         self._troubled = troubled
         self._refused: dict[tuple[str | None, object, object], str] = {}
+        self._denied: str | None = None
 
     @property
     def ready(self) -> bool:
@@ -126,6 +127,8 @@ class TransactionalProducer:
         return None
 
     def _on_failed(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None and means(error, Means.DENIED):
+            self._denied = message.topic()
         if error is not None and means(error, Means.REFUSED):
             self._refused[message.topic(), message.key(), message.value()] = error.name()
 
@@ -172,6 +175,7 @@ class TransactionalProducer:
         alone = consumer is None
         producer = self._undisturbed(alone=alone)
         self._refused.clear()
+        self._denied = None
         sent = list(records)
         timeout = self._options.commit_timeout_seconds
         try:
@@ -235,7 +239,8 @@ class TransactionalProducer:
         self, producer: Producer, error: KafkaError, sent: Sequence[Outgoing], *, alone: bool
     ) -> Exception:
         """Abort if the error requires it; return the exception to raise."""
-        outcome = consequence(error, f"transaction of {self._id}", alone=alone)
+        right = f"Write on topic {self._denied}" if self._denied else ""
+        outcome = consequence(error, f"transaction of {self._id}", alone=alone, right=right)
         # After a refused record librdkafka raises the epoch itself, and a request that is still
         # in flight with the old one looks fenced. A writer has no group to ask, and reads on.
         # The commit has served the delivery reports; poll() would raise the fatal error again.
