@@ -217,6 +217,18 @@ def test_a_worker_names_the_right_to_a_group_that_it_lacks(
     assert said.startswith(f"neardup: group {group.name}: Read on group {group.name} is missing. ")
 
 
+def test_a_record_that_a_user_may_not_write_is_not_delivered(site: Site) -> None:
+    site.create()
+    documents = site.topology().documents
+    wanted = rights(site, "feed")
+    site.allow([one for one in wanted if one.operation != "Write"])
+    site.allow([Grant("topic", documents, "Describe")])
+    done = neardup("feed", site.documents, "--config", site.config())
+    assert done.returncode == 2
+    [line] = done.stderr.decode().splitlines()
+    assert line.startswith(f"neardup: not delivered: Write on topic {documents} is missing. ")
+
+
 def test_a_topic_that_a_user_may_not_describe_is_not_called_missing(site: Site) -> None:
     site.create()
     unique = site.topology().unique
