@@ -69,13 +69,17 @@ class Folded:
 
 
 class Folding:
-    """Folds code points by a table, which is filled on first use. One thread at a time."""
+    """Folds code points by a table, which is filled on first use. One thread at a time.
+
+    Attributes:
+        joiner: normalises what the table can't fold, with the same switches.
+    """
 
     def __init__(self, parameters: Switches) -> None:
         """Take the switches."""
         self._parameters = parameters
         self._forms = Expansion(self._form)
-        self.joining = Joining(casefold=parameters.casefold)
+        self.joiner = Joining(casefold=parameters.casefold)
 
     def fold(self, codes: NDArray[np.uint32]) -> Folded:
         """Fold each code point of `codes` by itself, in place unless some are inserted.
@@ -84,11 +88,9 @@ class Folding:
         """
         lows = range(0, len(codes), _CHUNK)
         parts = [self._forms.expand(codes[low : low + _CHUNK]) for low in lows]
-        placed = zip(lows, parts, strict=True)
-        places = np.concatenate([low + part.places for low, part in placed])
+        places = np.concatenate([n * _CHUNK + part.places for n, part in enumerate(parts)])
+        joining = np.concatenate([n * _CHUNK + part.kept for n, part in enumerate(parts)])
         shifts = Shifts.of(places, np.concatenate([part.growth for part in parts]))
-        placed = zip(lows, parts, strict=True)
-        joining = np.concatenate([low + part.kept for low, part in placed])
         if len(places):
             codes = np.concatenate([part.codes for part in parts])
         return Folded(codes, shifts, shifts.moved(joining))

@@ -40,7 +40,6 @@ _SPACE = 32
 _UPPER_A = 65
 _CASE_BIT = 32
 _SEPARATOR = " "
-_NFKC_SPACES = (0x85, 0x1680, 0x2028, 0x2029)  # white space past ASCII that NFKC keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +112,7 @@ def normalise_wide(
         codes, ends = _joined(folding, codes, joining, ends)
     begins = np.append(0, ends + 1)[:-1]
     if parameters.collapse_whitespace:
-        spaces = codes == _SPACE
-        if len(joining):
-            spaces = _is_nfkc_space(codes)
-            np.putmask(codes, spaces, _SPACE)
-        return _collapse(codes, spaces, begins, ends)
+        return _collapse(codes, codes == _SPACE, begins, ends)
     return Normalised(codes, begins, ends)
 
 
@@ -129,10 +124,10 @@ def _joined(
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
     """Return the code points with what joins others joined, and the ends of the texts."""
     if joining[0] > 0:
-        return folding.joining.join(codes, joining, ends)
+        return folding.joiner.join(codes, joining, ends)
     # There must be something to join, such as the space after another text.
     led = np.append(np.uint32(_SPACE), codes)
-    codes, ends = folding.joining.join(led, joining + 1, ends + 1)
+    codes, ends = folding.joiner.join(led, joining + 1, ends + 1)
     return codes[1:], ends - 1
 
 
@@ -155,13 +150,6 @@ def _is_ascii_space(codes: Codes) -> NDArray[np.bool_]:
     one = codes.dtype.type
     spaces = (codes - one(9)) < 5  # noqa: PLR2004 -- tab to carriage return
     spaces |= (codes - one(28)) < 5  # noqa: PLR2004 -- the four separators, and the space
-    return spaces
-
-
-def _is_nfkc_space(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    spaces = _is_ascii_space(codes)
-    for space in _NFKC_SPACES:
-        spaces |= codes == space
     return spaces
 
 

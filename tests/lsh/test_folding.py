@@ -14,7 +14,7 @@ from lsh import joining as joining_module
 from lsh.code_points import code_points
 from lsh.folding import Folding, fold
 from lsh.neighbours import seconds
-from lsh.text import _NFKC_SPACES, normalise_wide
+from lsh.text import normalise_wide
 
 SWITCHES = [
     Parameters(nfkc=nfkc, casefold=casefold, collapse_whitespace=collapse)
@@ -149,10 +149,3 @@ def test_the_table_is_in_place_where_the_length_stays() -> None:
     folded = Folding(Parameters()).fold(codes)
     assert folded.codes is codes
     assert codes.tolist() == [0xE9, ord("a"), 0x2019]
-
-
-@pytest.mark.exhaustive
-def test_nfkc_leaves_no_other_white_space() -> None:
-    spaces = [chr(point) for point in EVERY if chr(point).isspace() and point > 127]
-    kept = {ord(space) for space in spaces if normalize("NFKC", space) == space}
-    assert kept == set(_NFKC_SPACES)
