@@ -63,7 +63,7 @@ class Sequences(NamedTuple):
 
     def left(self, stays: NDArray[np.bool_]) -> Sequences:
         """Return what stays, bool[n]. The first of each sequence does."""
-        return Sequences(self.codes[stays], np.cumsum(stays)[self.begins] - 1)
+        return Sequences(self.codes.compress(stays), np.cumsum(stays).take(self.begins) - 1)
 
 
 class Joining:
@@ -117,10 +117,10 @@ class Joining:
         lengths = given.lengths
         rows = np.logical_or.reduceat(iotas, given.begins)
         within = np.repeat(rows, lengths)
-        twice = self._twice(Sequences(given.codes[within], _begins(lengths[rows])))
+        twice = self._twice(Sequences(given.codes.compress(within), _begins(lengths[rows])))
         if rows.all():
             return twice
-        once = self._composed(Sequences(given.codes[~within], _begins(lengths[~rows])))
+        once = self._composed(Sequences(given.codes.compress(~within), _begins(lengths[~rows])))
         lengths[rows], lengths[~rows] = twice.lengths, once.lengths
         within = np.repeat(rows, lengths)
         codes = np.empty(len(within), dtype=np.uint32)
@@ -177,8 +177,12 @@ def _interrupted(codes: Codes, places: Places) -> tuple[Codes, Shifts]:
 
 def _expanded(table: Expansion, given: Sequences) -> Sequences:
     found = table.expand(given.codes)
-    shifts = Shifts.of(found.places, found.growth)
-    return Sequences(found.codes, shifts.moved(given.begins))
+    if not len(found.places):
+        return Sequences(found.codes, given.begins)
+    shifts = np.zeros(len(given.codes) + 1, dtype=np.int64)
+    shifts[found.places] = found.growth
+    np.cumsum(shifts, out=shifts)
+    return Sequences(found.codes, given.begins + shifts.take(given.begins))
 
 
 def _merged(given: Sequences) -> Sequences:
@@ -234,18 +238,20 @@ def _compose(
     first[0] = first[-1] = True
     first[1:-1] = (marks[1:] != marks[:-1]) & (found.seconds.take(codes[1:]) > 0)
     heads = np.flatnonzero(first)
-    numbers = np.cumsum(first)  # heads[numbers[i]] is the first after i
-    places = heads[numbers[begins]]
+    following = heads.take(np.cumsum(first[:-1]))  # the first after each place, or n
+    places = following.take(begins)
     while True:
-        more = places < afters
-        if not more.any():
+        more = np.flatnonzero(places < afters)
+        if not len(more):
             return stays
-        begins, afters, places = begins[more], afters[more], places[more]
+        begins, afters, places = begins.take(more), afters.take(more), places.take(more)
         wholes = found.wholes(codes.take(begins), codes.take(places))
-        composed = wholes > 0
-        codes[begins[composed]] = wholes[composed]
-        stays[places[composed]] = False
-        places = np.where(composed, places + 1, heads[numbers[places]])
+        composed = np.flatnonzero(wholes)
+        done = places.take(composed)
+        codes[begins.take(composed)] = wholes.take(composed)
+        stays[done] = False
+        places = following.take(places)
+        places[composed] = done + 1
 
 
 def _ranges(begins: Places, lengths: Places) -> Places:

@@ -165,7 +165,7 @@ def _distinct(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     ordered = np.sort(hashes)
     first = np.ones(len(ordered), dtype=np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
-    return ordered[first]
+    return ordered.compress(first)
 
 
 def compact(signatures: NDArray[np.uint64]) -> NDArray[np.uint8]:

@@ -170,7 +170,7 @@ def _collapse(
     drop[1:] &= spaces[:-1]
     dropped = np.flatnonzero(drop)
     if len(dropped):
-        codes = codes[~drop]
+        codes = codes.compress(~drop)
         begins = begins - np.searchsorted(dropped, begins)
         ends = ends - np.searchsorted(dropped, ends)
     filled = np.flatnonzero(ends > begins)
