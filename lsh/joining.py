@@ -73,7 +73,7 @@ class Joining:
         """Take whether case is folded."""
         self._casefold = casefold
         self._apart = Expansion(_apart)
-        self._cases = Expansion(lambda point: chr(point).casefold())
+        self._cases = Expansion(lambda point: normalize("NFKC", chr(point).casefold()))
 
     def join(self, codes: Codes, joining: Places, ends: Places) -> tuple[Codes, Places]:
         """Return the code points with all sequences normalised, and the moved `ends`.
@@ -128,16 +128,23 @@ class Joining:
         return Sequences(codes, _begins(lengths))
 
     def _twice(self, given: Sequences) -> Sequences:
-        """Normalise sequences before and after their case is folded."""
-        composed = self._composed(given)
-        return self._composed(_expanded(self._cases, composed))
+        """Normalise sequences before and after their case is folded.
+
+        That makes letters of iotas, in front of the marks that are left, and small letters
+        of capital ones. These may compose with marks that are left; nothing else changes.
+        """
+        folded = _expanded(self._cases, self._composed(given))
+        marks = classes().take(folded.codes)
+        starters, lengths = _rows(marks)
+        marked = np.flatnonzero(lengths > 1)
+        begins, afters = starters.take(marked), (starters + lengths).take(marked)
+        return folded.left(_compose(folded.codes, marks, begins, afters))
 
     def _composed(self, given: Sequences) -> Sequences:
         """Normalise sequences whose case is folded."""
         apart = _merged(_expanded(self._apart, given))
         marks = classes().take(apart.codes)
-        starters = np.flatnonzero(marks == 0)
-        lengths = np.diff(starters, append=len(marks))
+        starters, lengths = _rows(marks)
         if ((marks[1:] < marks[:-1]) & (marks[1:] > 0)).any():
             order = _order(marks, lengths)
             apart = apart._replace(codes=apart.codes.take(order))
@@ -204,6 +211,12 @@ def _merged(given: Sequences) -> Sequences:
         stays = np.ones(len(codes), dtype=np.bool_)
         stays[behind[whole]] = False
         given = given.left(stays)
+
+
+def _rows(marks: NDArray[np.uint8]) -> tuple[Places, Places]:
+    """Return the places of starters, by the classes of code points, and the lengths of rows."""
+    starters = np.flatnonzero(marks == 0)
+    return starters, np.diff(starters, append=len(marks))
 
 
 def _order(marks: NDArray[np.uint8], lengths: Places) -> Places:

@@ -35,6 +35,7 @@ MARKED = st.lists(
 @given(MARKED, st.sampled_from(KEPT), st.sampled_from([1, 7, 1 << 15]))
 @example("\u0345\u0301\u1fb3\u0334\u0345\u0301", KEPT[0], 1)
 @example("\u0cc6\u0cc2\u0cd5\u0dd9\u0dcf\u0dca\u1100\u1161\u11a8\u11a8", KEPT[0], 1)
+@example("\u1fbc\u0342\u0301 \u1fbc\u0301\u0342 \u1f88\u0342\u0345\u0323\u0345", KEPT[0], 7)
 @example("\u03b1\u0334\u0345\u0301\u0390\u0345\u0323\u1fbe\u0301", KEPT[0], 1)
 def test_sequences_give_the_reference_form(
     text: str, kept: tuple[Parameters, Folding], chunk: int
@@ -58,7 +59,7 @@ def test_whatever_joins_joins_every_lead_as_in_the_reference(switches: Parameter
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("switches", SWITCHES)
-@pytest.mark.parametrize("lead", ["", "\u03b1", "E", "\u0dd9", "\u1100"])
+@pytest.mark.parametrize("lead", ["", "\u03b1", "\u1fbc", "E", "\u0dd9", "\u1100"])
 def test_every_two_join_as_in_the_reference(lead: str, switches: Parameters) -> None:
     for first in SECONDS:
         text = "\n".join(f"{lead}{first}{second}" for second in JOINING)
