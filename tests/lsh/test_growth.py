@@ -95,7 +95,7 @@ class Work:
 
         def composing(codes: Codes, marks: Marks, begins: Places, afters: Places) -> Stays:
             self.joined += len(codes)
-            self.longest = max(self.longest, int((afters - begins).max()) - 1)
+            self.longest = max(self.longest, int((afters - begins).max(initial=1)) - 1)
             return compose(codes, marks, begins, afters)
 
         def looking_up(self_: Compositions, firsts: Codes, seconds: Codes) -> Codes:
