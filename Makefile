@@ -67,7 +67,7 @@ compose-check: $(VENV)/.dev ## Check docker-compose.yml (needs no Docker engine)
 	else echo "no docker compose here: checking the file alone"; fi
 	@$(BIN)/python -m pytest --quiet tests/deploy
 
-pin-images: ## Add digests to the images that deploy/ and compose name (needs docker and a registry)
+pin-images: ## Renew the digests of the images that deploy/ and compose name (needs docker and a registry)
 	@deploy/pin-images
 
 test-pythons: ## Run the tests without Kafka on each Python from 3.11 to 3.14 that is here

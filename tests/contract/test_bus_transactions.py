@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.bus_harness import Harness
 from tests.support.bus_seats import next_offsets, until
-from worker.bus.port import Fenced, OutcomeUnknown, Outgoing, Refused, TopicPartition
+from worker.bus.port import Effect, Fenced, OutcomeUnknown, Outgoing, Refused, TopicPartition
 
 
 def values(harness: Harness, topic: str) -> list[bytes | None]:
@@ -198,6 +198,24 @@ def test_committed_after_renew(harness: Harness) -> None:
     seat.member.commit([Outgoing(target, 0, None, b"b")], {place: 2})
     assert seat.member.committed([place]) == {place: 2}
     assert values(harness, target) == [b"a", b"b"]
+
+
+def test_a_transaction_that_is_rolled_back_has_no_effect(harness: Harness) -> None:
+    source, one, two = harness.topic(), harness.topic(2), harness.topic(max_bytes=50_000)
+    seat = harness.alone(source)
+    (place,) = seat.owned
+    fits = Outgoing(one, 1, None, b"a")
+    refused = Outgoing(two, 0, None, random.Random(7).randbytes(200_000))
+    assert seat.member.effect() == Effect()
+    with pytest.raises(Refused):
+        seat.member.commit([fits, refused], {place: 2})
+    effect = seat.member.effect()
+    assert not any(effect.records)
+    assert not effect.offsets
+    assert not effect.partial
+    seat.member.commit([fits], {place: 1})
+    assert seat.member.effect() == Effect()
+    assert values(harness, one) == [b"a"]
 
 
 def test_a_second_owner_of_the_name_fences_the_first(harness: Harness) -> None:

@@ -5,8 +5,8 @@ from typing import get_args
 
 import pytest
 
-from worker.bus.memory import MemoryBus, MemoryMember, Step
-from worker.bus.port import Aborted, Fenced, OutcomeUnknown, Outgoing, TopicPartition
+from worker.bus.memory import MemoryBus, MemoryMember, Step, Torn
+from worker.bus.port import Aborted, Effect, Fenced, OutcomeUnknown, Outgoing, TopicPartition
 
 IN, OTHER = TopicPartition("in", 0), TopicPartition("in", 1)
 BATCH = [Outgoing("out", p, None, b"new") for p in (0, 1)]
@@ -106,6 +106,26 @@ def test_an_unknown_outcome(bus: MemoryBus, step: Step) -> None:
     if not done:
         member.commit(BATCH, {IN: 1})
     assert visible(bus) == [b"new", b"new"]
+
+
+@pytest.mark.parametrize("seen", [Aborted("rolled back"), OutcomeUnknown("timed out")])
+@pytest.mark.parametrize("kept", [TopicPartition("out", 1), None])
+def test_a_torn_transaction(
+    bus: MemoryBus, kept: TopicPartition | None, seen: Aborted | OutcomeUnknown
+) -> None:
+    """It ends at once; a part of it stays, and later records are no longer held back."""
+    member = joined(bus)
+    bus.faults = once("commit", throw(Torn(lambda place: place == kept, seen)))
+    with pytest.raises(type(seen)):
+        member.commit(BATCH, {IN: 1})
+    bus.append(Outgoing("out", 1, None, b"later"))
+    assert visible(bus) == ([b"later"] if kept is None else [b"new", b"later"])
+    assert member.committed([IN]) == {IN: 1 if kept is None else None}
+    assert member.effect() == Effect([False, kept is not None], offsets=kept is None)
+    member.renew()
+    assert member.effect() == Effect([False, kept is not None], offsets=kept is None)
+    member.commit(BATCH, {IN: 1})
+    assert member.effect() == Effect()
 
 
 def test_a_transaction_in_doubt_must_be_renewed_first(bus: MemoryBus) -> None:

@@ -21,6 +21,7 @@ from tests.support.texts import near_copies, slices
 from worker.bus.memory import MemoryBus, MemoryMember
 from worker.bus.port import (
     Aborted,
+    Effect,
     OutcomeUnknown,
     Outgoing,
     Record,
@@ -130,6 +131,17 @@ def no_rebuild_after_doubt(world: World) -> None:
     replace_commits(world.bus, by)
 
 
+def no_completion(world: World) -> None:
+    """A transaction is taken to be whole: nobody looks whether it ended the same way everywhere."""
+
+    def by(member: MemoryMember, group: str, instance: str) -> Commit:
+        del group, instance
+        setattr(member, "effect", Effect)  # noqa: B010 -- in place of a method
+        return member.commit
+
+    replace_commits(world.bus, by)
+
+
 def commit_after_lost(world: World) -> None:
     """Who has lost its partitions still ends what it had begun, as on an orderly revoke.
 
@@ -188,6 +200,13 @@ def outcome(world: World, mistake: Mistake | None, strike: Strike, oracle: Oracl
         (no_rebuild_after_doubt, "fingerprint", "commit", 2, "unknown", "gap before frame"),
         (no_rebuild_after_doubt, "index", "commit", 2, "unknown", "frame was lost"),
         (no_rebuild_after_doubt, "route", "commit", 3, "unknown", "is on no output"),
+        (no_completion, "fingerprint", "commit", 2, "torn, no offsets", "overlap before frame"),
+        (no_completion, "fingerprint", "commit", 2, "torn, only offsets", "gap before frame"),
+        (no_completion, "index", "commit", 2, "torn, no offsets", "lost or doubled"),
+        (no_completion, "index", "commit", 2, "torn, only offsets", "lost or doubled"),
+        (no_completion, "route", "commit", 3, "torn, no offsets", "is on ["),
+        (no_completion, "route", "commit", 3, "torn, only offsets", "is on no output"),
+        (no_completion, "route", "commit", 3, "torn, every other", "is on"),
         (commit_after_lost, "fingerprint", "offsets", 2, "evicted", "overlap before frame"),
         (commit_after_lost, "index", "offsets", 2, "evicted", "frame was lost or doubled"),
         (commit_after_lost, "route", "offsets", 3, "evicted", "is on ["),

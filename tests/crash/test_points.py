@@ -43,10 +43,15 @@ UNWATCHED: Final = {call + DONE for call in ("poll", "look up", "seek", "resume"
 AGAIN: Final = ("renew", "adopt", "adopt" + DONE, "seek", "begin", "commit" + DONE)
 """What follows on a transaction in doubt."""
 
+TORN: Final[tuple[Fault, ...]] = ("torn, no offsets", "torn, only offsets", "torn, every other")
+
 ARRIVALS: Final[dict[Fault, int]] = {
     "dies": 3,
     "unknown": 2,
     "aborted": 1,
+    "torn, no offsets": 3,
+    "torn, only offsets": 3,
+    "torn, every other": 3,
     "replaced": 2,
     "dies, disk lost": 1,
     "evicted": 1,
@@ -70,6 +75,8 @@ def faults(scenario: str, stage: str, name: str) -> Iterator[Fault]:
         yield "aborted"
     if name in {"commit", "commit" + DONE}:
         yield "unknown"
+    if name == "commit":
+        yield from TORN
     yield "replaced"
     yield "evicted"
     if scenario == "together":
@@ -86,7 +93,7 @@ def cases() -> Iterator[ParameterSet]:
         for stage in STAGES:
             for name in names(scenario, stage):
                 for fault in faults(scenario, stage, name):
-                    plain = (scenario, fault) == ("alone", "dies")
+                    plain = scenario == "alone" and fault in {"dies", *TORN}
                     marks = () if plain else EXHAUSTIVE
                     yield pytest.param(scenario, stage, name, fault, marks=marks)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import count
+from itertools import count, cycle
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -17,8 +17,15 @@ from tests.support.checker import History
 from tests.support.killed_disk import left_by_kill, settle
 from tests.support.life import Death, Life
 from tests.support.points import DONE, Fault
-from worker.bus.memory import MemoryBus, Step
-from worker.bus.port import Aborted, Fenced, OutcomeUnknown, Outgoing, Record, TopicPartition
+from worker.bus.memory import MemoryBus, Step, Torn
+from worker.bus.port import (
+    Aborted,
+    Fenced,
+    OutcomeUnknown,
+    Outgoing,
+    Record,
+    TopicPartition,
+)
 from worker.offline.embedded import create_topics
 from worker.stages import StageError
 from worker.topology import STAGES
@@ -37,6 +44,14 @@ IDLE_SECONDS: Final = 5.0
 
 class Died(BaseException):
     """The process is gone: no product code may catch this."""
+
+
+def _kept(fault: Fault) -> Callable[[TopicPartition | None], bool]:
+    """Return which partitions keep what a torn transaction wrote; None stands for the offsets."""
+    every_other = cycle((True, False))
+    if fault == "torn, every other":
+        return lambda _place: next(every_other)
+    return lambda place: (place is None) == (fault == "torn, only offsets")
 
 
 def _none(life: Life) -> None:
@@ -228,6 +243,8 @@ class World:
             raise Aborted("struck")
         if fault == "unknown":
             raise OutcomeUnknown("struck")
+        if fault.startswith("torn"):
+            raise Torn(_kept(fault), OutcomeUnknown("struck"))
         if fault in {"dies", "dies, disk lost", "dies, away"}:
             self._die(life, fault)
         if life.superseded:

@@ -12,6 +12,9 @@ DONE: Final = " done"
 Fault = Literal[
     "aborted",
     "unknown",
+    "torn, no offsets",
+    "torn, only offsets",
+    "torn, every other",
     "dies",
     "dies, disk lost",
     "dies, away",
@@ -22,6 +25,8 @@ Fault = Literal[
 ====================  ===============================================================
 ``aborted``           the transaction is rolled back
 ``unknown``           nobody knows how the transaction ended; see the bus's faults
+``torn, …``           the transaction commits in a part of its partitions, and is rolled
+                      back in the others; nobody knows how it ended
 ``dies``              the process is killed, and a new one starts at once
 ``dies, disk lost``   the same, with an empty state directory
 ``dies, away``        killed; its session times out, others go on, then it comes back

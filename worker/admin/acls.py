@@ -30,6 +30,9 @@ _DESCRIBES: Collection[Operation] = ("Read", "Write", "Delete")
 """What includes *Describe* on the same resource, by Kafka's rules."""
 
 
+_UNSEEN = "without it, a transaction that the brokers commit in part is not completed"
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Grant:
     """The right to an operation on a resource; with ``prefixed`` on all with that prefix.
@@ -143,6 +146,7 @@ def _run(names: _Names, stages: Collection[str], *, trim_log: bool | None) -> It
             yield from names.topic(name, "Read", role=stage)
         for name in outputs[stage]:
             yield from names.topic(name, "Write", role=stage)
+            yield from names.topic(name, "Read", role=stage, when=_UNSEEN)
         yield Grant("group", group, "Read", role=stage)
         yield Grant("transactional-id", f"{group}.", "Write", prefixed=True, role=stage)
     if "index" in stages and trim_log is not False:

@@ -24,6 +24,7 @@ from worker.bus.errors import (
 )
 from worker.bus.records import (
     UNREADABLE_HEADERS,
+    Effect,
     Header,
     Outgoing,
     Polled,
@@ -37,6 +38,7 @@ __all__ = [
     "Bus",
     "BusError",
     "Denied",
+    "Effect",
     "Fenced",
     "Header",
     "LogReader",
@@ -94,11 +96,11 @@ class Member(Protocol):
         """Write the records and commit the offsets (of the next record to read), or neither.
 
         The offsets carry the group's generation, so a stale transaction is refused. A transaction
-        without offsets is guarded only by the producer's epoch. The id of its topic is committed
-        with each offset.
+        without offsets is guarded only by the producer's epoch, and needs no seat. The id of its
+        topic is committed with each offset.
 
         Raises:
-            Aborted: certainly rolled back.
+            Aborted: rolled back; see `effect`.
             Refused: rolled back, because a topic refuses a record.
             OutcomeUnknown: committed or not. Also if a successor has taken over this name,
                 which only the next `poll` knows for certain.
@@ -110,7 +112,21 @@ class Member(Protocol):
     def renew(self) -> None:
         """Replace the producer under the same name, which ends its open transaction.
 
-        Afterwards `committed` shows how the transaction in doubt ended.
+        Afterwards `committed` shows how the transaction in doubt ended, and `effect` whether it
+        ended the same way everywhere.
+        """
+
+    def effect(self) -> Effect:
+        """Return what the last `commit` has left in the log.
+
+        Call it after `Aborted`, or after the `renew` that follows `OutcomeUnknown`: its end is
+        final then. After a commit that succeeded it is empty.
+
+        A transaction ends partition by partition. While Kafka's coordinator of transactions
+        fails, some of its partitions may see a commit, and others an abort.
+
+        Raises:
+            BusError: it can't be found out.
         """
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
@@ -242,13 +258,20 @@ class LogWriter(Protocol):
             BusError: not done within the bus's own deadline.
         """
 
+    def effect(self) -> Effect:
+        """Return what the last `commit` has left in the log; see `Member.effect`.
+
+        Raises:
+            BusError: it can't be found out.
+        """
+
     def commit(self, records: Iterable[Outgoing]) -> None:
         """Write the records, or none of them.
 
         After `Aborted`, `Refused` and `OutcomeUnknown`, `renew` must come before the next commit.
 
         Raises:
-            Aborted: certainly rolled back.
+            Aborted: rolled back; see `effect`.
             Refused: rolled back, because a topic refuses a record.
             OutcomeUnknown: committed or not.
             Fenced: another writer has taken over the name, or this one was stalled for longer than

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 __all__ = [
     "UNREADABLE_HEADERS",
+    "Effect",
     "Header",
     "Outgoing",
     "Polled",
@@ -64,6 +65,24 @@ class Outgoing(NamedTuple):
         for name, value in self.headers:
             size += len(name) + len(value or b"") + 6
         return size
+
+
+class Effect(NamedTuple):
+    """What a transaction has left in the log, once it has ended.
+
+    ``records`` is whether each record is committed, in the order in which they were written; it
+    is empty if none was. ``offsets`` is whether the offsets are committed, None if there were
+    none.
+    """
+
+    records: Sequence[bool] = ()
+    offsets: bool | None = None
+
+    @property
+    def partial(self) -> bool:
+        """Return whether a part of it is committed, and another is not."""
+        parts = {*self.records, self.offsets} - {None}
+        return len(parts) > 1
 
 
 class Polled(NamedTuple):

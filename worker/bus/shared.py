@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from worker.bus.port import (
+    Effect,
     LogReader,
     Member,
     OffsetOutOfRange,
@@ -278,6 +279,10 @@ class SharedMember:
     def renew(self) -> None:
         """See the port."""
         self._member.renew()
+
+    def effect(self) -> Effect:
+        """See the port."""
+        return self._member.effect()
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """See the port."""

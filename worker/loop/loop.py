@@ -66,6 +66,7 @@ class Loop:
         self._transactions = Transactions(
             stage.name,
             member.renew,
+            member.effect,
             reduced=stage.reduced,
             options=limits,
             probe=probe,
@@ -298,13 +299,10 @@ class Loop:
             self.transacting = None
 
     def _commit_burst(self, burst: Burst, *, filled: bool) -> bool:
-        ended = self._transactions.see_through(
-            burst.records, lambda records: self._member.commit(records, burst.offsets)
-        )
-        committed = ended.outcome == "committed"
-        self._pace.ended(ended.seconds, committed=committed, filled=filled)
+        ended = self._transactions.see_through(burst.records, burst.offsets, self._member.commit)
+        self._pace.ended(ended.seconds, committed=ended.outcome == "committed", filled=filled)
         self._events.transaction(ended.outcome, self._clock() - ended.began)
-        if committed:
+        if ended.committed:
             self.moved = self._clock()
             self._backlog.committed(burst.offsets)
             self._committed |= burst.offsets

@@ -37,7 +37,7 @@ class LoopEvents:
         """Receive the number of records of a poll."""
 
     def transaction(self, outcome: str, seconds: float) -> None:
-        """Receive how a transaction ended: ``committed``, ``aborted`` or ``unknown``."""
+        """Receive how a transaction ended; see `Outcome`."""
 
     def assigned(self, partitions: int) -> None:
         """Receive the number of partitions in a new assignment."""

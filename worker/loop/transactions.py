@@ -2,6 +2,7 @@
 
 =================  ==================================================================
 committed          the stage makes the burst's state changes final
+in part            write what is missing; then as committed
 `Refused`          retry with a smaller version of the largest refused record; if there
                    is none, raise
 `Aborted`          drop what was computed; continue from the committed offsets
@@ -17,18 +18,39 @@ Whatever is raised ends the writer.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple, Protocol
 
-from worker.bus import Aborted, BusError, OutcomeUnknown, Outgoing, Refused
+from worker.bus import (
+    Aborted,
+    BusError,
+    Effect,
+    OutcomeUnknown,
+    Outgoing,
+    Refused,
+    TopicPartition,
+)
 from worker.loop.options import LoopOptions
 from worker.probe import Probe, probing
 
-__all__ = ["Ended", "Outcome", "Transactions"]
+__all__ = ["Commit", "Ended", "Outcome", "Transactions"]
 
 _log = logging.getLogger(__name__)
 
-Outcome = Literal["committed", "aborted", "unknown"]
+_COMPLETIONS = 5
+"""How often the rest of a transaction is tried before it is given up."""
+
+Outcome = Literal["committed", "completed", "aborted", "unknown"]
+"""``completed``: it took effect in part; the rest was written in another transaction."""
+
+
+class Commit(Protocol):
+    """Writes records and commits offsets, as `Member.commit` does."""
+
+    def __call__(
+        self, records: Sequence[Outgoing], offsets: Mapping[TopicPartition, int], /
+    ) -> None:
+        """Write the records and commit the offsets, or neither."""
 
 
 class Ended(NamedTuple):
@@ -40,6 +62,11 @@ class Ended(NamedTuple):
     seconds: float
     """How long until it ended, or its outcome was declared unknown."""
 
+    @property
+    def committed(self) -> bool:
+        """Return whether all of it took effect."""
+        return self.outcome in {"committed", "completed"}
+
 
 class Transactions:
     """Carries out transactions, one after the other."""
@@ -48,18 +75,20 @@ class Transactions:
         self,
         stage: str,
         renew: Callable[[], None],
+        effect: Callable[[], Effect],
         *,
         reduced: Callable[[Outgoing], Outgoing | None],
         options: LoopOptions,
         probe: Probe,
         clock: Callable[[], float],
     ) -> None:
-        """Take the stage's name, and a function that makes a new producer.
+        """Take the stage's name, a function that makes a new producer, and `Member.effect`.
 
         ``reduced`` returns a smaller version of a refused record, or None if there is none.
         """
         self._stage = stage
         self._renew = renew
+        self._effect = effect
         self._reduced = reduced
         self._options = options
         self._probe = probe
@@ -73,7 +102,10 @@ class Transactions:
         return self._failing_since is not None
 
     def see_through(
-        self, records: Sequence[Outgoing], commit: Callable[[Sequence[Outgoing]], None]
+        self,
+        records: Sequence[Outgoing],
+        offsets: Mapping[TopicPartition, int],
+        commit: Commit,
     ) -> Ended:
         """Commit, and do what the table above requires.
 
@@ -82,30 +114,91 @@ class Transactions:
             BusError: as `Member.commit` and `Member.renew` do.
         """
         began = self._clock()
-        outcome: Outcome = "committed"
-        try:
-            self._commit(list(records), commit)
-        except Aborted as error:
-            outcome = "aborted"
-            _log.warning("%s: transaction rolled back: %s", self._stage, error)
-        except OutcomeUnknown as error:
-            outcome = "unknown"
-            _log.warning("%s: outcome of the transaction unknown: %s", self._stage, error)
+        sent = list(records)
+        outcome = self._attempt(sent, offsets, commit)
         seconds = self._clock() - began
-        if outcome == "committed":
+        if outcome == "unknown":
+            self._begin_anew()
+        if outcome != "committed" and self._completed(sent, offsets, commit):
+            outcome = "completed"
+        ended = Ended(outcome, began, seconds)
+        if ended.committed:
             self._failing_since = None
-        elif outcome == "unknown":  # Only here, where the error no longer holds the producer.
-            with probing(self._probe, "renew"):
-                self._renew()
-        return Ended(outcome, began, seconds)
+        return ended
+
+    def _attempt(
+        self, records: list[Outgoing], offsets: Mapping[TopicPartition, int], commit: Commit
+    ) -> Outcome:
+        """Commit once. Refused records are replaced in ``records``."""
+        try:
+            self._commit(records, offsets, commit)
+        except Aborted as error:
+            _log.warning("%s: transaction rolled back: %s", self._stage, error)
+            return "aborted"
+        except OutcomeUnknown as error:
+            _log.warning("%s: outcome of the transaction unknown: %s", self._stage, error)
+            return "unknown"
+        return "committed"
+
+    def _begin_anew(self) -> None:
+        """Make the outcome final. Not within `_attempt`, whose error would hold the producer."""
+        with probing(self._probe, "renew"):
+            self._renew()
+
+    def _completed(
+        self, records: list[Outgoing], offsets: Mapping[TopicPartition, int], commit: Commit
+    ) -> bool:
+        """Write what is missing of a transaction that took effect in part; return whether done.
+
+        Nobody else can have written the rest: as long as the offsets are not committed, they are
+        committed with it, which the group refuses once the partitions have another owner. Once
+        they are, no owner reads these records again.
+        """
+        effect = self._found() if records else None
+        if effect is None or not effect.partial:
+            return False
+        for _ in range(_COMPLETIONS):
+            records, offsets = _missing(records, offsets, effect)
+            if not records and not offsets:
+                return True
+            _log.error(
+                "%s: the brokers committed only a part of a transaction: %d of its records are"
+                " missing, and its offsets are %s. Writing the rest",
+                self._stage,
+                len(records),
+                "missing" if offsets else "there",
+            )
+            self._begin_anew()
+            if self._attempt(records, offsets, commit) == "committed":
+                return True
+            self._begin_anew()
+            effect = self._found()
+            if effect is None:
+                break
+        _log.error(
+            "%s: gave up: of a transaction that the brokers committed in part, %d records are still"
+            " missing, and its offsets are %s. See docs/runbook.md, 'Half a transaction'",
+            self._stage,
+            len(records),
+            "missing" if offsets else "there",
+        )
+        return False
+
+    def _found(self) -> Effect | None:
+        """Return what the last transaction has left in the log; None if it can't be found out."""
+        try:
+            return self._effect()
+        except BusError as error:
+            _log.warning("%s: can't see how the transaction ended: %s", self._stage, error)
+            return None
 
     def _commit(
-        self, records: list[Outgoing], commit: Callable[[Sequence[Outgoing]], None]
+        self, records: list[Outgoing], offsets: Mapping[TopicPartition, int], commit: Commit
     ) -> None:
         """Commit; retry with smaller versions of refused records."""
         while True:
             try:
-                commit(records)
+                commit(records, offsets)
             except Refused as error:
                 refused, name, why = error.records, error.error, str(error)
             else:
@@ -154,3 +247,12 @@ class Transactions:
                     " for that, raise kafka.transaction_timeout_ms"
                 )
             raise BusError(msg)
+
+
+def _missing(
+    records: list[Outgoing], offsets: Mapping[TopicPartition, int], effect: Effect
+) -> tuple[list[Outgoing], Mapping[TopicPartition, int]]:
+    """Return the records and offsets of a transaction that are not committed."""
+    kept = effect.records or [False] * len(records)
+    left = [one for one, there in zip(records, kept, strict=True) if not there]
+    return left, {} if effect.offsets else offsets

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import get_args
 
 from worker.bus import TopicPartition
 from worker.loop.options import LoopEvents
+from worker.loop.transactions import Outcome
 from worker.metrics.instruments import Instruments
 from worker.metrics.series import Series
 
@@ -22,8 +24,7 @@ class LoopMetrics(LoopEvents):
         self._records = instruments.counter("neardup_records_total").labels(stage)
         transactions = instruments.counter("neardup_transactions_total")
         self._outcomes = {
-            outcome: transactions.labels(stage, outcome)
-            for outcome in ("committed", "aborted", "unknown")
+            outcome: transactions.labels(stage, outcome) for outcome in get_args(Outcome)
         }
         self._seconds = instruments.histogram("neardup_transaction_seconds").labels(stage)
         self._partitions = instruments.gauge("neardup_assigned_partitions").labels(stage)

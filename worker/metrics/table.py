@@ -90,7 +90,8 @@ TABLE: Final = (
         "stages",
         "neardup_transactions_total",
         "counter",
-        "Transactions by stage and outcome: committed, aborted, unknown.",
+        "Transactions by stage and outcome: committed, aborted, unknown, and completed: the brokers"
+        " had committed only a part, and the worker wrote the rest.",
         "Some aborted or unknown transactions are normal while brokers or workers restart; nothing"
         " is lost or duplicated. If they continue, the log says why: most often a broker is down,"
         " or the [link is slow](runbook.md#a-slow-link-a-quota).",

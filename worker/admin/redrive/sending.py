@@ -7,12 +7,12 @@ and only that run changes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 
 from worker.admin.compacted import PARTITION
 from worker.admin.progress_log import Line, ProgressLog
-from worker.bus import BusError, Fenced, LogWriter, Outgoing, Refused
+from worker.bus import BusError, Fenced, LogWriter, Outgoing, Refused, TopicPartition
 from worker.loop.options import LoopOptions
 from worker.loop.transactions import Transactions
 from worker.probe import UNWATCHED
@@ -42,6 +42,7 @@ class Sending:
         self._transactions = Transactions(
             "redrive",
             self._renew,
+            writer.effect,
             reduced=lambda _: None,
             options=options or LoopOptions(),
             probe=UNWATCHED,
@@ -71,11 +72,12 @@ class Sending:
         while True:
             refused: Refused | None = None
             try:
-                ended = self._transactions.see_through(records, self._commit)
+                ended = self._transactions.see_through(records, {}, self._commit)
             except Refused as error:
                 refused = Refused(str(error), error.records, error.error)
-            if refused is None and ended.outcome == "committed":
+            if refused is None and ended.committed:
                 self._log.note(lines)
+                self.doubtful = False
                 return None
             if refused is not None and any(one.topic == topic for one in refused.records):
                 raise BusError(str(refused))
@@ -87,7 +89,11 @@ class Sending:
                 return refused
             self._transactions.give_up_after(ended, records)
 
-    def _commit(self, records: Sequence[Outgoing]) -> None:
+    def _commit(
+        self,
+        records: Sequence[Outgoing],
+        _offsets: Mapping[TopicPartition, int],
+    ) -> None:
         try:
             self._writer.commit(records)
         except Fenced:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, partial
 
 from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -137,7 +137,7 @@ class KafkaBus:
 
     def log_writer(self, name: str, topic: str) -> KafkaWriter:
         """See the port."""
-        return KafkaWriter(self._options, name, topic)
+        return KafkaWriter(self._options, name, topic, partial(self.log_reader, name))
 
     def join(
         self,
@@ -151,5 +151,11 @@ class KafkaBus:
         """See the port."""
         watched = Watched(Identities(topics, self._ids, of=of), Ends())
         return KafkaMember(
-            self._options, group, instance, watched, self._watcher, compress=compress
+            self._options,
+            group,
+            instance,
+            watched,
+            self._watcher,
+            reader=partial(self.log_reader, group),
+            compress=compress,
         )

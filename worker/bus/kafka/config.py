@@ -21,6 +21,7 @@ PROTECTED = frozenset(
         "auto.commit.interval.ms",
         "auto.offset.reset",
         "check.crcs",
+        "delivery.report.only.error",
         "delivery.timeout.ms",
         "enable.auto.commit",
         "enable.auto.offset.store",
@@ -102,6 +103,9 @@ class KafkaOptions:
     """How long a member may go without a poll before the group evicts it."""
     transaction_timeout_ms: int = 4_000
     request_timeout_seconds: float = 30.0
+    renewal_timeout_seconds: float = 90.0
+    """How long a new producer may wait for its coordinator. Shorter than the watchdog's patience:
+    brokers that are away for a minute shouldn't end a worker, which would take longer to return."""
     common: Mapping[str, Value] = field(default_factory=dict, repr=False)
     consumer: Mapping[str, Value] = field(default_factory=dict, repr=False)
     producer: Mapping[str, Value] = field(default_factory=dict, repr=False)

@@ -19,18 +19,32 @@ from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.errors import asking, cause
 from worker.bus.port import BusError, TopicRecreated
 
-__all__ = ["Identities", "id_in", "metadata_of", "present_ids", "topic_ids"]
+__all__ = [
+    "Identities",
+    "id_in",
+    "metadata_of",
+    "present_ids",
+    "topic_ids",
+    "transaction_in",
+]
 
 _KEY = "topic_id"
+_TRANSACTION = "transaction"
 _UNKNOWN_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 _CHANGED = re.compile(r"Topic (\S+) changed id from \S+ to (\S+)")
 _CREATED_SECONDS = 3.0
 _PAUSE_SECONDS = 0.1
 
 
-def metadata_of(topic_id: str) -> str:
-    """Return the metadata that identifies the topic of a committed offset."""
-    return json.dumps({_KEY: topic_id}, separators=(",", ":"))
+def metadata_of(topic_id: str, transaction: str | None = None) -> str:
+    """Return the metadata that identifies the topic of a committed offset.
+
+    ``transaction`` identifies the transaction that commits it.
+    """
+    facts = {_KEY: topic_id}
+    if transaction is not None:
+        facts[_TRANSACTION] = transaction
+    return json.dumps(facts, separators=(",", ":"))
 
 
 def id_in(metadata: str | None) -> str | None:
@@ -38,12 +52,21 @@ def id_in(metadata: str | None) -> str | None:
 
     None if there is none: the offset was set by another tool, or by a version that wrote no id.
     """
+    return _fact(metadata, _KEY)
+
+
+def transaction_in(metadata: str | None) -> str | None:
+    """Return the id of the transaction that has committed an offset; None if there is none."""
+    return _fact(metadata, _TRANSACTION)
+
+
+def _fact(metadata: str | None, key: str) -> str | None:
     try:
         found = json.loads(metadata or "")
     except ValueError:
         return None
-    topic_id = found.get(_KEY) if isinstance(found, dict) else None
-    return topic_id if isinstance(topic_id, str) else None
+    fact = found.get(key) if isinstance(found, dict) else None
+    return fact if isinstance(fact, str) else None
 
 
 def present_ids(admin: AdminClient, topics: Collection[str], seconds: float) -> dict[str, str]:
@@ -160,9 +183,9 @@ class Identities:
         if committed not in (None, known):
             raise TopicRecreated(owner, str(committed), known)
 
-    def metadata(self, topic: str) -> str:
-        """Return the metadata to commit with an offset for a topic."""
-        return metadata_of(self.know(self.of or topic))
+    def metadata(self, topic: str, transaction: str) -> str:
+        """Return the metadata to commit with an offset for a topic in a transaction."""
+        return metadata_of(self.know(self.of or topic), transaction)
 
     def look(self, ids: Mapping[str, str]) -> None:
         """Take the topics' current ids; a topic that is left out may be in creation."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from itertools import count
 from time import monotonic
 from typing import cast
 
@@ -17,6 +19,7 @@ from worker.bus.kafka.burst import burst
 from worker.bus.kafka.codes import Means, means, underlying
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.errors import asking, cause, damage, fatal, passes, refusal
+from worker.bus.kafka.identities import transaction_in
 from worker.bus.kafka.listener import LogListener
 from worker.bus.kafka.pending import PendingErrors
 from worker.bus.kafka.producer import TransactionalProducer, transactional_id
@@ -25,7 +28,9 @@ from worker.bus.kafka.watcher import Watched, Watcher
 from worker.bus.port import (
     Aborted,
     BusError,
+    Effect,
     Fenced,
+    LogReader,
     OffsetOutOfRange,
     OutcomeUnknown,
     Outgoing,
@@ -58,12 +63,18 @@ class KafkaMember:
         watched: Watched,
         watcher: Watcher,
         *,
+        reader: Callable[[Collection[str]], LogReader],
         compress: bool = True,
     ) -> None:
         """Subscribe to the watched topics; the first polls join the group.
 
         The topic whose offsets are committed for the others (``of``) is not subscribed to.
+        ``reader`` opens a reader of some topics, outside the group.
         """
+        self._reader = reader
+        self._transactions = (f"{secrets.token_hex(4)}-{number}" for number in count(1))
+        self._transaction = ""
+        self._offsets: Mapping[TopicPartition, int] = {}
         self._options = options
         self._group = group
         self._identities = watched.identities
@@ -276,9 +287,11 @@ class KafkaMember:
     def commit(self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]) -> None:
         """See the port."""
         self._identities.check()
+        self._producer.forget()
         # Without a member id the broker might take the offsets for those of a stand-alone
         # consumer, and check no generation.
-        if self._assignment.revoked or self._consumer.memberid() != self._member_id:
+        unseated = self._assignment.revoked or self._consumer.memberid() != self._member_id
+        if offsets and unseated:
             msg = "the group has revoked this member's partitions"
             raise Aborted(msg)
         fenced = self._committed(records, offsets)
@@ -296,8 +309,11 @@ class KafkaMember:
         self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]
     ) -> str | None:
         """Commit; return the error's text if the member is fenced, else None."""
+        self._transaction, self._offsets = next(self._transactions), offsets
         try:
-            notes = {topic: self._identities.metadata(topic) for topic, _ in offsets}
+            notes = {
+                topic: self._identities.metadata(topic, self._transaction) for topic, _ in offsets
+            }
             self._producer.commit(records, offsets, self._consumer, notes)
         except Fenced as error:
             return str(error)
@@ -315,8 +331,44 @@ class KafkaMember:
         """See the port."""
         self._producer.renew()
 
+    def effect(self) -> Effect:
+        """See the port."""
+        delivered = self._producer.doubtful
+        if delivered is None:
+            return Effect()
+        kept = delivered.kept(self._reader, self._options.request_timeout_seconds)
+        return Effect(kept, self._offsets_kept())
+
+    def _offsets_kept(self) -> bool | None:
+        """Return whether the last transaction's offsets are committed; None if it had none.
+
+        Raises:
+            BusError: another transaction has committed offsets since.
+        """
+        if not self._offsets:
+            return None
+        found = self._look_up(self._offsets)
+        if all(transaction_in(place.metadata) == self._transaction for place in found):
+            return True
+        offsets = self._offsets
+        if all(one.offset >= offsets[TopicPartition(one.topic, one.partition)] for one in found):
+            raise BusError(f"group {self._group}: its offsets were committed again since")
+        return False
+
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """See the port."""
+        found = self._look_up(partitions)
+        for place in found:
+            self._identities.check_offset(place.topic, place.metadata)
+        offsets = {
+            TopicPartition(f.topic, f.partition): f.offset if f.offset >= 0 else None for f in found
+        }
+        if self._identities.of is None:
+            self._assignment.note_committed(offsets)
+        return offsets
+
+    def _look_up(self, partitions: Iterable[TopicPartition]) -> list[KafkaPartition]:
+        """Return the group's committed offsets with their metadata."""
         asked = [KafkaPartition(*partition) for partition in partitions]
         self._identities.ask({place.topic for place in asked})
 
@@ -328,15 +380,7 @@ class KafkaMember:
             return found
 
         seconds = self._options.request_timeout_seconds
-        found = asking(ask, seconds, f"group {self._group}: no committed offsets")
-        for place in found:
-            self._identities.check_offset(place.topic, place.metadata)
-        offsets = {
-            TopicPartition(f.topic, f.partition): f.offset if f.offset >= 0 else None for f in found
-        }
-        if self._identities.of is None:
-            self._assignment.note_committed(offsets)
-        return offsets
+        return asking(ask, seconds, f"group {self._group}: no committed offsets")
 
     def positions(self) -> dict[TopicPartition, int]:
         """See the port."""

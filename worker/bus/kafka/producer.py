@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from time import monotonic
 from types import MappingProxyType
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.deadline import within
+from worker.bus.kafka.delivered import Delivered
 from worker.bus.kafka.errors import cause, consequence, retrying
 from worker.bus.kafka.listener import LogListener
 from worker.bus.port import (
@@ -65,8 +66,8 @@ class TransactionalProducer:
         self._producer: Producer | None = None
         self._disturbed: str | None = None
         self._troubled = troubled
-        self._refused: dict[tuple[str | None, object, object], str] = {}
-        self._denied: str | None = None
+        self._delivered = Delivered(())
+        self._ending = False
 
     @property
     def ready(self) -> bool:
@@ -77,10 +78,10 @@ class TransactionalProducer:
         """Create a new producer under the same id, which ends the old one's open transaction.
 
         Raises:
-            BusError: not done within the request timeout.
+            BusError: not done within `KafkaOptions.renewal_timeout_seconds`.
         """
         self.close()
-        deadline = monotonic() + self._options.request_timeout_seconds
+        deadline = monotonic() + self._options.renewal_timeout_seconds
         while True:
             config = self._options.producer_config(self._id, compress=self._compress)
             listener = LogListener(config["logger"], troubled=self._on_log)
@@ -89,8 +90,6 @@ class TransactionalProducer:
                     **config,
                     "error_cb": self._on_error,
                     "logger": listener,
-                    "on_delivery": self._on_failed,
-                    "delivery.report.only.error": True,
                 }
             )
             failure = self._failure_to_begin(producer, deadline)
@@ -111,7 +110,7 @@ class TransactionalProducer:
             known = consequence(cause(failure), doing)
             if isinstance(known, BusError):
                 return known
-        return BusError(f"{doing} within {self._options.request_timeout_seconds:.0f} s: {failure}")
+        return BusError(f"{doing} within {self._options.renewal_timeout_seconds:.0f} s: {failure}")
 
     def _failure_to_begin(self, producer: Producer, deadline: float) -> Exception | None:
         try:
@@ -125,12 +124,6 @@ class TransactionalProducer:
         except (KafkaException, OutcomeUnknown) as error:
             return error
         return None
-
-    def _on_failed(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None and means(error, Means.DENIED):
-            self._denied = message.topic()
-        if error is not None and means(error, Means.REFUSED):
-            self._refused[message.topic(), message.key(), message.value()] = error.name()
 
     def _on_error(self, error: KafkaError) -> None:
         if means(error, Means.DISTURBING):
@@ -173,25 +166,39 @@ class TransactionalProducer:
         the offsets, by topic. Without a consumer it raises what `LogWriter.commit` does.
         """
         alone = consumer is None
+        self.forget()
         producer = self._undisturbed(alone=alone)
-        self._refused.clear()
-        self._denied = None
-        sent = list(records)
+        self._delivered = delivered = Delivered(list(records))
         timeout = self._options.commit_timeout_seconds
         try:
             producer.begin_transaction()
-            self._produce(producer, sent)
+            self._produce(producer, delivered)
             if consumer is not None:
                 self._send_offsets(producer, offsets, consumer, notes)
+            self._ending = True
             within(lambda: producer.commit_transaction(timeout), timeout, "commit")
         except KafkaException as error:
             # Don't bind the result to a name: a frame that holds the exception that it raises is
             # a cycle, which keeps the producer's threads and connections until garbage collection.
-            raise self._ended(producer, cause(error), sent, alone=alone) from error
+            raise self._ended(producer, cause(error), alone=alone) from error
         producer.poll(0)
         if self._disturbed is not None:
             msg = f"committed, but with trouble during the commit: {self._disturbed}"
             raise OutcomeUnknown(msg)
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget the last transaction."""
+        self._delivered = Delivered(())
+        self._ending = False
+
+    @property
+    def doubtful(self) -> Delivered | None:
+        """Return the delivery reports of the last transaction, if it may have been committed.
+
+        None if it did not come to that.
+        """
+        return self._delivered if self._ending else None
 
     def _send_offsets(
         self,
@@ -216,9 +223,9 @@ class TransactionalProducer:
             "offsets",
         )
 
-    def _produce(self, producer: Producer, records: Iterable[Outgoing]) -> None:
+    def _produce(self, producer: Producer, delivered: Delivered) -> None:
         produce = producer.produce
-        for topic, partition, key, value, headers, timestamp in records:
+        for (topic, partition, key, value, headers, timestamp), report in delivered.reports():
             while True:
                 try:
                     produce(
@@ -226,7 +233,7 @@ class TransactionalProducer:
                         value,
                         key,
                         -1 if partition is None else partition,
-                        None,
+                        report,
                         None,
                         timestamp or 0,
                         list(headers) if headers else None,
@@ -235,16 +242,16 @@ class TransactionalProducer:
                 except BufferError:
                     producer.poll(0.05)
 
-    def _ended(
-        self, producer: Producer, error: KafkaError, sent: Sequence[Outgoing], *, alone: bool
-    ) -> Exception:
+    def _ended(self, producer: Producer, error: KafkaError, *, alone: bool) -> Exception:
         """Abort if the error requires it; return the exception to raise."""
-        right = f"Write on topic {self._denied}" if self._denied else ""
+        denied = self._delivered.denied
+        right = f"Write on topic {denied}" if denied else ""
         outcome = consequence(error, f"transaction of {self._id}", alone=alone, right=right)
         # After a refused record librdkafka raises the epoch itself, and a request that is still
         # in flight with the old one looks fenced. A writer has no group to ask, and reads on.
         # The commit has served the delivery reports; poll() would raise the fatal error again.
-        by_itself = alone and bool(self._refused)
+        refused = self._delivered.refused
+        by_itself = alone and bool(refused)
         if isinstance(outcome, Fenced) and by_itself:
             return OutcomeUnknown(f"{outcome}, after a record was refused")
         if not isinstance(outcome, Aborted) and not means(error, Means.REFUSED):
@@ -267,9 +274,8 @@ class TransactionalProducer:
         # A request of this transaction may still be in flight, and the broker could take it for
         # one of the next transaction. So the next one gets another epoch.
         self._disturbed = "the last transaction was aborted"
-        refused, self._refused = self._refused, {}
         if refused:
-            which = [one for one in sent if (one.topic, one.key, one.value) in refused]
+            which = self._delivered.refusals()
             return Refused(str(outcome), which, next(iter(refused.values())))
         return outcome
 

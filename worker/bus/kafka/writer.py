@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.producer import TransactionalProducer
-from worker.bus.port import Fenced, Outgoing
+from worker.bus.port import Effect, Fenced, LogReader, Outgoing
 
 __all__ = ["KafkaWriter"]
 
@@ -18,8 +18,19 @@ class KafkaWriter:
     RuntimeError.
     """
 
-    def __init__(self, options: KafkaOptions, name: str, topic: str) -> None:
-        """Take the name, and one topic that it writes to. This does not connect."""
+    def __init__(
+        self,
+        options: KafkaOptions,
+        name: str,
+        topic: str,
+        reader: Callable[[Collection[str]], LogReader],
+    ) -> None:
+        """Take the name, one topic that it writes to, and a function that opens a reader.
+
+        This does not connect.
+        """
+        self._options = options
+        self._reader = reader
         self._name = name
         self._producer = TransactionalProducer(options, name, topic)
         self._renewed = False
@@ -55,6 +66,13 @@ class KafkaWriter:
         except Fenced as error:
             return str(error)
         return ""
+
+    def effect(self) -> Effect:
+        """See the port."""
+        delivered = self._producer.doubtful
+        if delivered is None:
+            return Effect()
+        return Effect(delivered.kept(self._reader, self._options.request_timeout_seconds))
 
     def close(self) -> None:
         """See the port."""

@@ -7,7 +7,7 @@ run on it.
 from __future__ import annotations
 
 from worker.bus.memory.bus import MemoryBus
-from worker.bus.memory.faults import Faults, Step
+from worker.bus.memory.faults import Faults, Step, Torn
 from worker.bus.memory.group import assign_ranges
 from worker.bus.memory.member import MemoryMember
 from worker.bus.memory.murmur2 import murmur2, partition_for
@@ -20,6 +20,7 @@ __all__ = [
     "MemoryMember",
     "Retention",
     "Step",
+    "Torn",
     "Transaction",
     "assign_ranges",
     "murmur2",

@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, Protocol
 
-__all__ = ["Faults", "Step", "no_faults"]
+from worker.bus.port import Aborted, OutcomeUnknown, TopicPartition
+
+__all__ = ["Faults", "Step", "Torn", "no_faults"]
 
 Step = Literal["begin", "produce", "offsets", "commit", "committed"]
+
+
+class Torn(Exception):
+    """Ends a transaction with a commit in some of its partitions, and an abort in the others.
+
+    Kafka's coordinators may do so while brokers fail.
+    """
+
+    def __init__(
+        self,
+        keeps: Callable[[TopicPartition | None], bool],
+        seen: Aborted | OutcomeUnknown,
+    ) -> None:
+        """Take whether a partition sees a commit (None: the group's offsets), and the outcome.
+
+        ``seen`` is what the caller of the commit is to see.
+        """
+        self.keeps = keeps
+        self.seen = seen
+        super().__init__(str(seen))
 
 
 class Faults(Protocol):
@@ -25,6 +48,7 @@ class Faults(Protocol):
     - `Aborted`: the transaction is rolled back first. Not allowed at ``committed``.
     - `OutcomeUnknown`: at ``commit`` the transaction stays open, and `renew`, or a new
       member or writer of the same name, aborts it. At ``committed`` it took effect.
+    - `Torn`: at ``commit`` the transaction takes effect in part.
     - any other exception simulates the death of the process: an open transaction stays
       open until a new member takes the name, or `MemoryBus.evict` evicts it.
 

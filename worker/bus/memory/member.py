@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from worker.bus.memory.coordinator import Coordinator, Identity
 from worker.bus.memory.faults import Faults, Step
 from worker.bus.memory.topics import Topics
-from worker.bus.memory.transaction import Transaction
+from worker.bus.memory.transaction import Attempt, Transaction
 from worker.bus.port import (
     Aborted,
+    Effect,
     Outgoing,
     Polled,
     Record,
@@ -46,6 +47,7 @@ class MemoryMember:
         self._faults = faults
         self._group = coordinator.group(identity.group)
         self._closed = False
+        self._attempt: Attempt | None = None
         self._generation: int | None = None  # the one that poll has returned
         self._owned: frozenset[TopicPartition] = frozenset()
         self._positions: dict[TopicPartition, int] = {}
@@ -99,8 +101,10 @@ class MemoryMember:
         records written before leave a gap.
         """
         self._check()
+        self._attempt = None
         self._topics.check(self._identities)
-        batches = self._topics.route(records)
+        sent = list(records)
+        batches = self._topics.route(sent)
         if not batches and not offsets:
             return
         if self._coordinator.in_doubt(self._identity):
@@ -108,6 +112,7 @@ class MemoryMember:
         if self._generation == self._group.generation:
             self._check_owned(offsets)
         transaction = self._coordinator.begin(self._identity)
+        self._attempt = Attempt(transaction, sent, batches, offsets=bool(offsets))
 
         def join() -> None:
             if offsets:
@@ -119,11 +124,17 @@ class MemoryMember:
         except Aborted:
             self._coordinator.check_owner(self._identity, self)
             raise
+        self._attempt = None
 
     def renew(self) -> None:
         """See the port."""
         self._check()
         self._coordinator.abort_open(self._identity)
+
+    def effect(self) -> Effect:
+        """See the port."""
+        self._check()
+        return Effect() if self._attempt is None else self._attempt.effect()
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """See the port. Aborts another member's open transaction, as its timeout would."""

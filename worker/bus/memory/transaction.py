@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from worker.bus.memory.faults import Step
+from worker.bus.memory.faults import Step, Torn
 from worker.bus.memory.log import PartitionLog
 from worker.bus.memory.topics import Topics
-from worker.bus.port import Aborted, Outgoing, Refused, TopicPartition
+from worker.bus.port import Aborted, Effect, Outgoing, Refused, TopicPartition
 
-__all__ = ["StoreOffsets", "Transaction"]
+__all__ = ["Attempt", "StoreOffsets", "Transaction"]
 
 
 class StoreOffsets(Protocol):
@@ -34,8 +35,9 @@ class Transaction:
         """Begin; on commit, ``store`` sets the groups' offsets."""
         self._topics = topics
         self._store = store
-        self._state: Literal["open", "committed", "aborted"] = "open"
+        self._state: Literal["open", "committed", "aborted", "torn"] = "open"
         self._logs: dict[PartitionLog, None] = {}  # an ordered set
+        self._kept: frozenset[PartitionLog | None] = frozenset()
         self._offsets: dict[tuple[str, str | None], dict[TopicPartition, int]] = {}
 
     @property
@@ -65,6 +67,7 @@ class Transaction:
 
         Raises:
             Aborted: it was ended from outside, or ``step`` raised this.
+            OutcomeUnknown: ``step`` raised it, or `Torn` with it.
             Refused: a topic refuses a record; the transaction is aborted.
         """
         try:
@@ -83,6 +86,9 @@ class Transaction:
         except Aborted:
             self.abort()
             raise
+        except Torn as torn:
+            self._end("torn", torn.keeps)
+            raise torn.seen from None
         step("committed")
 
     def extend(self, log: PartitionLog, batch: Iterable[Outgoing]) -> None:
@@ -111,12 +117,7 @@ class Transaction:
     def commit(self) -> None:
         """Make everything visible at once."""
         self._check()
-        self._state = "committed"
-        now = self._topics.clock()
-        for log in self._logs:
-            log.finish(self, now, commit=True)
-        for (group, of), offsets in self._offsets.items():
-            self._store(group, offsets, of=of)
+        self._end("committed", lambda _place: True)
 
     def abort(self) -> None:
         """Undo everything; harmless if it is already aborted.
@@ -127,11 +128,53 @@ class Transaction:
         if self._state == "committed":
             raise RuntimeError("a committed transaction can't be aborted")
         if self._state == "open":
-            self._state = "aborted"
-            now = self._topics.clock()
-            for log in self._logs:
-                log.finish(self, now, commit=False)
+            self._end("aborted", lambda _place: False)
+
+    def kept(self, log: PartitionLog | None) -> bool:
+        """Return whether what it wrote to a log is committed; for None, whether its offsets are."""
+        return log in self._kept
+
+    def _end(
+        self,
+        state: Literal["committed", "aborted", "torn"],
+        keeps: Callable[[TopicPartition | None], bool],
+    ) -> None:
+        """End it in every partition; ``keeps`` returns whether with a commit."""
+        self._state = state
+        now = self._topics.clock()
+        kept: set[PartitionLog | None] = {log for log in self._logs if keeps(log.place)}
+        for log in self._logs:
+            log.finish(self, now, commit=log in kept)
+        if self._offsets and keeps(None):
+            kept.add(None)
+            for (group, of), offsets in self._offsets.items():
+                self._store(group, offsets, of=of)
+        self._kept = frozenset(kept)
 
     def _check(self) -> None:
         if not self.open:
             raise Aborted(f"the transaction is already {self._state}")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A transaction with what it was to do, to find out later what it did."""
+
+    transaction: Transaction
+    records: Sequence[Outgoing]
+    batches: Mapping[PartitionLog, Sequence[Outgoing]]
+    offsets: bool
+
+    def effect(self) -> Effect:
+        """Return what it has left in the log.
+
+        Raises:
+            RuntimeError: it is still open.
+        """
+        if self.transaction.open:
+            raise RuntimeError("the last transaction is in doubt; call renew first")
+        logs = {id(one): log for log, batch in self.batches.items() for one in batch}
+        return Effect(
+            [self.transaction.kept(logs[id(one)]) for one in self.records],
+            self.transaction.kept(None) if self.offsets else None,
+        )

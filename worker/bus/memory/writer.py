@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from worker.bus.memory.coordinator import Coordinator, Identity
 from worker.bus.memory.faults import Faults, Step
 from worker.bus.memory.topics import Topics
-from worker.bus.port import Aborted, Fenced, Outgoing
+from worker.bus.memory.transaction import Attempt
+from worker.bus.port import Aborted, Effect, Fenced, Outgoing
 
 __all__ = ["MemoryWriter"]
 
@@ -28,6 +29,7 @@ class MemoryWriter:
         self._faults = faults
         self._begun = False
         self._renewed = False
+        self._attempt: Attempt | None = None
 
     def renew(self) -> None:
         """See the port."""
@@ -42,17 +44,26 @@ class MemoryWriter:
             self._check_owner()
         if not self._renewed:
             raise RuntimeError(f"writer {self._identity.instance}: call renew first")
-        batches = self._topics.route(records)
+        self._attempt = None
+        sent = list(records)
+        batches = self._topics.route(sent)
         if not batches:
             return
         self._renewed = False
         transaction = self._coordinator.begin(self._identity)
+        self._attempt = Attempt(transaction, sent, batches, offsets=False)
         try:
             transaction.carry_out(batches, self._step)
         except Aborted:
             self._check_owner()
             raise
         self._renewed = True
+        self._attempt = None
+
+    def effect(self) -> Effect:
+        """See the port."""
+        self._coordinator.check_thread()
+        return Effect() if self._attempt is None else self._attempt.effect()
 
     def close(self) -> None:
         """See the port."""

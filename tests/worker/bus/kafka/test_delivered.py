@@ -1,0 +1,80 @@
+"""What delivery reports tell, and what they leave open."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import pytest
+from confluent_kafka import KafkaError, Message
+
+from worker.bus.kafka.delivered import Delivered
+from worker.bus.memory import MemoryBus
+from worker.bus.port import BusError, LogReader, Outgoing
+
+RECORDS = [Outgoing("out", 0, None, b"a"), Outgoing("out", None, b"key", b"b")]
+
+
+def report(partition: int, offset: int) -> Message:
+    """Return a delivery report of a record on ``out``."""
+    return Message(topic="out", partition=partition, offset=offset, value=b"a")
+
+
+def delivered(*reports: tuple[KafkaError | None, Message]) -> Delivered:
+    """Return the reports of the records, in order, as librdkafka would call them."""
+    found = Delivered(RECORDS)
+    for (_, call), (error, message) in zip(found.reports(), reports, strict=False):
+        call(error, message)
+    return found
+
+
+@pytest.fixture
+def bus() -> MemoryBus:
+    """Return a log with a committed record in each of two partitions."""
+    bus = MemoryBus()
+    bus.create_topic("out", 2)
+    bus.append_many([Outgoing("out", 0, None, b"a"), Outgoing("out", 1, None, b"b")])
+    return bus
+
+
+def kept(found: Delivered, bus: MemoryBus) -> list[bool]:
+    def reader(topics: Collection[str]) -> LogReader:
+        return bus.log_reader("group", topics)
+
+    return found.kept(reader, 5)
+
+
+def test_records_are_found_where_they_were_written(bus: MemoryBus) -> None:
+    both = delivered((None, report(0, 0)), (None, report(1, 0)))
+    assert kept(both, bus) == [True, True]
+
+
+def test_a_record_is_only_where_it_was_written(bus: MemoryBus) -> None:
+    transaction = bus.begin("other")
+    transaction.append_many([Outgoing("out", 1, None, b"aborted")])
+    transaction.abort()
+    later = delivered((None, report(0, 0)), (None, report(1, 1)))
+    assert kept(later, bus) == [True, False]
+
+
+def test_a_transaction_whose_records_were_not_all_written_has_no_effect(bus: MemoryBus) -> None:
+    assert kept(delivered((None, report(0, 0))), bus) == []
+    failed = KafkaError(KafkaError._MSG_TIMED_OUT)
+    assert kept(delivered((None, report(0, 0)), (failed, report(1, -1))), bus) == []
+
+
+def test_an_offset_that_the_broker_did_not_name_is_not_guessed(bus: MemoryBus) -> None:
+    unnamed = delivered((None, report(0, 0)), (None, report(1, -1001)))
+    with pytest.raises(BusError, match="did not say where"):
+        kept(unnamed, bus)
+
+
+def test_what_retention_has_deleted_cannot_be_seen(bus: MemoryBus) -> None:
+    bus.trim("out", 0, 1)
+    with pytest.raises(BusError, match="out"):
+        kept(delivered((None, report(0, 0)), (None, report(1, 0))), bus)
+
+
+def test_refused_records_are_named() -> None:
+    refused = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
+    found = delivered((refused, report(0, -1)), (None, report(1, 0)))
+    assert found.refusals() == RECORDS[:1]

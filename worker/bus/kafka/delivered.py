@@ -1,0 +1,137 @@
+"""Where a transaction's records were written, and which of these partitions have kept them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from time import monotonic
+
+from confluent_kafka import KafkaError, Message
+
+from worker.bus.kafka.codes import Means, means
+from worker.bus.port import (
+    BusError,
+    LogReader,
+    OffsetOutOfRange,
+    Outgoing,
+    Record,
+    TopicPartition,
+)
+
+__all__ = ["Delivered", "Report", "visible"]
+
+Report = Callable[[KafkaError | None, Message], None]
+
+_READ_RECORDS = 500
+_READ_BYTES = 16 << 20
+_WAIT_SECONDS = 0.1
+_UNNAMED = -1
+
+
+class Delivered:
+    """The delivery reports of one transaction.
+
+    A partition keeps all of a transaction's records or none. So it is enough to know the last
+    one's offset in each.
+
+    Attributes:
+        refused: the error of each record that a topic has refused, by topic, key and value.
+        denied: a topic that this user may not write to.
+    """
+
+    def __init__(self, records: Sequence[Outgoing]) -> None:
+        """Take the records that are to be written."""
+        self.refused: dict[tuple[str | None, object, object], str] = {}
+        self.denied: str | None = None
+        self._records = records
+        self._written = 0
+        self._ends: dict[TopicPartition, int] = {}
+        self._chosen: dict[int, TopicPartition] = {}
+
+    def reports(self) -> Iterable[tuple[Outgoing, Report]]:
+        """Return each record with the callback for its delivery report."""
+        for number, record in enumerate(self._records):
+            yield record, self.report if record[1] is not None else partial(self._choose, number)
+
+    def report(self, error: KafkaError | None, message: Message) -> None:
+        """Take a delivery report."""
+        if error is None:
+            self._written += 1
+            place = message.topic(), message.partition()  # equals a TopicPartition, and is cheaper
+            offset = message.offset()
+            if offset is not None:
+                self._ends[place] = offset  # type: ignore[index]
+            else:  # The answer was lost, and that to the second attempt doesn't have it.
+                self._ends.setdefault(place, _UNNAMED)  # type: ignore[arg-type]
+        elif means(error, Means.REFUSED):
+            self.refused[message.topic(), message.key(), message.value()] = error.name()
+        elif means(error, Means.DENIED):
+            self.denied = message.topic()
+
+    def _choose(self, number: int, error: KafkaError | None, message: Message) -> None:
+        self.report(error, message)
+        if error is None:
+            place = TopicPartition(message.topic() or "", message.partition() or 0)
+            self._chosen[number] = place
+
+    def refusals(self) -> list[Outgoing]:
+        """Return the records that topics have refused."""
+        return [one for one in self._records if (one.topic, one.key, one.value) in self.refused]
+
+    def kept(self, reader: Callable[[Collection[str]], LogReader], seconds: float) -> list[bool]:
+        """Return whether each record is committed. The transaction must have ended.
+
+        Empty if not all were written: librdkafka then has not asked for a commit. ``reader`` opens
+        a reader of some topics.
+
+        Raises:
+            BusError: a partition can't be read within ``seconds``.
+        """
+        if not self._ends or self._written < len(self._records):
+            return []
+        if _UNNAMED in self._ends.values():
+            raise BusError("the brokers did not say where they wrote its records")
+        there = visible(reader({topic for topic, _ in self._ends}), self._ends, seconds)
+        return [
+            (record[:2] if record[1] is not None else self._chosen.get(number)) in there
+            for number, record in enumerate(self._records)
+        ]
+
+
+def visible(
+    reader: LogReader, ends: Mapping[TopicPartition, int], seconds: float
+) -> set[TopicPartition]:
+    """Return the partitions whose record at the given offset is committed. Closes the reader.
+
+    The transactions that wrote these records must have ended.
+
+    Raises:
+        BusError: a partition can't be read within ``seconds``.
+    """
+    found: set[TopicPartition] = set()
+    waiting = dict(ends)
+    deadline = monotonic() + seconds
+    with closing(reader):
+        for place, offset in ends.items():
+            reader.start(TopicPartition(*place), offset)
+        while waiting:
+            if monotonic() > deadline:
+                (topic, number), offset = waiting.popitem()
+                raise BusError(f"{topic}[{number}] can't be read from offset {offset} in time")
+            for record in _read(reader):
+                place = TopicPartition(record.topic, record.partition)
+                if waiting.get(place) == record.offset:
+                    found.add(place)
+            for place, offset in list(waiting.items()):
+                if (reader.position(TopicPartition(*place)) or 0) > offset:
+                    del waiting[place]
+                    reader.stop(TopicPartition(*place))
+    return found
+
+
+def _read(reader: LogReader) -> Sequence[Record]:
+    try:
+        return reader.read(_READ_RECORDS, _READ_BYTES, _WAIT_SECONDS)
+    except OffsetOutOfRange as error:  # Retention was faster.
+        raise BusError(str(error)) from error
