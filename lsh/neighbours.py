@@ -72,21 +72,19 @@ def _begins_afresh(apart: str) -> bool:
 class Compositions:
     """The canonical compositions of two code points.
 
-    firsts, seconds: uint16[0x110000], the row and the column of each code point; 0 if it
-        begins, or ends, no composition.
-    table: uint32[rows * columns], what row * columns + column compose to; 0 for nothing.
-    columns: how many there are.
+    firsts: int64[0x110000], where the row of each code point begins in the table; 0 if it
+        begins no composition.
+    seconds: uint16[0x110000], the column of each code point; 0 if it ends none.
+    table: uint32, row by row, what the pairs compose to; 0 for nothing.
     """
 
-    firsts: NDArray[np.uint16]
+    firsts: NDArray[np.int64]
     seconds: NDArray[np.uint16]
     table: NDArray[np.uint32]
-    columns: int
 
     def wholes(self, firsts: NDArray[np.uint32], seconds: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """Return uint32[n], what the pairs compose to; 0 for nothing."""
-        at = self.firsts.take(firsts).astype(np.int64)
-        at *= self.columns
+        at = self.firsts.take(firsts)
         at += self.seconds.take(seconds)
         return self.table.take(at)
 
@@ -103,15 +101,17 @@ def compositions() -> Compositions:
         ),
         *_syllables(),
     ]
-    rows = {first: row for row, first in enumerate(sorted({pair[0] for pair in pairs}), 1)}
-    columns = {second: at for at, second in enumerate(sorted({pair[1] for pair in pairs}), 1)}
-    firsts, seconds = (np.zeros(CODE_POINTS, dtype=np.uint16) for _ in range(2))
-    firsts[list(rows)] = list(rows.values())
-    seconds[list(columns)] = list(columns.values())
-    table = np.zeros((1 + len(rows), 1 + len(columns)), dtype=np.uint32)
+    rows = sorted({first for first, _, _ in pairs})
+    columns = sorted({second for _, second, _ in pairs})
+    width = 1 + len(columns)
+    firsts = np.zeros(CODE_POINTS, dtype=np.int64)
+    firsts[rows] = np.arange(1, 1 + len(rows)) * width
+    seconds = np.zeros(CODE_POINTS, dtype=np.uint16)
+    seconds[columns] = np.arange(1, width)
+    table = np.zeros((1 + len(rows)) * width, dtype=np.uint32)
     for first, second, whole in pairs:
-        table[rows[first], columns[second]] = whole
-    return Compositions(firsts, seconds, table.reshape(-1), table.shape[1])
+        table[firsts[first] + seconds[second]] = whole
+    return Compositions(firsts, seconds, table)
 
 
 def _syllables() -> Iterator[tuple[int, int, int]]:
