@@ -126,15 +126,15 @@ def _decided(
 
 
 def _raise_denial(consumer: Consumer) -> None:
-    """Raise a consumer's error if it tells that a right is missing.
+    """Raise one of a consumer's errors if it tells that a right is missing.
 
     librdkafka goes on to look for a coordinator that it may not know of, and a request for offsets
     only times out.
     """
-    message = consumer.poll(0)
-    error = None if message is None else message.error()
-    if error is not None and means(error, Means.DENIED):
-        raise KafkaException(error)
+    while (message := consumer.poll(0)) is not None:
+        error = message.error()
+        if error is not None and means(error, Means.DENIED):
+            raise KafkaException(error)
 
 
 def set_offsets(
