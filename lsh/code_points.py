@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -39,3 +39,34 @@ def splice(
     spliced[at] = inserted
     spliced[kept] = codes
     return spliced
+
+
+class Pieces(NamedTuple):
+    """Stretches of `codes`, uint32[n], by where they begin and their lengths, int64[m]."""
+
+    codes: NDArray[np.uint32]
+    begins: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+
+def replaced(
+    codes: NDArray[np.uint32],
+    begins: NDArray[np.int64],
+    lengths: NDArray[np.int64] | int,
+    pieces: Pieces,
+) -> NDArray[np.uint32]:
+    """Return `codes` with the i-th piece for codes[begins[i]:][:lengths[i]].
+
+    begins: int64[m], ascending; what is replaced doesn't overlap.
+    lengths: int64[m], or one for all.
+    """
+    # What is taken from where, alternately: code points that stay, and others.
+    taken = np.empty(2 * len(begins) + 1, dtype=np.int64)
+    sizes = np.empty_like(taken)
+    taken[0], taken[2::2], taken[1::2] = 0, begins + lengths, pieces.begins + len(codes)
+    sizes[1::2] = pieces.lengths
+    sizes[0:-1:2] = begins - taken[0:-1:2]
+    sizes[-1] = len(codes) - taken[-1]
+    places = np.repeat(taken - (np.cumsum(sizes) - sizes), sizes)
+    places += np.arange(len(places))
+    return np.concatenate((codes, pieces.codes)).take(places)

@@ -151,13 +151,21 @@ def _least_alone(
     for begin, length, low, high in spans:
         part = hashes[begin : begin + length]
         if length > _CHUNK:  # A slot is left empty here only because most shingles are repeats.
-            chunks = [np.unique(part[at : at + _CHUNK]) for at in range(0, length, _CHUNK)]
-            part = np.unique(np.concatenate(chunks))
+            chunks = [_distinct(part[at : at + _CHUNK]) for at in range(0, length, _CHUNK)]
+            part = _distinct(np.concatenate(chunks))
         step = max(1, _CHUNK // (high - low))
         for at in range(0, len(part), step):
             own = np.multiply.outer(factors[low:high], part[at : at + step]).min(axis=1)
             np.minimum(least[low:high], own, out=least[low:high])
     return least
+
+
+def _distinct(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    # numpy.unique takes several times as long.
+    ordered = np.sort(hashes)
+    first = np.ones(len(ordered), dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return ordered.compress(first)
 
 
 def compact(signatures: NDArray[np.uint64]) -> NDArray[np.uint8]:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MOST = 30  # non-starters in a row, counted in NFKD
-_JOINER = 0x34F
+JOINER = 0x34F
+"""The combining grapheme joiner, a starter."""
 _CHUNK = 1 << 15  # code points at a time: the arrays of a step stay in the L2 cache
 _MARKS_BELOW = 0x20000  # all non-starters, and all that decompose to them, lie below
 _SUPPLEMENTARY = 0x10000
@@ -40,7 +41,7 @@ _CUT = {char: normalize("NFKC", char)[:6] for char in "\ufdfa\ufdfb"}
 
 def nfkc(text: str) -> str:
     """Return NFKC of the bounded `text`. The result is bounded too, and its own NFKC."""
-    return _normalise(bounded(text))
+    return normalised(bounded(text))
 
 
 def bounded(text: str) -> str:
@@ -51,16 +52,23 @@ def bounded(text: str) -> str:
     return stream_safe(text)
 
 
-def _normalise(text: str) -> str:
+def normalised(text: str) -> str:
+    """Return NFKC of a text that is bounded."""
     return normalize("NFKC", text)
 
 
 def stream_safe(text: str) -> str:
     """Return `text` with U+034F inserted by the Stream-Safe Text Process, UAX15-D4."""
-    marks = _marks()
-    if not marks.many.search(text):
+    if not _marks().many.search(text):
         return text
     codes = code_points(text)
+    places = interruptions(codes)
+    return as_text(splice(codes, places, np.full(len(places), JOINER, dtype=np.uint32)))
+
+
+def interruptions(codes: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """Return the positions before which U+034F is inserted, int64, ascending."""
+    marks = _marks()
     before: list[int] = []
     low = 0
     while low < len(codes):
@@ -68,8 +76,12 @@ def stream_safe(text: str) -> str:
         found, again = _insertions(marks.initial.take(block), marks.trailing.take(block))
         before += [low + position for position in found]
         low = low + again if low + _CHUNK < len(codes) else len(codes)
-    places = np.array(before, dtype=np.int64)
-    return as_text(splice(codes, places, np.full(len(places), _JOINER, dtype=np.uint32)))
+    return np.array(before, dtype=np.int64)
+
+
+def fewest() -> int:
+    """Return how many code points a run has at least that has to be interrupted."""
+    return _marks().fewest
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +90,13 @@ class _Marks:
 
     initial: uint8[0x110000], the length of its NFKD if that has no starter, else 0.
     trailing: uint8[0x110000], the non-starters at the end of an NFKD with a starter.
+    fewest: how many code points in a row can exceed the limit, with what precedes them.
     many: finds every place where the limit could be exceeded, and few others.
     """
 
     initial: NDArray[np.uint8]
     trailing: NDArray[np.uint8]
+    fewest: int
     many: re.Pattern[str]
 
 
@@ -95,10 +109,13 @@ def _insertions(initial: NDArray[np.uint8], trailing: NDArray[np.uint8]) -> tupl
     """
     within = initial > 0
     # A code point with a starter adds more than the limit, so no run reaches past one.
-    counted = np.cumsum(np.where(within, initial, _MOST + 1), dtype=np.int64)
+    counts = np.where(within, initial, _MOST + 1)
+    counted = np.cumsum(counts, dtype=np.int64)
+    # first[n]: the first position at which more than n are counted.
+    first = np.repeat(np.arange(len(counts) + 1), np.append(counts, _MOST + 1))
     # following[i]: the first position that doesn't fit if the count begins afresh at i.
     begun = counted - np.where(within, initial, trailing)
-    following = np.searchsorted(counted, begun + _MOST, side="right")
+    following = first.take(begun + _MOST)
     exceeded = np.append(within, np.False_)[following]
     starts = exceeded & ~within
     starts[0] = exceeded[0]
@@ -132,4 +149,4 @@ def _marks() -> _Marks:
     basic = [point for point in marks if point < _SUPPLEMENTARY]
     others = marks[len(basic) :]
     members = "".join(map(chr, basic)) + f"{chr(others[0])}-{chr(others[-1])}"
-    return _Marks(initial, trailing, re.compile(f"[{members}][{members}]{{{fewest - 1}}}"))
+    return _Marks(initial, trailing, fewest, re.compile(f"[{members}][{members}]{{{fewest - 1}}}"))

@@ -40,8 +40,6 @@ _SPACE = 32
 _UPPER_A = 65
 _CASE_BIT = 32
 _SEPARATOR = " "
-_CLOSE = 64  # code points; folding what lies between costs less than another call
-_NFKC_SPACES = (0x85, 0x1680, 0x2028, 0x2029)  # white space past ASCII that NFKC keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,27 +102,33 @@ def normalise_wide(
     folding: made with the same switches, and reused for its table; None makes
         a new one.
     """
-    folded = (folding or Folding(parameters)).fold(code_points(_join(texts)))
-    begins, ends = _spans(_lengths(texts))
-    stretches = _stretches(folded.joining, begins, ends)
-    together = [
-        fold(texts[row][low - begin : high - begin], parameters)
-        for row, begin, low, high in stretches
-    ]
+    folding = folding or Folding(parameters)
+    folded = folding.fold(code_points(_join(texts)))
     codes = folded.codes
-    begins = begins + np.searchsorted(folded.inserted, begins, side="right")
-    ends = ends + np.searchsorted(folded.inserted, ends, side="right")
-    if together:
-        edges = np.array([(low, high) for _, _, low, high in stretches], dtype=np.int64)
-        edges += np.searchsorted(folded.inserted, edges, side="right")
-        codes, begins, ends = _replace(codes, begins, ends, edges, together)
+    _, ends = _spans(_lengths(texts))
+    ends = folded.shifts.moved(ends)
+    joining = folded.joining
+    if len(joining):
+        codes, ends = _joined(folding, codes, joining, ends)
+    begins = np.append(0, ends + 1)[:-1]
     if parameters.collapse_whitespace:
-        spaces = codes == _SPACE
-        if together:
-            spaces = _is_nfkc_space(codes)
-            np.putmask(codes, spaces, _SPACE)
-        return _collapse(codes, spaces, begins, ends)
+        return _collapse(codes, codes == _SPACE, begins, ends)
     return Normalised(codes, begins, ends)
+
+
+def _joined(
+    folding: Folding,
+    codes: NDArray[np.uint32],
+    joining: NDArray[np.int64],
+    ends: NDArray[np.int64],
+) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """Return the code points with what joins others joined, and the ends of the texts."""
+    if joining[0] > 0:
+        return folding.joiner.join(codes, joining, ends)
+    # There must be something to join, such as the space after another text.
+    led = np.append(np.uint32(_SPACE), codes)
+    codes, ends = folding.joiner.join(led, joining + 1, ends + 1)
+    return codes[1:], ends - 1
 
 
 def _join(texts: Sequence[str]) -> str:
@@ -142,57 +146,10 @@ def _spans(lengths: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
     return ends - lengths, ends
 
 
-def _stretches(
-    joining: NDArray[np.int64], begins: NDArray[np.int64], ends: NDArray[np.int64]
-) -> list[tuple[int, int, int, int]]:
-    """Return what has to be folded as a whole, as (row, begin of the row, low, high), ascending.
-
-    A stretch begins with the code point before the first of `joining`, which starts
-    afresh, and ends behind the last. Stretches that lie close together are one.
-    """
-    if not len(joining):
-        return []
-    rows = np.searchsorted(ends, joining)
-    apart = (np.diff(joining) > _CLOSE) | (np.diff(rows) > 0)
-    first = np.concatenate((np.zeros(1, np.int64), np.flatnonzero(apart) + 1))
-    last = np.append(first[1:], len(joining)) - 1
-    rows = rows[first]
-    lows = np.maximum(joining[first] - 1, begins[rows])
-    columns = (rows, begins[rows], lows, joining[last] + 1)
-    return list(zip(*(column.tolist() for column in columns), strict=True))
-
-
-def _replace(
-    codes: NDArray[np.uint32],
-    begins: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    edges: NDArray[np.int64],
-    texts: list[str],
-) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64]]:
-    """Replace codes[low:high] by texts[i] for each (low, high) of `edges`, int64[m, 2]."""
-    parts: list[NDArray[np.uint32]] = []
-    done = 0
-    for (low, high), text in zip(edges.tolist(), texts, strict=True):
-        parts += [codes[done:low], code_points(text)]
-        done = high
-    growth = np.fromiter(map(len, texts), dtype=np.int64) - (edges[:, 1] - edges[:, 0])
-    shifts = np.concatenate((np.zeros(1, np.int64), np.cumsum(growth)))
-    begins = begins + shifts[np.searchsorted(edges[:, 1], begins, side="right")]
-    ends = ends + shifts[np.searchsorted(edges[:, 1], ends, side="right")]
-    return np.concatenate([*parts, codes[done:]]), begins, ends
-
-
 def _is_ascii_space(codes: Codes) -> NDArray[np.bool_]:
     one = codes.dtype.type
     spaces = (codes - one(9)) < 5  # noqa: PLR2004 -- tab to carriage return
     spaces |= (codes - one(28)) < 5  # noqa: PLR2004 -- the four separators, and the space
-    return spaces
-
-
-def _is_nfkc_space(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    spaces = _is_ascii_space(codes)
-    for space in _NFKC_SPACES:
-        spaces |= codes == space
     return spaces
 
 
@@ -213,7 +170,7 @@ def _collapse(
     drop[1:] &= spaces[:-1]
     dropped = np.flatnonzero(drop)
     if len(dropped):
-        codes = codes[~drop]
+        codes = codes.compress(~drop)
         begins = begins - np.searchsorted(dropped, begins)
         ends = ends - np.searchsorted(dropped, ends)
     filled = np.flatnonzero(ends > begins)

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ class Site:
     def topology(self, app: str | None = None) -> Topology:
         return load(overrides={"app": app or self.app}).topology(1)
 
-    def config(self, app: str | None = None) -> Path:
+    def config(self, app: str | None = None, protocol: str = "classic") -> Path:
         """Write the settings of the user."""
         path = self._directory / f"{app or self.app}.toml"
         common = self.broker.client_settings(self.user)
@@ -49,6 +50,7 @@ class Site:
             f'app = "{app or self.app}"',
             "[kafka]",
             f'bootstrap = "{self.broker.secured_bootstrap}"',
+            f'group_protocol = "{protocol}"',
             "[kafka.common]",
             *(f'"{name}" = "{value}"' for name, value in common.items()),
         ]
@@ -182,10 +184,60 @@ def test_topics_are_not_created_without_any_one_right(site: Site) -> None:
     assert unneeded == []
 
 
-def worker(site: Site, tmp_path: Path) -> WorkerProcess:
-    process = WorkerProcess("secured", site.config(), tmp_path / "worker")
+def worker(site: Site, tmp_path: Path, protocol: str = "classic") -> WorkerProcess:
+    process = WorkerProcess("secured", site.config(protocol=protocol), tmp_path / "worker")
     process.start()
     return process
+
+
+def last_line(site: Site, tmp_path: Path, protocol: str) -> str:
+    """Return the last line of a worker that ends because its settings or rights are wrong."""
+    one = worker(site, tmp_path, protocol)
+    try:
+        assert one.wait(WAIT_SECONDS) == 2, one.tail()
+    finally:
+        if one.running:
+            one.kill()
+    return one.current().splitlines()[-1]
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_worker_names_the_right_to_a_group_that_it_lacks(
+    site: Site, tmp_path: Path, protocol: str
+) -> None:
+    site.create()
+    wanted = rights(site, "run")
+    group = Grant("group", site.topology().group("route"), "Read", role="route")
+    assert group in wanted
+    site.allow([one for one in wanted if one != group])
+    said = last_line(site, tmp_path, protocol)
+    assert said.startswith(f"neardup: offsets of group {group.name}: Read on group {group.name} ")
+    site.allow([replace(group, operation="Describe")])
+    said = last_line(site, tmp_path, protocol)
+    assert said.startswith(f"neardup: group {group.name}: Read on group {group.name} is missing. ")
+
+
+def test_a_record_that_a_user_may_not_write_is_not_delivered(site: Site) -> None:
+    site.create()
+    documents = site.topology().documents
+    wanted = rights(site, "feed")
+    site.allow([one for one in wanted if one.operation != "Write"])
+    site.allow([Grant("topic", documents, "Describe")])
+    done = neardup("feed", site.documents, "--config", site.config())
+    assert done.returncode == 2
+    [line] = done.stderr.decode().splitlines()
+    assert line.startswith(f"neardup: not delivered: Write on topic {documents} is missing. ")
+
+
+def test_a_topic_that_a_user_may_not_describe_is_not_called_missing(site: Site) -> None:
+    site.create()
+    unique = site.topology().unique
+    wanted = rights(site, "topics verify")
+    site.allow([one for one in wanted if one.name != unique])
+    done = neardup("topics", "verify", "--config", site.config())
+    assert done.returncode == 2
+    [line] = done.stderr.decode().splitlines()
+    assert f"every right to {unique} is missing" in line
 
 
 @pytest.mark.exhaustive
@@ -233,15 +285,10 @@ def test_a_worker_publishes_nothing_without_a_right(
     ]  # fmt: skip
     site.allow([one for one in wanted if one != missing])
     site.write(site.topology().documents, {})
-    one = worker(site, tmp_path)
-    try:
-        status = one.wait(WAIT_SECONDS)
-    finally:
-        if one.running:
-            one.kill()
-    assert status != 0
+    said = last_line(site, tmp_path, "classic")
+    assert " is missing. `neardup topics acls` lists" in said
+    assert f"{site.app}.{name}" in said
     assert site.written(site.topology().unique) == 0
-    assert "Traceback" not in one.output(), one.tail()
 
 
 @pytest.mark.exhaustive

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import sys
 from functools import cache
-from unicodedata import category, combining, decomposition, normalize
+from unicodedata import category, combining, normalize
 
 import numpy as np
 import pytest
@@ -10,10 +10,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lsh import Parameters, folding, normalise
-from lsh import text as text_module
+from lsh import joining as joining_module
 from lsh.code_points import code_points
 from lsh.folding import Folding, fold
-from lsh.text import _NFKC_SPACES, normalise_wide
+from lsh.neighbours import seconds
+from lsh.text import normalise_wide
 
 SWITCHES = [
     Parameters(nfkc=nfkc, casefold=casefold, collapse_whitespace=collapse)
@@ -47,7 +48,8 @@ MIXED = st.lists(
 @cache
 def joining(switches: Parameters) -> set[int]:
     codes = np.arange(len(EVERY), dtype=np.uint32)
-    return set(Folding(switches).fold(codes).joining.tolist())
+    folded = Folding(switches).fold(codes)
+    return set(folded.codes[folded.joining].tolist())
 
 
 @cache
@@ -55,19 +57,6 @@ def alone(switches: Parameters) -> dict[str, str]:
     """Return what each assigned character is folded to, of those folded by themselves."""
     apart = sorted(set(ASSIGNED) - joining(switches))
     return {chr(point): fold(chr(point), switches) for point in apart}
-
-
-@cache
-def seconds() -> set[str]:
-    pairs = [decomposition(chr(point)).split() for point in EVERY]
-    table = {chr(int(pair[1], 16)) for pair in pairs if len(pair) == 2 and pair[0][0] != "<"}
-    syllables = normalize("NFD", "".join(map(chr, range(0xAC00, 0xD7A4))))
-    return table | {part for part in syllables if part >= "\u1161"}
-
-
-@pytest.mark.exhaustive
-def test_no_second_of_a_composition_is_overlooked() -> None:
-    assert folding._seconds() == seconds()
 
 
 @pytest.mark.exhaustive
@@ -90,7 +79,7 @@ def test_without_nfkc_no_neighbour_matters(switches: Parameters) -> None:
 @pytest.mark.parametrize("switches", SWITCHES)
 def test_every_code_point_by_itself_gives_the_reference_form(switches: Parameters) -> None:
     folded = Folding(switches).fold(np.array(ASSIGNED, dtype=np.uint32))
-    ends = np.cumsum(1 + np.bincount(folded.inserted - 1, minlength=len(ASSIGNED))).tolist()
+    ends = folded.shifts.moved(np.arange(1, len(ASSIGNED) + 1)).tolist()
     text = str(folded.codes.data, "utf-32-le", "surrogatepass")
     assert len(text) == ends[-1]
     forms = alone(switches)
@@ -122,7 +111,7 @@ def test_a_batch_gives_the_reference_form_wherever_it_is_cut(
     expected = [normalise(text, switches) for text in texts]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(folding, "_CHUNK", chunk)
-        patch.setattr(text_module, "_CLOSE", chunk)
+        patch.setattr(joining_module, "_CHUNK", chunk)
         batch = normalise_wide(texts, switches, known)
     assert batch.encoded() == [text.encode("utf-8", "surrogatepass") for text in expected]
     assert normalise_wide(texts, switches).texts() == expected
@@ -160,10 +149,3 @@ def test_the_table_is_in_place_where_the_length_stays() -> None:
     folded = Folding(Parameters()).fold(codes)
     assert folded.codes is codes
     assert codes.tolist() == [0xE9, ord("a"), 0x2019]
-
-
-@pytest.mark.exhaustive
-def test_nfkc_leaves_no_other_white_space() -> None:
-    spaces = [chr(point) for point in EVERY if chr(point).isspace() and point > 127]
-    kept = {ord(space) for space in spaces if normalize("NFKC", space) == space}
-    assert kept == set(_NFKC_SPACES)

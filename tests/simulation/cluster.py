@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from worker.admin.agreement import agreed, dump
 from worker.admin.cluster import Cluster, TopicState
@@ -29,8 +29,11 @@ class MemoryCluster(Cluster):
             topology.layout_log: {b"layout": dump(facts)}
         }
 
-    def topics(self, names: Iterable[str]) -> tuple[int, dict[str, TopicState | None]]:
+    def topics(
+        self, names: Iterable[str], optional: Collection[str] = ()
+    ) -> tuple[int, dict[str, TopicState | None]]:
         """See `Cluster`."""
+        del optional
         counts = {**self._bus.partitions(names), **dict.fromkeys(self._records, 1)}
         return 1, {
             name: TopicState(count, 1, {}) if count is not None else None

@@ -30,6 +30,12 @@ Clients authenticate by `kafka.common` (SASL, TLS):
 *Read*, *Write* and *Delete* include *Describe* on the same resource. Brokers before Kafka 3.0 also
 want *IdempotentWrite* on the cluster from `neardup feed`. `neardup index`, `dedupe`, `demo` and
 `config` never connect.
+
+A worker or a command that lacks a right names it in one line, and ends with status 2:
+
+    neardup: settings of APP.unique: DescribeConfigs on topic APP.unique is missing. …
+
+Workers meet a missing *Write* only with the first record.
 """
 
 _FOOT = """

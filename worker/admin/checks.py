@@ -53,8 +53,10 @@ def verify(
 def inspect(cluster: Cluster, settings: Settings) -> Inspection:
     """Return the state of everything, in a few requests."""
     named = settings.topology(1)
-    names = [one.name for one in plan(settings, named, DEFAULT_MAX_BYTES)]
-    brokers, topics = cluster.topics(names)
+    first = list(plan(settings, named, DEFAULT_MAX_BYTES))
+    brokers, topics = cluster.topics(
+        [one.name for one in first], optional={one.name for one in first if not one.required}
+    )
     documents = topics[named.documents]
     topology = settings.topology(documents.partitions if documents else 1)
     max_bytes = DEFAULT_MAX_BYTES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -26,11 +26,11 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from worker.admin.compacted import PARTITION, records
-from worker.bus import BusError, TopicPartition, Unanswered
+from worker.bus import BusError, Denied, TopicPartition, Unanswered
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.codes import Means, means
-from worker.bus.kafka.errors import asking, cause
+from worker.bus.kafka.errors import asking, cause, refusal
 from worker.bus.kafka.groups import Committed, Offsets, committed_offsets, set_offsets
 from worker.bus.kafka.identities import present_ids, topic_ids
 from worker.settings import ConfigurationError
@@ -115,23 +115,22 @@ class Cluster:
             f" {self._trouble or error.str()}"
         )
 
-    def _result(self, future: Future[T], doing: str) -> T:
-        with self._explained(doing):
+    def _result(self, future: Future[T], doing: str, right: str) -> T:
+        with self._explained(doing, right):
             return future.result(self._seconds + 1)
 
     @contextmanager
-    def _explained(self, doing: str) -> Iterator[None]:
-        """Convert librdkafka's errors to the port's."""
+    def _explained(self, doing: str, right: str = "") -> Iterator[None]:
+        """Convert librdkafka's errors to the port's. ``right`` is the one that it takes."""
         try:
             yield
         except KafkaException as failure:
             error = cause(failure)
             if means(error, Means.AWAY):
                 raise self._unreachable(error) from failure
-            text = f"{doing}: {error.str()} ({error.name()})"
             if means(error, Means.MOVING) or error.retriable():
-                raise Unanswered(text) from failure
-            raise BusError(text) from failure
+                raise Unanswered(f"{doing}: {error.str()} ({error.name()})") from failure
+            raise refusal(error, doing, right) from failure
         except Unanswered as failure:
             asked = failure.__cause__
             if isinstance(asked, KafkaException) and means(cause(asked), Means.AWAY):
@@ -155,15 +154,41 @@ class Cluster:
             if topic.error is None and topic.partitions
         }
 
-    def topics(self, names: Iterable[str]) -> tuple[int, dict[str, TopicState | None]]:
-        """Return the number of brokers, and the state of topics; None if a topic doesn't exist."""
+    def topics(
+        self, names: Iterable[str], optional: Collection[str] = ()
+    ) -> tuple[int, dict[str, TopicState | None]]:
+        """Return the number of brokers, and the state of topics; None if a topic doesn't exist.
+
+        Brokers show no topic that the user may not describe. An ``optional`` one then counts as
+        missing.
+
+        Raises:
+            Denied: the user may not describe one that isn't optional.
+        """
         brokers, counts = self.counts()
         asked = list(dict.fromkeys(names))
+        self._distinguish([name for name in asked if name not in counts and name not in optional])
         settings = self._settings([name for name in asked if name in counts])
         return brokers, {
             name: TopicState(*counts[name], settings[name]) if name in counts else None
             for name in asked
         }
+
+    def _distinguish(self, unseen: list[str]) -> None:
+        """Raise `Denied` for the first topic that the user may not describe."""
+        if not unseen:
+            return
+        with self._explained("topics"):
+            found = self._admin.describe_topics(
+                TopicCollection(unseen), request_timeout=self._seconds
+            )
+        for topic, future in found.items():
+            try:
+                self._result(future, f"{topic} can't be seen", f"every right to {topic}")
+            except (Denied, Unanswered):
+                raise
+            except BusError:
+                continue  # It is missing.
 
     def _settings(self, names: list[str]) -> dict[str, dict[str, str]]:
         if not names:
@@ -173,7 +198,11 @@ class Cluster:
         return {
             resource.name: {
                 setting: entry.value
-                for setting, entry in self._result(future, f"settings of {resource.name}").items()
+                for setting, entry in self._result(
+                    future,
+                    f"settings of {resource.name}",
+                    f"DescribeConfigs on topic {resource.name}",
+                ).items()
                 if entry.value is not None
             }
             for resource, future in futures.items()
@@ -181,12 +210,12 @@ class Cluster:
 
     def identity(self, topic: str) -> str:
         """Return a topic's id, which changes if the topic is deleted and recreated."""
-        doing = f"id of {topic}"
-        with self._explained(doing):
+        doing, right = f"id of {topic}", f"Describe on topic {topic}"
+        with self._explained(doing, right):
             futures = self._admin.describe_topics(
                 TopicCollection([topic]), request_timeout=self._seconds
             )
-        return str(self._result(futures[topic], doing).topic_id)
+        return str(self._result(futures[topic], doing, right).topic_id)
 
     def known_settings(self, topic: str) -> frozenset[str]:
         """Return the names of the topic settings that these brokers know."""
@@ -218,7 +247,9 @@ class Cluster:
                     if isinstance(unreachable, Unanswered):
                         raise BusError(str(unreachable)) from failure
                     raise unreachable from failure
-                raise BusError(f"{name} can't be created: {error.str()}") from failure
+                raise refusal(
+                    error, f"{name} can't be created", f"Create on topic {name}"
+                ) from failure
             made.append(name)
         self._await(made)
         return made

@@ -2,7 +2,7 @@
 
 For each partition: an offset before which nothing is left to send; the offsets of reasons that
 are ahead of it, because they were redriven alone; and the records before it that the topic of
-the documents refused.
+the documents refused. What is sent only by name, `BY_NAME`, may also lie behind the first offset.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Progress", "ProgressError", "Refusal", "key_of", "place_of", "topic_of"]
+__all__ = ["BY_NAME", "Progress", "ProgressError", "Refusal", "key_of", "place_of", "topic_of"]
 
 _VERSION = 1
+
+BY_NAME = frozenset({"poison"})
+"""The reasons of documents that are sent again only if the reason is named: they kill workers."""
 
 
 class ProgressError(ValueError):
@@ -56,7 +59,11 @@ class Refusal:
 
 @dataclass(slots=True)
 class Progress:
-    """Progress of one partition: everything before ``base``, and some reasons further."""
+    """Progress of one partition: everything before ``base``, and some reasons from elsewhere.
+
+    A reason in ``ahead`` is done before that offset. One that is sent only by name may have an
+    offset before ``base``.
+    """
 
     base: int
     ahead: dict[str, int] = field(default_factory=dict)
@@ -108,14 +115,24 @@ class Progress:
         """Return whether a record has yet to be sent."""
         return offset in self.refused or offset >= self.ahead.get(reason, self.base)
 
+    def leave(self, offset: int, reason: str) -> None:
+        """Record that a record stays due which is sent only by name, before a pass for all."""
+        if reason in BY_NAME:
+            self.ahead.setdefault(reason, max(offset, self.base))
+
     def passed(self, offset: int, reasons: Collection[str]) -> None:
-        """Record that everything before ``offset`` is done, for these reasons or for all."""
+        """Record that everything before ``offset`` is done, for these reasons or for all.
+
+        What is sent only by name is never among all.
+        """
         if reasons:
             for code in reasons:
                 self.ahead[code] = max(offset, self.ahead.get(code, self.base))
         else:
             self.base = max(offset, self.base)
-            self.ahead = {code: at for code, at in self.ahead.items() if at > self.base}
+            self.ahead = {
+                code: at for code, at in self.ahead.items() if at > self.base or code in BY_NAME
+            }
 
 
 def key_of(identity: str, partition: int, offset: int | None = None) -> bytes:

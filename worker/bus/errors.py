@@ -9,6 +9,7 @@ from worker.bus.records import Outgoing, TopicPartition
 __all__ = [
     "Aborted",
     "BusError",
+    "Denied",
     "Fenced",
     "OffsetOutOfRange",
     "OutcomeUnknown",
@@ -21,6 +22,10 @@ __all__ = [
 
 class BusError(Exception):
     """Fatal: the member can't continue. The message says what to do."""
+
+
+class Denied(BusError):
+    """The log doesn't allow this; waiting would not mend it. The message names the right."""
 
 
 class PartitionUnreadable(BusError):

@@ -13,6 +13,7 @@ from typing import Protocol
 from worker.bus.errors import (
     Aborted,
     BusError,
+    Denied,
     Fenced,
     OffsetOutOfRange,
     OutcomeUnknown,
@@ -36,6 +37,7 @@ __all__ = [
     "Aborted",
     "Bus",
     "BusError",
+    "Denied",
     "Effect",
     "Fenced",
     "Header",

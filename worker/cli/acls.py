@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-
-from rich.console import Console
 from rich.table import Table
 
 from worker.admin.acls import COMMANDS, Grant, grants, minimal, shell
 from worker.cli.errors import CommandError
+from worker.cli.screen import print_json, screen
 from worker.settings import Settings
 
 __all__ = ["show"]
 
-_PLAIN_WIDTH = 10_000  # Lines in a pipe are not wrapped.
 
-
-def show(settings: Settings, *, command: str | None, principal: str | None) -> None:
-    """Print a table of rights; with a principal, the kafka-acls.sh commands that grant them.
+def show(
+    settings: Settings, *, command: str | None, principal: str | None, as_json: bool = False
+) -> None:
+    """Print a table of rights, or JSON; with a principal, the kafka-acls.sh commands.
 
     Raises:
         CommandError: there is no such command, or the principal isn't one.
@@ -30,6 +28,8 @@ def show(settings: Settings, *, command: str | None, principal: str | None) -> N
         )
     if principal is not None and command is None:
         raise CommandError("--principal: needs --command: each command has rights of its own")
+    if principal is not None and as_json:
+        raise CommandError("--principal and --json: choose one")
     chosen = [command] if command is not None else list(COMMANDS)
     wanted = {
         name: minimal(
@@ -42,13 +42,26 @@ def show(settings: Settings, *, command: str | None, principal: str | None) -> N
         )
         for name in chosen
     }
+    if as_json:
+        print_json([_facts(name, one) for name, rights in wanted.items() for one in rights])
+        return
     if principal is None:
-        width = None if sys.stdout.isatty() else _PLAIN_WIDTH
-        Console(width=width, highlight=False).print(_table(wanted))
+        screen().print(_table(wanted))
         return
     for name in chosen:
         for line in shell(wanted[name], principal):
             print(line)  # noqa: T201 -- the commands, to be copied or run
+
+
+def _facts(command: str, one: Grant) -> dict[str, str]:
+    return {
+        "command": command,
+        "resource": one.kind,
+        "name": one.name,
+        "pattern": "prefixed" if one.prefixed else "literal",
+        "operation": one.operation,
+        "when": one.when.replace("`", ""),
+    }
 
 
 def _table(wanted: dict[str, list[Grant]]) -> Table:

@@ -55,11 +55,12 @@ def status_of(error: BaseException) -> int | None:
 
 
 def _is_configuration(error: BaseException) -> bool:
+    from worker.bus import Denied  # noqa: PLC0415 -- only after an error
     from worker.bus.kafka import OptionError  # noqa: PLC0415 -- only after an error
     from worker.index.store import HeaderMismatch  # noqa: PLC0415 -- only after an error
     from worker.settings import ConfigurationError  # noqa: PLC0415 -- only after an error
 
-    return isinstance(error, ConfigurationError | HeaderMismatch | OptionError)
+    return isinstance(error, ConfigurationError | Denied | HeaderMismatch | OptionError)
 
 
 def _is_expected(error: BaseException) -> bool:

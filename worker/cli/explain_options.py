@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from worker.cli.kafka_options import App, Bootstrap, Config
-from worker.cli.offline_options import FIELDS, TextField
+from worker.cli.kafka_options import App, Bootstrap, Config, Json
+from worker.cli.offline_options import Format, IdField, TextField, Threshold
 
 __all__ = ["register"]
 
@@ -62,32 +62,10 @@ def explain(
     bootstrap: Bootstrap = None,
     app: App = None,
     config: Config = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            metavar="T", help="Lowest similarity of duplicates. Default: 0.8.", show_default=False
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    format_: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="json (default) or text.",
-            show_default=False,
-            rich_help_panel=FIELDS,
-        ),
-    ] = None,
-    id_field: Annotated[
-        str | None,
-        typer.Option(
-            metavar="F",
-            help="Field with the id. Default: id.",
-            show_default=False,
-            rich_help_panel=FIELDS,
-        ),
-    ] = None,
+    threshold: Threshold = None,
+    as_json: Json = False,
+    format_: Format = None,
+    id_field: IdField = None,
     text_field: TextField = None,
 ) -> None:
     """Show why two documents are near duplicates, or are not.

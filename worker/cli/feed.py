@@ -15,8 +15,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from worker.admin import Cluster
 from worker.admin.plan import DEFAULT_MAX_BYTES
 from worker.bus.kafka.codes import Means, means
-from worker.bus.kafka.errors import cause
-from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.bus.kafka.errors import cause, refusal
+from worker.cli.errors import EXIT_FAILED, CommandError, status_of
 from worker.cli.inputs import Inputs
 from worker.cli.progress import byte_progress
 from worker.cli.screen import tell
@@ -116,7 +116,7 @@ class _Sender:
         self.first_refused = ""
         self.unreadable = 0
         self.first_unreadable = ""
-        self._failure: str | None = None
+        self._failure: CommandError | None = None
         self._pending: deque[str] = deque()
         config: dict[str, Any] = {
             **settings.kafka_options().client_config("feed"),
@@ -179,13 +179,14 @@ class _Sender:
         self._producer.poll(seconds)
         if self._failure is not None:
             self._producer.purge()
-            raise CommandError(self._failure, EXIT_FAILED)
+            raise self._failure
 
     def _on_delivery(self, error: KafkaError | None, _message: Message) -> None:
         if error is None:
             self.delivered += 1
         elif self._failure is None:
-            self._failure = f"not delivered: {error.str()}"
+            found = refusal(error, "not delivered", f"Write on topic {self._topic}")
+            self._failure = CommandError(str(found), status_of(found) or EXIT_FAILED)
 
     def finish(self, tick: Callable[[], None] = lambda: None) -> None:
         """Wait for all records in flight, and raise if a delivery failed."""
@@ -197,7 +198,7 @@ class _Sender:
         self._producer.purge()
         self._producer.flush(0.2)
         if failed is not None:
-            raise CommandError(failed, EXIT_FAILED)
+            raise failed
 
     def give_up(self) -> None:
         """Wait a moment for records in flight, and drop the rest."""

@@ -261,12 +261,13 @@ def topics_acls(
             show_default=False,
         ),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Print what each command needs on a cluster with ACLs; doesn't connect."""
     from worker.cli.acls import show
 
     settings = _settings(config, None, app, worker__stages=stages)
-    show(settings, command=command, principal=principal)
+    show(settings, command=command, principal=principal, as_json=as_json)
 
 
 def init(
@@ -381,7 +382,8 @@ def redrive(
         list[str] | None,
         typer.Option(
             metavar="CODE",
-            help="Only documents rejected for this reason, such as no-text; may be repeated.",
+            help="Only documents rejected for this reason, such as no-text; may be repeated."
+            " Default: all but poison, which must be named.",
             show_default=False,
         ),
     ] = None,
@@ -389,7 +391,10 @@ def redrive(
         int | None, typer.Option(min=1, help="Most documents to send.", show_default=False)
     ] = None,
 ) -> None:
-    """Send rejected documents through the filter again, exactly once each."""
+    """Send rejected documents through the filter again, exactly once each.
+
+    Documents that were rejected as poison have killed workers. They only go with --reason poison.
+    """
     from worker.cli.redrive import redrive as body
 
     body(_for_kafka(config, bootstrap, app), reasons=tuple(reason or ()), limit=limit)

@@ -7,10 +7,37 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["FIELDS", "TextField", "register"]
+from worker.cli.kafka_options import Config
+
+__all__ = ["FIELDS", "Format", "IdField", "TextField", "Threshold", "register"]
 
 _PANEL = "Without Kafka"
 FIELDS = "Documents"
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        metavar="T", help="Lowest similarity of duplicates. Default: 0.8.", show_default=False
+    ),
+]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="json (default) or text.",
+        show_default=False,
+        rich_help_panel=FIELDS,
+    ),
+]
+IdField = Annotated[
+    str | None,
+    typer.Option(
+        metavar="F",
+        help="Field with the id. Default: id.",
+        show_default=False,
+        rich_help_panel=FIELDS,
+    ),
+]
 TextField = Annotated[
     list[str] | None,
     typer.Option(
@@ -62,10 +89,7 @@ def dedupe(
             metavar="DIR", help="Keep the index here, to compare with documents of earlier runs."
         ),
     ] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option(metavar="T", help="Lowest similarity of duplicates. Default: 0.8."),
-    ] = None,
+    threshold: Threshold = None,
     strict: Annotated[  # noqa: FBT002 -- typer's way to declare a flag
         bool, typer.Option("--strict", help="Exit with status 1 if a document was rejected.")
     ] = False,
@@ -73,31 +97,9 @@ def dedupe(
         int | None,
         typer.Option(metavar="P", help="Shards of the index; verdicts stay the same. Default: 1."),
     ] = None,
-    config: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Settings file (TOML); may be repeated, the later wins. Options take precedence.",
-            show_default=False,
-        ),
-    ] = None,
-    format_: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="json (default) or text, one document per line.",
-            rich_help_panel=FIELDS,
-        ),
-    ] = None,
-    id_field: Annotated[
-        str | None,
-        typer.Option(
-            metavar="F",
-            help="Field with the id. Default: id. Without one, the id is FILE:LINE.",
-            rich_help_panel=FIELDS,
-        ),
-    ] = None,
+    config: Config = None,
+    format_: Format = None,
+    id_field: IdField = None,
     text_field: TextField = None,
     time_field: Annotated[
         str | None,
@@ -110,7 +112,8 @@ def dedupe(
 ) -> None:
     """Judge each line of files: unique, duplicate (and of what), or rejected (and why).
 
-    A line is a duplicate if it matches an earlier one. The output is a JSON object per line.
+    A line is a duplicate if it matches an earlier one. A document without an id is FILE:LINE. The
+    output is a JSON object per line.
     """
     from worker.cli.dedupe import Job, run_job
     from worker.offline import offline_settings

@@ -15,7 +15,7 @@ from dataclasses import replace
 from worker.admin import Cluster
 from worker.admin.create import create_redrive
 from worker.admin.plan import DEFAULT_MAX_BYTES, redrive_plan
-from worker.admin.progress import Progress
+from worker.admin.progress import BY_NAME, Progress
 from worker.admin.redrive import Counts
 from worker.admin.redrive import redrive as redrive_all
 from worker.bus import BusError, Fenced, TopicPartition
@@ -162,6 +162,10 @@ def _summarise(counts: Counts) -> None:
     lines = [f"{counts.sent.total():,} sent again" + _in_brackets(listed(counts.sent))]
     if counts.left:
         lines.append(f"{counts.left.total():,} left" + _in_brackets(listed(counts.left)))
+    lines += [
+        f"{counts.left[code]:,} {code} documents only go with --reason {code}"
+        for code in sorted(BY_NAME & counts.left.keys())
+    ]
     if counts.foreign:
         lines.append(f"{counts.foreign:,} not written by neardup, and left")
     if counts.empty:

@@ -58,5 +58,5 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # A terminal may be less than UTF-8.
     with reported():
-        app()
+        app(prog_name="neardup")
     sys.exit(0)

@@ -38,8 +38,11 @@ _STYLE = {"unique": "green", "duplicate": "yellow", "rejected": "red"}
 _UNITS = {"fingerprint": "docs", "index": "frames", "route": "docs"}
 _FIXED_LINES = 12
 """Lines of the view besides the two lists."""
-_NARROW = 80
-"""Below this width, the tables leave out their least needed columns, so that numbers fit."""
+_NARROW, _WIDE = 80, 100
+"""Below the first width, the tables leave out their least needed columns, so that numbers fit.
+Below the second, long numbers are rounded: a number that is cut off would mislead."""
+_DIGITS, _FEWEST_DIGITS = 11, 9
+"""How many characters a number may have then, and in a narrow terminal."""
 _CHARACTERS = 1_000
 """How much of a text or an id is looked at; the screen shows what fits."""
 _SHARE = 4
@@ -148,11 +151,11 @@ class Screen:
         height = (options.height or console.height) - _FIXED_LINES
         rejected = min(max(1, height // 3), max(1, len(self._seen.rejections)))
         duplicates = max(1, height - rejected)
-        tables = Table.grid(expand=True, padding=(0, 3))
+        tables = Table.grid(padding=(0, 3))
         tables.add_column()
         tables.add_column()
         narrow = options.max_width < _NARROW
-        tables.add_row(self._rates(narrow=narrow), self._lags(narrow=narrow))
+        tables.add_row(self._rates(options.max_width), self._lags(narrow=narrow))
         trouble = Text(no_wrap=True, overflow="ellipsis", style="bold red")
         if self._seen.trouble:
             trouble.append_text(shown(f"trouble: {self._seen.trouble}"))
@@ -178,8 +181,9 @@ class Screen:
         title.add_row(name, Text(f"  watching for {since}, q quits", style="dim"))
         return title
 
-    def _rates(self, *, narrow: bool) -> Table:
-        seen = self._seen
+    def _rates(self, width: int) -> Table:
+        seen, narrow = self._seen, width < _NARROW
+        digits = _FEWEST_DIGITS if narrow else _DIGITS if width < _WIDE else width
         table = _table("verdict", "10 s", *([] if narrow else ["overall"]), "seen")
         rows = [
             (Text(name, _STYLE[name]), seen.recent[name], seen.overall[name], seen.totals[name])
@@ -189,7 +193,7 @@ class Screen:
         rows.append((Text("all", "bold"), sums[0], sums[1], sum(seen.totals.values())))
         for name, recent, overall, total in rows:
             since = [] if narrow else [f"{overall:,.0f}/s"]
-            table.add_row(name, f"{recent:,.0f}/s", *since, f"{total:,}")
+            table.add_row(name, f"{recent:,.0f}/s", *since, _number(total, digits))
         return table
 
     def _lags(self, *, narrow: bool) -> Table:
@@ -252,6 +256,14 @@ def _table(first: str, *others: str) -> Table:
     for name in others:
         table.add_column(name, justify="right", no_wrap=True)
     return table
+
+
+def _number(number: int, digits: int) -> str:
+    """Return a number in full if it has at most so many characters, else rounded."""
+    full = f"{number:,}"
+    if len(full) <= digits:
+        return full
+    return f"{number / 1e6:,.1f} M" if number < 1e10 else f"{number / 1e9:,.1f} G"  # noqa: PLR2004 -- 7 digits are left
 
 
 def _lag(lag: Lag | None, unit: str) -> tuple[str, str]:

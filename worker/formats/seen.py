@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import islice
 
 from worker.formats.base import DocumentFormat, Unreadable
 
-__all__ = ["FieldWatch", "SeenFields"]
+__all__ = ["FieldWatch", "SeenFields", "shortened"]
 
 _MOST_NAMES = 200
 _LISTED = 12
 _NAME_CHARACTERS = 40
+
+
+def shortened(names: Iterable[str]) -> tuple[str, ...]:
+    """Return names of fields to keep for `SeenFields`, bounded in number and length."""
+    return tuple(name[: _NAME_CHARACTERS + 1] for name in islice(names, _MOST_NAMES))
 
 
 class SeenFields:
@@ -27,8 +33,7 @@ class SeenFields:
 
     def add(self, names: Iterable[str]) -> None:
         """Count the names of a document's fields."""
-        for name in names:
-            kept = name[: _NAME_CHARACTERS + 1]
+        for kept in shortened(names):
             if kept in self._counts or len(self._counts) < _MOST_NAMES:
                 self._counts[kept] += 1
 

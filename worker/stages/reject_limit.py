@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from worker.formats.seen import SeenFields, shortened
 from worker.formats.unreadable import CAUSES, Unreadable
 from worker.stages.base import StageError
 from worker.visible import visible
@@ -14,9 +15,7 @@ __all__ = ["RejectGuard", "RejectLimit"]
 
 _SAMPLES = 100
 """The latest documents whose fields a message names."""
-_NAMES = 20
-"""The most names that are taken from a document, or shown."""
-_NAME_CHARACTERS = 40
+_DETAIL_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,28 +81,28 @@ class RejectGuard:
 
     def _message(self) -> str:
         common = "; ".join(
-            f"{code} ({count}): {_cut(self._details[code], 200)}"
+            f"{code} ({count}): {_cut(self._details[code])}"
             for code, count in self._misfits.most_common(3)
         )
-        names = Counter(name for document in self._names for name in document)
-        shown = sorted(name for name, _ in names.most_common(_NAMES))
-        have = f". They have: {', '.join(shown)}" if shown else ""
-        more = " …" if len(names) > _NAMES else ""
+        seen = SeenFields()
+        for names in self._names:
+            seen.add(names)
+        have = f". They have: {seen}" if any(self._names) else ""
         return (
             f"{self._misfits.total()} of the last {self._seen} documents can't be read: {common}"
-            f"{have}{more}. Nothing of this burst was published. Compare the fields that the"
+            f"{have}. Nothing of this burst was published. Compare the fields that the"
             " settings name (documents.*) with a document, or raise limits.reject_share"
         )
 
     def _names_in(self, value: bytes) -> tuple[str, ...]:
         """Return the names of a payload's fields."""
         try:
-            names = self._fields(value) or ()
+            return shortened(self._fields(value) or ())
         except Unreadable:
             return ()
-        return tuple(_cut(name, _NAME_CHARACTERS) for name in names[:_NAMES])
 
 
-def _cut(text: str, characters: int) -> str:
+def _cut(detail: str) -> str:
     """Return the beginning of a text, so that it can be shown; whoever wrote it chose it."""
-    return visible(text if len(text) <= characters else text[:characters] + "…")
+    short = len(detail) <= _DETAIL_CHARACTERS
+    return visible(detail if short else f"{detail[:_DETAIL_CHARACTERS]}…")

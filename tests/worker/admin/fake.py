@@ -1,6 +1,6 @@
 """A cluster of plain values, in place of `worker.admin.Cluster`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import cast
 
 from worker.admin import Cluster
@@ -55,7 +55,10 @@ class FakeCluster:
             state.partitions, state.replicas, {**state.settings, **given}
         )
 
-    def topics(self, names: Iterable[str]) -> tuple[int, dict[str, TopicState | None]]:
+    def topics(
+        self, names: Iterable[str], optional: Collection[str] = ()
+    ) -> tuple[int, dict[str, TopicState | None]]:
+        del optional
         return self.brokers, {name: self.states.get(name) for name in names}
 
     def ranges(

@@ -29,6 +29,21 @@ def test_each_record_is_sent_once_whatever_is_asked_for_when(
     assert sent == [1] * len(records)
 
 
+def test_what_kills_workers_stays_due_for_who_names_it() -> None:
+    at = Progress(5)
+    for offset, reason in enumerate(["poison", "a", "poison", "a"], 5):
+        at.leave(offset, reason)
+        at.passed(offset + 1, ())
+    at = Progress.load(at.dump("t"))
+    assert at == Progress(9, {"poison": 5})
+    assert at.start(()) == at.start(("a",)) == 9
+    assert at.start(("poison",)) == 5
+    assert at.is_due(7, "poison")
+    assert not at.is_due(6, "a")
+    at.passed(8, ("poison",))
+    assert not at.is_due(7, "poison")
+
+
 def test_metadata_that_someone_else_wrote_is_nothing() -> None:
     assert Progress.read(7, "hello") == Progress.read(7, "[1]") == Progress(7)
     assert Progress.read(7, None) == Progress.read(7, "") == Progress(7)

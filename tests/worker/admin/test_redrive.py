@@ -222,3 +222,21 @@ def test_a_bad_count_holds_nothing_back(bad: bytes | None) -> None:
     assert run(bus).sent == {"no-text": 1}
     [record] = bus.read(TOPOLOGY.documents, 0, 0, 1)
     assert record.headers == ((REDRIVEN, b"1"),)
+
+
+def test_documents_that_killed_workers_are_only_sent_by_name() -> None:
+    bus = made()
+    reject(bus, VALUES[:4])
+    reject(bus, VALUES[4:8], "poison")
+    reject(bus, VALUES[8:12])
+    counts = run(bus)
+    assert (counts.sent, counts.left) == ({"no-text": 8}, {"poison": 4})
+    assert run(bus, limit=1).sent == {}
+    assert run(bus, "no-text").sent == {}
+    assert run(bus, "poison", limit=3).sent == {"poison": 3}
+    assert run(bus, "poison").sent == {"poison": 1}
+    reject(bus, VALUES[12:14], "poison")
+    assert run(bus).left == {"poison": 2}
+    assert run(bus, "poison", "no-text").sent == {"poison": 2}
+    assert run(bus, "poison").sent == {}
+    assert sent(bus) == once(VALUES[:14])

@@ -1,5 +1,7 @@
 """``neardup topics acls``, which needs no Kafka."""
 
+import json
+
 import pytest
 
 from tests.support.command_line import neardup
@@ -10,6 +12,19 @@ def test_the_table_names_the_topics_of_the_application() -> None:
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.decode().splitlines() if line.strip()]
     assert lines[1:] == [["feed", "topic", "news.documents", "DescribeConfigs,", "Write"]]
+
+
+def test_programs_get_each_right_by_itself() -> None:
+    done = neardup("topics", "acls", "--app", "news", "--command", "watch", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    documents = [one for one in found if one["name"] == "news.documents"]
+    assert [(one["operation"], bool(one["when"])) for one in documents] == [
+        ("Describe", False),
+        ("Read", True),
+    ]
+    assert {one["pattern"] for one in found if one["name"] == "news.matches-"} == {"prefixed"}
+    assert {one["command"] for one in found} == {"watch"}
 
 
 def test_a_worker_of_one_stage_gets_the_rights_of_that_stage() -> None:
@@ -30,6 +45,10 @@ def test_a_worker_of_one_stage_gets_the_rights_of_that_stage() -> None:
         (("--command", "dedupe"), "--command: got 'dedupe', must be one of run, topics create"),
         (("--command", "run", "--principal", "worker"), "must be TYPE:NAME, such as User:worker"),
         (("--principal", "User:worker"), "--principal: needs --command"),
+        (
+            ("--command", "run", "--principal", "User:worker", "--json"),
+            "--principal and --json: choose one",
+        ),
     ],
 )
 def test_wrong_options_end_with_one_line(arguments: tuple[str, ...], said: str) -> None:

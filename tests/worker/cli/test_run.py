@@ -69,3 +69,14 @@ def test_verdicts_command_no_terminal(tmp_path: Path) -> None:
 
 def test_version() -> None:
     assert neardup("--version").stdout.decode() == f"neardup {__version__}\n"
+
+
+def test_a_shell_completes_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {
+        "_NEARDUP_COMPLETE": "complete_bash",
+        "COMP_WORDS": "neardup topics v",
+        "COMP_CWORD": "2",
+    }
+    for name, value in asked.items():
+        monkeypatch.setenv(name, value)
+    assert neardup().stdout.decode().split() == ["verify"]

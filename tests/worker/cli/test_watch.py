@@ -99,6 +99,19 @@ def test_numbers_are_whole_in_a_narrow_terminal() -> None:
     assert "duplicate" in text
 
 
+@pytest.mark.parametrize(
+    ("width", "said"),
+    [(60, ("12.3 M", "1,234.6 M", "98.8 G")), (80, ("12,345,678", "1,234.6 M", "98.8 G"))],
+)
+def test_long_numbers_are_rounded_rather_than_cut_off(width: int, said: tuple[str, ...]) -> None:
+    totals = dict(zip(VERDICTS, (12_345_678, 1_234_567_890, 98_765_432_100), strict=True))
+    lines = drawn(replace(view(0, 0), totals=totals), width, 20)
+    text = "\n".join(lines)
+    assert "…" not in text
+    assert all(f" {number}" in text for number in said)
+    assert "98,765,432,100" in "\n".join(drawn(replace(view(0, 0), totals=totals), 200, 20))
+
+
 def test_a_view_for_other_programs() -> None:
     assert facts(view(1, 1)) == {
         "seconds": 3_725,

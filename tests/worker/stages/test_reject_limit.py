@@ -73,7 +73,7 @@ def test_the_message_names_the_fields_that_documents_have() -> None:
         stage().process(all_of(value))
     assert str(caught.value).startswith(
         "200 of the last 200 documents can't be read: no-text (200): no field 'text'."
-        " They have: body, id, published_at. Nothing of this burst was published."
+        " They have: 'published_at', 'id', 'body'. Nothing of this burst was published."
     )
 
 

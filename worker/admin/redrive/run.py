@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 
-from worker.admin.progress import Progress, Refusal
+from worker.admin.progress import BY_NAME, Progress, Refusal
 from worker.admin.progress_log import Line, ProgressLog
 from worker.admin.redrive.rejection import Rejection
 from worker.admin.redrive.sending import Sending
@@ -208,7 +208,7 @@ class Run:
         if record.value is not None and rejection.readable and not rejection.ours:
             self.counts.foreign += 1
             return False
-        if self.reasons and reason not in self.reasons:
+        if reason not in self.reasons and (self.reasons or reason in BY_NAME):
             self.counts.left[reason] += 1
             return False
         if record.value is None:
@@ -244,6 +244,8 @@ class Run:
         for item in piece:
             number, offset = item.place
             at = after.setdefault(number, self.progress[number].copy())
+            if not self.reasons:
+                at.leave(offset, item.rejection.reason)
             at.passed(offset + 1, self.reasons)
             if item.place in refused:
                 refusal = at.refused[offset] = item.rejection.refusal(refused[item.place])

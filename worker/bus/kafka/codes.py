@@ -151,6 +151,7 @@ def underlying(error: KafkaError) -> Means:
     found = CODES.get(error.code(), Means(0))
     if Means.FATAL in found:
         for code, meaning in CODES.items():
-            if Means.EVICTED in meaning and KafkaError(code).str() in error.str():
+            lasting = meaning & (Means.EVICTED | Means.DENIED)
+            if lasting and KafkaError(code).str() in error.str():
                 return meaning
     return found

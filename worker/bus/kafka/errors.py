@@ -12,6 +12,7 @@ from worker.bus.kafka.codes import Means, means, underlying
 from worker.bus.port import (
     Aborted,
     BusError,
+    Denied,
     Fenced,
     OutcomeUnknown,
     PartitionUnreadable,
@@ -35,6 +36,11 @@ T = TypeVar("T")
 
 _NAMESAKE = "Another worker runs under this instance's name; give each worker its own"
 _SUPERSEDED = "Another writer under this name took over, or this one was stalled for too long"
+_RIGHTS = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "a right to the topic",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "Read on the group",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Write on the transactional id",
+}
 _PAUSE_SECONDS = 0.05
 _LEAST_SECONDS = 0.01
 """librdkafka treats a negative timeout as infinite."""
@@ -47,19 +53,20 @@ def cause(error: KafkaException) -> KafkaError:
 
 
 def consequence(  # noqa: PLR0911 -- a table
-    error: KafkaError, doing: str, *, alone: bool = False
+    error: KafkaError, doing: str, *, alone: bool = False, right: str = ""
 ) -> Exception:
     """Return the consequence of a transaction's error, once retries have failed.
 
     A superseded producer does not end a member: the coordinator also fences a producer whose
     transaction has timed out. The consumer group tells whether another member really uses this
-    name. A producer that writes ``alone`` has no group to tell, so it ends.
+    name. A producer that writes ``alone`` has no group to tell, so it ends. ``right`` names the
+    right that is missing if the error says that one is.
     """
     text = f"{doing}: {error.str()} ({error.name()})"
     if means(error, Means.EVICTED):
         return Fenced(f"{text}. {_NAMESAKE}")
     if means(error, Means.DENIED):
-        return refusal(error, doing)
+        return refusal(error, doing, right)
     if means(error, Means.REFUSED):
         return BusError(f"{text}. A topic refuses a record: run `neardup topics verify`")
     if means(error, Means.TOO_LONG):
@@ -78,12 +85,19 @@ def consequence(  # noqa: PLR0911 -- a table
     return refusal(error, doing)
 
 
-def refusal(error: KafkaError, doing: str) -> BusError:
-    """Return the consequence of a lasting error outside transactions."""
-    text = f"{doing}: {error.str()} ({error.name()})"
-    if means(error, Means.DENIED):
-        return BusError(f"{text}. `neardup topics acls` lists the rights that it needs")
-    return BusError(text)
+def refusal(error: KafkaError, doing: str, right: str = "") -> BusError:
+    """Return the consequence of a lasting error outside transactions.
+
+    ``right`` names the right that is missing if the error says that one is.
+    """
+    text = f"{error.str()} ({error.name()})"
+    found = underlying(error)
+    if Means.DENIED in found and Means.SHUT_OUT not in found:
+        return Denied(
+            f"{doing}: {right or _RIGHTS.get(error.code(), 'a right')} is missing. `neardup topics"
+            f" acls` lists the rights that each command needs: {text}"
+        )
+    return BusError(f"{doing}: {text}")
 
 
 def retrying(call: Callable[[float], T], seconds: float, doing: str) -> T:

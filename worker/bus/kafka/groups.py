@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.config import READS, KafkaOptions
-from worker.bus.kafka.errors import again, cause
+from worker.bus.kafka.errors import again, cause, refusal
 from worker.bus.kafka.identities import metadata_of
 from worker.bus.port import BusError, TopicPartition, Unanswered
 
@@ -67,6 +67,7 @@ def committed_offsets(
     called once, from another thread.
 
     Raises:
+        Denied: the user has no right to a group.
         BusError: no answer in time, or refused.
     """
 
@@ -78,7 +79,7 @@ def committed_offsets(
             found = _answer(
                 lambda left: _decided(consumer, places, left, told),
                 seconds,
-                f"offsets of group {group}",
+                group,
             )
         return {
             TopicPartition(place.topic, place.partition): Committed(
@@ -115,10 +116,25 @@ def _decided(
     try:
         return consumer.committed(places, moment)
     except KafkaException as failure:
-        if not means(cause(failure), Means.LATE) or moment == left:
+        if not means(cause(failure), Means.LATE):
+            raise
+        _raise_denial(consumer)
+        if moment == left:
             raise
     on_undecided()
     return consumer.committed(places, left - moment)
+
+
+def _raise_denial(consumer: Consumer) -> None:
+    """Raise one of a consumer's errors if it tells that a right is missing.
+
+    librdkafka goes on to look for a coordinator that it may not know of, and a request for offsets
+    only times out.
+    """
+    while (message := consumer.poll(0)) is not None:
+        error = message.error()
+        if error is not None and means(error, Means.DENIED):
+            raise KafkaException(error)
 
 
 def set_offsets(
@@ -135,17 +151,11 @@ def set_offsets(
     ]
     with group_client(options, group) as consumer:
         # This finds the coordinator: without one, a commit waits for ever.
-        _answer(
-            lambda left: consumer.committed(places[:1], left), seconds, f"offsets of group {group}"
-        )
-        _answer(
-            lambda _: consumer.commit(offsets=places, asynchronous=False),
-            seconds,
-            f"offsets of group {group}",
-        )
+        _answer(lambda left: _decided(consumer, places[:1], left, lambda: None), seconds, group)
+        _answer(lambda _: consumer.commit(offsets=places, asynchronous=False), seconds, group)
 
 
-def _answer(call: Callable[[float], T], seconds: float, doing: str) -> T:
+def _answer(call: Callable[[float], T], seconds: float, group: str) -> T:
     """Call until there is an answer: a group's coordinator may be starting or moving."""
 
     def checked(left: float) -> T:
@@ -158,10 +168,11 @@ def _answer(call: Callable[[float], T], seconds: float, doing: str) -> T:
     try:
         return again(checked, seconds, Means.MOVING)
     except KafkaException as failure:
-        raise _refused(cause(failure), doing) from failure
+        raise _refused(cause(failure), group) from failure
 
 
-def _refused(error: KafkaError, doing: str) -> BusError:
+def _refused(error: KafkaError, group: str) -> BusError:
+    doing = f"offsets of group {group}"
     if means(error, Means.OCCUPIED):
         return BusError(
             f"{doing}: the group has active members; stop all its workers first"
@@ -174,4 +185,4 @@ def _refused(error: KafkaError, doing: str) -> BusError:
             f"{doing}: no answer in time. A transaction that holds them may be stuck; see"
             " docs/runbook.md, 'A stuck transaction'"
         )
-    return BusError(f"{doing}: {error.str()} ({error.name()})")
+    return refusal(error, doing, f"Read on group {group} (or Describe, only to look)")

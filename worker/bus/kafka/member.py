@@ -202,6 +202,10 @@ class KafkaMember:
             self._await_release(error)
         elif Means.EVICTED in found and self._fenced_by_itself():
             self._rejoin()
+        elif Means.DENIED in found:
+            topic = None if message is None else message.topic()
+            what = f"topic {topic}" if topic else f"group {self._group}"
+            raise refusal(error, f"group {self._group}", f"Read on {what}")
         elif Means.EVICTED in found or error.fatal():
             raise fatal(error, self._group)
         elif passes(error):

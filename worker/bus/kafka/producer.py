@@ -244,7 +244,9 @@ class TransactionalProducer:
 
     def _ended(self, producer: Producer, error: KafkaError, *, alone: bool) -> Exception:
         """Abort if the error requires it; return the exception to raise."""
-        outcome = consequence(error, f"transaction of {self._id}", alone=alone)
+        denied = self._delivered.denied
+        right = f"Write on topic {denied}" if denied else ""
+        outcome = consequence(error, f"transaction of {self._id}", alone=alone, right=right)
         # After a refused record librdkafka raises the epoch itself, and a request that is still
         # in flight with the old one looks fenced. A writer has no group to ask, and reads on.
         # The commit has served the delivery reports; poll() would raise the fatal error again.

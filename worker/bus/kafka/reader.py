@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from worker.bus.kafka.burst import burst
 from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.errors import asking, cause, damage, passes
+from worker.bus.kafka.errors import asking, cause, damage, passes, refusal
 from worker.bus.kafka.listener import LogListener
 from worker.bus.kafka.records import record_of
 from worker.bus.kafka.watcher import Watched, Watcher
@@ -170,7 +170,8 @@ class KafkaReader:
         """Raise one of the kept errors, if there are any."""
         if self._error is not None:
             wrong, self._error = self._error, None
-            raise BusError(f"group {self._group}: {wrong.str()}")
+            group = f"group {self._group}"
+            raise refusal(wrong, group, f"Describe on {group}")
         for (topic, partition), message in list(self._errors.items()):
             place = TopicPartition(topic, partition)
             wrong = cast("KafkaError", message.error())
@@ -178,6 +179,8 @@ class KafkaReader:
                 self._out_of_range(place, message.offset())
             else:
                 position = self._positions[place]
+                if means(wrong, Means.DENIED):
+                    raise refusal(wrong, f"group {self._group}", f"Read on topic {topic}")
                 raise damage(wrong, place, position) or PartitionUnreadable(
                     place, position, wrong.str()
                 )

@@ -10,6 +10,7 @@ from worker.bus.kafka.errors import consequence, damage, fatal, passes, refusal
 from worker.bus.port import (
     Aborted,
     BusError,
+    Denied,
     Fenced,
     OutcomeUnknown,
     PartitionUnreadable,
@@ -64,7 +65,7 @@ CONSEQUENCES = [
     ("INVALID_PRODUCER_EPOCH", OutcomeUnknown, Fenced),
     ("_FENCED", OutcomeUnknown, Fenced),
     ("_TIMED_OUT", OutcomeUnknown, OutcomeUnknown),
-    ("TOPIC_AUTHORIZATION_FAILED", BusError, BusError),
+    ("TOPIC_AUTHORIZATION_FAILED", Denied, Denied),
     ("MSG_SIZE_TOO_LARGE", BusError, BusError),
     ("INVALID_TRANSACTION_TIMEOUT", BusError, BusError),
     ("UNKNOWN_TOPIC_OR_PART", BusError, BusError),
@@ -82,7 +83,22 @@ def test_what_follows_for_a_transaction(
 
 @pytest.mark.parametrize("name", sorted(NAMES[code] for code in CODES))
 def test_a_poll_and_a_question_have_no_transactions_outcome(name: str) -> None:
-    assert type(refusal(KafkaError(getattr(KafkaError, name)), "x")) is BusError
+    error = KafkaError(getattr(KafkaError, name))
+    right_missing = means(error, Means.DENIED) and not means(error, Means.SHUT_OUT)
+    assert type(refusal(error, "x")) is (Denied if right_missing else BusError)
+
+
+def test_a_missing_right_is_named() -> None:
+    denied = KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)
+    assert str(refusal(denied, "group a", "Read on group a")).startswith(
+        "group a: Read on group a is missing. `neardup topics acls` lists"
+    )
+    assert "Read on the group is missing" in str(consequence(denied, "offsets"))
+
+
+def test_a_fatal_error_tells_of_a_missing_right_in_its_text() -> None:
+    said = "Fatal error: Broker: Group authorization failed: ConsumerGroupHeartbeat fatal error"
+    assert Means.DENIED in underlying(KafkaError(KafkaError._FATAL, said))
 
 
 def test_librdkafkas_own_word_decides_on_all_others() -> None:

@@ -1,0 +1,138 @@
+"""A table of what code points are replaced by, applied to arrays of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lsh.code_points import CODE_POINTS, Pieces, code_points, replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+# An entry of the table: 0 if the code point hasn't been seen yet; otherwise the
+# (first) code point that replaces it, and one of these flags.
+_CODE = (1 << 21) - 1
+_KEPT = 1 << 21  # it has no form
+_LONG = 1 << 22  # the form has more than one code point
+_SINGLE = 1 << 23
+
+
+@dataclass(frozen=True, slots=True)
+class Shifts:
+    """How positions move in an array in which some code points were inserted or removed.
+
+    places: int64[m], ascending: positions from here on move.
+    totals: int64[m + 1], by how many for positions past i of the places, from 0.
+    """
+
+    places: NDArray[np.int64]
+    totals: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, places: NDArray[np.int64], growth: NDArray[np.int64]) -> Shifts:
+        """Return the shifts for int64[m] `growth` at `places`."""
+        totals = np.zeros(len(growth) + 1, dtype=np.int64)
+        np.cumsum(growth, out=totals[1:])
+        return cls(places, totals)
+
+    def moved(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return where `positions`, int64, are now."""
+        if not len(self.places):
+            return positions
+        return positions + self.totals[np.searchsorted(self.places, positions, side="right")]
+
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """n code points, each replaced by its form.
+
+    codes: uint32[m].
+    places: int64, ascending: positions behind code points with longer forms, from 1 to n.
+    growth: int64, how many code points were inserted there, at least 1.
+    kept: int64, ascending: positions below n of code points that have no form. They are
+        unchanged.
+    """
+
+    codes: NDArray[np.uint32]
+    places: NDArray[np.int64]
+    growth: NDArray[np.int64]
+    kept: NDArray[np.int64]
+
+
+class Expansion:
+    """Replaces code points by a table, which is filled on first use. One thread at a time."""
+
+    def __init__(self, form: Callable[[int], str | None]) -> None:
+        """Take what gives the form of a code point, which isn't empty; None: it has no form."""
+        self._form = form
+        # Only pages that are written to take memory: about 100 kB for news in Chinese.
+        self._entries = np.zeros(CODE_POINTS, dtype=np.uint32)
+        self._long = _LongForms()
+
+    def expand(self, codes: NDArray[np.uint32]) -> Expanded:
+        """Replace each of `codes`, uint32[n], in place unless some are inserted."""
+        entries = self._look_up(codes)
+        long = kept = _NONE
+        if len(entries) and entries.min() < _SINGLE:
+            special = np.flatnonzero(entries < _SINGLE)
+            is_long = entries[special] >= _LONG
+            long, kept = special[is_long], special[~is_long]
+        points = codes[long]
+        np.bitwise_and(entries, np.uint32(_CODE), out=codes)
+        if not len(long):
+            return Expanded(codes, _NONE, _NONE, kept)
+        spliced, growth = self._long.splice(codes, long, points)
+        return Expanded(spliced, long + 1, growth, kept)
+
+    def _look_up(self, points: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        entries = self._entries.take(points)
+        if not entries.all():
+            for point in np.unique(points[entries == 0]).tolist():
+                self._entries[point] = self._entry(point)
+            entries = self._entries.take(points)
+        return entries
+
+    def _entry(self, point: int) -> int:
+        form = self._form(point)
+        if form is None:
+            return point | _KEPT
+        if len(form) == 1:
+            return ord(form) | _SINGLE
+        self._long.add(point, form)
+        return ord(form[0]) | _LONG
+
+
+class _LongForms:
+    """The forms of more than one code point, end to end."""
+
+    def __init__(self) -> None:
+        self._numbers = np.zeros(CODE_POINTS, dtype=np.uint16)  # of the forms, by code point
+        self._lengths = np.empty(0, dtype=np.int64)
+        self._begins = np.empty(0, dtype=np.int64)
+        self._codes = np.empty(0, dtype=np.uint32)
+
+    def add(self, point: int, form: str) -> None:
+        """Keep one more."""
+        self._numbers[point] = len(self._lengths)
+        self._lengths = np.append(self._lengths, len(form))
+        self._begins = np.append(self._begins, len(self._codes))
+        self._codes = np.append(self._codes, code_points(form))
+
+    def splice(
+        self, codes: NDArray[np.uint32], places: NDArray[np.int64], points: NDArray[np.uint32]
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """Return `codes` with codes[places[i]] replaced by the form of points[i], and the growth.
+
+        places: int64[m], ascending. points: uint32[m].
+        """
+        numbers = self._numbers.take(points)
+        lengths, begins = self._lengths[numbers], self._begins[numbers]
+        return replaced(codes, places, 1, Pieces(self._codes, begins, lengths)), lengths - 1

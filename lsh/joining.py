@@ -1,0 +1,277 @@
+"""NFKC of sequences: code points that join, each run with the one before it.
+
+All other code points have been folded by themselves (`lsh.folding`), so a sequence is
+a folded code point that starts afresh, and what joins it. A text can be nothing but
+sequences, and `unicodedata.normalize` takes up to 100 ns for each code point of them,
+or the square of a run. Here all sequences of a chunk are normalised at once, by
+the algorithm of Unicode Standard Annex 15: decompose, sort runs of non-starters by
+class, compose.
+
+That a code point is folded before it is joined changes nothing: case folding leaves
+what joins alone, except for U+0345, and respects canonical equivalence otherwise (The
+Unicode Standard, D145).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+from unicodedata import combining, normalize
+
+import numpy as np
+
+from lsh.code_points import Pieces, replaced, splice
+from lsh.expansion import Expansion, Shifts
+from lsh.neighbours import (
+    AFRESH,
+    IOTA,
+    WITH_IOTA,
+    classes,
+    compositions,
+    kind_of,
+    kinds,
+    second_starters,
+)
+from lsh.stream_safe import JOINER, fewest, interruptions
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Codes = NDArray[np.uint32]
+    Places = NDArray[np.int64]
+
+_CHUNK = 1 << 15  # code points of sequences at a time: the arrays of a step stay in the L2 cache
+_JOINS = np.array([False, True, True, False])  # by kind
+_ROWS = 1 << 16  # sorted at a time
+_ROW, _CLASS = np.uint64(48), np.uint64(40)  # A sorting key: row, class, place.
+_PLACE = np.uint64((1 << 40) - 1)
+
+
+class Sequences(NamedTuple):
+    """Sequences, end to end.
+
+    codes: uint32[n]. The first starts afresh.
+    begins: int64[m], ascending, where sequences begin; the first is 0.
+    """
+
+    codes: Codes
+    begins: Places
+
+    @property
+    def lengths(self) -> Places:
+        """Return int64[m]."""
+        return np.diff(self.begins, append=len(self.codes))
+
+    def left(self, stays: NDArray[np.bool_]) -> Sequences:
+        """Return what stays, bool[n]. The first of each sequence does."""
+        return Sequences(self.codes.compress(stays), np.cumsum(stays).take(self.begins) - 1)
+
+
+class Joining:
+    """Normalises sequences. Reuses tables: one thread at a time."""
+
+    def __init__(self, *, casefold: bool) -> None:
+        """Take whether case is folded."""
+        self._casefold = casefold
+        self._apart = Expansion(_apart)
+        self._cases = Expansion(lambda point: normalize("NFKC", chr(point).casefold()))
+
+    def join(self, codes: Codes, joining: Places, ends: Places) -> tuple[Codes, Places]:
+        """Return the code points with all sequences normalised, and the moved `ends`.
+
+        codes: uint32[n]. The first starts afresh.
+        joining: int64, ascending: which of them aren't folded. Besides them, only what the
+            last code point before them was folded to can join.
+        ends: int64, ascending: positions below n that don't join.
+        """
+        begins, afters = _spans(codes, joining)
+        lengths = afters - begins
+        long = lengths >= fewest()
+        if long.any():
+            codes, shifts = _interrupted(codes, _ranges(begins[long], lengths[long]))
+            joining, ends = shifts.moved(joining), shifts.moved(ends)
+            begins, afters = _spans(codes, joining)
+            lengths = afters - begins
+        parts: list[Codes] = []
+        growth: list[Places] = []
+        done = low = 0
+        counted = np.cumsum(lengths)
+        while low < len(begins):
+            high = low + 1 + int(np.searchsorted(counted[low + 1 :], counted[low] + _CHUNK))
+            stop = int(afters[high - 1])
+            part, starts, sizes = codes[done:stop], begins[low:high] - done, lengths[low:high]
+            made = self._normalised(
+                Sequences(part.take(_ranges(starts, sizes)), np.cumsum(sizes) - sizes)
+            )
+            counts = made.lengths
+            parts.append(replaced(part, starts, sizes, Pieces(made.codes, made.begins, counts)))
+            growth.append(counts - sizes)
+            done, low = stop, high
+        moved = Shifts.of(afters, np.concatenate(growth)).moved(ends)
+        return np.concatenate([*parts, codes[done:]]), moved
+
+    def _normalised(self, given: Sequences) -> Sequences:
+        """Normalise sequences, those with an iota below a letter twice."""
+        iotas = kinds().take(given.codes) >= IOTA
+        if not (self._casefold and iotas.any()):
+            return self._composed(given)
+        lengths = given.lengths
+        rows = np.logical_or.reduceat(iotas, given.begins)
+        within = np.repeat(rows, lengths)
+        twice = self._twice(Sequences(given.codes.compress(within), _begins(lengths[rows])))
+        if rows.all():
+            return twice
+        once = self._composed(Sequences(given.codes.compress(~within), _begins(lengths[~rows])))
+        lengths[rows], lengths[~rows] = twice.lengths, once.lengths
+        within = np.repeat(rows, lengths)
+        codes = np.empty(len(within), dtype=np.uint32)
+        codes[within], codes[~within] = twice.codes, once.codes
+        return Sequences(codes, _begins(lengths))
+
+    def _twice(self, given: Sequences) -> Sequences:
+        """Normalise sequences before and after their case is folded.
+
+        That makes letters of iotas, in front of the marks that are left, and small letters
+        of capital ones. These may compose with marks that are left; nothing else changes.
+        """
+        folded = _expanded(self._cases, self._composed(given))
+        marks = classes().take(folded.codes)
+        starters, lengths = _rows(marks)
+        marked = np.flatnonzero(lengths > 1)
+        begins, afters = starters.take(marked), (starters + lengths).take(marked)
+        return folded.left(_compose(folded.codes, marks, begins, afters))
+
+    def _composed(self, given: Sequences) -> Sequences:
+        """Normalise sequences whose case is folded."""
+        apart = _merged(_expanded(self._apart, given))
+        marks = classes().take(apart.codes)
+        starters, lengths = _rows(marks)
+        if ((marks[1:] < marks[:-1]) & (marks[1:] > 0)).any():
+            order = _order(marks, lengths)
+            apart = apart._replace(codes=apart.codes.take(order))
+            marks = marks.take(order)
+        return apart.left(_compose(apart.codes, marks, starters, starters + lengths))
+
+
+def _apart(point: int) -> str:
+    """Return what joins decomposed; of any other code point only the marks at its end set apart."""
+    char = chr(point)
+    apart = normalize("NFKD", char)
+    if kind_of(char) != AFRESH:
+        return apart
+    starters = len(apart)
+    while combining(apart[starters - 1]):
+        starters -= 1
+    return normalize("NFC", apart[:starters]) + apart[starters:] if starters < len(apart) else char
+
+
+def _spans(codes: Codes, joining: Places) -> tuple[Places, Places]:
+    """Return where sequences begin, at what starts afresh, and the positions after them."""
+    first = np.ones(len(joining) + 1, dtype=np.bool_)
+    first[1:-1] = joining[1:] - joining[:-1] > 1
+    first[:-1] |= kinds().take(codes.take(joining)) == WITH_IOTA
+    begins = joining[first[:-1]]
+    while (joins := _JOINS.take(kinds().take(codes.take(begins)))).any():
+        begins -= joins
+    return begins, joining[first[1:]] + 1
+
+
+def _interrupted(codes: Codes, places: Places) -> tuple[Codes, Shifts]:
+    """Insert U+034F into the long runs of non-starters among codes[places]."""
+    before = places[interruptions(codes.take(places))]
+    codes = splice(codes, before, np.full(len(before), JOINER, dtype=np.uint32))
+    return codes, Shifts.of(before, np.ones(len(before), dtype=np.int64))
+
+
+def _expanded(table: Expansion, given: Sequences) -> Sequences:
+    found = table.expand(given.codes)
+    if not len(found.places):
+        return Sequences(found.codes, given.begins)
+    shifts = np.zeros(len(given.codes) + 1, dtype=np.int64)
+    shifts[found.places] = found.growth
+    np.cumsum(shifts, out=shifts)
+    return Sequences(found.codes, given.begins + shifts.take(given.begins))
+
+
+def _merged(given: Sequences) -> Sequences:
+    """Compose starters with the starters directly behind them.
+
+    No starter that ends such a composition begins one, so those of one pass don't overlap.
+    """
+    found = compositions()
+    while True:
+        codes = given.codes
+        behind = np.flatnonzero(second_starters().take(codes))
+        if not len(behind):
+            return given
+        wholes = found.wholes(codes.take(behind - 1), codes.take(behind))
+        whole = wholes > 0
+        if not whole.any():
+            return given
+        codes[behind[whole] - 1] = wholes[whole]
+        stays = np.ones(len(codes), dtype=np.bool_)
+        stays[behind[whole]] = False
+        given = given.left(stays)
+
+
+def _rows(marks: NDArray[np.uint8]) -> tuple[Places, Places]:
+    """Return the places of starters, by the classes of code points, and the lengths of rows."""
+    starters = np.flatnonzero(marks == 0)
+    return starters, np.diff(starters, append=len(marks))
+
+
+def _order(marks: NDArray[np.uint8], lengths: Places) -> Places:
+    """Return the canonical order: by class within each row, else unchanged."""
+    keys = np.repeat(np.arange(len(lengths), dtype=np.uint64) << _ROW, lengths)
+    keys |= marks.astype(np.uint64) << _CLASS
+    keys |= np.arange(len(marks), dtype=np.uint64)
+    # A sequence of any length can have more rows than the key has numbers.
+    edges = np.append(np.cumsum(lengths)[_ROWS - 1 :: _ROWS], len(marks)).tolist()
+    for low, high in zip([0, *edges], edges, strict=False):
+        keys[low:high].sort()
+    keys &= _PLACE
+    return keys.view(np.int64)
+
+
+def _compose(
+    codes: Codes, marks: NDArray[np.uint8], begins: Places, afters: Places
+) -> NDArray[np.bool_]:
+    """Compose starters with marks, in place; return which code points stay.
+
+    codes: uint32[n], rows of one starter and marks, sorted by class.
+    marks: uint8[n], the classes; 0 for a starter.
+    begins, afters: int64[m]; row i is codes[begins[i]:afters[i]].
+
+    Each step tries one mark of every row that isn't finished. A mark is blocked by
+    one of its class that stays, so only the first ones of each class are tried, the
+    next one after the last was composed.
+    """
+    found = compositions()
+    stays = np.ones(len(codes), dtype=np.bool_)
+    first = np.empty(len(codes) + 1, dtype=np.bool_)  # of its class, and in a composition
+    first[0] = first[-1] = True
+    first[1:-1] = (marks[1:] != marks[:-1]) & (found.seconds.take(codes[1:]) > 0)
+    heads = np.flatnonzero(first)
+    following = heads.take(np.cumsum(first[:-1]))  # the first after each place, or n
+    places = following.take(begins)
+    while True:
+        more = np.flatnonzero(places < afters)
+        if not len(more):
+            return stays
+        begins, afters, places = begins.take(more), afters.take(more), places.take(more)
+        wholes = found.wholes(codes.take(begins), codes.take(places))
+        composed = np.flatnonzero(wholes)
+        done = places.take(composed)
+        codes[begins.take(composed)] = wholes.take(composed)
+        stays[done] = False
+        places = following.take(places)
+        places[composed] = done + 1
+
+
+def _ranges(begins: Places, lengths: Places) -> Places:
+    """Return all positions from begins[i], lengths[i] of them, for every i."""
+    afters = np.cumsum(lengths)
+    return np.repeat(begins - (afters - lengths), lengths) + np.arange(afters[-1])
+
+
+def _begins(lengths: Places) -> Places:
+    return np.cumsum(lengths) - lengths
