@@ -87,7 +87,7 @@ class Application:
             cache=self._cache,
             options=StoreOptions(
                 write_buffer_bytes=index.write_buffer_bytes,
-                filter_bytes=index.filter_bytes,
+                run_documents=index.run_documents,
                 flush_documents=index.flush_documents,
                 flush_seconds=index.flush_seconds,
             ),

@@ -27,18 +27,21 @@ from __future__ import annotations
 
 from lsh.index.batch import DocumentBatch, Match
 from lsh.index.buckets import BucketReader, RecordMissing
-from lsh.index.decide import Decision, decide
+from lsh.index.decide import Decision, NewCells, decide
+from lsh.index.layout import BucketKeys
 from lsh.index.match import match
 from lsh.index.memory import MemoryIndex
 from lsh.index.rules import BucketRules
 
 __all__ = [
+    "BucketKeys",
     "BucketReader",
     "BucketRules",
     "Decision",
     "DocumentBatch",
     "Match",
     "MemoryIndex",
+    "NewCells",
     "RecordMissing",
     "decide",
     "match",

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
+    from lsh.index.layout import Bucket, BucketKeys
 
 __all__ = ["BucketReader", "RecordMissing"]
 
@@ -16,17 +15,24 @@ __all__ = ["BucketReader", "RecordMissing"]
 class RecordMissing(LookupError):
     """A bucket names a document that has no record: the storage is damaged."""
 
-    def __init__(self, sequence: int) -> None:
-        """Take the document's sequence number."""
-        super().__init__(f"a bucket names document {sequence}, which has no record")
-        self.sequence = sequence
+    def __init__(self, number: int) -> None:
+        """Take the document's number in the index."""
+        super().__init__(f"a bucket names document {number}, which has no record")
+        self.number = number
 
 
 class BucketReader(Protocol):
-    """Looks up buckets and records; `lsh.index.layout` defines their bytes."""
+    """Looks up buckets and records; `lsh.index.layout` defines the bytes of records."""
 
-    def buckets(self, keys: NDArray[np.void]) -> list[bytes | None]:
-        """Return the buckets of ascending keys, V9[n]; None where there is none."""
+    @property
+    def inserted(self) -> int:
+        """Return how many documents the index has: the number that the next one gets."""
 
-    def records(self, sequences: Sequence[int]) -> list[bytes | None]:
-        """Return the records of ascending sequence numbers; None where there is none."""
+    def buckets(self, keys: BucketKeys) -> Mapping[int, Bucket]:
+        """Return the buckets that exist, by the places of their keys, ascending.
+
+        keys: sorted by column in the order of the batch, then ascending.
+        """
+
+    def records(self, numbers: Sequence[int]) -> list[bytes | None]:
+        """Return the records of documents by ascending numbers; None where there is none."""

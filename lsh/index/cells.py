@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lsh.index.layout import bucket_keys
+from lsh.index.layout import BucketKeys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,13 +19,13 @@ __all__ = ["Cells", "cells_of"]
 class Cells(NamedTuple):
     """A batch's cells, sorted into runs of cells in the same bucket.
 
-    keys: V9[r], the bucket of each run, ascending within a column.
+    keys: the r buckets of the runs, ascending within a column.
     sizes: int64[r], the number of cells in each run.
     starts: int64[r], where each run begins in ``rows``.
     rows: int64[c * n], the document of each cell, ascending within a run.
     """
 
-    keys: NDArray[np.void]
+    keys: BucketKeys
     sizes: NDArray[np.int64]
     starts: NDArray[np.int64]
     rows: NDArray[np.int64]
@@ -60,10 +60,9 @@ def cells_of(columns: Sequence[int], keys: NDArray[np.uint64]) -> Cells:
     changes = np.ones((count, documents), bool)
     changes[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
     starts = np.flatnonzero(changes)
-    cells = (order + np.arange(count)[:, None] * documents).reshape(-1)
     return Cells(
-        bucket_keys(columns, keys)[cells[starts]],
+        BucketKeys(np.asarray(columns, np.uint8)[starts // documents], ordered.reshape(-1)[starts]),
         np.diff(starts, append=keys.size),
         starts,
-        cells % documents,
+        order.reshape(-1),
     )

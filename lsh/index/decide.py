@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from lsh.index.cells import cells_of
-from lsh.index.layout import pack_bucket, pack_entries, pack_records, unpack_bucket
+from lsh.index.layout import BucketKeys, pack_records
 from lsh.index.match import Known, best_matches
 from lsh.index.update import update
 
@@ -21,7 +21,18 @@ if TYPE_CHECKING:
     from lsh.index.layout import Bucket
     from lsh.index.rules import BucketRules
 
-__all__ = ["Decision", "decide"]
+__all__ = ["Decision", "NewCells", "decide"]
+
+
+class NewCells(NamedTuple):
+    """The cells of c buckets that didn't exist: each is one document's key in a column.
+
+    keys: the keys of the buckets, sorted by column in the order of the batch, then ascending.
+    documents: uint32[c], the number of the first document in each bucket.
+    """
+
+    keys: BucketKeys
+    documents: NDArray[np.uint32]
 
 
 @dataclass(slots=True)
@@ -29,19 +40,22 @@ class Decision:
     """The result of judging a batch: its matches, and the changes to the index.
 
     matches: the matches of each document that has any, best first, by row of the batch.
-    keys: V9[b], the keys of the buckets that change.
-    buckets: the new content of each of them.
-    sequences: uint64[d], the documents that a bucket now names.
-    records: the records of these documents.
+    cells: the new buckets.
+    grown: the keys of the buckets whose content isn't one new cell. They replace earlier ones.
+    buckets: the content of each grown bucket.
+    newly: bool[b], whether each grown bucket had at most one document before.
+    records: the records of the documents that a bucket now names, in the order of their numbers,
+        which follow those in the index.
     candidates: how many comparisons with candidates were made.
     absorbed: how many cells were not inserted because an entry stands for them.
     dropped: how many entries were removed from full buckets.
     """
 
     matches: dict[int, list[Match]]
-    keys: NDArray[np.void]
-    buckets: list[bytes]
-    sequences: NDArray[np.uint64]
+    cells: NewCells
+    grown: BucketKeys
+    buckets: list[Bucket]
+    newly: NDArray[np.bool_]
     records: list[bytes]
     candidates: int = 0
     absorbed: int = 0
@@ -50,7 +64,8 @@ class Decision:
     @classmethod
     def nothing(cls) -> Decision:
         """Return the decision about no documents."""
-        return cls({}, np.empty(0, "V9"), [], np.empty(0, np.uint64), [])
+        cells = NewCells(BucketKeys.none(), np.empty(0, np.uint32))
+        return cls({}, cells, BucketKeys.none(), [], np.empty(0, bool), [])
 
 
 def decide(reader: BucketReader, batch: DocumentBatch, rules: BucketRules) -> Decision:
@@ -67,25 +82,41 @@ def decide(reader: BucketReader, batch: DocumentBatch, rules: BucketRules) -> De
         return decision
     cells = cells_of(batch.columns, batch.keys)
     found = reader.buckets(cells.keys)
-    plain = np.array([value is None for value in found], bool) & (cells.sizes == 1)
-    rows = cells.rows[cells.starts[plain]]
+    new = np.ones(len(cells.sizes), bool)
+    new[list(found)] = False
+    contested = {
+        run: found.get(run, []) for run in np.flatnonzero(~new | (cells.sizes > 1)).tolist()
+    }
+    # Until it is known which documents are inserted, each one's number is that of its row.
+    first = reader.inserted
+    holders = first + cells.rows[cells.starts]
     inserted = np.zeros(len(batch.ids), bool)
-    inserted[rows] = True
-    packed = pack_entries(batch.sequences, batch.times)
-    decision.keys = cells.keys[plain]
-    decision.buckets = [packed[row] for row in rows.tolist()]
-    contested = {run: unpack_bucket(found[run] or b"") for run in np.flatnonzero(~plain).tolist()}
+    inserted[cells.rows[cells.starts[new & (cells.sizes == 1)]]] = True
+    grown: list[int] = []
+    small = {run for run, bucket in contested.items() if len(bucket) <= 1}
     if contested:
         known = Known.of(reader, contested.values())
-        grown = _one_by_one(batch, cells, contested, known, rules, inserted, decision)
-        decision.keys = np.concatenate((decision.keys, cells.keys[grown]))
-        decision.buckets += [pack_bucket(contested[run]) for run in grown]
+        changed = _one_by_one(batch, cells, contested, known, rules, inserted, decision, first)
+        for run in changed:
+            if new[run]:
+                holders[run] = contested[run][0]
+            if not new[run] or len(contested[run]) > 1:
+                grown.append(run)
+    numbers = first + np.cumsum(inserted) - inserted
+    decision.cells = NewCells(cells.keys.take(new), numbers[holders[new] - first].astype(np.uint32))
+    decision.grown = cells.keys.take(np.array(grown, np.int64))
+    decision.newly = np.array([run in small for run in grown], bool)
+    final = numbers.tolist()
+    decision.buckets = [
+        [number if number < first else final[number - first] for number in contested[run]]
+        for run in grown
+    ]
     rows = np.flatnonzero(inserted)
-    decision.sequences = batch.sequences[rows]
     decision.records = pack_records(
-        batch.sketches[rows],
-        batch.shingles[rows],
+        batch.sequences[rows],
         batch.times[rows],
+        batch.shingles[rows],
+        batch.sketches[rows],
         [batch.ids[row] for row in rows.tolist()],
     )
     return decision
@@ -99,13 +130,15 @@ def _one_by_one(  # noqa: PLR0913, PLR0917 -- the loop of `decide`, separate for
     rules: BucketRules,
     inserted: NDArray[np.bool_],
     decision: Decision,
+    first: int,
 ) -> list[int]:
     """Match each document that has contested cells, then update their buckets.
 
     contested: buckets by run, changed in place.
     inserted: bool[n], the documents that a bucket names, changed in place.
+    first: the number of the batch's first document.
 
-    Returns the runs whose buckets have grown, ascending.
+    Returns the runs whose buckets have changed, ascending.
     """
     changed: set[int] = set()
     for row, runs in cells.by_row(np.array(list(contested), np.int64)):
@@ -116,12 +149,12 @@ def _one_by_one(  # noqa: PLR0913, PLR0917 -- the loop of `decide`, separate for
         best = best_matches(similar, known, rules)
         if best:
             decision.matches[row] = best
-        entry = (int(batch.sequences[row]), int(batch.times[row]))
-        grown, absorbed, dropped = update(buckets, entry, similar, rules)
+        grown, absorbed, dropped = update(buckets, first + row, similar, rules)
         decision.absorbed += absorbed
         decision.dropped += dropped
         if grown:
-            known.add(entry[0], sketch.tobytes(), batch.ids[row])
+            sequence = int(batch.sequences[row])
+            known.add(first + row, sketch.tobytes(), sequence, batch.ids[row])
             inserted[row] = True
             changed.update(grown)
     return sorted(changed)

@@ -1,125 +1,150 @@
 """The byte layout of buckets, their keys and documents' records.
 
 A bucket's key is its column's number (1 byte), then the band key (8, big-endian), so that the
-buckets of a column are adjacent. A bucket is its entries, oldest first, 16 bytes each. A
-document's record is the number of slots of its sketch (2 bytes), the sketch, the number of
-shingles (4), the time in ms (8), then the id, to the record's end. Numbers are little-endian
-unless stated otherwise.
+buckets of a column are adjacent. A bucket is the numbers of its documents, oldest first, 4 bytes
+each. A document's record is its sequence number (8 bytes), the time in ms (8), the number of
+shingles (4), the number of slots of its sketch (2), the sketch, then the id, to the record's
+end. Numbers are little-endian unless stated otherwise.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
 __all__ = [
-    "BUCKET_KEY",
-    "ENTRY",
+    "MOST_DOCUMENTS",
     "Bucket",
-    "bucket_keys",
+    "BucketKeys",
+    "Record",
     "pack_bucket",
-    "pack_entries",
     "pack_records",
-    "record_slots",
-    "sketch_and_id",
-    "smallest_record",
     "unpack_bucket",
-    "unpack_entries",
+    "unpack_record",
 ]
 
-BUCKET_KEY = np.dtype([("column", "u1"), ("hash", ">u8")])
-"""A bucket's key; arrays of keys are V9[n]."""
+MOST_DOCUMENTS = 1 << 31
+"""The most documents of an index: their numbers have 31 bits."""
 
-ENTRY = np.dtype([("sequence", "<u8"), ("time", "<i8")])
-_entry = struct.Struct("<Qq")
+Bucket = list[int]
+"""The numbers of a bucket's documents, oldest first. An index numbers documents as it inserts
+them, from 0."""
 
-_SKETCH_AT = 2
-_AFTER_SKETCH = 4 + 8
-"""Bytes of a record before its sketch, and between the sketch and the id."""
-
-
-Bucket = list[tuple[int, int]]
-"""A bucket's entries, oldest first: a document's sequence number, and its time in ms."""
+_KEY = np.dtype([("column", "u1"), ("hash", ">u8")])
+_NUMBER = struct.Struct("<I")
+_FIXED = struct.Struct("<QqIH")
 
 
-def bucket_keys(columns: Sequence[int], keys: NDArray[np.uint64]) -> NDArray[np.void]:
-    """Return the keys of buckets, V9[c * n], column by column.
+class BucketKeys(NamedTuple):
+    """The keys of n buckets.
 
-    columns: c numbers of columns.
-    keys: uint64[c, n], the band keys of n documents in each.
+    columns: uint8[n]. hashes: uint64[n], the band keys.
     """
-    count, documents = keys.shape
-    raw = np.empty((count, documents, BUCKET_KEY.itemsize), np.uint8)
-    raw[:, :, 0] = np.asarray(columns, np.uint8)[:, None]
-    raw[:, :, 1:] = np.ascontiguousarray(keys, ">u8").view(np.uint8).reshape(count, documents, 8)
-    return raw.view("V9").reshape(-1)
+
+    columns: NDArray[np.uint8]
+    hashes: NDArray[np.uint64]
+
+    @classmethod
+    def none(cls) -> BucketKeys:
+        """Return the keys of no buckets."""
+        return cls(np.empty(0, np.uint8), np.empty(0, np.uint64))
+
+    def take(self, places: NDArray[np.int64] | NDArray[np.bool_]) -> BucketKeys:
+        """Return some of the keys, by their places or a mask."""
+        return BucketKeys(self.columns[places], self.hashes[places])
+
+    def packed(self) -> list[bytes]:
+        """Return the bytes of each key."""
+        keys = np.empty(len(self.hashes), _KEY)
+        keys["column"] = self.columns
+        keys["hash"] = self.hashes
+        packed: list[bytes] = keys.view(f"V{_KEY.itemsize}").tolist()
+        return packed
+
+    @classmethod
+    def unpacked(cls, packed: Iterable[bytes]) -> BucketKeys:
+        """Return the keys that `packed` packed."""
+        keys = np.frombuffer(b"".join(packed), _KEY)
+        return cls(keys["column"].copy(), keys["hash"].astype(np.uint64))
+
+
+class Record(NamedTuple):
+    """A document's record; ``time`` is in ms."""
+
+    sequence: int
+    time: int
+    shingles: int
+    sketch: bytes
+    id: bytes
 
 
 def pack_bucket(bucket: Bucket) -> bytes:
     """Return the bytes of a bucket."""
-    return b"".join(_entry.pack(*entry) for entry in bucket)
+    return struct.pack(f"<{len(bucket)}I", *bucket)
 
 
 def unpack_bucket(packed: bytes) -> Bucket:
-    """Return the bucket of these bytes."""
-    return list(_entry.iter_unpack(packed))
+    """Return the bucket of these bytes.
 
-
-def pack_entries(sequences: NDArray[np.uint64], times: NDArray[np.int64]) -> list[bytes]:
-    """Return the bytes of n buckets of one entry each."""
-    entries = np.empty(len(sequences), ENTRY)
-    entries["sequence"] = sequences
-    entries["time"] = times
-    packed: list[bytes] = entries.view(f"V{ENTRY.itemsize}").tolist()
-    return packed
-
-
-def unpack_entries(packed: Iterable[bytes]) -> NDArray[np.void]:
-    """Return the entries of all these buckets, one after the other, as an array of `ENTRY`."""
-    return np.frombuffer(b"".join(packed), ENTRY)
+    Raises ValueError if they are not whole numbers.
+    """
+    if len(packed) % _NUMBER.size:
+        message = f"{len(packed)} bytes are not whole entries"
+        raise ValueError(message)
+    return list(struct.unpack(f"<{len(packed) // _NUMBER.size}I", packed))
 
 
 def pack_records(
-    sketches: NDArray[np.uint8],
-    shingles: NDArray[np.uint32],
+    sequences: NDArray[np.uint64],
     times: NDArray[np.int64],
+    shingles: NDArray[np.uint32],
+    sketches: NDArray[np.uint8],
     ids: Iterable[bytes],
 ) -> list[bytes]:
     """Return the records of n documents.
 
-    sketches: uint8[n, slots]. shingles: uint32[n]. times: int64[n], ms. ids: n ids.
+    sequences: uint64[n]. times: int64[n], ms. shingles: uint32[n]. sketches: uint8[n, slots].
+    ids: n ids.
     """
     count, slots = sketches.shape
     fixed = np.empty(
         count,
-        [("slots", "<u2"), ("sketch", "u1", (slots,)), ("shingles", "<u4"), ("time", "<i8")],
+        [
+            ("sequence", "<u8"),
+            ("time", "<i8"),
+            ("shingles", "<u4"),
+            ("slots", "<u2"),
+            ("sketch", "u1", (slots,)),
+        ],
     )
+    fixed["sequence"] = sequences
+    fixed["time"] = times
+    fixed["shingles"] = shingles
     fixed["slots"] = slots
     fixed["sketch"] = sketches
-    fixed["shingles"] = shingles
-    fixed["time"] = times
     packed: list[bytes] = fixed.view(f"V{fixed.dtype.itemsize}").tolist()
     return [record + ident for record, ident in zip(packed, ids, strict=True)]
 
 
-def record_slots(record: bytes) -> int:
-    """Return how many slots a record's sketch has."""
-    return int.from_bytes(record[:_SKETCH_AT], "little")
+def unpack_record(packed: bytes) -> Record:
+    """Return the record of these bytes.
 
-
-def smallest_record(slots: int) -> int:
-    """Return the size in bytes of a record whose id is empty."""
-    return _SKETCH_AT + slots + _AFTER_SKETCH
-
-
-def sketch_and_id(record: bytes) -> tuple[bytes, bytes]:
-    """Return a record's sketch and id."""
-    after = _SKETCH_AT + (record[0] | record[1] << 8)
-    return record[_SKETCH_AT:after], record[after + _AFTER_SKETCH :]
+    Raises ValueError if they are too few.
+    """
+    try:
+        sequence, time, shingles, slots = _FIXED.unpack_from(packed)
+    except struct.error as error:
+        message = f"{len(packed)} bytes are not a record"
+        raise ValueError(message) from error
+    after = _FIXED.size + slots
+    if len(packed) < after:
+        message = f"{len(packed)} bytes are not a record of {slots} slots"
+        raise ValueError(message)
+    return Record(sequence, time, shingles, packed[_FIXED.size : after], packed[after:])

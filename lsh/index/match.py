@@ -10,7 +10,7 @@ import numpy as np
 from lsh.index.batch import Match
 from lsh.index.buckets import RecordMissing
 from lsh.index.cells import cells_of
-from lsh.index.layout import sketch_and_id, unpack_bucket
+from lsh.index.layout import unpack_record
 from lsh.sketch import similarity
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ def match(
     if not keys.size:
         return {}
     cells = cells_of(columns, keys)
-    found = reader.buckets(cells.keys)
-    buckets = {run: unpack_bucket(value) for run, value in enumerate(found) if value is not None}
+    buckets = reader.buckets(cells.keys)
     known = Known.of(reader, buckets.values())
     matches = {}
     for row, runs in cells.by_row(np.array(list(buckets), np.int64)):
@@ -59,10 +58,10 @@ def match(
 
 @dataclass(slots=True)
 class Known:
-    """Sketches and ids of the documents that buckets name, by sequence number."""
+    """Sketches, sequence numbers and ids of the documents that buckets name, by number."""
 
     sketches: dict[int, bytes] = field(default_factory=dict)
-    ids: dict[int, bytes] = field(default_factory=dict)
+    names: dict[int, tuple[int, bytes]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, reader: BucketReader, buckets: Iterable[Bucket]) -> Known:
@@ -70,18 +69,19 @@ class Known:
 
         Raises RecordMissing if a document has none.
         """
-        named = sorted({sequence for bucket in buckets for sequence, _ in bucket})
+        named = sorted({number for bucket in buckets for number in bucket})
         known = cls()
-        for sequence, record in zip(named, reader.records(named), strict=True):
-            if record is None:
-                raise RecordMissing(sequence)
-            known.sketches[sequence], known.ids[sequence] = sketch_and_id(record)
+        for number, packed in zip(named, reader.records(named), strict=True):
+            if packed is None:
+                raise RecordMissing(number)
+            record = unpack_record(packed)
+            known.add(number, record.sketch, record.sequence, record.id)
         return known
 
-    def add(self, sequence: int, sketch: bytes, ident: bytes) -> None:
-        """Add a document that a bucket now names."""
-        self.sketches[sequence] = sketch
-        self.ids[sequence] = ident
+    def add(self, number: int, sketch: bytes, sequence: int, ident: bytes) -> None:
+        """Add a document that a bucket names."""
+        self.sketches[number] = sketch
+        self.names[number] = (sequence, ident)
 
     def similar(self, sketch: NDArray[np.uint8], buckets: Iterable[Bucket]) -> dict[int, float]:
         """Return the estimated similarity of a document to each candidate.
@@ -89,9 +89,9 @@ class Known:
         sketch: uint8[slots], the document's sketch.
         buckets: the buckets of its keys; the documents in them are its candidates.
 
-        Returns the estimates by sequence number.
+        Returns the estimates by the candidates' numbers.
         """
-        candidates = list({sequence for bucket in buckets for sequence, _ in bucket})
+        candidates = list({number for bucket in buckets for number in bucket})
         if not candidates:
             return {}
         others = np.frombuffer(b"".join(map(self.sketches.__getitem__, candidates)), np.uint8)
@@ -102,11 +102,14 @@ class Known:
 def best_matches(similar: dict[int, float], known: Known, rules: BucketRules) -> list[Match]:
     """Return the candidates at or above the threshold, most similar first, ties oldest first.
 
-    similar: estimated similarities by sequence number, as `Known.similar` returns them.
+    similar: estimated similarities by number, as `Known.similar` returns them. Later documents
+        have higher numbers.
     """
     best = sorted(
-        (-estimate, sequence)
-        for sequence, estimate in similar.items()
-        if estimate >= rules.threshold
+        (-estimate, number) for number, estimate in similar.items() if estimate >= rules.threshold
     )[: rules.max_matches]
-    return [Match(sequence, -negative, known.ids[sequence]) for negative, sequence in best]
+    return [
+        Match(sequence, -negative, ident)
+        for negative, number in best
+        for sequence, ident in [known.names[number]]
+    ]

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from lsh.index.decide import Decision
+    from lsh.index.layout import Bucket, BucketKeys
 
 __all__ = ["MemoryIndex"]
 
@@ -21,22 +19,32 @@ class MemoryIndex:
 
     def __init__(self) -> None:
         """Begin empty."""
-        self._buckets: dict[bytes, bytes] = {}
-        self._records: dict[int, bytes] = {}
+        self._buckets: dict[bytes, Bucket] = {}
+        self._records: list[bytes] = []
 
-    def buckets(self, keys: NDArray[np.void]) -> list[bytes | None]:
-        """Return the buckets of these keys, V9[n]; see `BucketReader`."""
-        return list(map(self._buckets.get, keys.tolist()))
+    @property
+    def inserted(self) -> int:
+        """Return how many documents it has; see `BucketReader`."""
+        return len(self._records)
 
-    def records(self, sequences: Sequence[int]) -> list[bytes | None]:
+    def buckets(self, keys: BucketKeys) -> dict[int, Bucket]:
+        """Return the buckets that exist; see `BucketReader`."""
+        found = map(self._buckets.get, keys.packed())
+        return {place: list(bucket) for place, bucket in enumerate(found) if bucket is not None}
+
+    def records(self, numbers: Sequence[int]) -> list[bytes | None]:
         """Return the records of these documents; see `BucketReader`."""
-        return list(map(self._records.get, sequences))
+        known = len(self._records)
+        return [self._records[number] if number < known else None for number in numbers]
 
     def apply(self, decision: Decision) -> None:
         """Apply a decision, which must be the last one made on this index."""
-        self._buckets.update(zip(decision.keys.tolist(), decision.buckets, strict=True))
-        self._records.update(zip(decision.sequences.tolist(), decision.records, strict=True))
+        cells = decision.cells
+        for key, number in zip(cells.keys.packed(), cells.documents.tolist(), strict=True):
+            self._buckets[key] = [number]
+        self._buckets.update(zip(decision.grown.packed(), decision.buckets, strict=True))
+        self._records += decision.records
 
-    def items(self) -> Mapping[bytes, bytes]:
+    def items(self) -> Mapping[bytes, Bucket]:
         """Return all buckets by key, as a read-only view."""
         return MappingProxyType(self._buckets)

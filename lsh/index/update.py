@@ -33,24 +33,24 @@ class Updated(NamedTuple):
 
 def update(
     buckets: Mapping[int, Bucket],
-    entry: tuple[int, int],
+    document: int,
     similar: Mapping[int, float],
     rules: BucketRules,
 ) -> Updated:
     """Insert a document into its buckets, in place.
 
-    buckets: the buckets by number; the result uses these numbers.
-    entry: the document's sequence number, and its time in ms.
+    buckets: the buckets by place; the result uses these places.
+    document: the document's number in the index.
     similar: its estimated similarity to every document in the buckets.
     """
     grown = []
     absorbed = dropped = 0
-    for number, bucket in buckets.items():
-        if any(similar[sequence] >= rules.absorb for sequence, _ in bucket):
+    for place, bucket in buckets.items():
+        if any(similar[number] >= rules.absorb for number in bucket):
             absorbed += 1
             continue
-        bucket.append(entry)
-        grown.append(number)
+        bucket.append(document)
+        grown.append(place)
         if len(bucket) > rules.capacity:
             del bucket[0]
             dropped += 1

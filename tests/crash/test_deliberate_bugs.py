@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from lsh.index import Decision
 from tests.crash.conftest import MakeWorld
 from tests.crash.proof import Oracle
 from tests.crash.world import World
@@ -28,7 +29,6 @@ from worker.bus.port import (
     TopicPartition,
 )
 from worker.index.store import BandStore
-from worker.index.store_batch import StoreBatch
 from worker.stages import Burst, StageError
 
 Offsets = Mapping[TopicPartition, int]
@@ -90,7 +90,7 @@ def write_at_once(life: Life) -> None:
         offsets.clear()
         with pytest.MonkeyPatch.context() as patch:
             for store in index.stores().values():
-                patch.setattr(store, "write", halved(store, offsets))
+                patch.setattr(store, "apply", halved(store, offsets))
             committed()
         return burst
 
@@ -104,11 +104,11 @@ def write_at_once(life: Life) -> None:
 
 def halved(store: BandStore, offsets: list[Callable[[], None]]) -> Callable[..., None]:
     """Give what writes to a store all but the offset reached, and notes what writes that."""
-    write = store.write
+    apply = store.apply
 
-    def half(batch: StoreBatch, **reached: Any) -> None:  # noqa: ANN401 -- the method's own
-        write(batch, offset=store.offset, now=store.now, documents=0)
-        offsets.append(partial(write, store.batch(), **reached))
+    def half(decision: Decision, **reached: Any) -> None:  # noqa: ANN401 -- the method's own
+        apply(decision, offset=store.offset, now=store.now, documents=0)
+        offsets.append(partial(apply, Decision.nothing(), **reached))
 
     return half
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from localkafka.broker import wait_until
@@ -12,6 +11,7 @@ from tests.integration.conftest import Launch
 from tests.integration.stream import stream
 from tests.support.application import ApplicationUnderTest
 from tests.support.corpus import corpus, scaled
+from tests.support.filling import with_bucket
 from tests.support.proof import index_problems, prove
 from worker.admin import Cluster
 from worker.index.inspection import inspect_store
@@ -61,10 +61,9 @@ def test_a_worker_that_lost_its_disk_restores_what_the_log_has_no_more(
 def _empty_a_bucket(path: Path) -> None:
     store = BandStore(path, inspect_store(path).header)
     try:
-        batch = store.batch()
-        for key in sorted(store.items())[:1]:  # None, if another worker had it from the start.
-            batch.put_buckets(np.frombuffer(key, "V9"), [b""])
-        store.write(batch, offset=store.offset, now=store.now, documents=0)
+        for key in sorted(store.contents().buckets())[:1]:  # None, if another worker had it.
+            emptied = with_bucket(key[0], int.from_bytes(key[1:], "big"), [])
+            store.apply(emptied, offset=store.offset, now=store.now, documents=0)
     finally:
         store.close()
 

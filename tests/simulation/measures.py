@@ -62,7 +62,7 @@ def _settings(measures: Measures, snapshots: Path | None) -> Settings:
     index: dict[str, object] = {
         "shards": measures.shards,
         "cache_bytes": 1 << 20,
-        "filter_bytes": 1 << 16,
+        "run_documents": 16,
         "bucket_capacity": 3,
         "flush_documents": 3 * measures.batch,
         "standby": "all" if measures.standby else "none",

@@ -246,5 +246,5 @@ def _header(settings: Settings, repository: Repository, shard: int) -> StoreHead
 def _directories(settings: Settings, header: StoreHeader) -> ShardDirectories:
     """Return the worker's directories, for stores with this header."""
     # The only option that affects a store's content; the others affect speed.
-    options = StoreOptions(filter_bytes=settings.index.filter_bytes)
+    options = StoreOptions(run_documents=settings.index.run_documents)
     return ShardDirectories(settings.worker.state_dir, lambda _shard: header, options=options)

@@ -85,9 +85,9 @@ class ShardDirectories:
         return self._header(shard)
 
     def open(
-        self, shard: int, on_keys: Callable[[int, int], None] = lambda _count, _total: None
+        self, shard: int, on_cells: Callable[[int, int], None] = lambda _count, _total: None
     ) -> BandStore:
-        """Open or create a shard's store; for ``on_keys`` see `BandStore`.
+        """Open or create a shard's store; for ``on_cells`` see `BandStore`.
 
         Raises:
             HeaderMismatch: it was made with other parameters.
@@ -101,7 +101,7 @@ class ShardDirectories:
                 cache=self._cache,
                 options=self._options,
                 clock=self._clock,
-                on_keys=on_keys,
+                on_cells=on_cells,
                 probe=self._probe,
             )
             self._probe.opened(store)

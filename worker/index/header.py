@@ -9,8 +9,9 @@ from worker.index.errors import HeaderMismatch, StoreDamaged
 
 __all__ = ["StoreHeader", "check_header", "pack_header", "unpack_header"]
 
-FORMAT_VERSION = 3
-"""Up to version 2, the offset referred to a separate log for each shard."""
+FORMAT_VERSION = 4
+"""Up to version 2, the offset referred to a separate log for each shard; up to 3, each bucket and
+each record was a key."""
 
 StoreHeader = dict[str, str | int | float | bool]
 

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import groupby, islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from lsh.index.layout import ENTRY, record_slots, smallest_record, unpack_entries
+from lsh.index import BucketKeys
+from lsh.index.layout import unpack_bucket, unpack_record
+from worker.index.contents import Contents
+from worker.index.errors import StoreDamaged
 from worker.index.read_only import ReadOnlyStore, StoreFacts
+from worker.index.run_lookup import RunLookup
+from worker.index.spans import ReadingEnded
 
 __all__ = ["Findings", "inspect_store", "verify_store"]
 
 T = TypeVar("T")
 
 _SLICE = 50_000
-_ENTRY_BYTES = ENTRY.itemsize
+_ENTRY_BYTES = 4
 _SHOWN = 10
 """The most faults that are listed for a shard; the others are only counted."""
 
@@ -56,7 +60,7 @@ def inspect_store(path: Path) -> StoreFacts:
 def verify_store(path: Path) -> Findings:
     """Verify a whole store: every block's checksum, every bucket, every record.
 
-    Needs 8 bytes of memory per record.
+    Needs as much memory as an open store.
 
     Raises:
         StoreDamaged: it can't be opened, has no header, or has a damaged block.
@@ -64,8 +68,14 @@ def verify_store(path: Path) -> Findings:
     with ReadOnlyStore(path) as store:
         findings = Findings(store.facts())
         _frames(findings)
-        sequences = _records(store, findings)
-        _buckets(store, findings, sequences)
+        contents = store.contents()
+        runs = store.runs()
+        try:
+            _records(contents, findings)
+            _cells(contents, runs, findings)
+            _grown(contents, runs, findings)
+        except (ReadingEnded, ValueError) as error:
+            raise StoreDamaged(f"{path}: {error}") from error
         return findings
 
 
@@ -83,73 +93,111 @@ def _frames(findings: Findings) -> None:
         )
 
 
-def _records(store: ReadOnlyStore, findings: Findings) -> npt.NDArray[np.uint64]:
-    """Check the form of the records; return their sequence numbers, ascending."""
-    parts = [np.empty(0, np.uint64)]
+def _records(contents: Contents, findings: Findings) -> None:
+    """Check the number and the form of the records, and that their sequence numbers ascend."""
     slots: int | None = None
-    for chunk in _sliced(store.records()):
-        for sequence, value in chunk:
-            found = record_slots(value)
-            if slots is None:
-                slots = found
-            if found != slots or len(value) < smallest_record(found):
-                findings.fault(f"record {sequence}: its sketch has {found} slots, others {slots}")
-        parts.append(np.array([sequence for sequence, _ in chunk], np.uint64))
-        findings.records += len(chunk)
-    return np.concatenate(parts)
+    before = -1
+    for number, packed in enumerate(contents.records()):
+        findings.records += 1
+        try:
+            record = unpack_record(packed)
+        except ValueError as error:
+            findings.fault(f"record {number}: {error}")
+            continue
+        slots = len(record.sketch) if slots is None else slots
+        if len(record.sketch) != slots:
+            findings.fault(
+                f"record {number}: its sketch has {len(record.sketch)} slots, others {slots}"
+            )
+        if record.sequence <= before:
+            findings.fault(
+                f"record {number}: document {record.sequence} comes after document {before}"
+            )
+        before = record.sequence
+    if findings.records != contents.inserted:
+        findings.fault(f"it has {findings.records} of {contents.inserted} records")
 
 
-def _buckets(store: ReadOnlyStore, findings: Findings, sequences: npt.NDArray[np.uint64]) -> None:
-    """Check the buckets: in the right shard, not too large, in order, of known documents."""
+def _cells(contents: Contents, runs: RunLookup, findings: Findings) -> None:
+    """Check the cells: in the right shard, page and order, of known documents."""
+    cells = dict.fromkeys((run.number for run in contents.runs.runs), 0)
+    _columns(contents.runs.columns, findings)
+    for run, page, keys, documents, marks in contents.cells():
+        findings.buckets += len(documents)
+        findings.entries += len(documents)
+        first, end = (0, contents.inserted) if run is None else (run.first, run.end)
+        for place in np.flatnonzero((documents < first) | (documents >= end)).tolist():
+            findings.fault(
+                f"{_bucket(keys, place)}: names document {documents[place]}, and its run has"
+                f" {first} to before {end}"
+            )
+        if run is None:
+            continue
+        cells[run.number] += len(documents) + marks
+        wrong = contents.runs.shape(run.tier).page(keys.hashes) != page
+        wrong[1:] |= keys.hashes[1:] <= keys.hashes[:-1]
+        for place in np.flatnonzero(wrong).tolist():
+            findings.fault(f"{_bucket(keys, place)}: on the wrong page, {page} of run {run.number}")
+        for place in _unknown(runs, keys):
+            findings.fault(f"{_bucket(keys, place)}: missing from the filter")
+    for run in contents.runs.runs:
+        if cells[run.number] != run.cells:
+            findings.fault(f"run {run.number}: has {cells[run.number]} of {run.cells} cells")
+
+
+def _unknown(runs: RunLookup, keys: BucketKeys) -> list[int]:
+    """Return the places of the buckets that a look-up wouldn't find."""
+    return sorted(set(range(len(keys.hashes))).difference(runs.suspects(keys).all_places()))
+
+
+def _columns(columns: list[int], findings: Findings) -> None:
     header = findings.facts.header
     shard, shards = int(header.get("shard", 0)), int(header.get("shards", 1))
-    known = store.filter()
-    capacity = int(header.get("bucket_capacity", 1 << 30))
-    for band, group in groupby(store.buckets(), lambda pair: pair[0][0]):
+    for band in columns:
         if band % shards != shard:
             findings.fault(f"band {band}: belongs to shard {band % shards}")
-        for chunk in _sliced(group):
-            sizes = np.array([len(value) for _, value in chunk])
-            keys = [key for key, _ in chunk]
-            for place in np.flatnonzero((sizes % _ENTRY_BYTES != 0) | (sizes == 0)).tolist():
-                findings.fault(
-                    f"{_bucket(keys[place])}: {sizes[place]} bytes are not whole entries"
-                )
-            for place in np.flatnonzero(sizes > capacity * _ENTRY_BYTES).tolist():
-                held = sizes[place] // _ENTRY_BYTES
-                findings.fault(
-                    f"{_bucket(keys[place])}: {held} entries, at most {capacity} are allowed"
-                )
-            if known is not None:
-                missed = ~known.may_hold(np.frombuffer(b"".join(keys), "V9"))
-                for place in np.flatnonzero(missed).tolist():
-                    findings.fault(f"{_bucket(keys[place])}: missing from the filter")
-            whole = [(key, value) for key, value in chunk if len(value) % _ENTRY_BYTES == 0]
-            _entries(whole, findings, sequences)
-            findings.buckets += len(chunk)
 
 
-def _entries(
-    buckets: list[tuple[bytes, bytes]], findings: Findings, sequences: npt.NDArray[np.uint64]
-) -> None:
-    entries = unpack_entries(value for _, value in buckets)["sequence"]
-    of = np.repeat(np.arange(len(buckets)), [len(value) // _ENTRY_BYTES for _, value in buckets])
-    findings.entries += len(entries)
-    behind = (of[1:] == of[:-1]) & (entries[1:] <= entries[:-1])
-    for place in np.flatnonzero(behind).tolist():
-        bucket = _bucket(buckets[of[place]][0])
-        findings.fault(f"{bucket}: out of order, {entries[place + 1]} after {entries[place]}")
-    at = np.searchsorted(sequences, entries)
-    known = at < len(sequences)
-    known[known] = sequences[at[known]] == entries[known]
-    for place in np.flatnonzero(~known).tolist():
-        findings.fault(
-            f"{_bucket(buckets[of[place]][0])}: names document {entries[place]}, without a record"
-        )
+def _grown(contents: Contents, runs: RunLookup, findings: Findings) -> None:
+    """Check the grown buckets: not too large, in order, of known documents, with a cell."""
+    capacity = int(findings.facts.header.get("bucket_capacity", 1 << 30))
+    for chunk in _sliced(contents.grown()):
+        keys = BucketKeys.unpacked(key for key, _ in chunk)
+        for place, (_, packed) in enumerate(chunk):
+            why = _wrong_with(packed, capacity, contents.inserted)
+            if why is not None:
+                findings.fault(f"{_bucket(keys, place)}: {why}")
+            findings.entries += max(0, len(packed) // _ENTRY_BYTES - 1)  # One has a cell, too.
+        strange = ~np.isin(keys.columns, contents.runs.columns)
+        for place in np.flatnonzero(strange).tolist():
+            findings.fault(f"{_bucket(keys, place)}: the shard has no such band")
+        known = np.flatnonzero(~strange)
+        held = keys.take(known)
+        unmarked = set(range(len(known))).difference(runs.grown(held))
+        for place in sorted(unmarked.union(_unknown(runs, held))):
+            findings.fault(f"{_bucket(held, place)}: missing from the filter")
 
 
-def _bucket(key: bytes) -> str:
-    return f"bucket {key[1:].hex()} of band {key[0]}"
+def _wrong_with(packed: bytes, capacity: int, inserted: int) -> str | None:
+    """Return what is wrong with a grown bucket; None if nothing is."""
+    try:
+        bucket = unpack_bucket(packed)
+    except ValueError as error:
+        return str(error)
+    if not bucket:
+        return "it is empty"
+    if len(bucket) > capacity:
+        return f"{len(bucket)} entries, at most {capacity} are allowed"
+    for before, after in pairwise(bucket):
+        if after <= before:
+            return f"out of order, {after} after {before}"
+    if bucket[-1] >= inserted:
+        return f"names document {bucket[-1]}, without a record"
+    return None
+
+
+def _bucket(keys: BucketKeys, place: int) -> str:
+    return f"bucket {int(keys.hashes[place]):016x} of band {keys.columns[place]}"
 
 
 def _sliced(pairs: Iterable[T]) -> Iterator[list[T]]:

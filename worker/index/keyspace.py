@@ -1,13 +1,14 @@
 """The keys of a shard's store, in order, and how keys and small values are packed.
 
 ===============  ==========================================================================
-below ``fc``     buckets, by their keys; see `lsh.index.layout`
-``fc``           the copy of the filter, in chunks, by number (2 bytes)
-``fd``           keys added to the filter since that copy, by number of the write (8 bytes)
-``fe``           document records, by sequence number (8 bytes)
+below ``fb``     grown buckets, by their keys; see `lsh.index.layout`
+``fb``           pages of cells, by run, slot of the column, and page; see `run_layout`
+``fc``           filters of runs, in parts: by run, slot of the column, and first page
+``fd``           cells of the open run, by the number of the first document of a write (4 bytes)
+``fe``           pages of document records, by number (4 bytes); see `record_pages`
 ``ffheader``     the store's header, JSON; it is past every range above
-``ffkeys``       the filter's size, and its copy's
 ``ffprogress``   how far the store is; see `Progress`
+``ffruns``       the runs, JSON; see `run_list`
 ``fftiles``      which documents it has covered; see `worker.stages.coverage`
 ===============  ==========================================================================
 
@@ -19,27 +20,25 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 __all__ = [
     "BUCKETS",
+    "CELLS",
     "COVERAGE",
-    "FILTER_ADDED",
-    "FILTER_COPY",
-    "FILTER_SIZES",
+    "FILTERS",
     "HEADER",
+    "OPEN_RUN",
     "PROGRESS",
     "RECORDS",
+    "RUNS",
+    "Place",
     "Progress",
     "Range",
-    "added_key",
-    "added_number",
-    "copy_key",
+    "filter_key",
     "is_bucket",
-    "record_key",
-    "record_keys",
-    "sequence_of",
+    "number_key",
+    "of_run",
+    "page_key",
+    "place_in",
 ]
 
 
@@ -50,30 +49,33 @@ class Range(NamedTuple):
     high: bytes
 
 
-BUCKETS: Final = Range(b"", b"\xfc")
-FILTER_COPY: Final = Range(b"\xfc", b"\xfd")
-FILTER_ADDED: Final = Range(b"\xfd", b"\xfe")
+BUCKETS: Final = Range(b"", b"\xfb")
+CELLS: Final = Range(b"\xfb", b"\xfc")
+FILTERS: Final = Range(b"\xfc", b"\xfd")
+OPEN_RUN: Final = Range(b"\xfd", b"\xfe")
 RECORDS: Final = Range(b"\xfe", b"\xffheader")
 HEADER: Final = b"\xffheader"
-FILTER_SIZES: Final = b"\xffkeys"
 PROGRESS: Final = b"\xffprogress"
+RUNS: Final = b"\xffruns"
 COVERAGE: Final = b"\xfftiles"
 
-_progress = struct.Struct("<qqq")
-_wide = struct.Struct(">Q")
-_narrow = struct.Struct(">H")
+_progress = struct.Struct("<qqqq")
+_place = struct.Struct(">cIBI")
+_run = struct.Struct(">cI")
+_number = struct.Struct(">cI")
 
 
 class Progress(NamedTuple):
     """How far a store is.
 
     ``offset`` is the next offset to read in the log; ``now`` is the log's time there in ms;
-    ``documents`` is how many were judged, which earlier versions did not count.
+    ``documents`` is how many were judged; ``inserted`` is how many of these have a record.
     """
 
     offset: int = 0
     now: int = 0
     documents: int = 0
+    inserted: int = 0
 
     def pack(self) -> bytes:
         """Return the packed bytes."""
@@ -84,48 +86,54 @@ class Progress(NamedTuple):
         """Return the progress that `pack` packed; an empty store's if there is none.
 
         Raises:
-            ValueError: it is longer.
+            ValueError: it has another length.
         """
         try:
-            return cls(*_progress.unpack((packed or b"").ljust(_progress.size, b"\0")))
+            return cls() if packed is None else cls(*_progress.unpack(packed))
         except struct.error as error:
             raise ValueError(f"its progress can't be read: {error}") from error
 
 
+class Place(NamedTuple):
+    """The place of a page, or of a part of a filter: a run, a column's slot, a page."""
+
+    run: int
+    slot: int
+    page: int
+
+
 def is_bucket(key: bytes) -> bool:
-    """Return whether a key belongs to a bucket."""
+    """Return whether a key belongs to a grown bucket."""
     return key < BUCKETS.high
 
 
-def record_key(sequence: int) -> bytes:
-    """Return the key of a document's record."""
-    return RECORDS.low + _wide.pack(sequence)
+def page_key(run: int, slot: int, page: int) -> bytes:
+    """Return the key of a page of cells."""
+    return _place.pack(CELLS.low, run, slot, page)
 
 
-def record_keys(sequences: npt.NDArray[np.uint64]) -> list[bytes]:
-    """Return the keys of documents' records."""
-    keys = np.empty((len(sequences), 1 + _wide.size), np.uint8)
-    keys[:, 0] = RECORDS.low[0]
-    keys[:, 1:] = sequences.astype(">u8").view(np.uint8).reshape(-1, _wide.size)
-    packed: list[bytes] = keys.view("V9").reshape(-1).tolist()
-    return packed
+def filter_key(run: int, slot: int, page: int) -> bytes:
+    """Return the key of the part of a run's filter that begins at a page."""
+    return _place.pack(FILTERS.low, run, slot, page)
 
 
-def sequence_of(key: bytes) -> int:
-    """Return the sequence number in a record's key."""
-    return int.from_bytes(key[1:], "big")
+def place_in(key: bytes) -> Place:
+    """Return the place in a key that `page_key` or `filter_key` made.
+
+    Raises:
+        ValueError: it is no such key.
+    """
+    try:
+        return Place(*_place.unpack(key)[1:])
+    except struct.error as error:
+        raise ValueError(f"{key.hex()} is not the key of a page") from error
 
 
-def copy_key(chunk: int) -> bytes:
-    """Return the key of a chunk of the filter's copy, by its number."""
-    return FILTER_COPY.low + _narrow.pack(chunk)
+def of_run(kind: Range, run: int) -> Range:
+    """Return the range of one run in `CELLS` or `FILTERS`."""
+    return Range(_run.pack(kind.low, run), _run.pack(kind.low, run + 1))
 
 
-def added_key(write: int) -> bytes:
-    """Return the key of a write's additions to the filter, by number of the write."""
-    return FILTER_ADDED.low + _wide.pack(write)
-
-
-def added_number(key: bytes) -> int:
-    """Return the number of the write in a key that `added_key` made."""
-    return int.from_bytes(key[1:], "big")
+def number_key(kind: Range, number: int) -> bytes:
+    """Return the key of a number in `OPEN_RUN` or `RECORDS`."""
+    return _number.pack(kind.low, number)

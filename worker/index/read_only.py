@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from rocksdict import AccessType, Options, Rdict
 
 from worker.files.closing import Closing
-from worker.index.bucket_filter import ReadingEnded, StoredFilter, span
+from worker.index.contents import Contents
 from worker.index.errors import StoreDamaged
 from worker.index.header import StoreHeader, unpack_header
-from worker.index.keyspace import (
-    BUCKETS,
-    COVERAGE,
-    HEADER,
-    PROGRESS,
-    RECORDS,
-    Progress,
-    Range,
-    sequence_of,
-)
+from worker.index.keyspace import COVERAGE, HEADER, PROGRESS, RUNS, Progress
 from worker.index.rocksdb import check_mode
+from worker.index.run_list import RunList
+from worker.index.run_lookup import RunLookup
+from worker.index.spans import ReadingEnded
 from worker.stages.coverage import Coverage
 
 __all__ = ["ReadOnlyStore", "StoreFacts"]
@@ -32,7 +25,7 @@ class StoreFacts(NamedTuple):
     """A store's header, progress and size.
 
     ``offset``, ``now`` (ms), ``documents`` and ``coverage`` are as of the last flush; ``keys`` is
-    RocksDB's estimate of buckets and records together; ``size_bytes`` is the size on disk.
+    how many records and cells of runs it has; ``size_bytes`` is the size on disk.
     """
 
     header: StoreHeader
@@ -75,8 +68,9 @@ class ReadOnlyStore(Closing):
             raise StoreDamaged(f"{self._path}: no header")
         header = unpack_header(packed, self._path)
         try:
-            offset, now, documents = Progress.unpack(self._one(PROGRESS))
+            offset, now, documents, inserted = Progress.unpack(self._one(PROGRESS))
             coverage = Coverage.decode(self._one(COVERAGE), offset)
+            runs = self._runs_listed().runs
         except ValueError as error:
             raise StoreDamaged(f"{self._path}: {error}") from error
         return StoreFacts(
@@ -84,7 +78,7 @@ class ReadOnlyStore(Closing):
             offset,
             now,
             documents,
-            int(self._db.property_int_value("rocksdb.estimate-num-keys") or 0),
+            inserted + sum(run.cells for run in runs),
             int(self._db.property_int_value("rocksdb.total-sst-files-size") or 0),
             coverage,
         )
@@ -96,38 +90,36 @@ class ReadOnlyStore(Closing):
             raise StoreDamaged(f"{self._path}: {error}") from error
         return value
 
-    def buckets(self) -> Iterator[tuple[bytes, bytes]]:
-        """Return all buckets, in order of band and key.
+    def contents(self) -> Contents:
+        """Return a reader of everything in the store.
 
         Raises:
-            StoreDamaged: a block is damaged.
-        """
-        return self._span(BUCKETS)
-
-    def filter(self) -> StoredFilter | None:
-        """Return the stored bucket filter; None if there is none, and opening will build it.
-
-        Raises:
-            StoreDamaged: it can't be read.
+            StoreDamaged: its progress or its list of runs can't be read.
         """
         try:
-            return StoredFilter.of(self._db)
-        except ReadingEnded as error:
-            raise StoreDamaged(f"{self._path}: its filter: {error}") from error
+            inserted = Progress.unpack(self._one(PROGRESS)).inserted
+            return Contents(self._db, inserted, self._runs_listed())
+        except ValueError as error:
+            raise StoreDamaged(f"{self._path}: {error}") from error
 
-    def records(self) -> Iterator[tuple[int, bytes]]:
-        """Return all document records, in order of their sequence numbers.
+    def _runs_listed(self) -> RunList:
+        return RunList.unpack(self._one(RUNS), 1)
+
+    def runs(self) -> RunLookup:
+        """Return the runs, with their filters in memory, as an open store has them.
 
         Raises:
-            StoreDamaged: a block is damaged.
+            StoreDamaged: they can't be read.
         """
-        for key, value in self._span(RECORDS):
-            yield sequence_of(key), value
-
-    def _span(self, keys: Range) -> Iterator[tuple[bytes, bytes]]:
         try:
-            yield from span(self._db, keys)
-        except ReadingEnded as error:
+            return RunLookup(self._db, self._many, 1)
+        except (ReadingEnded, ValueError) as error:
+            raise StoreDamaged(f"{self._path}: {error}") from error
+
+    def _many(self, keys: list[bytes]) -> list[bytes | None]:
+        try:
+            return cast("list[bytes | None]", self._db.get(cast("Any", keys)))
+        except Exception as error:
             raise StoreDamaged(f"{self._path}: {error}") from error
 
     def close(self) -> None:

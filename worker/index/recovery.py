@@ -45,9 +45,9 @@ class _Attempt:
     stop: Callable[[], bool]
     refused: list[str] = field(default_factory=list)
 
-    def on_keys(self, count: int, total: int) -> None:
+    def on_cells(self, count: int, total: int) -> None:
         self._check_stop()
-        self.progress.keys(count, total)
+        self.progress.cells(count, total)
 
     def on_checked(self, size: int) -> None:
         self._check_stop()
@@ -118,7 +118,7 @@ class Recovery:
         if self._repository is not None:
             store = self._from_snapshot(self._repository, attempt, store)
         if store is None:
-            store = self._directories.open(shard, attempt.on_keys)
+            store = self._directories.open(shard, attempt.on_cells)
         if store.offset == 0:
             self._history.made_from(shard, None)
         if store.offset < log.low:
@@ -138,7 +138,7 @@ class Recovery:
         """Open the local store; return None if it had to be put aside."""
         shard = attempt.shard
         try:
-            store = self._directories.open(shard, attempt.on_keys)
+            store = self._directories.open(shard, attempt.on_cells)
         except StoreDamaged as error:
             self._directories.put_aside(shard, str(error))
             self._history.suspect(shard)
@@ -268,7 +268,7 @@ class Recovery:
 
     def _restored(self, path: Path, manifest: Manifest, attempt: _Attempt) -> BandStore:
         try:
-            restored = self._directories.open(manifest.shard, attempt.on_keys)
+            restored = self._directories.open(manifest.shard, attempt.on_cells)
         except HeaderMismatch as error:
             raise StoreDamaged(f"{error}, unlike its manifest") from error
         except OSError as error:

@@ -26,8 +26,8 @@ class RestoreProgress:
         self.bytes_total = 0
         self.bytes_done = 0
         """How much of the current snapshot was fetched."""
-        self.keys_done = 0
-        """How many keys were read to rebuild a filter."""
+        self.cells_done = 0
+        """How many cells the filters have that were read."""
         self.moved = 0
         """A counter of all work, which never decreases: it shows whether anything moves."""
 
@@ -58,19 +58,19 @@ class RestoreProgress:
         with self._lock:
             self.moved += size
 
-    def keys(self, count: int, total: int) -> None:
-        """Count keys that a filter is built from, of about ``total``; log every 10 seconds."""
+    def cells(self, count: int, total: int) -> None:
+        """Count cells whose filter was read, of ``total``; log every 10 seconds."""
         with self._lock:
-            self.keys_done += count
+            self.cells_done += count
             self.moved += count
             if not self._due():
                 return
         _log.info(
-            "shard %d: building the bucket filter, %d of about %d keys (%.0f %%)",
+            "shard %d: reading filters, of %d of %d cells (%.0f %%)",
             self.shard,
-            self.keys_done,
+            self.cells_done,
             total,
-            min(100.0, 100 * self.keys_done / max(1, total)),
+            min(100.0, 100 * self.cells_done / max(1, total)),
         )
 
     def _due(self) -> bool:

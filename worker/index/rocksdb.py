@@ -40,7 +40,7 @@ class StoreOptions:
     flush_documents: int = 10_000
     flush_seconds: float = 60.0
     max_open_files: int = 256
-    filter_bytes: int = 16 << 20
+    run_documents: int = 1 << 16
 
 
 def tuned(options: StoreOptions, cache: Cache | None) -> Options:
@@ -60,7 +60,7 @@ def tuned(options: StoreOptions, cache: Cache | None) -> Options:
     made.set_level_zero_file_num_compaction_trigger(_MERGED_FLUSHES)
     # A hash memtable would halve the cost of a write, but its flush has to sort it, which costs
     # twice what that saves. A Bloom filter of a memtable's keys would cost a third of a write, and
-    # `BucketFilter` already detects absent buckets.
+    # `Runs` already detects absent buckets.
     made.set_allow_concurrent_memtable_write(False)
     made.set_max_open_files(options.max_open_files)
     made.set_keep_log_file_num(3)

@@ -1,4 +1,4 @@
-"""The RocksDB of one index shard: a sorted map, its offset, and a header.
+"""The RocksDB of one index shard: buckets, documents' records, its offset, and a header.
 
 The write-ahead log is off, because ``fingerprints`` serves as one. This is sound because
 everything is in one column family and every write batch includes the offset it reaches.
@@ -13,17 +13,20 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, cast
 
-import numpy as np
-import numpy.typing as npt
 from rocksdict import Cache, Checkpoint, Rdict, WriteBatch, WriteOptions
 
-from lsh.index import BucketRules, Decision, DocumentBatch, RecordMissing, decide
-from worker.index.bucket_filter import ReadingEnded, StoredFilter
+from lsh.index import BucketKeys, BucketRules, Decision, DocumentBatch, RecordMissing, decide
+from lsh.index.layout import MOST_DOCUMENTS, Bucket, pack_bucket
+from worker.index.contents import Contents
 from worker.index.errors import HeaderMismatch, StoreDamaged
 from worker.index.header import StoreHeader, check_header, pack_header
-from worker.index.keyspace import COVERAGE, HEADER, PROGRESS, Progress, is_bucket, record_key
+from worker.index.keyspace import COVERAGE, HEADER, PROGRESS, Progress
+from worker.index.reading import BucketReading
+from worker.index.record_pages import RecordPages
 from worker.index.rocksdb import StoreOptions, check_mode, tuned, wait_for_room
-from worker.index.store_batch import StoreBatch
+from worker.index.run_lookup import RunLookup
+from worker.index.runs import Runs
+from worker.index.spans import ReadingEnded
 from worker.probe import UNWATCHED, Probe, probing
 from worker.stages.coverage import Coverage
 
@@ -60,13 +63,13 @@ class BandStore:
         options: StoreOptions | None = None,
         clock: Callable[[], float] = monotonic,
         sleep: Callable[[float], None] = sleep,
-        on_keys: Callable[[int, int], None] = lambda _count, _total: None,
+        on_cells: Callable[[int, int], None] = lambda _count, _total: None,
         probe: Probe = UNWATCHED,
     ) -> None:
         """Open or create the store.
 
-        A filter of another size is rebuilt from all keys. ``on_keys`` is then called with the
-        number of keys just read and the estimated total; an exception from it ends the opening.
+        The filters of its runs are read. ``on_cells`` is called with how many cells they rule out
+        and the total, run by run; an exception from it ends the opening.
 
         Raises:
             HeaderMismatch: it was made with other parameters; the message names them.
@@ -95,11 +98,12 @@ class BandStore:
         self._flushed_at = clock()
         try:
             self._check(header)
-            self._filter = self._filtered(on_keys)
+            progress, self.coverage = self._reached()
+            self.offset, self.now, self.documents, inserted = progress
+            self._read(inserted, on_cells)
         except BaseException:
             self._db.close()
             raise
-        (self.offset, self.now, self.documents), self.coverage = self._reached()
 
     def _meaning(self, error: Exception) -> Exception:
         """Return our error for rocksdict's, which are bare exceptions with RocksDB's text."""
@@ -115,39 +119,49 @@ class BandStore:
             raise StoreDamaged(f"{self.path}: data, but no header")
         first = WriteBatch(raw_mode=True)
         first.put(HEADER, pack_header(header))
-        StoredFilter.begin(first, self._options.filter_bytes)
         self._db.write(first, write_opt=self._write_options)
         self._db.flush()
-
-    def _filtered(self, on_keys: Callable[[int, int], None]) -> StoredFilter:
-        try:
-            return StoredFilter(self._db, self._options.filter_bytes, on_keys)
-        except ReadingEnded as error:
-            raise StoreDamaged(f"{self.path}: its filter: {error}") from error
-        except Exception as error:
-            if type(error) is not Exception:  # from ``on_keys``: rocksdict's are bare
-                raise
-            raise self._meaning(error) from error
 
     def _reached(self) -> tuple[Progress, Coverage]:
         try:
             progress = Progress.unpack(self._get([PROGRESS])[0])
             return progress, Coverage.decode(self._get([COVERAGE])[0], progress.offset)
         except ValueError as error:
-            self._db.close()
             raise StoreDamaged(f"{self.path}: {error}") from error
 
-    def buckets(self, keys: npt.NDArray[np.void]) -> list[bytes | None]:
-        """Return the buckets of these keys, V9[n]; None where there is none. Sorted is fastest."""
-        asked = np.flatnonzero(self._filter.may_hold(keys))
-        found: list[bytes | None] = [None] * len(keys)
-        for place, value in zip(asked.tolist(), self._get(keys[asked].tolist()), strict=True):
-            found[place] = value
-        return found
+    def _read(self, inserted: int, on_cells: Callable[[int, int], None]) -> None:
+        """Read what stays in memory."""
+        try:
+            self._records = RecordPages(self._get, inserted)
+            size = self._options.run_documents
+            self._cells = RunLookup(self._db, self._get, size, on_cells)
+            self._runs = Runs(self._db, self._get, self._cells, inserted)
+            self._buckets = BucketReading(self._cells, self._get)
+        except (ReadingEnded, ValueError) as error:
+            raise StoreDamaged(f"{self.path}: {error}") from error
+        except Exception as error:
+            if type(error) is not Exception:  # from ``on_cells``: rocksdict's are bare
+                raise
+            raise self._meaning(error) from error
 
-    def records(self, sequences: Sequence[int]) -> list[bytes | None]:
-        """Return the records of these sequence numbers; None where there is none."""
-        return self._get(list(map(record_key, sequences)))
+    @property
+    def inserted(self) -> int:
+        """Return how many documents have a record: the number that the next one gets."""
+        return self._records.inserted
+
+    def buckets(self, keys: BucketKeys) -> dict[int, Bucket]:
+        """Return the buckets that exist, by the places of their keys; see `BucketReader`."""
+        try:
+            return self._buckets.read(keys)
+        except ValueError as error:
+            raise StoreDamaged(f"{self.path}: {error}") from error
+
+    def records(self, numbers: Sequence[int]) -> list[bytes | None]:
+        """Return the records of documents by ascending numbers; None where there is none."""
+        try:
+            return self._records.read(numbers)
+        except ValueError as error:
+            raise StoreDamaged(f"{self.path}: {error}") from error
 
     def _get(self, keys: list[bytes]) -> list[bytes | None]:
         try:
@@ -171,41 +185,20 @@ class BandStore:
         documents: int,
         coverage: Coverage | None = None,
     ) -> None:
-        """Apply a decision; see `write`."""
-        self.write(
-            StoreBatch.of(decision),
-            offset=offset,
-            now=now,
-            documents=documents,
-            coverage=coverage,
-        )
+        """Apply a decision and the offset that it reaches, atomically.
 
-    def batch(self) -> StoreBatch:
-        """Return an empty batch."""
-        return StoreBatch()
-
-    def write(
-        self,
-        batch: StoreBatch,
-        *,
-        offset: int,
-        now: int,
-        documents: int,
-        coverage: Coverage | None = None,
-    ) -> None:
-        """Apply a batch and the offset that it reaches, atomically.
-
-        Without ``coverage``, the store's coverage doesn't change.
+        The decision must be the last one made on this store. Without ``coverage``, the store's
+        coverage doesn't change.
         """
         total = self.documents + documents
         covered = self.coverage if coverage is None else coverage
         with probing(self._probe, "write"):
-            batch.writes.put(COVERAGE, covered.encode(offset))
-            batch.writes.put(PROGRESS, Progress(offset, now, total).pack())
-            self._filter.add(batch.writes, batch.buckets)
+            writes = self._writes(decision)
+            writes.put(COVERAGE, covered.encode(offset))
+            writes.put(PROGRESS, Progress(offset, now, total, self.inserted).pack())
             wait_for_room(self._db, self.path, self._clock, self._sleep)
             try:
-                self._db.write(batch.writes, write_opt=self._write_options)
+                self._db.write(writes, write_opt=self._write_options)
             except Exception as error:
                 raise self._meaning(error) from error
             self.offset = offset
@@ -214,6 +207,17 @@ class BandStore:
             self.coverage = covered
             self.unflushed += documents
             self.flush_if_due()
+
+    def _writes(self, decision: Decision) -> WriteBatch:
+        """Return the writes of a decision; what is in memory is up to date with them."""
+        if self.inserted + len(decision.records) > MOST_DOCUMENTS:
+            raise OSError(f"{self.path}: it is full: it has {self.inserted} documents")
+        writes = WriteBatch(raw_mode=True)
+        self._records.add(writes, decision.records)
+        self._runs.add(writes, decision, self.inserted)
+        for key, bucket in zip(decision.grown.packed(), decision.buckets, strict=True):
+            writes.put(key, pack_bucket(bucket))
+        return writes
 
     def flush_if_due(self) -> None:
         """Start a flush if enough documents, or seconds, are unflushed."""
@@ -262,22 +266,18 @@ class BandStore:
         return int(self._db.property_int_value("rocksdb.total-sst-files-size") or 0)
 
     def memory_bytes(self) -> int:
-        """Return the memory of write buffers, tables and filter, without the shared block cache."""
+        """Return the memory of write buffers, tables and runs, without the shared block cache."""
         names = ("rocksdb.cur-size-all-mem-tables", "rocksdb.estimate-table-readers-mem")
         tables = sum(int(self._db.property_int_value(name) or 0) for name in names)
-        return tables + self._filter.size_bytes
+        return tables + self._cells.size_bytes + self._runs.merging_bytes
 
     def keys_estimate(self) -> int:
-        """Return the estimated number of keys."""
-        return int(self._db.property_int_value("rocksdb.estimate-num-keys") or 0)
+        """Return the number of cells and records."""
+        return self._cells.cells + self.inserted
 
-    def items(self) -> dict[bytes, bytes]:
-        """Return all buckets in memory, for tests and checks."""
-        return {
-            key: value
-            for key, value in self._db.items()
-            if isinstance(key, bytes) and is_bucket(key)
-        }
+    def contents(self) -> Contents:
+        """Return a reader of everything in the store, for tests and checks."""
+        return Contents(self._db, self.inserted, self._cells.list)
 
     def close(self, *, flush: bool = True) -> None:
         """Close the store.

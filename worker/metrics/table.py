@@ -202,7 +202,7 @@ TABLE: Final = (
         "index",
         "neardup_index_keys",
         "gauge",
-        "Estimated number of keys of a shard: buckets and document records.",
+        "Number of records and cells of a shard. A cell is a bucket, or marks one that has grown.",
         "Nothing to do: it grows with the documents that are not copies.",
         labels=("shard",),
     ),
@@ -210,9 +210,9 @@ TABLE: Final = (
         "index",
         "neardup_index_memory_bytes",
         "gauge",
-        "Memory of a shard in bytes: write buffers, open tables, filter.",
-        "If the worker uses too much memory, lower `index.filter_bytes` or"
-        " `index.write_buffer_bytes` ([memory](operations.md#memory)).",
+        "Memory of a shard in bytes: write buffers, open tables, the newest cells, filters.",
+        "If the worker uses too much memory, lower `index.write_buffer_bytes`, or use more shards"
+        " and workers ([memory](operations.md#memory)).",
         labels=("shard",),
     ),
     Metric(

@@ -251,10 +251,12 @@ class IndexSection(_Section):
         256 << 20, ge=1 << 20, description="block cache, shared by all shards of a worker"
     )
     write_buffer_bytes: int = Field(32 << 20, ge=1 << 20, description="write buffer of each shard")
-    filter_bytes: int = Field(
-        16 << 20,
-        ge=1 << 10,
-        description="in-memory filter of each shard, which detects absent buckets",
+    run_documents: int = Field(
+        1 << 16,
+        ge=16,
+        le=1 << 24,
+        description="a new index keeps the keys of so many documents in memory before it writes"
+        " them as a sorted run",
     )
     flush_documents: int = Field(10_000, ge=1)
     flush_seconds: float = Field(60, gt=0)

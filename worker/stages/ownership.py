@@ -24,7 +24,7 @@ class StoreSize(Protocol):
         """Return its memory, without the block cache, which stores share."""
 
     def keys_estimate(self) -> int:
-        """Return the estimated number of keys."""
+        """Return the number of cells and records."""
 
 
 class ShardStore(StoreSize, Protocol):

@@ -11,7 +11,6 @@ import pytest
 import lsh.index
 from lsh.index import (
     BucketRules,
-    Decision,
     DocumentBatch,
     Match,
     MemoryIndex,
@@ -84,7 +83,10 @@ def test_no_queries_and_no_columns_match_nothing() -> None:
 def test_a_bucket_that_names_a_document_without_a_record_is_damage() -> None:
     index = indexed()
     whole = decide(MemoryIndex(), _one(14), RULES)
-    index.apply(Decision({}, whole.keys, whole.buckets, whole.sequences[:0], []))
+    whole.records.clear()
+    assert len(whole.cells.documents) == len(COLUMNS)
+    whole.cells.documents[:] = 14
+    index.apply(whole)
     with pytest.raises(RecordMissing, match="names document 14, which has no record"):
         match(index, COLUMNS, keys((7, 5)), sketches(0), RULES)
     with pytest.raises(RecordMissing):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lsh.index import BucketRules, DocumentBatch
+from lsh.index.layout import unpack_record
 from worker.bus.port import Record
 from worker.index.store import BandStore
 from worker.topology import Topology
@@ -25,7 +26,7 @@ _ENTRY = struct.Struct("<Qq")
 class Dump(NamedTuple):
     """All that decides in a shard's store.
 
-    ``buckets``: by band number and key, as stored; ``records`` of the documents that a
+    ``buckets``: by band number and key, as entries; ``records`` of the documents that a
     bucket names, by sequence number, None where there is none.
     """
 
@@ -37,10 +38,20 @@ class Dump(NamedTuple):
 
 def dump(store: BandStore) -> Dump:
     """Read a whole store."""
-    buckets = store.items()
-    named = sorted({sequence for value in buckets.values() for sequence, _ in entries(value)})
-    records = dict(zip(named, store.records(named), strict=True)) if named else {}
-    return Dump(buckets, records, store.offset, store.now)
+    contents = store.contents()
+    packed = list(contents.records())
+    documents = [unpack_record(record) for record in packed]
+    buckets = contents.buckets()
+    named = {number for bucket in buckets.values() for number in bucket}
+    return Dump(
+        {
+            key: b"".join(_ENTRY.pack(documents[n].sequence, documents[n].time) for n in bucket)
+            for key, bucket in buckets.items()
+        },
+        {documents[number].sequence: packed[number] for number in named},
+        store.offset,
+        store.now,
+    )
 
 
 def entries(bucket: bytes) -> list[tuple[int, int]]:

@@ -7,13 +7,16 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from lsh.index import Decision
 from tests.support.command_line import neardup
 from tests.support.embedded import Run
+from tests.support.filling import with_bucket
 from tests.support.texts import near_copies
 from worker.index.inspection import verify_store
+from worker.index.keyspace import OPEN_RUN
+from worker.index.spans import span
 from worker.index.store import BandStore
 from worker.process.state_directory import locked
 
@@ -89,38 +92,45 @@ def test_verify_snapshots_as_json(folder: Path) -> None:
     ]
 
 
-def entry(sequence: int) -> bytes:
-    return sequence.to_bytes(8, "little") + bytes(8)
-
-
-def broken(store: BandStore, key: bytes, value: bytes) -> None:
-    writes = store.batch()
-    writes.put_buckets(np.frombuffer(key, "V9"), [value])
-    store.write(writes, offset=store.offset, now=store.now, documents=0)
+def broken(store: BandStore, column: int, documents: list[int]) -> None:
+    """Replace a bucket, which has a cell."""
+    key = next(key for key in store.contents().buckets() if key[0] == 2)
+    decision = with_bucket(column, int.from_bytes(key[1:], "big"), documents)
+    store.apply(decision, offset=store.offset, now=store.now, documents=0)
 
 
 def without_a_record(store: BandStore) -> None:
-    broken(store, bytes([2]) + b"\1" * 8, entry(1 << 60))
+    broken(store, 2, [1 << 30])
 
 
 def in_disorder(store: BandStore) -> None:
-    broken(store, bytes([2]) + b"\1" * 8, entry(1) + entry(0))
+    broken(store, 2, [1, 0])
 
 
 def too_many(store: BandStore) -> None:
-    broken(store, bytes([2]) + b"\1" * 8, b"".join(map(entry, range(4))))
+    broken(store, 2, [0, 1, 2, 3])
+
+
+def emptied(store: BandStore) -> None:
+    broken(store, 2, [])
 
 
 def cut_short(store: BandStore) -> None:
-    broken(store, bytes([2]) + b"\1" * 8, entry(0)[:-1])
+    key, packed = next(store.contents().grown())
+    store._db[key] = packed[:-1]
 
 
 def unknown_to_the_filter(store: BandStore) -> None:
-    store._db[bytes([2]) + b"\1" * 8] = entry(0)
+    store._db[bytes([2]) + b"\1" * 8] = bytes(4)
 
 
 def of_the_other_shard(store: BandStore) -> None:
-    broken(store, bytes([3]) + b"\1" * 8, entry(0))
+    store._db[bytes([3]) + b"\1" * 8] = bytes(4)
+
+
+def with_a_cell_of_a_later_document(store: BandStore) -> None:
+    (key, packed) = next(span(store._db, OPEN_RUN))
+    store._db[key] = packed[:-4] + (1 << 30).to_bytes(4, "little")
 
 
 def with_a_hole(store: BandStore) -> None:
@@ -136,8 +146,12 @@ def _over_a_frame(store: BandStore, skipped: int) -> None:
     coverage = store.coverage.copy()
     ((partition, span),) = coverage
     coverage.add(partition, span.end + skipped, span.end + skipped + 40)
-    store.write(
-        store.batch(), offset=store.offset + 1, now=store.now, documents=40, coverage=coverage
+    store.apply(
+        Decision.nothing(),
+        offset=store.offset + 1,
+        now=store.now,
+        documents=40,
+        coverage=coverage,
     )
 
 
@@ -150,12 +164,14 @@ def _over_a_frame(store: BandStore, skipped: int) -> None:
         ),
         (with_a_hole, "30 are missing"),
         (with_a_frame_twice, "30 are covered twice"),
-        (without_a_record, "of band 2: names document 1152921504606846976, without a record"),
+        (without_a_record, "of band 2: names document 1073741824, without a record"),
         (in_disorder, "of band 2: out of order, 0 after 1"),
         (too_many, "of band 2: 4 entries, at most 3 are allowed"),
-        (cut_short, "of band 2: 15 bytes are not whole entries"),
+        (emptied, "of band 2: it is empty"),
+        (cut_short, "bytes are not whole entries"),
         (unknown_to_the_filter, "of band 2: missing from the filter"),
-        (of_the_other_shard, "band 3: belongs to shard 1"),
+        (of_the_other_shard, "of band 3: the shard has no such band"),
+        (with_a_cell_of_a_later_document, "names document 1073741824, and its run has 0 to"),
     ],
 )
 def test_what_is_unsound_is_named(

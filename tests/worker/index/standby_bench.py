@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import monotonic
 
+from lsh.index import Decision
 from worker.bus import OffsetOutOfRange, Record, TopicPartition
 from worker.index.directory import ShardDirectories
 from worker.index.log_range import LogRange
@@ -92,7 +93,9 @@ class Bench:
             range(store.offset, store.offset + len(records))
         )
         self.applied += [record.offset for record in records]
-        store.write(store.batch(), offset=records[-1].offset + 1, now=0, documents=len(records))
+        store.apply(
+            Decision.nothing(), offset=records[-1].offset + 1, now=0, documents=len(records)
+        )
 
     def taken_over(self) -> BandStore:
         """Take the store over, at once or, if it is at work, as soon as that has ended."""

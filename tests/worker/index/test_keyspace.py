@@ -5,60 +5,77 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsh.index.layout import bucket_keys
+from lsh.index import BucketKeys
 from worker.index.keyspace import (
     BUCKETS,
+    CELLS,
     COVERAGE,
-    FILTER_ADDED,
-    FILTER_COPY,
-    FILTER_SIZES,
+    FILTERS,
     HEADER,
+    OPEN_RUN,
     PROGRESS,
     RECORDS,
+    RUNS,
+    Place,
     Progress,
-    added_key,
-    added_number,
-    copy_key,
+    filter_key,
     is_bucket,
-    record_key,
-    record_keys,
-    sequence_of,
+    number_key,
+    of_run,
+    page_key,
+    place_in,
 )
 
 U64 = st.integers(0, 2**64 - 1)
-RANGES = (BUCKETS, FILTER_COPY, FILTER_ADDED, RECORDS)
+U32 = st.integers(0, 2**32 - 1)
+RANGES = (BUCKETS, CELLS, FILTERS, OPEN_RUN, RECORDS)
 
 
 def test_ranges_follow_one_another_and_end_at_the_header() -> None:
     assert all(before.high == after.low for before, after in pairwise(RANGES))
     assert RECORDS.high == HEADER
-    assert min(COVERAGE, PROGRESS, FILTER_SIZES, HEADER) == HEADER
+    assert min(COVERAGE, PROGRESS, RUNS, HEADER) == HEADER
 
 
-@given(U64, U64, st.integers(0, 251), st.integers(0, 2**16 - 1))
-def test_each_key_is_in_the_range_of_its_kind(
-    sequence: int, number: int, column: int, chunk: int
+@given(U64, U32, st.integers(0, 250))
+def test_each_key_is_in_the_range_of_its_kind(key: int, number: int, column: int) -> None:
+    (bucket,) = BucketKeys(np.array([column], np.uint8), np.array([key], np.uint64)).packed()
+    keys = (
+        bucket,
+        page_key(number, column, number),
+        filter_key(number, column, number),
+        number_key(OPEN_RUN, number),
+        number_key(RECORDS, number),
+    )
+    for packed, (low, high) in zip(keys, RANGES, strict=True):
+        assert low <= packed < high
+    assert [is_bucket(packed) for packed in (*keys, HEADER)] == [True, *[False] * 5]
+
+
+@given(st.integers(0, 2**32 - 3), st.integers(0, 250), U32)
+def test_each_page_is_in_the_range_of_its_run(run: int, slot: int, page: int) -> None:
+    for kind, made in ((CELLS, page_key), (FILTERS, filter_key)):
+        key = made(run, slot, page)
+        low, high = of_run(kind, run)
+        assert low <= key < high == of_run(kind, run + 1).low
+        assert place_in(key) == Place(run, slot, page)
+
+
+def test_another_key_is_no_place() -> None:
+    with pytest.raises(ValueError, match="is not the key of a page"):
+        place_in(b"\xfb123")
+
+
+@given(*[st.integers(-(2**63), 2**63 - 1)] * 4)
+def test_progress_is_read_as_it_was_written(
+    offset: int, now: int, documents: int, inserted: int
 ) -> None:
-    (bucket,) = bucket_keys([column], np.array([[number]], np.uint64)).tolist()
-    keys = (bucket, copy_key(chunk), added_key(number), record_key(sequence))
-    for key, (low, high) in zip(keys, RANGES, strict=True):
-        assert low <= key < high
-    assert [is_bucket(key) for key in (*keys, HEADER)] == [True, False, False, False, False]
-    assert sequence_of(record_key(sequence)) == sequence
-    assert added_number(added_key(number)) == number
-
-
-@given(st.lists(U64, max_size=5))
-def test_keys_of_many_records_are_those_of_each(sequences: list[int]) -> None:
-    assert record_keys(np.array(sequences, np.uint64)) == list(map(record_key, sequences))
-
-
-@given(*[st.integers(-(2**63), 2**63 - 1)] * 3)
-def test_progress_is_read_as_it_was_written(offset: int, now: int, documents: int) -> None:
-    progress = Progress(offset, now, documents)
+    progress = Progress(offset, now, documents, inserted)
     assert Progress.unpack(progress.pack()) == progress
-    assert Progress.unpack(progress.pack()[:16]) == progress._replace(documents=0)
-    assert Progress.unpack(None) == Progress(0, 0, 0)
+    assert Progress.unpack(None) == Progress(0, 0, 0, 0)
+    with pytest.raises(ValueError, match="its progress can't be read"):
+        Progress.unpack(progress.pack()[:-1])

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count, pairwise
+from copy import deepcopy
+from itertools import chain, count, cycle, repeat
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lsh.index import MemoryIndex, decide, match
+from lsh.index import DocumentBatch, MemoryIndex, decide, match
+from tests.support.killed_disk import left_by_kill
 from tests.worker.index.decisions import RULES, Document, batch, documents_strategy
-from worker.index.store import BandStore
+from worker.index.store import BandStore, StoreOptions
 
 COLUMNS = [0, 1, 2, 3]
 
@@ -23,30 +25,88 @@ def paths(tmp_path: Path) -> Iterator[Path]:
     return (tmp_path / str(number) for number in count())
 
 
-@settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(documents=documents_strategy, cuts=st.lists(st.integers(0, 40), max_size=5))
-def test_both_decide_alike_and_become_the_same(
-    paths: Iterator[Path], documents: list[Document], cuts: list[int]
-) -> None:
-    memory, store = MemoryIndex(), BandStore(next(paths), {"test": 1})
-    edges = [0, *sorted({cut for cut in cuts if 0 < cut < len(documents)}), len(documents)]
-    for low, high in pairwise(edges):
-        some = batch(documents[low:high], COLUMNS)
-        of_memory, of_store = decide(memory, some, RULES), store.decide(some, RULES)
+class Survivor:
+    """A store that is closed or killed at times, and the dictionaries of each state it was in."""
+
+    def __init__(self, paths: Iterator[Path], run_documents: int) -> None:
+        self._paths = paths
+        self._path = next(paths)
+        self._options = StoreOptions(run_documents=run_documents)
+        self.store = self._opened()
+        self.states = {0: MemoryIndex()}
+
+    def _opened(self) -> BandStore:
+        return BandStore(self._path, {"test": 1}, options=self._options)
+
+    def insert(self, documents: DocumentBatch) -> None:
+        """Judge documents in the store and in a dictionary, and compare everything."""
+        memory = deepcopy(self.states[self.store.offset])
+        of_memory, of_store = decide(memory, documents, RULES), self.store.decide(documents, RULES)
         assert of_memory.matches == of_store.matches
-        assert of_memory.keys.tolist() == of_store.keys.tolist()
         assert of_memory.buckets == of_store.buckets
         assert of_memory.records == of_store.records
         counts = [(d.candidates, d.absorbed, d.dropped) for d in (of_memory, of_store)]
         assert counts[0] == counts[1]
         memory.apply(of_memory)
-        store.apply(of_store, offset=high, now=high, documents=high - low)
-        assert store.items() == memory.items()
-        sequences = [document.sequence for document in documents[:high]]
-        assert store.records(sequences) == memory.records(sequences)
-    store.close()
+        count = len(documents.ids)
+        offset = self.store.offset + count
+        self.store.apply(of_store, offset=offset, now=offset, documents=count)
+        self.states[offset] = memory
+
+    def flush(self) -> None:
+        self.store.flush()
+
+    def reopen(self) -> None:
+        self.store.close()
+        self.store = self._opened()
+        self.check()
+
+    def kill(self) -> None:
+        """Continue with what is on disk now."""
+        left = next(self._paths)
+        left_by_kill(self._path, left)
+        self.store.close()
+        self._path = left
+        self.store = self._opened()
+        self.check()
+
+    def check(self) -> None:
+        """Check that the store is in a state that it was in, and holds what it held then."""
+        memory = self.states[self.store.offset]
+        contents = self.store.contents()
+        assert contents.buckets() == dict(memory.items())
+        assert self.store.inserted == memory.inserted
+        assert list(contents.records()) == memory.records(range(memory.inserted))
+
+
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    documents=documents_strategy,
+    sizes=st.lists(st.integers(1, 6), min_size=1, max_size=12),
+    events=st.lists(st.sampled_from(["", "", "flush", "reopen", "kill"]), max_size=24),
+    run_documents=st.integers(1, 5),
+)
+def test_a_store_is_a_dictionary_whatever_happens_to_it(
+    paths: Iterator[Path],
+    documents: list[Document],
+    sizes: list[int],
+    events: list[str],
+    run_documents: int,
+) -> None:
+    """Documents are inserted in batches. A killed store continues where it was last flushed."""
+    survivor = Survivor(paths, run_documents)
+    for size, event in zip(cycle(sizes), chain(events, repeat(""))):
+        some = documents[survivor.store.offset :][:size]
+        if not some:
+            break
+        survivor.insert(batch(some, COLUMNS))
+        if event:
+            getattr(survivor, event)()
+    survivor.check()
+    survivor.reopen()
+    survivor.store.close()
 
 
 @settings(max_examples=50, deadline=None)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import monotonic
 
-import numpy as np
 import pytest
 
-import worker.index.bucket_filter
+from lsh.index import Decision
+from tests.support.filling import fill
 from tests.support.stages import judge, topology
 from worker.bus import Outgoing, TopicPartition
 from worker.bus.memory import MemoryBus
@@ -42,14 +42,14 @@ class Disk(ShardDirectories):
         self.error: Exception | None = None
 
     def open(
-        self, shard: int, on_keys: Callable[[int, int], None] = lambda _count, _total: None
+        self, shard: int, on_cells: Callable[[int, int], None] = lambda _count, _total: None
     ) -> BandStore:
         assert shard == 0
         self.opening.set()
         assert self.may_open.wait(SECONDS)
         if self.error is not None:
             raise self.error
-        return super().open(shard, on_keys)
+        return super().open(shard, on_cells)
 
 
 def index(disk: Disk, repository: Repository | None = None) -> Index[BandStore]:
@@ -76,7 +76,7 @@ def until(stage: Index[BandStore]) -> Mapping[TopicPartition, int]:
 def holding(path: Path, offset: int) -> None:
     """Make a store that has come so far."""
     store = BandStore(path, HEADER)
-    store.write(store.batch(), offset=offset, now=0, documents=0)
+    store.apply(Decision.nothing(), offset=offset, now=0, documents=0)
     store.close()
 
 
@@ -157,44 +157,38 @@ def test_what_goes_wrong_meanwhile_ends_the_stage(disk: Disk, error: Exception, 
 
 
 class Filtering(Disk):
-    """A store whose filter is of another size, and is made only as far as the test lets it."""
+    """A store of several runs, whose filters are read only as far as the test lets it."""
 
     def __init__(self, state_dir: Path) -> None:
-        super().__init__(state_dir, StoreOptions(filter_bytes=1 << 12))
+        super().__init__(state_dir)
         self.may_open.set()
-        self.made = threading.Event()
+        self.read = threading.Event()
         self.may_go_on = threading.Event()
-        store = BandStore(self.place, HEADER)
-        writes = store.batch()
-        keys = np.arange(1_000, dtype=">u8").view(np.uint8).reshape(-1, 8)
-        numbered = np.insert(keys, 0, 1, axis=1)
-        writes.put_buckets(
-            np.ascontiguousarray(numbered).view("V9").reshape(-1), [bytes(16)] * 1_000
-        )
-        store.write(writes, offset=3, now=0, documents=1)
+        store = BandStore(self.place, HEADER, options=StoreOptions(run_documents=100))
+        for offset in range(1, 4):
+            fill(store, offset, 100)
         store.close()
 
     def open(
-        self, shard: int, on_keys: Callable[[int, int], None] = lambda _count, _total: None
+        self, shard: int, on_cells: Callable[[int, int], None] = lambda _count, _total: None
     ) -> BandStore:
         def watched(count: int, total: int) -> None:
-            on_keys(count, total)
-            self.made.set()
+            on_cells(count, total)
+            self.read.set()
             assert self.may_go_on.wait(SECONDS)
 
         return super().open(shard, watched)
 
 
 @pytest.fixture
-def filtering(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Filtering:
-    monkeypatch.setattr(worker.index.bucket_filter, "_SLICE", 100)
+def filtering(tmp_path: Path) -> Filtering:
     return Filtering(tmp_path / "state")
 
 
-def test_a_filter_that_is_made_anew_moves_what_the_watchdog_looks_at(filtering: Filtering) -> None:
+def test_filters_that_are_read_move_what_the_watchdog_looks_at(filtering: Filtering) -> None:
     stage = index(filtering)
     stage.adopt({PLACE: 9}, log)
-    assert filtering.made.wait(SECONDS)
+    assert filtering.read.wait(SECONDS)
     now = 0.0
     watchdog = Watchdog(
         {"poll": 1e9, "transaction": 1e9, "progress": 1e9, "restore": 240}, lambda: now
@@ -203,16 +197,16 @@ def test_a_filter_that_is_made_anew_moves_what_the_watchdog_looks_at(filtering: 
     watchdog.look({"index": Pulse(0, restored=stage.status().restored)})
     filtering.may_go_on.set()
     assert until(stage) == {PLACE: 3}
-    assert stage.status().restored == 1_000
+    assert stage.status().restored == 200
     now = 241.0
     assert not watchdog.look({"index": Pulse(0, restored=stage.status().restored)})
     stage.close()
 
 
-def test_a_filter_that_nobody_waits_for_is_not_made_to_its_end(filtering: Filtering) -> None:
+def test_filters_that_nobody_waits_for_are_not_all_read(filtering: Filtering) -> None:
     stage = index(filtering)
     stage.adopt({PLACE: 9}, log)
-    assert filtering.made.wait(SECONDS)
+    assert filtering.read.wait(SECONDS)
     stage.adopt({}, log)
     filtering.may_go_on.set()
     stage.close()  # It waits for the opening to end.
@@ -220,7 +214,7 @@ def test_a_filter_that_nobody_waits_for_is_not_made_to_its_end(filtering: Filter
     BandStore(filtering.place, HEADER).close()  # nobody holds it
 
 
-def test_the_making_of_a_filter_is_told_every_ten_seconds(
+def test_the_reading_of_filters_is_told_every_ten_seconds(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO")
@@ -228,11 +222,11 @@ def test_the_making_of_a_filter_is_told_every_ten_seconds(
     progress = RestoreProgress(3, lambda: now)
     for _ in range(25):
         now += 1
-        progress.keys(1_000, 50_000)
+        progress.cells(1_000, 50_000)
     told = [record.getMessage() for record in caplog.records]
     assert told == [
-        "shard 3: building the bucket filter, 10000 of about 50000 keys (20 %)",
-        "shard 3: building the bucket filter, 20000 of about 50000 keys (40 %)",
+        "shard 3: reading filters, of 10000 of 50000 cells (20 %)",
+        "shard 3: reading filters, of 20000 of 50000 cells (40 %)",
     ]
 
 
@@ -286,7 +280,7 @@ def shipped(disk: Disk, url: str, offset: int) -> None:
         background=False,
     )
     lost = BandStore(disk.place.with_name("lost"), HEADER)
-    lost.write(lost.batch(), offset=offset, now=0, documents=0)
+    lost.apply(Decision.nothing(), offset=offset, now=0, documents=0)
     shipper.ship_if_due(lost, 0)
     shipper.ship_if_due(lost, 0)
     lost.close()
@@ -345,7 +339,7 @@ def test_a_worker_ships_without_holding_up_its_stage(disk: Disk, tmp_path: Path)
     snapshots = Repository(str(tmp_path / "kept"), "app").shard(0)
     store = BandStore(disk.place, HEADER)
     for offset in (3, 5):
-        store.write(store.batch(), offset=offset, now=0, documents=0)
+        store.apply(Decision.nothing(), offset=offset, now=0, documents=0)
         deadline = monotonic() + SECONDS
         while [m.offset for m in snapshots.manifests()][:1] != [offset]:
             shipper.ship_if_due(store, 0)

@@ -8,47 +8,36 @@ import signal
 import subprocess
 import sys
 import threading
-from collections import Counter
 from pathlib import Path
 from time import perf_counter
-from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from rocksdict import Cache, Options, Rdict
 
 import worker.index.rocksdb
 import worker.index.store
+from lsh.index import BucketKeys, DocumentBatch
+from lsh.index.layout import unpack_record
+from tests.support.filling import RULES, fill, random_documents
 from worker.index.rocksdb import tuned
 from worker.index.store import BandStore, HeaderMismatch, StoreDamaged, StoreOptions
 
 HEADER: dict[str, str | int | float | bool] = {"bands": 18, "rows": 7}
 
 
-def bucket_keys(*numbers: int) -> npt.NDArray[np.void]:
-    """Give V9[n], keys of one band."""
-    return np.array([b"\1" + number.to_bytes(8, "big") for number in numbers], "V9")
-
-
-def hashed_keys(count: int, seed: int) -> npt.NDArray[np.void]:
-    """Give V9[n], keys of one band, drawn evenly as hashes are."""
-    keys = np.random.default_rng(seed).integers(0, 256, (count, 9), np.uint8)
-    keys[:, 0] = 1
-    return keys.view("V9").reshape(-1)
-
-
 def test_a_store_keeps_what_was_written_and_how_far_it_reaches(tmp_path: Path) -> None:
     store = BandStore(tmp_path / "s", HEADER)
-    writes = store.batch()
-    writes.put_buckets(bucket_keys(0, 1), [b"a" * 16, b"b" * 16])
-    writes.put_records(np.array([7], np.uint64), [b"record"])
-    store.write(writes, offset=42, now=1_000, documents=1)
+    documents = fill(store, 42, 2)
     store.close()
     again = BandStore(tmp_path / "s", HEADER)
-    assert (again.offset, again.now) == (42, 1_000)
-    assert again.buckets(bucket_keys(0, 2, 1)) == [b"a" * 16, None, b"b" * 16]
-    assert again.records([7, 8]) == [b"record", None]
+    assert (again.offset, again.documents, again.inserted) == (42, 2, 2)
+    keys = BucketKeys(np.zeros(3, np.uint8), np.append(documents.keys[0], np.uint64(5)))
+    assert again.buckets(keys) == {0: [0], 1: [1]}
+    first, second, none = again.records([0, 1, 2])
+    assert unpack_record(first or b"").id == documents.ids[0]
+    assert unpack_record(second or b"").sequence == documents.sequences[1]
+    assert none is None
     again.close()
 
 
@@ -61,77 +50,75 @@ def test_other_parameters_are_refused_with_the_difference(tmp_path: Path) -> Non
     BandStore(tmp_path / "s", HEADER).close()
 
 
-FILTER_BYTES = 1 << 16
-SMALL = StoreOptions(filter_bytes=FILTER_BYTES)
+SMALL = StoreOptions(run_documents=100)
 
 
 def test_a_store_knows_what_is_absent_as_soon_as_it_is_opened(tmp_path: Path) -> None:
-    """Each write adds 900 keys; more than seven of them make a copy of the filter."""
-    absent = hashed_keys(1_000, 100)
+    """Twenty times more documents than a run has, so there are runs of two tiers."""
+    absent = random_documents(1_000, seed=1_000_000)
+    inserted: list[DocumentBatch] = []
     for turn in range(20):
         store = BandStore(tmp_path / "s", HEADER, options=SMALL)
-        for before in range(turn):
-            assert store.buckets(hashed_keys(900, before)) == [b"%016d" % before] * 900
-        assert store._filter.may_hold(absent).sum() < 100
-        writes = store.batch()
-        writes.put_buckets(hashed_keys(900, turn), [b"%016d" % turn] * 900)
-        store.write(writes, offset=turn + 1, now=0, documents=1)
+        for before, documents in enumerate(inserted):
+            numbers = [[100 * before + row] for row in range(100)]
+            keys = BucketKeys(np.zeros(100, np.uint8), documents.keys[0])
+            assert list(store.buckets(keys).values()) == numbers
+        keys = BucketKeys(np.zeros(1_000, np.uint8), absent.keys[0])
+        assert len(store._cells.suspects(keys).places) < 50
+        assert store.buckets(keys) == {}
+        inserted.append(fill(store, turn + 1, 100))
         store.close()
+    store = BandStore(tmp_path / "s", HEADER, options=SMALL)
+    assert {run.tier for run in store._cells.list.runs} == {0, 1}
+    store.close()
 
 
-@pytest.mark.parametrize("version", [1, 2, 4])
+@pytest.mark.parametrize("version", [1, 2, 3, 5])
 def test_a_store_of_another_format_is_refused_and_left_as_it_is(
     tmp_path: Path, version: int
 ) -> None:
     store = BandStore(tmp_path / "s", HEADER, options=SMALL)
-    random_buckets(store, 0, 900)
+    fill(store, 0, 900)
     header = json.loads(store._get([b"\xffheader"])[0] or b"")
     other = json.dumps({**header, "format": version}).encode()
     store._db.put(b"\xffheader", other)
     store.close()
     for _ in range(2):
-        with pytest.raises(HeaderMismatch, match=f"has format {version}, .* reads 3 only: begin"):
+        with pytest.raises(HeaderMismatch, match=f"has format {version}, .* reads 4 only: begin"):
             BandStore(tmp_path / "s", HEADER, options=SMALL)
     raw = Rdict(str(tmp_path / "s"), Options(raw_mode=True))
     assert raw[b"\xffheader"] == other
     raw.close()
 
 
-def test_what_was_added_is_replaced_by_a_copy_of_the_filter(tmp_path: Path) -> None:
-    store = BandStore(tmp_path / "s", HEADER, options=SMALL)
-    for offset in range(43):  # Each eighth makes a copy.
-        random_buckets(store, offset, 900)
-    kinds = Counter(cast("bytes", key)[:1] for key in list(store._db.keys()))
-    assert (kinds[b"\xfc"], kinds[b"\xfd"]) == (1, 3)
-    store.close()
-
-
-def test_a_filter_of_another_size_is_made_of_all_buckets(tmp_path: Path) -> None:
-    numbers = list(range(30_000))
-    for size in (FILTER_BYTES, 2 * FILTER_BYTES, FILTER_BYTES // 2):
-        store = BandStore(tmp_path / "s", HEADER, options=StoreOptions(filter_bytes=size))
-        writes = store.batch()
-        writes.put_buckets(bucket_keys(*numbers), [b"%016d" % number for number in numbers])
-        store.write(writes, offset=1, now=0, documents=1)
+def test_a_store_keeps_the_size_of_runs_that_it_was_made_with(tmp_path: Path) -> None:
+    for offset, size in enumerate((100, 1_000, 10)):
+        options = StoreOptions(run_documents=size)
+        store = BandStore(tmp_path / "s", HEADER, options=options)
+        fill(store, 2 * offset + 1, 100)
+        fill(store, 2 * offset + 2, 100)
+        assert {run.end - run.first for run in store._cells.list.runs} == {100}
+        assert len(store.contents().buckets()) == 200 * (offset + 1)
         store.close()
-        for _ in range(2):  # The second reads what the first has made.
-            again = BandStore(tmp_path / "s", HEADER, options=StoreOptions(filter_bytes=2 * size))
-            assert None not in again.buckets(bucket_keys(*numbers))
-            assert again.buckets(bucket_keys(1 << 50)) == [None]
-            again.write(again.batch(), offset=2, now=0, documents=0)
-            again.close()
+
+
+def test_documents_of_other_columns_are_refused(tmp_path: Path) -> None:
+    store = BandStore(tmp_path / "s", HEADER)
+    fill(store, 1, 10, range(3))
+    with pytest.raises(StoreDamaged, match=r"a column that isn't one of \[0, 1, 2\]"):
+        store.decide(random_documents(5, first=10, columns=range(4)), RULES)
+    store.close()
 
 
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-import numpy as np
+from tests.support.filling import fill
 from worker.index.store import BandStore, StoreOptions
-store = BandStore(Path(sys.argv[1]), {"a": 1}, options=StoreOptions(flush_documents=500))
+options = StoreOptions(flush_documents=500, run_documents=300)
+store = BandStore(Path(sys.argv[1]), {"a": 1}, options=options)
 for number in range(1, 2001):
-    writes = store.batch()
-    writes.put_buckets(np.array([number.to_bytes(9, "big")], "V9"), [b"x" * 16])
-    store.write(writes, offset=number, now=number, documents=1)
+    fill(store, number, 1)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -146,8 +133,8 @@ def test_after_a_kill_data_and_offset_agree(tmp_path: Path) -> None:
     assert ended.returncode == -signal.SIGKILL
     store = BandStore(tmp_path / "s", {"a": 1}, options=StoreOptions())
     assert 0 < store.offset <= 2000
-    numbers = [int.from_bytes(key, "big") for key in store.items()]
-    assert numbers == list(range(1, store.offset + 1))
+    (*buckets,) = store.contents().buckets().values()
+    assert sorted(buckets) == [[number] for number in range(store.offset)]
     store.close()
 
 
@@ -159,9 +146,7 @@ def test_flushes_are_due_by_documents_and_by_time(tmp_path: Path) -> None:
         options=StoreOptions(flush_documents=1_000_000, flush_seconds=30),
         clock=lambda: now,
     )
-    writes = store.batch()
-    writes.put_buckets(bucket_keys(0), [b"a" * 16])
-    store.write(writes, offset=1, now=1, documents=1)
+    fill(store, 1, 1)
     assert store.unflushed == 1
     now = 29.0
     store.flush_if_due()
@@ -172,14 +157,6 @@ def test_flushes_are_due_by_documents_and_by_time(tmp_path: Path) -> None:
     store.close()
 
 
-def random_buckets(store: BandStore, offset: int, count: int) -> None:
-    keys = np.frombuffer(os.urandom(9 * count), "V9").copy()
-    keys.view(np.uint8).reshape(-1, 9)[:, 0] %= 18
-    writes = store.batch()
-    writes.put_buckets(keys, [os.urandom(16) for _ in range(count)])
-    store.write(writes, offset=offset, now=0, documents=count)
-
-
 def damage(path: Path, share: float = 0.5) -> None:
     table = max(path.glob("*.sst"), key=lambda found: found.stat().st_size)
     data = bytearray(table.read_bytes())
@@ -188,32 +165,25 @@ def damage(path: Path, share: float = 0.5) -> None:
     table.write_bytes(data)
 
 
-@pytest.mark.parametrize(
-    ("size", "share"),
-    [pytest.param(FILTER_BYTES, 0.9, id="read"), pytest.param(2 * FILTER_BYTES, 0.5, id="made")],
-)
-def test_a_block_that_cannot_be_read_is_never_taken_for_absent_buckets(
-    tmp_path: Path, size: int, share: float
-) -> None:
-    """RocksDB's iterator, of which the filter of absent buckets comes, ends there silently."""
-    store = BandStore(tmp_path / "s", HEADER, options=SMALL)
-    for offset in range(3):  # In a table, what they add to the filter follows after all buckets.
-        random_buckets(store, offset, 2_000)
+def test_a_block_that_cannot_be_read_is_never_taken_for_absent_cells(tmp_path: Path) -> None:
+    """RocksDB's iterator, which reads the cells of the open run, ends there silently."""
+    store = BandStore(tmp_path / "s", HEADER)
+    for offset in range(3):
+        fill(store, offset, 2_000)
     store.close()
-    damage(tmp_path / "s", share)
-    with pytest.raises(StoreDamaged, match=r"its filter: a block past .* can't be read"):
-        BandStore(tmp_path / "s", HEADER, options=StoreOptions(filter_bytes=size))
+    damage(tmp_path / "s", 0.05)
+    with pytest.raises(StoreDamaged, match=r"a block past .* can't be read"):
+        BandStore(tmp_path / "s", HEADER)
 
 
 def test_damage_is_told_from_a_disk_that_refuses(tmp_path: Path) -> None:
     store = BandStore(tmp_path / "s", HEADER)
-    random_buckets(store, 1, 30_000)
-    keys = np.frombuffer(b"".join(sorted(store.items())), "V9")
+    fill(store, 1, 10_000)
     store.close()
     damage(tmp_path / "s")
     store = BandStore(tmp_path / "s", HEADER)
     with pytest.raises(StoreDamaged, match="checksum"):
-        store.buckets(keys)
+        store.records(range(10_000))
     with pytest.raises(OSError, match="lock"):
         BandStore(tmp_path / "s", HEADER)
     store.close(flush=False)
@@ -224,13 +194,13 @@ def test_damage_is_told_from_a_disk_that_refuses(tmp_path: Path) -> None:
 
 def test_a_checkpoint_is_a_store_of_that_offset(tmp_path: Path) -> None:
     store = BandStore(tmp_path / "s", HEADER)
-    random_buckets(store, 1, 100)
-    random_buckets(store, 2, 50)
+    fill(store, 1, 100)
+    fill(store, 2, 50)
     store.checkpoint(tmp_path / "copy")
-    before = store.items()
-    random_buckets(store, 3, 50)
+    before = store.contents().buckets()
+    fill(store, 3, 50)
     copy = BandStore(tmp_path / "copy", HEADER)
-    assert (copy.offset, copy.documents, copy.items()) == (2, 150, before)
+    assert (copy.offset, copy.documents, copy.contents().buckets()) == (2, 150, before)
     copy.close()
     store.close()
 
@@ -271,16 +241,14 @@ def test_a_write_that_has_to_wait_holds_up_no_other_thread(
     if way == "level 0":
         monkeypatch.setattr(worker.index.rocksdb, "SLOWED_FROM", brake)
         monkeypatch.setattr(worker.index.rocksdb, "HELD_FROM", brake + 1)
-    options = StoreOptions(write_buffer_bytes=1 << 16, filter_bytes=4_096)
+    options = StoreOptions(write_buffer_bytes=1 << 16)
     store = BandStore(tmp_path / "s", HEADER, options=options)
-    keys = hashed_keys(20_000, 1)
     ticking = Ticking()
     longest, ticks = 0.0, 0
     for offset in range(1, 21):
-        writes = store.batch()
-        writes.put_buckets(keys[offset * 900 : (offset + 1) * 900], [os.urandom(16)] * 900)
+        decision = store.decide(random_documents(200, first=store.inserted), RULES)
         began, before = perf_counter(), ticking.ticks
-        store.write(writes, offset=offset, now=0, documents=1)
+        store.apply(decision, offset=offset, now=0, documents=1)
         waited = perf_counter() - began
         if waited > longest:
             longest, ticks = waited, ticking.ticks - before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.support.filling import fill
 from worker.bus import TopicPartition
 from worker.index.store import BandStore
 from worker.metrics import Metrics
@@ -59,10 +60,12 @@ def test_a_shard_that_is_gone_is_not_shown(tmp_path: Path) -> None:
     def sample(name: str) -> float | None:
         return metrics.registry.get_sample_value(f"neardup_index_{name}", {"shard": "1"})
 
+    fill(store, 1, 1_000)
     metrics.index.holding({1: store})
     metrics.index.caching(70)
-    assert sample("memory_bytes") == store.memory_bytes() >= 16 << 20
-    assert None not in {sample("keys"), sample("bytes")}
+    assert sample("memory_bytes") == store.memory_bytes() >= 1_000 * 12
+    assert sample("keys") == 2_000
+    assert sample("bytes") == store.size_bytes()
     assert metrics.registry.get_sample_value("neardup_index_cache_bytes") == 70
     metrics.index.holding({})
     store.close()

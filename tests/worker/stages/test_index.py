@@ -98,13 +98,13 @@ class TestIndex:
         stage = index(tmp_path)
         stage.adopt({seat: 0}, lambda _: (0, 1))
         stage.process(self.frames(1))
-        assert stage.stores()[0].items() == {}
+        assert stage.stores()[0].contents().buckets() == {}
         stage.adopt({seat: 0}, lambda _: (0, 1))  # As after an abort.
         stage.committed()
-        assert stage.stores()[0].items() == {}
+        assert stage.stores()[0].contents().buckets() == {}
         stage.process(self.frames(1))
         stage.committed()
-        assert stage.stores()[0].items() != {}
+        assert stage.stores()[0].contents().buckets() != {}
         assert stage.stores()[0].offset == 1
         stage.close()
 
@@ -124,7 +124,7 @@ class TestIndex:
                 stage.adopt({seat: committed}, lambda _: log)
         else:
             assert stage.adopt({seat: committed}, lambda _: log) == {seat: 0}
-            assert stage.stores()[0].items() == {}
+            assert stage.stores()[0].contents().buckets() == {}
         assert (tmp_path / "shard-000.aside").is_dir()
         stage.close()
 

@@ -14,7 +14,7 @@ from worker.index.store import BandStore, StoreOptions
 _FILLED = """
 import os, resource, signal, sys
 from pathlib import Path
-import numpy as np
+from tests.support.filling import fill
 from worker.bus import TopicPartition
 from worker.index.directory import ShardDirectories
 from worker.index.owner import OwnedShards
@@ -34,12 +34,8 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 store = shards.owned[place].store
 try:
     for number in range(1, 10_000):
-        keys = np.frombuffer(os.urandom(9_000), "V9").copy()
-        keys.view(np.uint8).reshape(-1, 9)[:, 0] = number % 18
-        writes = store.batch()
-        writes.put_buckets(keys, [os.urandom(64)] * 1_000)
         with shards.guarded(place):
-            store.write(writes, offset=number, now=number, documents=1_000)
+            fill(store, number, 1_000)
             if way == "checkpoint":
                 store.checkpoint(path.with_name(f"checkpoint-{number}"))
 except StageError as error:
@@ -69,5 +65,5 @@ def test_a_full_disk_ends_the_stage_and_loses_nothing(tmp_path: Path, way: str) 
     assert reached in {failed_at, failed_at - 1}  # a write that failed has moved no offset
     after = BandStore(tmp_path / "s" / "shard-000", {"a": 1}, options=StoreOptions())
     assert 0 <= after.offset <= reached
-    assert len(after.items()) == 1_000 * after.offset
+    assert len(after.contents().buckets()) == 1_000 * after.offset
     after.close()

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from time import time
 
-import numpy as np
 import pytest
 
 from localkafka.broker import wait_until
 from tests.support.embedded import by_id
+from tests.support.filling import fill
 from tests.worker.index.snapshot_run import SHARDS, SnapshotRun, lose_one
 from worker.bus import TopicPartition
 from worker.index.directory import ShardDirectories, beside
@@ -277,9 +277,7 @@ def test_the_stage_hears_of_rot_that_the_shipping_thread_has_found(tmp_path: Pat
     wait_until(lambda: started() == 0, SECONDS, "an empty store")
     for offset in (5, 6):
         store = shards.owned[place].store
-        writes = store.batch()
-        writes.put_buckets(np.array([b"\1%08d" % n for n in range(300)], "V9"), [bytes(16)] * 300)
-        store.write(writes, offset=offset, now=0, documents=1)
+        fill(store, offset, 300)
         store.flush()
         if offset == 5:
             wait_until(shipped, SECONDS, "a snapshot")
@@ -313,11 +311,8 @@ def test_a_restore_that_goes_round_in_circles_ends_with_a_message(tmp_path: Path
 
 
 def test_rot_anywhere_in_what_is_stored_is_found_and_nothing_is_touched(tmp_path: Path) -> None:
-    keys = np.random.default_rng(1).integers(0, 18, (3_000, 9), np.uint8)
     store = BandStore(tmp_path / "s", HEADER)
-    writes = store.batch()
-    writes.put_buckets(keys.view("V9").reshape(-1), [bytes(16)] * 3_000)
-    store.write(writes, offset=3, now=0, documents=1)
+    fill(store, 3, 3_000)
     store.close()
     tables = sorted((tmp_path / "s").glob("*.sst"))
     before = {path: path.read_bytes() for path in (tmp_path / "s").iterdir()}

@@ -10,10 +10,10 @@ from pathlib import Path
 from uuid import uuid4
 
 import fsspec
-import numpy as np
 import pytest
 
 from tests.support.embedded import by_id
+from tests.support.filling import fill
 from tests.worker.index.snapshot_run import SHARDS, SnapshotRun, lose_everything
 from worker.index.directory import ShardDirectories, beside
 from worker.index.log_range import LogRange
@@ -81,10 +81,7 @@ class Owner:
 
     def grow(self) -> None:
         """Add a table to the store."""
-        writes = self.store.batch()
-        keys = [b"\1%08d" % (self.store.offset * 300 + n) for n in range(300)]
-        writes.put_buckets(np.array(keys, "V9"), [os.urandom(16) for _ in keys])
-        self.store.write(writes, offset=self.store.offset + 1, now=0, documents=1)
+        fill(self.store, self.store.offset + 1, 300)
         self.store.flush()
 
     def merge(self) -> None:
@@ -148,7 +145,7 @@ def test_a_shared_file_that_is_damaged_is_shipped_again(
     assert shared in newest.files
     assert owner.snapshots.damaged(newest.files) == []
     restored = owner.restored(tmp_path)
-    assert restored.items() == owner.store.items()
+    assert restored.contents().buckets() == owner.store.contents().buckets()
     restored.close()
     assert (owner.events.repairable, owner.events.lost) == ([shared.name], [])
     assert f"{shared.name} ({shared.sha256}) is damaged or missing; the store has it" in caplog.text

@@ -1,0 +1,73 @@
+"""The open run finds what was added to it, and nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from worker.index.open_run import OpenRun, pack_open_cells, unpack_open_cells
+from worker.index.run_layout import MARK, SortedCells
+
+COLUMNS = 2
+FIRST = 1_000
+U64 = st.one_of(st.integers(0, 3), st.integers(2**64 - 3, 2**64 - 1), st.integers(0, 2**64 - 1))
+batches = st.lists(
+    st.lists(st.tuples(st.integers(0, COLUMNS - 1), U64, st.booleans()), max_size=30), max_size=30
+)
+
+
+@given(batches, batches.map(lambda some: [cell for batch in some for cell in batch]))
+def test_it_is_a_dictionary(
+    added: list[list[tuple[int, int, bool]]], asked: list[tuple[int, int, bool]]
+) -> None:
+    """Keys that begin with the same bits, at the end of a table as well, are kept apart."""
+    run = OpenRun(COLUMNS, FIRST, bits=2)
+    written: list[bytes] = []
+    known: dict[tuple[int, int, bool], int] = {}
+    for batch in added:
+        new: dict[tuple[int, int, bool], int] = {}
+        for cell in dict.fromkeys(batch):
+            if cell not in known:
+                new[cell] = FIRST + len(known) + len(new)
+        run.add(packed(new))
+        written.append(pack_open_cells(packed(new)))
+        known |= new
+    assert len(run) == len(known)
+    for marks in (False, True):
+        slots = np.array([slot for slot, _, _ in [*known, *asked]], np.uint8)
+        hashes = np.array([key for _, key, _ in [*known, *asked]], np.uint64)
+        which, documents = run.find(slots, hashes, marks=marks)
+        found = dict(zip(which.tolist(), documents.tolist(), strict=True))
+        wanted = {
+            place: known[slot, key, marks]
+            for place, (slot, key, _) in enumerate([*known, *asked])
+            if (slot, key, marks) in known
+        }
+        assert found == wanted
+    cells = run.cells()
+    read_back = OpenRun(COLUMNS, FIRST)
+    read_back.add(unpack_open_cells(written))
+    for one, other in zip(run.cells(), read_back.cells(), strict=True):
+        assert sorted(np.asarray(one).tolist()) == sorted(np.asarray(other).tolist())
+    every = packed(known)
+    order = np.lexsort((every.documents, every.hashes, every.slots))
+    again = np.lexsort((cells.documents, cells.hashes, cells.slots))
+    assert cells.slots[again].tolist() == every.slots[order].tolist()
+    assert cells.hashes[again].tolist() == every.hashes[order].tolist()
+    assert cells.documents[again].tolist() == every.documents[order].tolist()
+    assert (np.diff(cells.slots.astype(int)) >= 0).all()
+
+
+def packed(cells: dict[tuple[int, int, bool], int]) -> SortedCells:
+    return SortedCells(
+        np.array([slot for slot, _, _ in cells], np.uint8),
+        np.array([key for _, key, _ in cells], np.uint64),
+        np.array([n | (MARK if mark else 0) for (_, _, mark), n in cells.items()], np.uint32),
+    )
+
+
+def test_cells_that_are_not_whole_are_refused() -> None:
+    with pytest.raises(ValueError, match="14 bytes are not whole cells"):
+        unpack_open_cells([bytes(13), bytes(14)])

@@ -1,0 +1,86 @@
+"""The filters of runs: never wrong about what is there, seldom about what isn't."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from worker.index.run_filters import Probes, TierFilters, filled, zeroed
+from worker.index.run_layout import FAN_IN, RunShape
+
+COLUMNS = 3
+DOCUMENTS = 1_000
+
+
+def cells(
+    seed: int, count: int = COLUMNS * DOCUMENTS
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
+    """Return the slots and keys of cells, sorted; keys are drawn evenly, as hashes are."""
+    chance = np.random.default_rng(seed)
+    slots = np.sort(np.arange(count) % COLUMNS).astype(np.uint8)
+    hashes = chance.integers(0, 1 << 64, count, np.uint64)
+    return slots, hashes[np.lexsort((hashes, slots))]
+
+
+def words(shape: RunShape, seed: int) -> npt.NDArray[np.uint64]:
+    return filled(Probes(*cells(seed)), shape, 0, COLUMNS * shape.words)
+
+
+@pytest.mark.parametrize("tier", [0, 1, 2, 3])
+def test_what_was_added_is_found_in_its_run_whatever_else_comes_and_goes(tier: int) -> None:
+    shape = RunShape.of(DOCUMENTS, tier)
+    filters = TierFilters(shape, tier)
+    there: set[int] = set()
+    for run in range(2 * FAN_IN):
+        filters.add(run, words(shape, run))
+        there.add(run)
+        if run >= FAN_IN:
+            filters.remove(np.array([run - FAN_IN, run - FAN_IN // 2]))
+            there -= {run - FAN_IN, run - FAN_IN // 2}
+        for seed in range(2 * FAN_IN):
+            which, runs = filters.find(Probes(*cells(seed)))
+            assert set(runs.tolist()) <= there
+            found = set(which[runs == seed].tolist())
+            assert found == (set(range(COLUMNS * DOCUMENTS)) if seed in there else set())
+
+
+def test_no_runs_have_nothing() -> None:
+    filters = TierFilters(RunShape.of(DOCUMENTS, 0), 0)
+    which, runs = filters.find(Probes(*cells(1)))
+    assert (len(which), len(runs), filters.size_bytes) == (0, 0, 0)
+    filters.add(7, words(filters.shape, 1))
+    filters.remove(np.array([7]))
+    assert filters.size_bytes == 0
+
+
+@pytest.mark.parametrize(("tier", "most"), [(0, 0.0006), (1, 0.0024), (2, 0.008)])
+def test_seldom_is_something_absent_taken_for_there(tier: int, most: float) -> None:
+    count = COLUMNS * DOCUMENTS * FAN_IN**tier
+    shape = RunShape.of(DOCUMENTS, tier)
+    filters = TierFilters(shape, tier)
+    full = filled(Probes(*cells(1, count)), shape, 0, COLUMNS * shape.words)
+    filters.add(0, full)
+    which, _ = filters.find(Probes(*cells(2, 300_000)))
+    assert len(which) / 300_000 < most
+
+
+@pytest.mark.parametrize("tier", [0, 1, 2])
+def test_a_part_of_a_filter_is_that_part_of_the_whole(tier: int) -> None:
+    """The pages of one column have a part of their own."""
+    shape = RunShape.of(DOCUMENTS, tier)
+    slots, hashes = cells(1)
+    whole = words(shape, 1)
+    parts = []
+    for slot in range(COLUMNS):
+        for page in range(shape.pages):
+            mine = (slots == slot) & (shape.page(hashes) == page)
+            first = slot * shape.words + page * shape.page_words
+            probes = Probes(slots[mine], hashes[mine])
+            parts.append(filled(probes, shape, first, shape.page_words))
+    assert (np.concatenate(parts) == whole).all()
+
+
+def test_zeros_are_zero() -> None:
+    assert not zeroed(1 << 19).any()
+    assert len(zeroed(0)) == 0

@@ -1,0 +1,83 @@
+"""The pages of runs: each cell is on the page that its key says, and is found there."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from worker.index.run_layout import (
+    FAN_IN,
+    MARK,
+    RunShape,
+    SortedCells,
+    find_in_page,
+    marked,
+    packed_pages,
+    unpack_cells,
+)
+
+U64 = st.integers(0, 2**64 - 1)
+
+
+@pytest.mark.parametrize("documents", [1, 3, 256, 257, 65_536])
+def test_a_tier_has_eight_times_the_pages_of_the_one_below(documents: int) -> None:
+    shapes = [RunShape.of(documents, tier) for tier in range(4)]
+    for below, above in pairwise(shapes):
+        assert above.pages == FAN_IN * below.pages
+        hashes = np.random.default_rng(1).integers(0, 1 << 64, 1_000, np.uint64)
+        assert (above.page(hashes) // FAN_IN == below.page(hashes)).all()
+    assert documents <= 256 * shapes[0].pages < 2 * max(256, documents)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), U64), unique=True, max_size=200), st.integers(0, 5))
+def test_pages_have_all_cells_in_order(cells: list[tuple[int, int]], page_bits: int) -> None:
+    shape = RunShape(page_bits, 1)
+    cells.sort()
+    packed = SortedCells(
+        np.array([slot for slot, _ in cells], np.uint8),
+        np.array([key for _, key in cells], np.uint64),
+        np.arange(len(cells), dtype=np.uint32),
+    )
+    found = []
+    for slot, page, content in packed_pages(packed, shape):
+        keys, documents = unpack_cells(content)
+        parts = shape.part(keys)
+        assert ((parts >= 0) & (parts <= 1)).all()
+        assert (np.diff(parts) >= 0).all()
+        assert (shape.page(keys) == page).all()
+        found += [(slot, key) for key in keys.tolist()]
+        for key, document in zip(keys.tolist(), documents.tolist(), strict=True):
+            for part in (0.0, 0.5, 1.0):
+                assert find_in_page(content, key.to_bytes(8, "little"), part) == document
+    assert found == cells
+
+
+def test_a_key_is_found_where_it_is_whole_and_no_mark() -> None:
+    """The bytes of a key may also occur across two others, or as the key of a mark."""
+    wanted = (0x0102030405060708).to_bytes(8, "little")
+    across = [b"\0" * 4 + wanted[:4], wanted[4:] + b"\0" * 4]
+    keys = [*across, wanted, wanted]
+    documents = np.array([1, 2, 3 | MARK, 4], "<u4").tobytes()
+    assert find_in_page(b"".join(keys) + documents, wanted) == 4
+    assert find_in_page(b"".join(keys[:3]) + documents[:12], wanted) is None
+    assert find_in_page(b"", wanted) is None
+
+
+def test_a_document_is_no_key() -> None:
+    documents = np.array([0x01020304, 0x05060708], "<u4").tobytes()
+    assert find_in_page(bytes(16) + documents, documents) is None
+
+
+def test_what_is_no_page_is_refused() -> None:
+    with pytest.raises(ValueError, match="13 bytes are not whole cells"):
+        unpack_cells(bytes(13))
+
+
+def test_marks_have_keys_of_their_own() -> None:
+    keys = np.arange(1_000, dtype=np.uint64)
+    assert not np.isin(marked(keys), keys).any()
+    assert (marked(marked(keys)) == keys).all()

@@ -1,0 +1,86 @@
+"""A merge of the runs of a tier into one run of the next, in steps of bounded work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+from rocksdict import WriteBatch
+
+from worker.index.keyspace import filter_key, page_key
+from worker.index.run_filters import Probes, filled, zeroed
+from worker.index.run_layout import FAN_IN, RunShape, SortedCells, packed_pages, unpack_cells
+from worker.index.run_list import Merging
+
+__all__ = ["Merge"]
+
+_PAGES_A_STEP = 16
+
+
+class Merge:
+    """Merges runs. A step merges the same few pages of all of them.
+
+    A store that is reopened continues with the next step. The highest bits of a key choose its
+    page in each tier, so a page of the runs that are read becomes eight pages of the new run.
+    """
+
+    def __init__(
+        self,
+        plan: Merging,
+        columns: int,
+        shapes: tuple[RunShape, RunShape],
+        get: Callable[[list[bytes]], list[bytes | None]],
+    ) -> None:
+        """Take the plan, which the steps bring up to date, and the shapes of both tiers.
+
+        ``words`` is the new run's filter so far.
+        """
+        self.plan = plan
+        self.words = zeroed(columns * shapes[1].words)
+        self._from, self._to = shapes
+        self._get = get
+        self._pages = min(_PAGES_A_STEP, self._from.pages)
+        self._steps = columns * (self._from.pages // self._pages)
+
+    @property
+    def done(self) -> bool:
+        """Return whether all pages are merged."""
+        return self.plan.done == self._steps
+
+    def work(self, batch: WriteBatch, cells: int) -> None:
+        """Merge at least so many cells into a write, if so many are left."""
+        enough = self.plan.cells + cells
+        while not self.done and self.plan.cells < enough:
+            self._step(batch)
+
+    def end(self, batch: WriteBatch) -> None:
+        """Merge all cells that are left into a write."""
+        while not self.done:
+            self._step(batch)
+
+    def _step(self, batch: WriteBatch) -> None:
+        slot, group = divmod(self.plan.done, self._from.pages // self._pages)
+        first = group * self._pages
+        cells = self._merged(slot, range(first, first + self._pages))
+        for _, page, packed in packed_pages(cells, self._to):
+            batch.put(page_key(self.plan.target, slot, page), packed)
+        first_page, pages = first * FAN_IN, self._pages * FAN_IN
+        at = slot * self._to.words + first_page * self._to.page_words
+        size = pages * self._to.page_words
+        part = filled(Probes(cells.slots, cells.hashes), self._to, at, size)
+        self.words[at : at + size] = part
+        batch.put(filter_key(self.plan.target, slot, first_page), part.tobytes())
+        self.plan.done += 1
+        self.plan.cells += len(cells.hashes)
+
+    def _merged(self, slot: int, pages: range) -> SortedCells:
+        """Return the cells in these pages of all runs, sorted."""
+        wanted = [page_key(run, slot, page) for run in self.plan.sources for page in pages]
+        read = [unpack_cells(page) for page in self._get(wanted) if page is not None]
+        hashes = np.concatenate([np.empty(0, np.uint64), *(keys for keys, _ in read)])
+        documents = np.concatenate([np.empty(0, np.uint32), *(found for _, found in read)])
+        # Each run is sorted already, which a stable sort makes use of.
+        order: npt.NDArray[np.intp] = np.argsort(hashes, kind="stable")
+        slots = np.full(len(order), slot, np.uint8)
+        return SortedCells(slots, hashes[order], documents[order])

@@ -1,0 +1,173 @@
+"""The open run: the newest cells, in memory, until there are enough of them for a run.
+
+The cells that a write adds are packed as their slots (1 byte each), their keys (8) and their
+documents (4), little-endian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import count, pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from worker.index.run_layout import MARK, SortedCells
+
+__all__ = ["OpenRun", "pack_open_cells", "unpack_open_cells"]
+
+_SMALLEST_BITS = 8
+_FULLEST = 0.6
+_MARK = np.uint32(MARK)
+
+
+class OpenRun:
+    """A hash table for each column, by open addressing: a key's first place is its highest bits.
+
+    All tables have the same size and lie in one array, so that one look-up asks all columns. The
+    size doubles before a table is too full.
+    """
+
+    def __init__(self, columns: int, first: int, bits: int = _SMALLEST_BITS) -> None:
+        """Begin empty, with ``1 << bits`` places a column; ``first`` is its first document."""
+        self.first = first
+        self.bits = bits
+        self._columns = columns
+        self._counts = np.zeros(columns, np.int64)
+        self._hashes = np.zeros(columns << bits, np.uint64)
+        # The document's number, counted from 1, with the bit of a mark: 0 is a free place.
+        self._documents = np.zeros(columns << bits, np.uint32)
+
+    def __len__(self) -> int:
+        """Return how many cells it has."""
+        return int(self._counts.sum())
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the size in memory."""
+        return self._hashes.nbytes + self._documents.nbytes
+
+    def find(
+        self,
+        slots: npt.NDArray[np.uint8],
+        hashes: npt.NDArray[np.uint64],
+        *,
+        marks: bool = False,
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return which of n cells, or marks, are here, ascending, and their documents: int64[m].
+
+        slots: uint8[n]. hashes: uint64[n], the keys.
+        """
+        bit = np.uint32(MARK if marks else 0)
+        places = self._first_places(slots, hashes)
+        left = np.flatnonzero(self._documents[places])
+        found, documents = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        places = places[left]
+        for step in count(1):
+            if not len(left):
+                break
+            same = self._hashes[places] == hashes[left]
+            same &= self._documents[places] & _MARK == bit
+            found.append(left[same])
+            documents.append((self._documents[places[same]] & ~_MARK).astype(np.int64))
+            places = self._next_places(places[~same], step)
+            left = left[~same]
+            taken = self._documents[places] != 0
+            places, left = places[taken], left[taken]
+        which = np.concatenate(found)
+        order = np.argsort(which)
+        return which[order], np.concatenate(documents)[order] + (self.first - 1)
+
+    def add(self, cells: SortedCells) -> None:
+        """Add cells that aren't here yet; no two of a column and a kind have the same document."""
+        counts = self._counts + np.bincount(cells.slots, minlength=self._columns)
+        bits = self.bits
+        while counts.max(initial=0) > _FULLEST * (1 << bits):
+            bits += 1
+        if bits > self.bits:
+            self._grow(bits)
+        self._counts = counts
+        self._insert(cells)
+
+    def _insert(self, cells: SortedCells) -> None:
+        places = self._first_places(cells.slots, cells.hashes)
+        hashes = cells.hashes
+        documents = cells.documents - np.uint32(self.first) + np.uint32(1)
+        for step in count(1):
+            if not len(places):
+                break
+            free = self._documents[places] == 0
+            # If cells want the same place, one of them gets it; the others go on.
+            self._documents[places[free]] = documents[free]
+            lost = self._documents[places] != documents
+            places, hashes_there = places[lost], places[~lost]
+            self._hashes[hashes_there] = hashes[~lost]
+            hashes, documents = hashes[lost], documents[lost]
+            places = self._next_places(places, step)
+
+    def _grow(self, bits: int) -> None:
+        cells = self.cells()
+        self.bits = bits
+        self._hashes = np.zeros(self._columns << bits, np.uint64)
+        self._documents = np.zeros(self._columns << bits, np.uint32)
+        self._insert(cells)
+
+    def cells(self) -> SortedCells:
+        """Return all cells, sorted."""
+        places = np.flatnonzero(self._documents)
+        slots = (places >> self.bits).astype(np.uint8)
+        hashes = self._hashes[places]
+        documents = self._documents[places] + np.uint32(self.first) - np.uint32(1)
+        edges = np.searchsorted(slots, np.arange(self._columns + 1)).tolist()
+        for start, end in pairwise(edges):
+            # The keys of a column are nearly sorted, which a stable sort makes use of.
+            order = np.argsort(hashes[start:end], kind="stable")
+            hashes[start:end] = hashes[start:end][order]
+            documents[start:end] = documents[start:end][order]
+        return SortedCells(slots, hashes, documents)
+
+    def _first_places(
+        self, slots: npt.NDArray[np.uint8], hashes: npt.NDArray[np.uint64]
+    ) -> npt.NDArray[np.int64]:
+        places = (hashes >> np.uint64(64 - self.bits)).astype(np.int64)
+        places += slots.astype(np.int64) << self.bits
+        return places
+
+    def _next_places(self, places: npt.NDArray[np.int64], step: int) -> npt.NDArray[np.int64]:
+        """Return the next place of each, within the table of its column.
+
+        Steps that grow by one visit all places of a table whose size is a power of two, and form
+        no long rows of taken places.
+        """
+        last = (1 << self.bits) - 1
+        following: npt.NDArray[np.int64] = (places & ~last) | ((places + step) & last)
+        return following
+
+
+_PACKED = 1 + 8 + 4
+
+
+def pack_open_cells(cells: SortedCells) -> bytes:
+    """Return the bytes of the cells that a write adds; they need not be sorted."""
+    return b"".join(part.tobytes() for part in cells)
+
+
+def unpack_open_cells(writes: Iterable[bytes]) -> SortedCells:
+    """Return the cells of writes that `pack_open_cells` packed, one write after the other.
+
+    Raises:
+        ValueError: those of a write aren't whole.
+    """
+    slots, hashes, documents = [b""], [b""], [b""]
+    for packed in writes:
+        cells = len(packed) // _PACKED
+        if cells * _PACKED != len(packed):
+            raise ValueError(f"{len(packed)} bytes are not whole cells of the open run")
+        slots.append(packed[:cells])
+        hashes.append(packed[cells : 9 * cells])
+        documents.append(packed[9 * cells :])
+    return SortedCells(
+        np.frombuffer(b"".join(slots), np.uint8),
+        np.frombuffer(b"".join(hashes), "<u8"),
+        np.frombuffer(b"".join(documents), "<u4"),
+    )

@@ -1,0 +1,102 @@
+"""Pages of document records.
+
+A page has the records of 32 documents with successive numbers: how many there are (2 bytes), the
+length of each (2 bytes each), then the records. The last page of a store is written again until
+it is full. Numbers are little-endian.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate, pairwise
+
+from rocksdict import WriteBatch
+
+from worker.index.keyspace import RECORDS, number_key
+
+__all__ = ["DOCUMENTS_A_PAGE", "RecordPages", "unpack_page"]
+
+_BITS = 5
+DOCUMENTS_A_PAGE = 1 << _BITS
+_count = struct.Struct("<H")
+
+
+def unpack_page(page: bytes) -> list[bytes]:
+    """Return the records in a page.
+
+    Raises:
+        ValueError: it isn't a page.
+    """
+    lengths, first = _lengths(page)
+    ends = list(accumulate(lengths, initial=first))
+    return [page[start:end] for start, end in pairwise(ends)]
+
+
+def _lengths(page: bytes) -> tuple[tuple[int, ...], int]:
+    """Return the lengths of a page's records, and where the first begins."""
+    try:
+        (count,) = _count.unpack_from(page)
+        lengths = struct.unpack_from(f"<{count}H", page, _count.size)
+    except struct.error as error:
+        raise ValueError(f"{len(page)} bytes are not a page of records") from error
+    first = _count.size * (1 + count)
+    if first + sum(lengths) != len(page):
+        raise ValueError(f"{len(page)} bytes are not a page of {count} records")
+    return lengths, first
+
+
+def _record(page: bytes, place: int) -> bytes | None:
+    """Return one record of a page; None if it has fewer."""
+    lengths, first = _lengths(page)
+    if place >= len(lengths):
+        return None
+    start = first + sum(lengths[:place])
+    return page[start : start + lengths[place]]
+
+
+class RecordPages:
+    """The records of a store, by the numbers of their documents."""
+
+    def __init__(self, get: Callable[[list[bytes]], list[bytes | None]], inserted: int) -> None:
+        """Read the last page. ``get`` reads keys; ``inserted`` is how many documents there are.
+
+        Raises:
+            ValueError: the page is missing, or isn't as it was written.
+        """
+        self._get = get
+        self._open: list[bytes] = []
+        self.inserted = inserted
+        if inserted % DOCUMENTS_A_PAGE:
+            (page,) = get([number_key(RECORDS, inserted >> _BITS)])
+            self._open = unpack_page(page or b"")
+            if len(self._open) != inserted % DOCUMENTS_A_PAGE:
+                raise ValueError(f"its last page has {len(self._open)} of {inserted} records")
+
+    def add(self, batch: WriteBatch, records: Iterable[bytes]) -> None:
+        """Add records to a write."""
+        left = [*self._open, *records]
+        page = self.inserted >> _BITS
+        self.inserted += len(left) - len(self._open)
+        for first in range(0, len(left), DOCUMENTS_A_PAGE):
+            some = left[first : first + DOCUMENTS_A_PAGE]
+            lengths = struct.pack(f"<{1 + len(some)}H", len(some), *map(len, some))
+            batch.put(number_key(RECORDS, page), b"".join([lengths, *some]))
+            page += 1
+        full = len(left) // DOCUMENTS_A_PAGE * DOCUMENTS_A_PAGE
+        self._open = left[full:]
+
+    def read(self, numbers: Sequence[int]) -> list[bytes | None]:
+        """Return the records of ascending numbers; None where there is none.
+
+        Raises:
+            ValueError: a page isn't as it was written.
+        """
+        wanted = list(dict.fromkeys(number >> _BITS for number in numbers))
+        packed = self._get([number_key(RECORDS, page) for page in wanted])
+        pages = dict(zip(wanted, packed, strict=True))
+        found: list[bytes | None] = []
+        for number in numbers:
+            page = pages[number >> _BITS]
+            found.append(None if page is None else _record(page, number % DOCUMENTS_A_PAGE))
+        return found

@@ -1,0 +1,193 @@
+"""Filters that rule out runs without reading their pages.
+
+On a feed of mostly new documents, nearly every look-up is of an absent bucket. Each run has a Bloom
+filter, which stays in memory. Those of a tier are interleaved word by word, so that one memory
+access asks up to eight runs.
+"""
+
+from __future__ import annotations
+
+import mmap
+from contextlib import suppress
+
+import numpy as np
+import numpy.typing as npt
+
+from worker.index.run_layout import FAN_IN, RunShape
+
+__all__ = ["Probes", "TierFilters", "filled", "zeroed"]
+
+_HALF = np.uint64(32)
+_MIX = np.uint64(0xD6E8FEB86659FD93)
+_INTERLEAVED_TIERS = 2
+"""Tiers whose filters are interleaved. Those above are large and few, and a matrix that grows by a
+column is copied."""
+_HUGE_BYTES = 1 << 21
+
+
+def zeroed(words: int) -> npt.NDArray[np.uint64]:
+    """Return zeros that go back to the system as soon as they are released.
+
+    malloc might take them from the heap of the thread that opens a store, and keep it.
+    """
+    pages = mmap.mmap(-1, max(1, words) * 8, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE") and words * 8 >= _HUGE_BYTES:
+        with suppress(OSError):  # The kernel may lack huge pages; look-ups are then a bit slower.
+            pages.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(pages, np.uint64, words)
+
+
+class Probes:
+    """n cells to look up or to add.
+
+    A cell has three bits in each of two words. Only what has those of the first word is looked up
+    in the second, so nearly every look-up is one memory access (compare Putze, Sanders, Singler,
+    "Cache-, hash- and space-efficient Bloom filters", WEA 2007). The highest bits of a key choose
+    the first word. The second is among those of the same page.
+    """
+
+    def __init__(self, slots: npt.NDArray[np.uint8], hashes: npt.NDArray[np.uint64]) -> None:
+        """Take the columns' slots, uint8[n], and the keys, uint64[n]."""
+        self._slots = slots.astype(np.int64)
+        self._hashes = hashes
+        self._high = hashes >> _HALF
+        self.bits = _three_bits(hashes)
+
+    def words(self, shape: RunShape) -> npt.NDArray[np.int64]:
+        """Return the first word of each cell in the filter of a run of this shape."""
+        within = (self._high * np.uint64(shape.words)) >> _HALF
+        return self._slots * shape.words + within.astype(np.int64)
+
+    def second(
+        self, shape: RunShape, which: npt.NDArray[np.int64] | slice
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+        """Return the second words of some of the cells, and their bits there."""
+        hashes = self._hashes[which]
+        mixed = (hashes * _MIX) >> _HALF
+        within = ((mixed * np.uint64(shape.page_words)) >> _HALF).astype(np.int64)
+        pages = self._slots[which] * shape.pages + shape.page(hashes)
+        return pages * shape.page_words + within, _three_bits(mixed)
+
+
+def _three_bits(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return words with the bits set that the lowest 18 bits of each number choose."""
+    one, last = np.uint64(1), np.uint64(63)
+    bits: npt.NDArray[np.uint64] = one << (numbers & last)
+    bits |= one << (numbers >> np.uint64(6) & last)
+    bits |= one << (numbers >> np.uint64(12) & last)
+    return bits
+
+
+def filled(probes: Probes, shape: RunShape, first: int, words: int) -> npt.NDArray[np.uint64]:
+    """Return a part of a run's filter with sorted cells in it.
+
+    The part has whole pages: uint64[words] from the word ``first``.
+    """
+    part = np.zeros(words, np.uint64)
+    _set(part, probes.words(shape) - first, probes.bits)
+    places, bits = probes.second(shape, slice(None))
+    # Up to 16 bits, numpy sorts by radix.
+    places = (places - first).astype(np.min_scalar_type(words))
+    order = np.argsort(places, kind="stable")
+    _set(part, places[order].astype(np.int64), bits[order])
+    return part
+
+
+def _set(
+    words: npt.NDArray[np.uint64], places: npt.NDArray[np.int64], bits: npt.NDArray[np.uint64]
+) -> None:
+    """Set bits in words, in place, by ascending places."""
+    starts = np.flatnonzero(np.diff(places, prepend=-1))
+    if len(starts):
+        words[places[starts]] |= np.bitwise_or.reduceat(bits, starts)
+
+
+class _Group:
+    """The filters of some runs as the columns of a matrix."""
+
+    def __init__(self, words: npt.NDArray[np.uint64], run: int) -> None:
+        self._matrix = words.reshape(-1, 1)
+        self.runs = np.array([run], np.int64)
+
+    @property
+    def width(self) -> int:
+        return len(self.runs)
+
+    @property
+    def size_bytes(self) -> int:
+        return self._matrix.nbytes
+
+    def find(
+        self, probes: Probes, shape: RunShape
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        which, columns = self._with_first(probes.words(shape), probes.bits)
+        places, bits = probes.second(shape, which)
+        runs = self.runs[columns]
+        found = (self._matrix[places, columns] & bits) == bits
+        found &= runs >= 0
+        return which[found], runs[found]
+
+    def _with_first(
+        self, places: npt.NDArray[np.int64], bits: npt.NDArray[np.uint64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return which cells have their bits in the first word of which columns."""
+        if self.width == 1:
+            which = np.flatnonzero((self._matrix[:, 0][places] & bits) == bits)
+            return which, np.zeros(len(which), np.int64)
+        wanted = bits[:, None]
+        which, columns = np.nonzero((self._matrix[places] & wanted) == wanted)
+        return which, columns
+
+    def put(self, words: npt.NDArray[np.uint64], run: int) -> None:
+        """Put a filter into a free column; widen the matrix if there is none."""
+        free = np.flatnonzero(self.runs < 0)
+        if not len(free):
+            self._widen()
+            free = np.flatnonzero(self.runs < 0)
+        self._matrix[:, free[0]] = words
+        self.runs[free[0]] = run
+
+    def _widen(self) -> None:
+        rows, width = self._matrix.shape
+        wider = zeroed(rows * width * 2).reshape(rows, 2 * width)
+        wider[:, :width] = self._matrix
+        self._matrix = wider
+        self.runs = np.concatenate((self.runs, np.full(width, -1)))
+
+
+class TierFilters:
+    """The filters of the runs of one tier."""
+
+    def __init__(self, shape: RunShape, tier: int) -> None:
+        """Begin without runs."""
+        self.shape = shape
+        self._widest = FAN_IN if tier < _INTERLEAVED_TIERS else 1
+        self._groups: list[_Group] = []
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the size in memory."""
+        return sum(group.size_bytes for group in self._groups)
+
+    def add(self, run: int, words: npt.NDArray[np.uint64]) -> None:
+        """Add a run's filter, uint64[words]. It may be kept, so it must not change."""
+        for group in self._groups:
+            if group.width < self._widest or (group.runs < 0).any():
+                group.put(words, run)
+                return
+        self._groups.append(_Group(words, run))
+
+    def remove(self, runs: npt.NDArray[np.int64]) -> None:
+        """Remove runs; memory is released once no run of a matrix is left."""
+        for group in self._groups:
+            group.runs[np.isin(group.runs, runs)] = -1
+        self._groups = [group for group in self._groups if (group.runs >= 0).any()]
+
+    def find(self, probes: Probes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return which cells may be in which runs: two arrays, int64[m]. All others are not."""
+        if not self._groups:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        found = [group.find(probes, self.shape) for group in self._groups]
+        return np.concatenate([which for which, _ in found]), np.concatenate(
+            [runs for _, runs in found]
+        )

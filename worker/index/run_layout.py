@@ -1,0 +1,153 @@
+"""The layout of runs: their pages of cells, and how large the filters are.
+
+A run holds the cells of successive documents, which are sorted by column and key. A page has the
+cells of one column whose keys have the same highest bits, about 256: first all keys (8 bytes
+each), then the number of each one's document (4 bytes). Numbers are little-endian. Cells are of two
+kinds: those of buckets, and marks, whose key is that of a bucket that has grown, changed by
+`marked`.
+
+Runs have tiers. A run of a tier has eight times the documents of one of the tier below, and eight
+times the pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lsh.index.layout import MOST_DOCUMENTS
+
+__all__ = [
+    "FAN_IN",
+    "MARK",
+    "RunShape",
+    "SortedCells",
+    "find_in_page",
+    "marked",
+    "packed_pages",
+    "unpack_cells",
+]
+
+MARK = MOST_DOCUMENTS
+"""The bit of a document's number that makes a cell a mark: its bucket has grown."""
+FAN_IN = 8
+"""Runs of one tier that are merged into one of the next."""
+_FAN_IN_BITS = 3
+_CELLS_A_PAGE = 256
+_CELL_BYTES = 12
+_SPREAD = 32
+"""Cells by which a key's place in its page may differ from the expected one: four standard
+deviations."""
+_MARKED = np.uint64(0x9E3779B97F4A7C15)
+_FILTER_BITS = (24, 16, 12)
+"""Bits a cell by tier, then those of the last for all tiers above. Young runs are asked by every
+look-up and are small; the oldest are the bulk."""
+
+
+class SortedCells(NamedTuple):
+    """n cells, sorted by column and key.
+
+    slots: uint8[n], the places of the columns among those of the store. hashes: uint64[n], the
+    keys. documents: uint32[n], with `MARK` set in those of marks.
+    """
+
+    slots: npt.NDArray[np.uint8]
+    hashes: npt.NDArray[np.uint64]
+    documents: npt.NDArray[np.uint32]
+
+
+class RunShape(NamedTuple):
+    """The shape of the runs of one tier.
+
+    ``page_bits`` highest bits of a key choose its page; each page has ``page_words`` words of the
+    filter.
+    """
+
+    page_bits: int
+    page_words: int
+
+    @classmethod
+    def of(cls, run_documents: int, tier: int) -> RunShape:
+        """Return the shape in a store whose runs of tier 0 have so many documents."""
+        bits = (-(-run_documents // _CELLS_A_PAGE) - 1).bit_length()
+        cells = -(-run_documents // (1 << bits))
+        filter_bits = _FILTER_BITS[min(tier, len(_FILTER_BITS) - 1)]
+        return cls(bits + _FAN_IN_BITS * tier, -(-cells * filter_bits // 64))
+
+    @property
+    def pages(self) -> int:
+        """Return how many pages a column has."""
+        return 1 << self.page_bits
+
+    @property
+    def words(self) -> int:
+        """Return how many words of the filter a column has."""
+        return self.page_words << self.page_bits
+
+    def page(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        """Return the page of each key, uint64[n]."""
+        # A shift by all 64 bits is undefined.
+        high = (hashes >> np.uint64(32)) << np.uint64(self.page_bits)
+        return (high >> np.uint64(32)).astype(np.int64)
+
+    def part(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
+        """Return how much of its page's range is below each key: float64[n], from 0 to below 1."""
+        return (hashes << np.uint64(self.page_bits)).astype(np.float64) * 2.0**-64
+
+
+def packed_pages(cells: SortedCells, shape: RunShape) -> Iterator[tuple[int, int, bytes]]:
+    """Return the pages of these cells: slot, page, and bytes of each."""
+    pages = cells.slots.astype(np.int64) << shape.page_bits | shape.page(cells.hashes)
+    starts = np.flatnonzero(np.diff(pages, prepend=-1))
+    ends = np.append(starts, len(pages))[1:].tolist()
+    keys, documents = cells.hashes.tobytes(), cells.documents.tobytes()
+    numbers = pages[starts].tolist()
+    for number, start, end in zip(numbers, starts.tolist(), ends, strict=True):
+        packed = keys[8 * start : 8 * end] + documents[4 * start : 4 * end]
+        yield number >> shape.page_bits, number & (shape.pages - 1), packed
+
+
+def marked(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return the keys of the marks of buckets with these keys, uint64[n]."""
+    return hashes ^ _MARKED
+
+
+def find_in_page(page: bytes, key: bytes, part: float = 0.0) -> int | None:
+    """Return the document of a bucket's key (8 bytes, little-endian); None if it isn't there.
+
+    ``part`` is how much of the page's range is below the key: where to look first.
+    """
+    after = len(page) // _CELL_BYTES * 8
+    start = max(0, int(part * after) // 8 - _SPREAD) * 8
+    found = _found_from(start, page, key, after)
+    if found is None and start:
+        found = _found_from(0, page, key, after)
+    return found
+
+
+def _found_from(start: int, page: bytes, key: bytes, after: int) -> int | None:
+    at = page.find(key, start, after)
+    while at >= 0:
+        if at % 8 == 0:
+            first = after + at // 2
+            document = int.from_bytes(page[first : first + 4], "little")
+            if document < MARK:
+                return document
+        at = page.find(key, at + 1, after)
+    return None
+
+
+def unpack_cells(page: bytes) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]:
+    """Return the keys, uint64[n], and the documents, uint32[n], in a page.
+
+    Raises:
+        ValueError: it isn't a page.
+    """
+    count = len(page) // _CELL_BYTES
+    if count * _CELL_BYTES != len(page):
+        raise ValueError(f"{len(page)} bytes are not whole cells")
+    keys = np.frombuffer(page, "<u8", count).astype(np.uint64, copy=False)
+    return keys, np.frombuffer(page, "<u4", count, 8 * count).astype(np.uint32, copy=False)

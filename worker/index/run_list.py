@@ -1,0 +1,132 @@
+"""The list of a store's runs, as it is kept in the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import msgspec
+
+from lsh.index.layout import MOST_DOCUMENTS
+from worker.index.run_layout import FAN_IN, RunShape
+
+__all__ = ["Merging", "Run", "RunList"]
+
+
+_Size = Annotated[int, msgspec.Meta(ge=0, lt=MOST_DOCUMENTS)]
+_Tier = Annotated[int, msgspec.Meta(ge=0, le=10)]
+_Column = Annotated[int, msgspec.Meta(ge=0, le=250)]
+
+
+class Run(msgspec.Struct, frozen=True):
+    """A run: its number, its tier, its documents from ``first`` to before ``end``, its cells."""
+
+    number: int
+    tier: _Tier
+    first: _Size
+    end: _Size
+    cells: int
+
+
+class Merging(msgspec.Struct):
+    """A merge under way: the runs of a tier that it reads, the number of the run that it makes.
+
+    ``done`` is how many groups of pages are done, and ``cells`` how many cells these have.
+    """
+
+    tier: _Tier
+    sources: list[int]
+    target: int
+    done: int = 0
+    cells: int = 0
+
+
+class _Packed(msgspec.Struct):
+    run_documents: Annotated[int, msgspec.Meta(gt=0, lt=MOST_DOCUMENTS)]
+    columns: list[_Column]
+    next: int
+    runs: list[Run]
+    merging: list[Merging]
+
+
+@dataclass(slots=True)
+class RunList:
+    """The runs of a store, oldest first, and everything that is needed to read them.
+
+    ``run_documents`` is how many documents a run of tier 0 has, ``columns`` are the columns of the
+    store (empty before the first cell), ``next`` is the number of the next run. Runs have disjoint
+    ranges of documents without gaps.
+    """
+
+    run_documents: int
+    columns: list[int] = field(default_factory=list)
+    next: int = 0
+    runs: list[Run] = field(default_factory=list)
+    merging: list[Merging] = field(default_factory=list)
+
+    @property
+    def end(self) -> int:
+        """Return the first document after all runs."""
+        return self.runs[-1].end if self.runs else 0
+
+    def of_tier(self, tier: int) -> list[Run]:
+        """Return the runs of a tier, oldest first."""
+        return [run for run in self.runs if run.tier == tier]
+
+    def shape(self, tier: int) -> RunShape:
+        """Return the shape of the runs of a tier."""
+        return RunShape.of(self.run_documents, tier)
+
+    def new_number(self) -> int:
+        """Return the number for another run."""
+        self.next += 1
+        return self.next - 1
+
+    def replace(self, merging: Merging) -> None:
+        """Replace the runs that a merge has read by the one that it has made."""
+        sources = set(merging.sources)
+        first, *_, last = (run for run in self.runs if run.number in sources)
+        place = self.runs.index(first)
+        made = Run(merging.target, merging.tier + 1, first.first, last.end, merging.cells)
+        left = [run for run in self.runs if run.number not in sources]
+        self.runs = [*left[:place], made, *left[place:]]
+        self.merging.remove(merging)
+
+    def pack(self) -> bytes:
+        """Return the packed bytes."""
+        return msgspec.json.encode(
+            _Packed(self.run_documents, self.columns, self.next, self.runs, self.merging)
+        )
+
+    @classmethod
+    def unpack(cls, packed: bytes | None, run_documents: int) -> RunList:
+        """Return the list that `pack` packed; an empty store's if there is none.
+
+        Raises:
+            ValueError: it can't be read, or can't be true.
+        """
+        if packed is None:
+            return cls(run_documents)
+        try:
+            found = msgspec.json.decode(packed, type=_Packed)
+        except msgspec.DecodeError as error:
+            raise ValueError(f"its list of runs can't be read: {error}") from error
+        listed = cls(found.run_documents, found.columns, found.next, found.runs, found.merging)
+        listed.check()
+        return listed
+
+    def check(self) -> None:
+        """Check that there are no gaps between runs, and that each is as large as its tier says.
+
+        Raises:
+            ValueError: a run isn't.
+        """
+        end = 0
+        for run in self.runs:
+            least = self.run_documents * FAN_IN**run.tier
+            if run.first != end or run.end - run.first < least:
+                raise ValueError(
+                    f"run {run.number} of tier {run.tier} has documents {run.first} to before"
+                    f" {run.end}; it must begin at {end} and have at least {least}"
+                )
+            end = run.end

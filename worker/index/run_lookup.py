@@ -1,0 +1,202 @@
+"""Looks cells up: in the open run, and in the runs whose filters say that they may have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from rocksdict import Rdict
+
+from lsh.index import BucketKeys
+from worker.index.keyspace import FILTERS, OPEN_RUN, RUNS, of_run, page_key, place_in
+from worker.index.open_run import OpenRun, unpack_open_cells
+from worker.index.run_filters import Probes, TierFilters, zeroed
+from worker.index.run_layout import RunShape, find_in_page, marked
+from worker.index.run_list import Run, RunList
+from worker.index.spans import span
+
+__all__ = ["Get", "RunLookup", "Suspects", "read_filter"]
+
+_UNKNOWN = 255
+
+Get = Callable[[list[bytes]], list[bytes | None]]
+"""Reads keys of a store."""
+
+
+class Suspects(NamedTuple):
+    """The buckets that may exist, by the places of their keys in a look-up.
+
+    known: the documents of those in the open run. places, runs: int64[m], which keys may be in
+    which runs.
+    """
+
+    known: dict[int, int]
+    places: npt.NDArray[np.int64]
+    runs: npt.NDArray[np.int64]
+
+    def all_places(self) -> list[int]:
+        """Return the places of all suspects, ascending."""
+        return sorted({*self.known, *self.places.tolist()})
+
+
+class RunLookup:
+    """The runs of a store, their filters in memory, and the open run.
+
+    Methods raise what ``get`` and rocksdict raise. ``list`` are the runs, ``open`` is the open run.
+    """
+
+    def __init__(
+        self,
+        db: Rdict,
+        get: Get,
+        run_documents: int,
+        on_cells: Callable[[int, int], None] = lambda _count, _total: None,
+    ) -> None:
+        """Read the list of runs, their filters and the cells of the open run.
+
+        ``run_documents`` is for a new store; another keeps what it was made with. ``on_cells`` is
+        called with how many cells' filters were just read, and the total; it may raise.
+
+        Raises:
+            ReadingEnded: not everything can be read.
+            ValueError: something isn't as it was written.
+        """
+        self._get = get
+        (packed,) = get([RUNS])
+        self.list = RunList.unpack(packed, run_documents)
+        self.open = OpenRun(0, 0)
+        self._slots = np.full(256, _UNKNOWN, np.uint8)
+        self._tiers: list[TierFilters] = []
+        self._by_number: dict[int, Run] = {}
+        if self.list.columns:
+            self._take_columns()
+            self._read_filters(db, on_cells)
+            self.open.add(unpack_open_cells(cells for _, cells in span(db, OPEN_RUN)))
+
+    @property
+    def cells(self) -> int:
+        """Return how many cells there are."""
+        return len(self.open) + sum(run.cells for run in self.list.runs)
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the size in memory of the open run and all filters."""
+        return self.open.size_bytes + sum(tier.size_bytes for tier in self._tiers)
+
+    def begin(self, columns: Sequence[int]) -> None:
+        """Set the columns of an empty store."""
+        self.list.columns = list(columns)
+        self._take_columns()
+
+    def _take_columns(self) -> None:
+        columns = self.list.columns
+        self._slots[columns] = np.arange(len(columns))
+        self.open = OpenRun(len(columns), self.list.end)
+
+    def slots(self, columns: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+        """Return the places of columns, uint8[n], among those of the store.
+
+        Raises:
+            ValueError: the store doesn't have one of them.
+        """
+        slots: npt.NDArray[np.uint8] = self._slots[columns]
+        if slots.max(initial=0) == _UNKNOWN:
+            raise ValueError(f"a column that isn't one of {self.list.columns}")
+        return slots
+
+    def suspects(self, keys: BucketKeys) -> Suspects:
+        """Return which of these buckets may exist. All others don't."""
+        none = np.empty(0, np.int64)
+        if not self.list.columns:
+            return Suspects({}, none, none)
+        slots = self.slots(keys.columns)
+        open_places, documents = self.open.find(slots, keys.hashes)
+        known = dict(zip(open_places.tolist(), documents.tolist(), strict=True))
+        probes = Probes(slots, keys.hashes)
+        found = [tier.find(probes) for tier in self._tiers]
+        places = np.concatenate([none, *(which for which, _ in found)])
+        runs = np.concatenate([none, *(numbers for _, numbers in found)])
+        return Suspects(known, places, runs)
+
+    def grown(self, keys: BucketKeys) -> list[int]:
+        """Return the places of those of these suspects that may have grown. All others haven't."""
+        slots, hashes = self._slots[keys.columns], marked(keys.hashes)
+        places, _ = self.open.find(slots, hashes, marks=True)
+        probes = Probes(slots, hashes)
+        found = [tier.find(probes)[0] for tier in self._tiers]
+        together: list[int] = np.unique(np.concatenate([places, *found])).tolist()
+        return together
+
+    def documents(
+        self, keys: BucketKeys, places: npt.NDArray[np.int64], runs: npt.NDArray[np.int64]
+    ) -> dict[int, int]:
+        """Read the cells of suspects; return the document of each that exists, by place."""
+        pages, parts = self._pages(keys.hashes[places], runs)
+        slots = self._slots[keys.columns[places]]
+        wanted = list(map(page_key, runs.tolist(), slots.tolist(), pages.tolist()))
+        hashes = keys.hashes[places].astype("<u8").view("V8").tolist()
+        found = {}
+        for place, key, part, page in zip(
+            places.tolist(), hashes, parts.tolist(), self._get(wanted), strict=True
+        ):
+            document = find_in_page(page, key, part) if page is not None else None
+            if document is not None:
+                found[place] = document
+        return found
+
+    def _pages(
+        self, hashes: npt.NDArray[np.uint64], runs: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """Return the page of each key in a run, and where in the page it is expected."""
+        numbers, which = np.unique(runs, return_inverse=True)
+        tiers = np.array([self._by_number[number].tier for number in numbers.tolist()], np.int64)
+        pages, parts = np.empty(len(hashes), np.int64), np.empty(len(hashes))
+        for tier in set(tiers.tolist()):
+            mine = tiers[which] == tier
+            shape = self.list.shape(tier)
+            pages[mine] = shape.page(hashes[mine])
+            parts[mine] = shape.part(hashes[mine])
+        return pages, parts
+
+    def know(self, run: Run, words: npt.NDArray[np.uint64]) -> None:
+        """Ask a run from now on. ``words`` is its filter."""
+        while len(self._tiers) <= run.tier:
+            tier = len(self._tiers)
+            self._tiers.append(TierFilters(self.list.shape(tier), tier))
+        self._tiers[run.tier].add(run.number, words)
+        self._by_number[run.number] = run
+
+    def forget(self, tier: int, numbers: Sequence[int]) -> None:
+        """Ask runs of a tier no more."""
+        self._tiers[tier].remove(np.array(numbers))
+        for number in numbers:
+            del self._by_number[number]
+
+    def _read_filters(self, db: Rdict, on_cells: Callable[[int, int], None]) -> None:
+        total = sum(run.cells for run in self.list.runs)
+        for run in self.list.runs:
+            shape = self.list.shape(run.tier)
+            words = zeroed(len(self.list.columns) * shape.words)
+            if read_filter(db, run.number, shape, words) != len(words):
+                raise ValueError(f"the filter of run {run.number} isn't whole")
+            self.know(run, words)
+            on_cells(run.cells, total)
+
+
+def read_filter(db: Rdict, number: int, shape: RunShape, words: npt.NDArray[np.uint64]) -> int:
+    """Read the parts of a run's filter that are stored into ``words``; return how many words.
+
+    Raises:
+        ReadingEnded: not everything can be read.
+        ValueError: a part doesn't fit.
+    """
+    read = 0
+    for key, value in span(db, of_run(FILTERS, number)):
+        place = place_in(key)
+        part = np.frombuffer(value, np.uint64)
+        first = place.slot * shape.words + place.page * shape.page_words
+        words[first : first + len(part)] = part
+        read += len(part)
+    return read

@@ -1,0 +1,180 @@
+"""The cells of a store: the open run in memory, and sorted runs on disk.
+
+A new bucket has one document, and most keep only that one. Such a cell is no key of RocksDB, which
+would cost sorting it several times over. Cells are gathered in the open run, which is written as a
+sorted run when it has enough documents. Runs of a tier are merged into one of the next, a little
+with every write. So each cell is written about once for every eightfold growth of the store, and a
+look-up asks as many filters as there are tiers.
+
+A bucket keeps its cell when it grows. The grown bucket is a key of its own, which stands above the
+cell, and another cell marks that there is one: so a look-up asks for that key only if it exists.
+"""
+
+from __future__ import annotations
+
+import logging
+from itertools import compress, pairwise
+from math import ceil
+
+import numpy as np
+from rocksdict import Rdict, WriteBatch
+
+from lsh.index import Decision
+from worker.index.keyspace import (
+    CELLS,
+    FILTERS,
+    OPEN_RUN,
+    RUNS,
+    filter_key,
+    number_key,
+    of_run,
+    page_key,
+)
+from worker.index.merge import Merge
+from worker.index.open_run import OpenRun, pack_open_cells
+from worker.index.run_filters import Probes, filled, zeroed
+from worker.index.run_layout import FAN_IN, MARK, SortedCells, marked, packed_pages
+from worker.index.run_list import Merging, Run
+from worker.index.run_lookup import Get, RunLookup, read_filter
+
+__all__ = ["Runs"]
+
+_log = logging.getLogger(__name__)
+
+_HASTE = 1.25
+"""By how much a merge is faster than it must be to end before its tier has another run."""
+
+
+class Runs:
+    """Adds cells to a store. Methods raise what ``get`` and rocksdict raise."""
+
+    def __init__(self, db: Rdict, get: Get, lookup: RunLookup, end: int) -> None:
+        """Continue where the store is. ``end`` is the number that the next document will get.
+
+        Raises:
+            ReadingEnded: not everything can be read.
+            ValueError: something isn't as it was written.
+        """
+        self._get = get
+        self._lookup = lookup
+        self._list = lookup.list
+        self._end = end
+        self._merges = [self._merge(plan) for plan in self._list.merging]
+        for merge in self._merges:
+            plan = merge.plan
+            read_filter(db, plan.target, self._list.shape(plan.tier + 1), merge.words)
+
+    @property
+    def merging_bytes(self) -> int:
+        """Return the size in memory of the filters that are being made."""
+        return sum(merge.words.nbytes for merge in self._merges)
+
+    def add(self, batch: WriteBatch, decision: Decision, end: int) -> None:
+        """Add the cells of new buckets and the marks of grown ones to a write, and merging.
+
+        ``end`` is the number that the next document will get. Call it before writing; if the write
+        fails, the store must be opened again.
+
+        Raises:
+            ValueError: the columns aren't those of the first write.
+        """
+        if not self._list.columns and not len(decision.cells.documents):
+            return
+        if not self._list.columns:
+            self._lookup.begin(np.unique(decision.cells.keys.columns).tolist())
+            batch.put(RUNS, self._list.pack())
+        cells = self._new_cells(decision)
+        changed = self._merge_some(batch, end - self._end)
+        if self._end - self._lookup.open.first >= self._list.run_documents:
+            self._close_open_run(batch)
+            changed = True
+        if len(cells.documents):
+            batch.put(number_key(OPEN_RUN, self._end), pack_open_cells(cells))
+            self._lookup.open.add(cells)
+        self._end = end
+        if changed:
+            batch.put(RUNS, self._list.pack())
+
+    def _new_cells(self, decision: Decision) -> SortedCells:
+        """Return the cells of new buckets and the marks of those that have just grown."""
+        (keys, documents), newly = decision.cells, decision.newly
+        grown = decision.grown.take(newly)
+        latest = [bucket[-1] for bucket in compress(decision.buckets, newly.tolist())]
+        return SortedCells(
+            self._lookup.slots(np.concatenate((keys.columns, grown.columns))),
+            np.concatenate((keys.hashes, marked(grown.hashes))),
+            np.concatenate((documents, np.array(latest, np.uint32) | np.uint32(MARK))),
+        )
+
+    def _close_open_run(self, batch: WriteBatch) -> None:
+        """Write the open run as a run of the lowest tier, and begin another."""
+        cells, shape = self._lookup.open.cells(), self._list.shape(0)
+        number, columns = self._list.new_number(), len(self._list.columns)
+        for slot, page, packed in packed_pages(cells, shape):
+            batch.put(page_key(number, slot, page), packed)
+        words = zeroed(columns * shape.words)
+        edges = np.searchsorted(cells.slots, np.arange(columns + 1)).tolist()
+        for slot, (start, end) in enumerate(pairwise(edges)):
+            probes = Probes(cells.slots[start:end], cells.hashes[start:end])
+            first = slot * shape.words
+            part = filled(probes, shape, first, shape.words)
+            words[first : first + shape.words] = part
+            batch.put(filter_key(number, slot, 0), part.tobytes())
+        batch.delete_range(*OPEN_RUN)
+        self._make_room(batch, 0)
+        run = Run(number, 0, self._lookup.open.first, self._end, len(cells.hashes))
+        self._list.runs.append(run)
+        self._lookup.know(run, words)
+        self._lookup.open = OpenRun(columns, self._end, self._lookup.open.bits)
+
+    def _merge_some(self, batch: WriteBatch, documents: int) -> bool:
+        """Begin the merges that are due, and work on all; return whether there are any.
+
+        The work is in proportion to the new documents.
+        """
+        busy = {merge.plan.tier for merge in self._merges}
+        for tier in sorted({run.tier for run in self._list.runs}):
+            runs = self._list.of_tier(tier)
+            if len(runs) >= FAN_IN and tier not in busy:
+                sources = [run.number for run in runs[:FAN_IN]]
+                plan = Merging(tier, sources, self._list.new_number())
+                self._list.merging.append(plan)
+                self._merges.append(self._merge(plan))
+        if not self._merges:
+            return False
+        for merge in list(self._merges):
+            merge.work(batch, self._due(merge.plan, documents))
+            if merge.done and merge in self._merges:  # Another that ended may have ended it.
+                self._finish(batch, merge)
+        return True
+
+    def _due(self, plan: Merging, documents: int) -> int:
+        """Return how many cells to merge for so many new documents."""
+        cells = sum(run.cells for run in self._list.runs if run.number in plan.sources)
+        until_next: int = self._list.run_documents * FAN_IN**plan.tier
+        return ceil(_HASTE * cells * documents / until_next)
+
+    def _make_room(self, batch: WriteBatch, tier: int) -> None:
+        """End a merge of a tier that is to get another run, so that it never has many more."""
+        for merge in list(self._merges):
+            if merge.plan.tier == tier:
+                merge.end(batch)
+                self._finish(batch, merge)
+
+    def _finish(self, batch: WriteBatch, merge: Merge) -> None:
+        """Replace the runs that were merged by the one that was made."""
+        plan = merge.plan
+        self._merges.remove(merge)
+        self._make_room(batch, plan.tier + 1)
+        self._list.replace(plan)
+        for number in plan.sources:
+            batch.delete_range(*of_run(CELLS, number))
+            batch.delete_range(*of_run(FILTERS, number))
+        self._lookup.forget(plan.tier, plan.sources)
+        (made,) = (run for run in self._list.runs if run.number == plan.target)
+        self._lookup.know(made, merge.words)
+        _log.debug("merged %d cells into a run of tier %d", made.cells, made.tier)
+
+    def _merge(self, plan: Merging) -> Merge:
+        shapes = self._list.shape(plan.tier), self._list.shape(plan.tier + 1)
+        return Merge(plan, len(self._list.columns), shapes, self._get)
