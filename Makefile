@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BESIDE := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-rights test-faults test-soak lint format bench lock compose-check pin-images \
+.PHONY: help venv demo test test-all test-rights test-faults test-soak lint format bench bench-index lock compose-check pin-images \
         test-pythons clean
 
 help: ## Show this list
@@ -59,6 +59,9 @@ format: $(VENV)/.dev ## Format the code, and fix what the linter can
 
 bench: $(VENV)/.dev ## Run the benchmarks
 	@$(BIN)/python -m bench $(ARGS)
+
+bench-index: $(VENV)/.dev ## Measure the index up to 20 million documents (ARGS="--documents 2000000")
+	@$(BIN)/python -m bench index --documents 20000000 $(ARGS)
 
 lock: $(VENV)/.dev ## Write requirements/*.txt anew from pyproject.toml (ARGS=--upgrade for newer versions)
 	@$(LOCK) pyproject.toml --output-file requirements/runtime.txt

@@ -15,6 +15,7 @@ from localkafka.jars import KafkaUnavailable
 
 BENCHMARKS = {
     "fingerprint": "signatures per second on one core, compared with datasketch",
+    "index": "cost of one index shard by the number of documents in it, compared with datasketch",
     "hostile": "time to fingerprint hostile texts, compared with plain ones",
     "kafka": "documents per second on Kafka, compared with a plain copier and datasketch",
     "logs": "bytes that brokers keep of each document between the stages",
@@ -40,6 +41,9 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="a benchmark; see below")
     parser.add_argument("--quick", action="store_true", help="small sizes, as a smoke test")
+    parser.add_argument(
+        "--documents", type=int, metavar="NUMBER", help="documents of *index* (2,000,000)"
+    )
     given = parser.parse_args()
     unknown = [name for name in given.names if name not in BENCHMARKS]
     if unknown:
@@ -50,16 +54,18 @@ def main() -> None:
         console.rule(f"[bold]{name}")
         began = time.monotonic()
         try:
-            targets += _run(name, quick=given.quick)
+            targets += _run(name, quick=given.quick, documents=given.documents)
         except KafkaUnavailable as error:
             console.print(f"skipped: {error}", style="yellow")
         console.print(f"{time.monotonic() - began:.0f} s", style="dim")
     show_targets(targets)
 
 
-def _run(name: str, *, quick: bool) -> list[Target]:
+def _run(name: str, *, quick: bool, documents: int | None) -> list[Target]:
     if name != "accuracy":
-        measured: list[Target] = importlib.import_module(f"bench.{name}").run(quick=quick)
+        sizes = {"documents": documents} if name == "index" and documents else {}
+        module = importlib.import_module(f"bench.{name}")
+        measured: list[Target] = module.run(quick=quick, **sizes)
         return measured
     folder = os.environ.get("NEARDUP_BENCH_DATA")
     if quick or not folder or not (Path(folder) / "docs.jsonl.gz").is_file():

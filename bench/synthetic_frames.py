@@ -1,0 +1,100 @@
+"""Synthetic documents as an index shard sees them: keys and sketches, without texts.
+
+Of five documents, four are new. The fifth is an exact copy, a near variant or a far variant
+of an earlier new one: half the time of one of the last few thousand, else of any. One new document
+in fifty also has one key in common with thousands of unlike ones, so its bucket is full.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsh.index import DocumentBatch
+from lsh.mixing import finalise
+
+__all__ = ["COLUMNS", "SLOTS", "synthetic_batch"]
+
+COLUMNS = 19
+"""18 bands and the exact text."""
+SLOTS = 128
+_BANDS = COLUMNS - 1
+_ROWS = 7
+_NOW_MS = 1_767_225_600_000
+_EVERY = 5
+_RECENT = 5_000
+_CROWDED_SHARE = 1 / 50
+_CROWDED_BUCKETS = 200
+_KINDS = {"copy": 0.4, "near": 0.4, "far": 0.2}
+_CHANGED_SLOTS = np.array([0.0, 0.08, 0.45])
+_CHANGED_KEYS = 1 - (1 - _CHANGED_SLOTS) ** _ROWS
+
+
+def synthetic_batch(first: int, count: int) -> DocumentBatch:
+    """Return documents ``first`` to ``first + count``. A number always gives the same document."""
+    numbers = np.arange(first, first + count, dtype=np.uint64)
+    origins, kinds = _origins(numbers)
+    sketches = _words(origins, SLOTS // 8, 1).view(np.uint8)
+    keys = _words(origins, COLUMNS, 2)
+    changed = np.flatnonzero(kinds > 0)
+    _vary(numbers[changed], kinds[changed], changed, keys, sketches)
+    _crowd(origins, numbers, keys)
+    return DocumentBatch(
+        sequences=numbers,
+        times=_NOW_MS + numbers.astype(np.int64),
+        ids=[b"document-%010d" % number for number in range(first, first + count)],
+        shingles=np.full(count, 300, np.uint32),
+        columns=range(COLUMNS),
+        keys=np.ascontiguousarray(keys.T),
+        sketches=sketches,
+    )
+
+
+def _origins(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Return whose content each document has, and how: -1 new, else a place in ``_KINDS``."""
+    draws = _fractions(numbers, 3, 3)
+    later = (numbers % _EVERY == _EVERY - 1) & (numbers > _EVERY)
+    reach = np.where(draws[:, 0] < 0.5, np.minimum(numbers, _RECENT), numbers)
+    back = (draws[:, 1] * (reach // _EVERY)).astype(np.uint64) * _EVERY + 1
+    kinds = np.searchsorted(np.cumsum(list(_KINDS.values())), draws[:, 2], side="right")
+    return np.where(later, numbers - back, numbers), np.where(later, kinds, -1)
+
+
+def _vary(
+    numbers: NDArray[np.uint64],
+    kinds: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    keys: NDArray[np.uint64],
+    sketches: NDArray[np.uint8],
+) -> None:
+    """Change slots and keys of variants, in place. Each keeps at least one band key."""
+    other = _words(numbers, SLOTS // 8, 4).view(np.uint8)
+    changed = _fractions(numbers, SLOTS, 5) < _CHANGED_SLOTS[kinds][:, None]
+    sketches[rows] = np.where(changed, other, sketches[rows])
+    changed = _fractions(numbers, COLUMNS, 6) < _CHANGED_KEYS[kinds][:, None]
+    changed[np.arange(len(rows)), (numbers % _BANDS).astype(np.int64)] = False
+    changed[:, _BANDS] = True
+    keys[rows] = np.where(changed, _words(numbers, COLUMNS, 7), keys[rows])
+
+
+def _crowd(
+    origins: NDArray[np.uint64], numbers: NDArray[np.uint64], keys: NDArray[np.uint64]
+) -> None:
+    """Give some new documents a key of a crowded bucket, in place."""
+    draws = _fractions(origins, 2, 8)
+    rows = np.flatnonzero((draws[:, 0] < _CROWDED_SHARE) & (origins == numbers))
+    bucket = (draws[rows, 1] * _CROWDED_BUCKETS).astype(np.uint64)
+    keys[rows, (bucket % _BANDS).astype(np.int64)] = _words(bucket, 1, 9)[:, 0]
+
+
+def _words(numbers: NDArray[np.uint64], width: int, purpose: int) -> NDArray[np.uint64]:
+    """Return random words, uint64[n, width], that depend on number, place and purpose alone."""
+    places = np.arange(1, width + 1, dtype=np.uint64) + np.uint64(purpose << 32)
+    words = numbers[:, None] * np.uint64(0x9E3779B97F4A7C15) + finalise(places)
+    return finalise(words)
+
+
+def _fractions(numbers: NDArray[np.uint64], width: int, purpose: int) -> NDArray[np.float64]:
+    """Return random numbers from 0 to below 1, float64[n, width]; see `_words`."""
+    whole = _words(numbers, width, purpose) >> np.uint64(11)
+    return np.ldexp(whole.astype(np.float64), -53)
