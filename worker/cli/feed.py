@@ -176,23 +176,35 @@ class _Sender:
 
     def serve(self, seconds: float) -> None:
         """Wait up to ``seconds`` for delivery reports, and raise if a delivery failed."""
-        self._producer.poll(seconds)
+        self._served(lambda: self._producer.poll(seconds))
         if self._failure is not None:
             self._producer.purge()
             raise self._failure
 
+    def _served(self, call: Callable[[], object]) -> None:
+        """Call the producer, which raises what leaves it unusable."""
+        try:
+            call()
+        except KafkaException as error:
+            self._fail(cause(error))
+
+    def _fail(self, error: KafkaError) -> None:
+        """Keep the first failure. Without Write on a topic, brokers give no producer id either."""
+        if self._failure is None:
+            found = refusal(error, "not delivered", f"Write on topic {self._topic}")
+            self._failure = CommandError(str(found), status_of(found) or EXIT_FAILED)
+
     def _on_delivery(self, error: KafkaError | None, _message: Message) -> None:
         if error is None:
             self.delivered += 1
-        elif self._failure is None:
-            found = refusal(error, "not delivered", f"Write on topic {self._topic}")
-            self._failure = CommandError(str(found), status_of(found) or EXIT_FAILED)
+        else:
+            self._fail(error)
 
     def finish(self, tick: Callable[[], None] = lambda: None) -> None:
         """Wait for all records in flight, and raise if a delivery failed."""
         deadline = monotonic() + _DELIVERY_SECONDS
         while self._failure is None and len(self._producer) and monotonic() < deadline:
-            self._producer.flush(0.2)
+            self._served(lambda: self._producer.flush(0.2))
             tick()
         failed = self._failure
         self._producer.purge()
