@@ -43,7 +43,7 @@ _LOG_ERRORS = 3
 def broker(rebalance_delay_ms: int = REBALANCE_DELAY_MS) -> Iterator[KafkaCluster]:
     """Run one Kafka broker with the documents topic."""
     config = {"group.initial.rebalance.delay.ms": rebalance_delay_ms}
-    with KafkaCluster(1, config, heap_mb=1024) as kafka:
+    with KafkaCluster(1, config, heap_mb=1024, lasting=True) as kafka:
         kafka.create_topic(DOCUMENTS, PARTITIONS, {"message.timestamp.type": "CreateTime"})
         yield kafka
 
