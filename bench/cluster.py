@@ -40,10 +40,12 @@ _LOG_ERRORS = 3
 
 
 @contextmanager
-def broker(rebalance_delay_ms: int = REBALANCE_DELAY_MS) -> Iterator[KafkaCluster]:
-    """Run one Kafka broker with the documents topic."""
+def broker(
+    rebalance_delay_ms: int = REBALANCE_DELAY_MS, *, lasting: bool = False
+) -> Iterator[KafkaCluster]:
+    """Run one Kafka broker with the documents topic; see `KafkaCluster` for ``lasting``."""
     config = {"group.initial.rebalance.delay.ms": rebalance_delay_ms}
-    with KafkaCluster(1, config, heap_mb=1024) as kafka:
+    with KafkaCluster(1, config, heap_mb=1024, lasting=lasting) as kafka:
         kafka.create_topic(DOCUMENTS, PARTITIONS, {"message.timestamp.type": "CreateTime"})
         yield kafka
 

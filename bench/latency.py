@@ -36,7 +36,7 @@ def run(*, quick: bool = False) -> list[Target]:
     """Measure, print the figures, and return the target."""
     seconds = 10 if quick else 45
     with (
-        broker() as kafka,
+        broker(lasting=True) as kafka,
         application(kafka, "latency", PARTITIONS) as (settings, environment),
         run_worker(environment, "w0") as program,
     ):

@@ -110,7 +110,7 @@ class KafkaCluster(Kafka):
     proxy, which is nobody's until someone listens there (`proxied`, `proxied_bootstrap`).
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- each with a default
         self,
         nodes: int = 1,
         config: Config | None = None,
@@ -118,8 +118,11 @@ class KafkaCluster(Kafka):
         *,
         proxied: bool = False,
         fast: bool = True,
+        lasting: bool = False,
     ) -> None:
         """Prepare `nodes` nodes (1 or 3); they start on entering the context.
+
+        Nodes that are ``lasting`` compile themselves for long runs, as brokers in production do.
 
         Raises:
             KafkaUnavailable: no Java 17 or newer, or no jars, or they don't work.
@@ -131,6 +134,7 @@ class KafkaCluster(Kafka):
         self._java = [program, *self._prepared.options, "-cp", f"{classes}/*"]
         self._config = {**(FAST_FAULTS if fast else {}), **(config or {})}
         self._heap_mb = heap_mb
+        self._lasting = lasting
         self._id = new_id()
         self._directory = Path(tempfile.mkdtemp(prefix="neardup-kafka-"))
         self._reaper = subprocess.Popen(
@@ -296,9 +300,10 @@ class KafkaCluster(Kafka):
         }
 
     def _launch(self, node: _Node) -> None:
-        # It lives for minutes: what C2 compiles it would cost more than it ever saves.
         arguments = ["-Xms256m", f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC"]
-        arguments += ["-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true"]
+        # What C2 compiles for a node of a few minutes would cost more than it ever saves.
+        arguments += [] if self._lasting else ["-XX:TieredStopAtLevel=1"]
+        arguments += ["-Djava.awt.headless=true"]
         arguments += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
         arguments += ["kafka.Kafka", str(node.properties)]
         with node.log.open("ab") as log:

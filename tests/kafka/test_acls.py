@@ -35,6 +35,7 @@ class Site:
 
     def __init__(self, broker: SecuredKafka, app: str, directory: Path) -> None:
         self.broker, self.app, self.user, self._directory = broker, app, app, directory
+        self.inits = 0
         broker.add_user(self.user)
         self.documents = directory / "documents.jsonl"
         self.documents.write_bytes(DOCUMENT + b"\n")
@@ -42,7 +43,9 @@ class Site:
     def topology(self, app: str | None = None) -> Topology:
         return load(overrides={"app": app or self.app}).topology(1)
 
-    def config(self, app: str | None = None, protocol: str = "classic") -> Path:
+    def config(
+        self, app: str | None = None, protocol: str = "classic", id_bytes: int = 1_024
+    ) -> Path:
         """Write the settings of the user."""
         path = self._directory / f"{app or self.app}.toml"
         common = self.broker.client_settings(self.user)
@@ -53,6 +56,8 @@ class Site:
             f'group_protocol = "{protocol}"',
             "[kafka.common]",
             *(f'"{name}" = "{value}"' for name, value in common.items()),
+            "[limits]",
+            f"id_bytes = {id_bytes}",
         ]
         path.write_text("\n".join(lines) + "\n")
         return path
@@ -102,7 +107,9 @@ def verify(site: Site, app: str) -> int:
 
 
 def init(site: Site, app: str) -> int:
-    return neardup("init", "--force", "--from", "latest", "--config", site.config(app)).returncode
+    site.inits += 1  # A setting that is recorded already is not written again.
+    config = site.config(app, id_bytes=500 + site.inits)
+    return neardup("init", "--force", "--from", "latest", "--config", config).returncode
 
 
 def feed(site: Site, app: str) -> int:

@@ -143,7 +143,8 @@ class _Sender:
                 continue
             except KafkaException as error:
                 if not means(cause(error), Means.REFUSED):
-                    raise CommandError(cause(error).str(), EXIT_FAILED) from None
+                    self._fail(cause(error))
+                    continue
                 self.refuse(place, len(value))
                 return
             self.sent += 1
@@ -176,7 +177,7 @@ class _Sender:
 
     def serve(self, seconds: float) -> None:
         """Wait up to ``seconds`` for delivery reports, and raise if a delivery failed."""
-        self._producer.poll(seconds)
+        self._wait(self._producer.poll, seconds)
         if self._failure is not None:
             self._producer.purge()
             raise self._failure
@@ -184,28 +185,40 @@ class _Sender:
     def _on_delivery(self, error: KafkaError | None, _message: Message) -> None:
         if error is None:
             self.delivered += 1
-        elif self._failure is None:
+        else:
+            self._fail(error)
+
+    def _fail(self, error: KafkaError) -> None:
+        """Keep the first error, which may be about one record or about all."""
+        if self._failure is None:
             found = refusal(error, "not delivered", f"Write on topic {self._topic}")
             self._failure = CommandError(str(found), status_of(found) or EXIT_FAILED)
+
+    def _wait(self, call: Callable[[float], int], seconds: float) -> None:
+        """Poll or flush. A producer that can't be used any more raises its error in every call."""
+        try:
+            call(seconds)
+        except KafkaException as error:
+            self._fail(cause(error))
 
     def finish(self, tick: Callable[[], None] = lambda: None) -> None:
         """Wait for all records in flight, and raise if a delivery failed."""
         deadline = monotonic() + _DELIVERY_SECONDS
         while self._failure is None and len(self._producer) and monotonic() < deadline:
-            self._producer.flush(0.2)
+            self._wait(self._producer.flush, 0.2)
             tick()
         failed = self._failure
         self._producer.purge()
-        self._producer.flush(0.2)
+        self._wait(self._producer.flush, 0.2)
         if failed is not None:
             raise failed
 
     def give_up(self) -> None:
         """Wait a moment for records in flight, and drop the rest."""
         if self._failure is None:
-            self._producer.flush(_GIVE_UP_SECONDS)
+            self._wait(self._producer.flush, _GIVE_UP_SECONDS)
         self._producer.purge()
-        self._producer.flush(0.2)
+        self._wait(self._producer.flush, 0.2)
 
     def summary(self) -> str:
         """Return how many documents were delivered, and to which topic."""

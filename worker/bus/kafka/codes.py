@@ -75,6 +75,8 @@ CODES: Mapping[int, Means] = {
     KafkaError._TIMED_OUT: (
         Means.LATE | Means.AWAY | Means.PASSING | Means.DISTURBING | Means.LEADERLESS
     ),
+    # A request that was never sent: its broker could not be reached meanwhile.
+    KafkaError._TIMED_OUT_QUEUE: Means.LATE | Means.AWAY | Means.PASSING | Means.DISTURBING,
     KafkaError._TRANSPORT: Means.AWAY | _ELSEWHERE | Means.DISTURBING,
     KafkaError._ALL_BROKERS_DOWN: Means.AWAY | Means.DOWN | Means.PASSING | Means.DISTURBING,
     KafkaError._RESOLVE: Means.AWAY | Means.PASSING,

@@ -37,13 +37,11 @@ class Delivered:
 
     Attributes:
         refused: the error of each record that a topic has refused, by topic, key and value.
-        denied: a topic that this user may not write to.
     """
 
     def __init__(self, records: Sequence[Outgoing]) -> None:
         """Take the records that are to be written."""
         self.refused: dict[tuple[str | None, object, object], str] = {}
-        self.denied: str | None = None
         self._records = records
         self._written = 0
         self._ends: dict[TopicPartition, int] = {}
@@ -66,14 +64,17 @@ class Delivered:
                 self._ends.setdefault(place, _UNNAMED)  # type: ignore[arg-type]
         elif means(error, Means.REFUSED):
             self.refused[message.topic(), message.key(), message.value()] = error.name()
-        elif means(error, Means.DENIED):
-            self.denied = message.topic()
 
     def _choose(self, number: int, error: KafkaError | None, message: Message) -> None:
         self.report(error, message)
         if error is None:
             place = TopicPartition(message.topic() or "", message.partition() or 0)
             self._chosen[number] = place
+
+    @property
+    def topics(self) -> list[str]:
+        """Return the topics that the records are for."""
+        return sorted({record.topic for record in self._records})
 
     def refusals(self) -> list[Outgoing]:
         """Return the records that topics have refused."""

@@ -244,8 +244,10 @@ class TransactionalProducer:
 
     def _ended(self, producer: Producer, error: KafkaError, *, alone: bool) -> Exception:
         """Abort if the error requires it; return the exception to raise."""
-        denied = self._delivered.denied
-        right = f"Write on topic {denied}" if denied else ""
+        # A broker that refuses one of the topics doesn't say which.
+        topics = " or ".join(self._delivered.topics)
+        of_topic = error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+        right = f"Write on topic {topics}" if of_topic else ""
         outcome = consequence(error, f"transaction of {self._id}", alone=alone, right=right)
         # After a refused record librdkafka raises the epoch itself, and a request that is still
         # in flight with the old one looks fenced. A writer has no group to ask, and reads on.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from worker.bus.kafka.codes import CODES, Means, means, underlying
-from worker.bus.kafka.errors import consequence, damage, fatal, passes, refusal
+from worker.bus.kafka.errors import asking, consequence, damage, fatal, passes, refusal
 from worker.bus.port import (
     Aborted,
     BusError,
@@ -48,7 +48,8 @@ def test_no_code_both_passes_and_does_not() -> None:
                          "INVALID_RECORD", "POLICY_VIOLATION"}),
         (Means.SUPERSEDED, {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"}),
         (Means.EVICTED, {"FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID"}),
-        (Means.DISTURBING, {"_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "REQUEST_TIMED_OUT"}),
+        (Means.DISTURBING, {"_TIMED_OUT", "_TIMED_OUT_QUEUE", "_TRANSPORT", "_ALL_BROKERS_DOWN",
+                            "REQUEST_TIMED_OUT"}),
         (Means.DAMAGED, {"_BAD_MSG", "_BAD_COMPRESSION", "_NOT_IMPLEMENTED", "INVALID_MSG"}),
         (Means.OCCUPIED, {"UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "NON_EMPTY_GROUP",
                           "STALE_MEMBER_EPOCH"}),
@@ -65,6 +66,7 @@ CONSEQUENCES = [
     ("INVALID_PRODUCER_EPOCH", OutcomeUnknown, Fenced),
     ("_FENCED", OutcomeUnknown, Fenced),
     ("_TIMED_OUT", OutcomeUnknown, OutcomeUnknown),
+    ("_TIMED_OUT_QUEUE", OutcomeUnknown, OutcomeUnknown),
     ("TOPIC_AUTHORIZATION_FAILED", Denied, Denied),
     ("MSG_SIZE_TOO_LARGE", BusError, BusError),
     ("INVALID_TRANSACTION_TIMEOUT", BusError, BusError),
@@ -131,3 +133,16 @@ def test_a_fatal_error_means_what_its_text_names() -> None:
     assert not means(error, Means.EVICTED)
     assert isinstance(fatal(error, "g"), Fenced)
     assert type(fatal(KafkaError(KafkaError._FATAL, "disk on fire"), "g")) is BusError
+
+
+@pytest.mark.parametrize("name", ["_TIMED_OUT", "_TIMED_OUT_QUEUE", "_TRANSPORT", "_WAIT_COORD"])
+def test_a_look_up_that_a_broker_missed_is_repeated(name: str) -> None:
+    errors = [KafkaException(KafkaError(getattr(KafkaError, name)))] * 2
+
+    def call(_: float) -> str:
+        if errors:
+            raise errors.pop()
+        return "found"
+
+    assert asking(call, 30, "offsets") == "found"
+    assert not errors
