@@ -25,7 +25,7 @@ by RocksDB, a dictionary or anything else. `MemoryIndex` uses dictionaries:
 
 from __future__ import annotations
 
-from lsh.index.batch import DocumentBatch, Match
+from lsh.index.batch import DocumentBatch, Forgotten, Match
 from lsh.index.buckets import BucketReader, RecordMissing
 from lsh.index.decide import Decision, NewCells, decide
 from lsh.index.layout import BucketKeys
@@ -39,6 +39,7 @@ __all__ = [
     "BucketRules",
     "Decision",
     "DocumentBatch",
+    "Forgotten",
     "Match",
     "MemoryIndex",
     "NewCells",

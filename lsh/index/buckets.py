@@ -46,7 +46,13 @@ class BucketReader(Protocol):
         """
 
     def records(self, numbers: Sequence[int]) -> list[bytes | None]:
-        """Return the records of documents by ascending numbers; None where there is none."""
+        """Return the records of documents by ascending numbers.
+
+        None where there is none; no bytes for a document that was forgotten.
+        """
+
+    def identified(self, ident: bytes) -> list[int]:
+        """Return the numbers of the documents that have an id and were not forgotten."""
 
     def renewals(self, numbers: Sequence[int]) -> dict[int, Renewals]:
         """Return the renewals of those of these documents that have any, by number."""

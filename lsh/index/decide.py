@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,6 +50,7 @@ class Decision:
     records: the records of the documents that a bucket now names, in the order of their numbers,
         which follow those in the index.
     renewals: all renewals of each document that has a new one, by number.
+    forgotten: the numbers of the documents whose record goes, ascending.
     candidates: how many comparisons with candidates were made.
     absorbed: how many cells were not inserted because an entry stands for them.
     dropped: how many entries were removed from full buckets.
@@ -62,6 +64,7 @@ class Decision:
     buckets: list[Bucket]
     records: list[bytes]
     renewals: dict[int, Renewals] = field(default_factory=dict)
+    forgotten: list[int] = field(default_factory=list)
     candidates: int = 0
     absorbed: int = 0
     dropped: int = 0
@@ -77,6 +80,8 @@ class Decision:
 def decide(reader: BucketReader, batch: DocumentBatch, rules: BucketRules) -> Decision:
     """Judge a batch of documents in order, as if each came alone; write nothing.
 
+    A document whose id is forgotten is as if it had never been inserted, from there on.
+
     A cell is a document's key in a column. Cells whose bucket is new, and that no other
     document of the batch shares, are inserted all at once: on a feed of mostly new
     documents, these are nearly all cells.
@@ -84,9 +89,15 @@ def decide(reader: BucketReader, batch: DocumentBatch, rules: BucketRules) -> De
     Raises RecordMissing if a bucket names a document that has no record.
     """
     if not len(batch.ids):
-        return Decision.nothing(reader.now)
+        nothing = Decision.nothing(reader.now)
+        nothing.forgotten = sorted(_identified(reader, (one.id for one in batch.forgotten)))
+        return nothing
     cells = cells_of(batch.columns, batch.keys)
     return _Judging(reader, batch, rules, cells).decision()
+
+
+def _identified(reader: BucketReader, ids: Iterable[bytes]) -> set[int]:
+    return {number for ident in ids for number in reader.identified(ident)}
 
 
 class _Judging:
@@ -114,6 +125,7 @@ class _Judging:
         self._known = Known.of(reader, self._contested.values(), rules.window_ms)
         self._changed: set[int] = set()
         self._renewed: dict[int, dict[int, int]] = {}
+        self._left = deque(batch.forgotten)
         self._made = Decision.nothing(int(self._nows[-1]))
 
     def decision(self) -> Decision:
@@ -125,10 +137,36 @@ class _Judging:
         inserted = np.zeros(len(self._batch.ids), bool)
         inserted[rows[kept]] = True
         for row, runs in cells.by_row(np.array(list(self._contested), np.int64)):
+            self._forget(row)
             if self._one(row, runs, late=bool(late[row])):
                 inserted[row] = True
+        self._forget(len(inserted))
+        gone = self._rows_forgotten()
+        inserted[gone] = False
+        kept &= ~np.isin(rows, gone)
         self._number(inserted, kept, rows)
         return self._made
+
+    def _forget(self, row: int) -> None:
+        """Forget the ids that are forgotten before a row."""
+        while self._left and self._left[0].row <= row:
+            before, ident = self._left.popleft()
+            gone = set(self._reader.identified(ident))
+            self._made.forgotten.extend(gone.difference(self._made.forgotten))
+            gone.update(
+                self._first + place
+                for place, other in enumerate(self._batch.ids[:before])
+                if other == ident
+            )
+            self._known.forgotten |= gone
+            for run, bucket in self._contested.items():
+                if not gone.isdisjoint(bucket):
+                    self._contested[run] = [number for number in bucket if number not in gone]
+
+    def _rows_forgotten(self) -> list[int]:
+        """Return the rows of the batch's documents that were forgotten."""
+        self._made.forgotten.sort()
+        return [number - self._first for number in self._known.forgotten if number >= self._first]
 
     def _late(self) -> NDArray[np.bool_]:
         """Return which documents are older than the window when they come: bool[n]."""
@@ -166,10 +204,11 @@ class _Judging:
         return True
 
     def _expire(self, row: int, runs: list[int]) -> None:
-        """Remove the entries that are older than the window when a document comes."""
-        if self._rules.window_ms is None:
+        """Remove the entries that are forgotten, or too old when a document comes."""
+        window = self._rules.window_ms
+        if window is None and not self._known.forgotten:
             return
-        oldest = int(self._nows[row]) - self._rules.window_ms
+        oldest = None if window is None else int(self._nows[row]) - window
         columns = self._cells.keys.columns
         for run in runs:
             bucket = self._contested[run]
@@ -228,6 +267,8 @@ class _Judging:
         first, made = self._first, self._made
         moves: dict[tuple[int, int], int] = {}
         for number, runs in sorted(self._renewed.items()):
+            if number in self._known.forgotten:
+                continue
             renewals = self._known.renewals[number]
             if number >= first:
                 made.renewals[final[number - first]] = renewals

@@ -47,8 +47,8 @@ def match(
     cells = cells_of(columns, keys)
     buckets = reader.buckets(cells.keys)
     known = Known.of(reader, buckets.values(), rules.window_ms)
-    if rules.window_ms is not None:
-        oldest = reader.now - rules.window_ms
+    if rules.window_ms is not None or known.forgotten:
+        oldest = None if rules.window_ms is None else reader.now - rules.window_ms
         columns_of = cells.keys.columns
         buckets = {
             run: known.live(bucket, int(columns_of[run]), oldest) for run, bucket in buckets.items()
@@ -71,6 +71,7 @@ class Known:
     times: dict[int, int] = field(default_factory=dict)
     renewals: dict[int, Renewals] = field(default_factory=dict)
     packed: dict[int, bytes] = field(default_factory=dict)
+    forgotten: set[int] = field(default_factory=set)
 
     @classmethod
     def of(cls, reader: BucketReader, buckets: Iterable[Bucket], window: int | None) -> Known:
@@ -83,6 +84,9 @@ class Known:
         for number, packed in zip(named, reader.records(named), strict=True):
             if packed is None:
                 raise RecordMissing(number)
+            if not packed:
+                known.forgotten.add(number)
+                continue
             record = unpack_record(packed)
             known.add(number, record.sketch, record.sequence, record.id, record.time)
             known.packed[number] = packed
@@ -102,9 +106,15 @@ class Known:
         own = self.times[number]
         return own if renewed is None else renewed.get(column, own)
 
-    def live(self, bucket: Bucket, column: int, oldest: int) -> Bucket:
-        """Return the entries of a column's bucket that are not older than ``oldest``, in ms."""
-        return [number for number in bucket if self.time(number, column) >= oldest]
+    def live(self, bucket: Bucket, column: int, oldest: int | None) -> Bucket:
+        """Return the entries of a column's bucket that were not forgotten, and are not too old.
+
+        oldest: the least time of an entry, in ms; None: any.
+        """
+        kept = [number for number in bucket if number not in self.forgotten]
+        if oldest is None:
+            return kept
+        return [number for number in kept if self.time(number, column) >= oldest]
 
     def similar(self, sketch: NDArray[np.uint8], buckets: Iterable[Bucket]) -> dict[int, float]:
         """Return the estimated similarity of a document to each candidate.

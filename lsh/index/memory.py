@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from lsh.index.layout import unpack_record
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -22,6 +24,7 @@ class MemoryIndex:
         self._buckets: dict[bytes, Bucket] = {}
         self._records: list[bytes] = []
         self._renewals: dict[int, Renewals] = {}
+        self._by_id: dict[bytes, list[int]] = {}
         self.now = 0
         self.moved_below = 0
 
@@ -40,6 +43,10 @@ class MemoryIndex:
         known = len(self._records)
         return [self._records[number] if number < known else None for number in numbers]
 
+    def identified(self, ident: bytes) -> list[int]:
+        """Return the documents that have an id; see `BucketReader`."""
+        return list(self._by_id.get(ident, []))
+
     def renewals(self, numbers: Sequence[int]) -> dict[int, Renewals]:
         """Return the renewals of those documents that have any; see `BucketReader`."""
         found = ((number, self._renewals.get(number)) for number in numbers)
@@ -51,6 +58,13 @@ class MemoryIndex:
         for key, number in zip(cells.keys.packed(), cells.documents.tolist(), strict=True):
             self._buckets[key] = [number]
         self._buckets.update(zip(decision.changed.packed(), decision.buckets, strict=True))
+        for number in decision.forgotten:
+            self._by_id.pop(unpack_record(self._records[number]).id, None)
+        for number in decision.forgotten:
+            self._records[number] = b""
+            self._renewals.pop(number, None)
+        for number, record in enumerate(decision.records, len(self._records)):
+            self._by_id.setdefault(unpack_record(record).id, []).append(number)
         self._records += decision.records
         self._renewals |= decision.renewals
         self.now = decision.now

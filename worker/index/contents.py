@@ -26,7 +26,7 @@ from worker.index.keyspace import (
 from worker.index.open_run import unpack_open_cells
 from worker.index.record_pages import DOCUMENTS_A_PAGE, unpack_page
 from worker.index.run_layout import MARK, unpack_cells
-from worker.index.run_list import Run, RunList
+from worker.index.run_list import ID_COLUMN, Run, RunList
 from worker.index.spans import span
 
 __all__ = ["CellsPage", "Contents"]
@@ -63,7 +63,7 @@ class Contents:
         return islice(records, first % DOCUMENTS_A_PAGE, None)
 
     def cells(self) -> Iterator[CellsPage]:
-        """Return the cells of all runs and of the open run."""
+        """Return the cells of all runs, and those of the open run that aren't of ids."""
         columns = np.array(self.runs.columns, np.uint8)
         for run in self.runs.runs:
             for key, page in span(self._db, of_run(CELLS, run.number)):
@@ -73,6 +73,8 @@ class Contents:
                 yield _without_marks(run, place.page, keys, documents, run.end)
         for _, packed in span(self._db, OPEN_RUN):
             slots, hashes, documents = unpack_open_cells([packed])
+            of_ids = columns[slots] == ID_COLUMN
+            slots, hashes, documents = slots[~of_ids], hashes[~of_ids], documents[~of_ids]
             keys = BucketKeys(columns[slots], hashes)
             yield _without_marks(None, 0, keys, documents, self.inserted)
 
@@ -86,6 +88,8 @@ class Contents:
         eras = self.runs.eras
         found: dict[bytes, tuple[int, Bucket]] = {}
         for _, _, keys, documents, _ in self.cells():
+            if len(keys.columns) and keys.columns[0] == ID_COLUMN:
+                continue
             for key, number in zip(keys.packed(), documents.tolist(), strict=True):
                 found[key] = max(found.get(key, (-1, [])), (eras.of(number), [number]))
         for era, key, packed in self.grown():

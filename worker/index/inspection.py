@@ -15,6 +15,7 @@ from lsh.index.layout import MOST_DOCUMENTS, unpack_bucket, unpack_record
 from worker.index.contents import Contents
 from worker.index.errors import StoreDamaged
 from worker.index.read_only import ReadOnlyStore, StoreFacts
+from worker.index.run_list import ID_COLUMN
 from worker.index.run_lookup import RunLookup
 from worker.index.spans import ReadingEnded
 
@@ -101,6 +102,8 @@ def _records(contents: Contents, findings: Findings) -> None:
     ordered = contents.runs.eras.current.number == 0
     for number, packed in enumerate(contents.records(), first):
         findings.records += 1
+        if not packed:  # It was forgotten.
+            continue
         try:
             record = unpack_record(packed)
         except ValueError as error:
@@ -126,9 +129,11 @@ def _cells(contents: Contents, runs: RunLookup, findings: Findings) -> None:
     cells = dict.fromkeys((run.number for run in contents.runs.runs), 0)
     _columns(contents.runs.columns, findings)
     for run, page, keys, documents, marks in contents.cells():
-        findings.buckets += len(documents)
-        findings.entries += len(documents)
-        first, end = (contents.runs.end, contents.inserted) if run is None else (run.first, run.end)
+        if not (len(keys.columns) and keys.columns[0] == ID_COLUMN):
+            findings.buckets += len(documents)
+            findings.entries += len(documents)
+        first = contents.runs.end if run is None else run.first
+        end = max(contents.inserted, first + 1) if run is None else run.end
         for place in np.flatnonzero((documents < first) | (documents >= end)).tolist():
             findings.fault(
                 f"{_bucket(keys, place)}: names document {documents[place]}, and its run has"
@@ -157,7 +162,7 @@ def _columns(columns: list[int], findings: Findings) -> None:
     header = findings.facts.header
     shard, shards = int(header.get("shard", 0)), int(header.get("shards", 1))
     for band in columns:
-        if band % shards != shard:
+        if band != ID_COLUMN and band % shards != shard:
             findings.fault(f"band {band}: belongs to shard {band % shards}")
 
 

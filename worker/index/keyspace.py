@@ -1,6 +1,9 @@
 """The keys of a shard's store, in order, and how keys and small values are packed.
 
 ===============  ==========================================================================
+``f7``           pages of records that had a document which was forgotten (8 bytes): that is still
+                 in the files of the store; the value is when that was noted, in ms
+``f8``           an earlier document with the same id, by number (8 bytes); see `identities`
 ``f9``           renewals of documents, by number (8 bytes); see `lsh.index.layout`
 ``fa``           grown buckets, by era (4 bytes) and their keys; see `eras` and `lsh.index.layout`
 ``fb``           pages of cells, by run, slot of the column, and page; see `run_layout`
@@ -25,9 +28,11 @@ __all__ = [
     "CELLS",
     "COVERAGE",
     "FILTERS",
+    "FORGOTTEN",
     "GROWN",
     "HEADER",
     "OPEN_RUN",
+    "PREVIOUS",
     "PROGRESS",
     "RECORDS",
     "RENEWALS",
@@ -38,10 +43,13 @@ __all__ = [
     "filter_key",
     "grown_key",
     "grown_place",
+    "number_in",
     "number_key",
     "of_run",
+    "pack_number",
     "page_key",
     "place_in",
+    "unpack_number",
 ]
 
 
@@ -52,6 +60,8 @@ class Range(NamedTuple):
     high: bytes
 
 
+FORGOTTEN: Final = Range(b"\xf7", b"\xf8")
+PREVIOUS: Final = Range(b"\xf8", b"\xf9")
 RENEWALS: Final = Range(b"\xf9", b"\xfa")
 GROWN: Final = Range(b"\xfa", b"\xfb")
 CELLS: Final = Range(b"\xfb", b"\xfc")
@@ -68,6 +78,7 @@ _place = struct.Struct(">cIBI")
 _run = struct.Struct(">cI")
 _era = struct.Struct(">cI")
 _number = struct.Struct(">cQ")
+_value = struct.Struct("<q")
 
 
 class Progress(NamedTuple):
@@ -152,5 +163,34 @@ def of_run(kind: Range, run: int) -> Range:
 
 
 def number_key(kind: Range, number: int) -> bytes:
-    """Return the key of a number in `OPEN_RUN`, `RECORDS` or `RENEWALS`."""
+    """Return the key of a number in `OPEN_RUN`, `RECORDS` and the like."""
     return _number.pack(kind.low, number)
+
+
+def number_in(key: bytes) -> int:
+    """Return the number in a key that `number_key` made.
+
+    Raises:
+        ValueError: it is no such key.
+    """
+    try:
+        return int(_number.unpack(key)[1])
+    except struct.error as error:
+        raise ValueError(f"{key.hex()} is not the key of a number") from error
+
+
+def pack_number(number: int) -> bytes:
+    """Return the bytes of a value that is a number."""
+    return _value.pack(number)
+
+
+def unpack_number(packed: bytes) -> int:
+    """Return the number that `pack_number` packed.
+
+    Raises:
+        ValueError: it has another length.
+    """
+    try:
+        return int(_value.unpack(packed)[0])
+    except struct.error as error:
+        raise ValueError(f"{packed.hex()} is not a number") from error

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from worker.index.run_layout import MARK, SortedCells
 
-__all__ = ["OpenRun", "pack_open_cells", "unpack_open_cells"]
+__all__ = ["OpenRun", "newest_cells", "pack_open_cells", "unpack_open_cells"]
 
 _SMALLEST_BITS = 8
 _FULLEST = 0.6
@@ -60,10 +60,18 @@ class OpenRun:
 
         slots: uint8[n]. hashes: uint64[n], the keys.
         """
-        bit = np.uint32(MARK if marks else 0)
+        which, places = self._find(slots, hashes, np.uint32(MARK if marks else 0))
+        order = np.argsort(which)
+        documents = (self._documents[places[order]] & ~_MARK).astype(np.int64)
+        return which[order], documents + (self.first - 1)
+
+    def _find(
+        self, slots: npt.NDArray[np.uint8], hashes: npt.NDArray[np.uint64], bit: np.uint32
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return which of n cells are here, and their places: int64[m]."""
         places = self._first_places(slots, hashes)
         left = np.flatnonzero(self._documents[places])
-        found, documents = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        found, taken_places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         places = places[left]
         for step in count(1):
             if not len(left):
@@ -71,14 +79,20 @@ class OpenRun:
             same = self._hashes[places] == hashes[left]
             same &= self._documents[places] & _MARK == bit
             found.append(left[same])
-            documents.append((self._documents[places[same]] & ~_MARK).astype(np.int64))
+            taken_places.append(places[same])
             places = self._next_places(places[~same], step)
             left = left[~same]
             taken = self._documents[places] != 0
             places, left = places[taken], left[taken]
-        which = np.concatenate(found)
-        order = np.argsort(which)
-        return which[order], np.concatenate(documents)[order] + (self.first - 1)
+        return np.concatenate(found), np.concatenate(taken_places)
+
+    def put(self, cells: SortedCells) -> None:
+        """Add cells, or, for those that are here, replace their documents. None is a mark."""
+        which, places = self._find(cells.slots, cells.hashes, np.uint32(0))
+        self._documents[places] = _shifted(cells.documents[which], -self.first) + _ONE
+        new = np.ones(len(cells.hashes), bool)
+        new[which] = False
+        self.add(cells.take(new))
 
     def add(self, cells: SortedCells) -> None:
         """Add cells that aren't here yet."""
@@ -152,12 +166,23 @@ def _shifted(documents: npt.NDArray[np.uint32], by: int) -> npt.NDArray[np.uint3
     return shifted | (documents & _MARK)
 
 
+def newest_cells(cells: SortedCells) -> SortedCells:
+    """Return the last of cells with the same column, key and kind."""
+    marks = cells.documents & _MARK
+    ordered = cells.take(np.lexsort((np.arange(len(marks)), marks, cells.hashes, cells.slots)))
+    marks = ordered.documents & _MARK
+    last = np.ones(len(marks), bool)
+    last[:-1] = (ordered.slots[1:] != ordered.slots[:-1]) | (marks[1:] != marks[:-1])
+    last[:-1] |= ordered.hashes[1:] != ordered.hashes[:-1]
+    return ordered.take(last)
+
+
 _PACKED = 1 + 8 + 4
 
 
-def pack_open_cells(cells: SortedCells) -> bytes:
+def pack_open_cells(*cells: SortedCells) -> bytes:
     """Return the bytes of the cells that a write adds; they need not be sorted."""
-    return b"".join(part.tobytes() for part in cells)
+    return b"".join(part.tobytes() for parts in zip(*cells, strict=True) for part in parts)
 
 
 def unpack_open_cells(writes: Iterable[bytes]) -> SortedCells:

@@ -170,10 +170,11 @@ class OwnedShards:
         self._replayed += documents
 
     def idle(self) -> None:
-        """Start flushes and snapshots that are due."""
+        """Start flushes and snapshots that are due; remove from files what was forgotten."""
         for partition, shard in list(self.owned.items()):
             with self.guarded(partition):
                 shard.store.flush_if_due()
+                shard.store.purge_if_due()
                 if self._shipper is not None:
                     self._shipper.ship_if_due(shard.store, partition.partition)
         if self._standby is not None and not self._background:

@@ -96,22 +96,7 @@ class BucketReading:
         self, keys: BucketKeys, suspects: Suspects, grown: dict[int, _Grown]
     ) -> dict[int, int]:
         """Return the document of the newest cell of each bucket, where that can matter."""
-        eras = self._runs.list.eras
-        runs: dict[int, list[int]] = {}
-        for place, number in zip(suspects.places.tolist(), suspects.runs.tolist(), strict=True):
-            if place not in suspects.known:
-                runs.setdefault(place, []).append(number)
-        left = {}
-        for place, numbers in runs.items():
-            newest = self._runs.newest_first(numbers)
-            if place in grown:
-                newest = [run for run in newest if eras.of(run.end - 1) > grown[place].era]
-            if newest:
-                left[place] = [run.number for run in reversed(newest)]
-        found: dict[int, int] = {}
-        while left:
-            places = np.array(list(left))
-            asked = np.array([numbers.pop() for numbers in left.values()])
-            found |= self._runs.documents(keys, places, asked)
-            left = {place: runs for place, runs in left.items() if runs and place not in found}
-        return found
+        left = suspects.by_place()
+        for place in grown.keys() & left.keys():
+            left[place] = self._runs.later(left[place], grown[place].era)
+        return self._runs.newest(keys, left)

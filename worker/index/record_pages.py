@@ -55,6 +55,15 @@ def _record(page: bytes, place: int) -> bytes | None:
     return page[start : start + lengths[place]]
 
 
+def _packed(records: Sequence[bytes]) -> bytes:
+    lengths = struct.pack(f"<{1 + len(records)}H", len(records), *map(len, records))
+    return b"".join([lengths, *records])
+
+
+def _keys(pages: Sequence[int]) -> list[bytes]:
+    return [number_key(RECORDS, page) for page in pages]
+
+
 class RecordPages:
     """The records of a store, by the numbers of their documents."""
 
@@ -80,11 +89,32 @@ class RecordPages:
         self.inserted += len(left) - len(self._open)
         for first in range(0, len(left), DOCUMENTS_A_PAGE):
             some = left[first : first + DOCUMENTS_A_PAGE]
-            lengths = struct.pack(f"<{1 + len(some)}H", len(some), *map(len, some))
-            batch.put(number_key(RECORDS, page), b"".join([lengths, *some]))
+            batch.put(number_key(RECORDS, page), _packed(some))
             page += 1
         full = len(left) // DOCUMENTS_A_PAGE * DOCUMENTS_A_PAGE
         self._open = left[full:]
+
+    def forget(self, batch: WriteBatch, numbers: Sequence[int]) -> set[int]:
+        """Replace the records of ascending numbers by none in a write; return their pages.
+
+        Call it before `add`, which writes the last page.
+
+        Raises:
+            ValueError: a page isn't as it was written.
+        """
+        last = self.inserted >> _BITS
+        for number in numbers:
+            if number >> _BITS == last:
+                self._open[number % DOCUMENTS_A_PAGE] = b""
+        pages = {number >> _BITS for number in numbers}
+        stored = sorted(pages - {last})
+        for page, packed in zip(stored, self._get(_keys(stored)), strict=True):
+            records = unpack_page(packed or b"")
+            gone = [number % DOCUMENTS_A_PAGE for number in numbers if number >> _BITS == page]
+            for place in gone:
+                records[place] = b""
+            batch.put(number_key(RECORDS, page), _packed(records))
+        return pages
 
     @staticmethod
     def drop(batch: WriteBatch, first: int) -> None:
@@ -99,7 +129,7 @@ class RecordPages:
             ValueError: a page isn't as it was written.
         """
         wanted = list(dict.fromkeys(number >> _BITS for number in numbers))
-        packed = self._get([number_key(RECORDS, page) for page in wanted])
+        packed = self._get(_keys(wanted))
         pages = dict(zip(wanted, packed, strict=True))
         found: list[bytes | None] = []
         for number in numbers:

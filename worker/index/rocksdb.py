@@ -37,7 +37,8 @@ class StoreOptions:
     """The resources of a shard's RocksDB. The block cache is separate: all shards share it.
 
     ``run_documents`` is the size of the open run of a new store. The space of entries is given back
-    once they are older than ``window_ms``, which must be that of the rules.
+    once they are older than ``window_ms``, which must be that of the rules. What was forgotten
+    leaves the files within ``erasure_seconds``.
     """
 
     write_buffer_bytes: int = 32 << 20
@@ -46,6 +47,7 @@ class StoreOptions:
     max_open_files: int = 256
     run_documents: int = 1 << 16
     window_ms: int | None = None
+    erasure_seconds: float = 86_400.0
 
 
 def tuned(options: StoreOptions, cache: Cache | None) -> Options:

@@ -60,6 +60,15 @@ class SortedCells(NamedTuple):
     hashes: npt.NDArray[np.uint64]
     documents: npt.NDArray[np.uint32]
 
+    @classmethod
+    def none(cls) -> SortedCells:
+        """Return no cells."""
+        return cls(np.empty(0, np.uint8), np.empty(0, np.uint64), np.empty(0, np.uint32))
+
+    def take(self, places: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> SortedCells:
+        """Return some of the cells, by their places or a mask."""
+        return SortedCells(self.slots[places], self.hashes[places], self.documents[places])
+
 
 class RunShape(NamedTuple):
     """The shape of the runs of one tier.

@@ -11,13 +11,15 @@ from lsh.index.layout import MOST_DOCUMENTS
 from worker.index.eras import Era, Eras
 from worker.index.run_layout import FAN_IN, RunShape
 
-__all__ = ["Merging", "Run", "RunList"]
+__all__ = ["ID_COLUMN", "Merging", "Run", "RunList"]
 
 
 _ERAS_A_RUN = 2
 _Size = Annotated[int, msgspec.Meta(ge=0)]
 _Tier = Annotated[int, msgspec.Meta(ge=0, le=10)]
-_Column = Annotated[int, msgspec.Meta(ge=0, le=250)]
+ID_COLUMN = 251
+"""The column of documents' ids; see `identities`. Those below are bands and the exact text."""
+_Column = Annotated[int, msgspec.Meta(ge=0, le=ID_COLUMN)]
 
 
 class Run(msgspec.Struct, frozen=True):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from rocksdict import Rdict
 from lsh.index import BucketKeys
 from lsh.index.layout import number_before
 from worker.index.keyspace import FILTERS, OPEN_RUN, RUNS, of_run, page_key, place_in
-from worker.index.open_run import OpenRun, unpack_open_cells
+from worker.index.open_run import OpenRun, newest_cells, unpack_open_cells
 from worker.index.run_filters import Probes, TierFilters, zeroed
 from worker.index.run_layout import RunShape, find_in_page, marked
 from worker.index.run_list import Run, RunList
@@ -41,6 +40,14 @@ class Suspects(NamedTuple):
     def all_places(self) -> list[int]:
         """Return the places of all suspects, ascending."""
         return sorted({*self.known, *self.places.tolist()})
+
+    def by_place(self) -> dict[int, list[int]]:
+        """Return the runs that those may be in that are not in the open run, by place."""
+        runs: dict[int, list[int]] = {}
+        for place, number in zip(self.places.tolist(), self.runs.tolist(), strict=True):
+            if place not in self.known:
+                runs.setdefault(place, []).append(number)
+        return runs
 
 
 class RunLookup:
@@ -75,7 +82,7 @@ class RunLookup:
         if self.list.columns:
             self._take_columns()
             self._read_filters(db, on_cells)
-            self.open.add(unpack_open_cells(cells for _, cells in span(db, OPEN_RUN)))
+            self.open.add(newest_cells(unpack_open_cells(cells for _, cells in span(db, OPEN_RUN))))
 
     @property
     def cells(self) -> int:
@@ -135,12 +142,26 @@ class RunLookup:
                 found.setdefault(place, set()).update(eras.overlapping(run.first, run.end))
         return {place: sorted(some) for place, some in found.items()}
 
-    def newest_first(self, numbers: Iterable[int]) -> list[Run]:
-        """Return the runs with these numbers, newest first."""
-        runs = [self._by_number[number] for number in numbers]
-        return sorted(runs, key=attrgetter("end"), reverse=True)
+    def later(self, numbers: Iterable[int], era: int) -> list[int]:
+        """Return the runs that have documents of later eras."""
+        eras = self.list.eras
+        return [n for n in numbers if eras.of(self._by_number[n].end - 1) > era]
 
-    def documents(
+    def newest(self, keys: BucketKeys, runs: Mapping[int, list[int]]) -> dict[int, int]:
+        """Return the document of the newest cell of each key that has one, by place.
+
+        ``runs`` are the numbers of those that may have them, by place.
+        """
+        ends = {number: run.end for number, run in self._by_number.items()}
+        left = {place: sorted(some, key=ends.__getitem__) for place, some in runs.items() if some}
+        found: dict[int, int] = {}
+        while left:
+            asked = np.array([numbers.pop() for numbers in left.values()])
+            found |= self._documents(keys, np.array(list(left)), asked)
+            left = {place: some for place, some in left.items() if some and place not in found}
+        return found
+
+    def _documents(
         self, keys: BucketKeys, places: npt.NDArray[np.int64], runs: npt.NDArray[np.int64]
     ) -> dict[int, int]:
         """Return the documents of the cells that exist, by place, for one run for each place."""

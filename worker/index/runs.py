@@ -23,11 +23,13 @@ from rocksdict import Rdict, WriteBatch
 
 from lsh.index import Decision
 from lsh.index.layout import pack_bucket
+from worker.index.identities import Identities
 from worker.index.keyspace import (
     CELLS,
     FILTERS,
     GROWN,
     OPEN_RUN,
+    PREVIOUS,
     RENEWALS,
     RUNS,
     filter_key,
@@ -42,7 +44,7 @@ from worker.index.reading import Standing
 from worker.index.record_pages import RecordPages
 from worker.index.run_filters import Probes, filled, zeroed
 from worker.index.run_layout import FAN_IN, MARK, SortedCells, marked, packed_pages
-from worker.index.run_list import Merging, Run
+from worker.index.run_list import ID_COLUMN, Merging, Run
 from worker.index.run_lookup import Get, RunLookup, read_filter
 
 __all__ = ["Runs"]
@@ -82,22 +84,26 @@ class Runs:
         """Return the size in memory of the filters that are being made."""
         return sum(merge.words.nbytes for merge in self._merges)
 
-    def add(self, batch: WriteBatch, decision: Decision, standing: Standing, end: int) -> None:
+    def add(
+        self, batch: WriteBatch, decision: Decision, standing: Standing, identities: Identities
+    ) -> None:
         """Add the changes of buckets to a write, and what is due: merging, an era, dropping.
 
-        ``standing`` is about the buckets that the decision was made from; ``end`` is the number
-        that the next document will get. Call it before writing; if the write fails, the store must
-        be opened again.
+        ``standing`` is about the buckets that the decision was made from. Call it before writing;
+        if the write fails, the store must be opened again.
 
         Raises:
             ValueError: the columns aren't those of the first write.
         """
+        end = self._end + len(decision.records)
         columns = np.union1d(decision.cells.keys.columns, decision.changed.columns).tolist()
         if not self._list.columns and not columns:
             return
         listed = not self._list.columns
         if listed:
-            self._lookup.begin(columns)
+            self._lookup.begin([*columns, ID_COLUMN])
+        # It reads, so it comes before what changes the runs: that is in no file yet.
+        ids = identities.add(batch, self._end, decision.records)
         if self._end == self._list.eras.current.first:
             self._list.eras.begin(self._end, decision.now)
             listed = True
@@ -106,9 +112,10 @@ class Runs:
             self._close_open_run(batch)
             listed = True
         cells = self._new_cells(batch, decision, standing, end)
-        if len(cells.documents):
-            batch.put(number_key(OPEN_RUN, self._end), pack_open_cells(cells))
+        if len(cells.documents) or len(ids.documents):
+            batch.put(number_key(OPEN_RUN, self._end), pack_open_cells(cells, ids))
             self._lookup.open.add(cells)
+            self._lookup.open.put(ids)
         self._end = end
         listed |= self._next_era(batch, decision.now)
         if listed:
@@ -121,9 +128,10 @@ class Runs:
 
         In each era in which a bucket has grown, it has a cell and a mark, so that it is found when
         earlier eras are dropped. One that has a single document, a new one, needs only a cell.
-        Else the cell's document doesn't matter; it is the newest.
+        Else the cell's document doesn't matter; it is one that the open run has, or will have.
         """
         era = self._list.eras.current.number
+        latest = max(end - 1, self._lookup.open.first)
         new: dict[int, int] = {}
         marks: dict[int, int] = {}
         for place, key in enumerate(decision.changed.packed()):
@@ -133,9 +141,9 @@ class Runs:
             if not alone:
                 batch.put(grown_key(era, key), pack_bucket(bucket))
             if not celled and not grown:
-                new[place] = bucket[0] if alone else end - 1
+                new[place] = bucket[0] if alone else latest
             if not alone and not grown:
-                marks[place] = end - 1
+                marks[place] = latest
         return self._cells(decision, new, marks)
 
     def _cells(self, decision: Decision, new: dict[int, int], marks: dict[int, int]) -> SortedCells:
@@ -162,7 +170,8 @@ class Runs:
         dropped = eras.drop(now, self._window)
         if dropped:
             batch.delete_range(GROWN.low, grown_key(eras.kept[0].number, b""))
-            batch.delete_range(RENEWALS.low, number_key(RENEWALS, eras.first))
+            for kind in (PREVIOUS, RENEWALS):
+                batch.delete_range(kind.low, number_key(kind, eras.first))
             RecordPages.drop(batch, eras.first)
             _log.debug("dropped %d eras: the documents before %d", dropped, eras.first)
         gone = self._list.dropped()

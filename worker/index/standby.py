@@ -198,6 +198,7 @@ class Standby:
                 if ready:
                     self._apply(partition.partition, shard.store, ready)
                 shard.store.flush_if_due()
+                shard.store.purge_if_due()
             except StoreDamaged as error:
                 offset = shard.store.offset
                 self._recovery.damaged(partition.partition, offset, str(error))

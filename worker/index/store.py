@@ -20,7 +20,9 @@ from lsh.index.layout import MOST_DOCUMENTS, Bucket, Renewals, pack_renewals, un
 from worker.index.contents import Contents
 from worker.index.errors import HeaderMismatch, StoreDamaged
 from worker.index.header import StoreHeader, check_header, pack_header
+from worker.index.identities import Identities
 from worker.index.keyspace import COVERAGE, HEADER, PROGRESS, RENEWALS, Progress, number_key
+from worker.index.purge import Purge
 from worker.index.reading import BucketReading
 from worker.index.record_pages import RecordPages
 from worker.index.rocksdb import StoreOptions, check_mode, tuned, wait_for_room
@@ -138,6 +140,8 @@ class BandStore:
             window = self._options.window_ms
             self._runs = Runs(self._db, self._get, self._cells, inserted, window)
             self._buckets = BucketReading(self._cells, self._get)
+            self._identities = Identities(self._cells, self._records, self._get)
+            self._purge = Purge(self._db, self._options.erasure_seconds, self._clock)
         except (ReadingEnded, ValueError) as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
         except Exception as error:
@@ -166,6 +170,13 @@ class BandStore:
         """Return the records of documents by ascending numbers; None where there is none."""
         try:
             return self._records.read(numbers)
+        except ValueError as error:
+            raise StoreDamaged(f"{self.path}: {error}") from error
+
+    def identified(self, ident: bytes) -> list[int]:
+        """Return the documents that have an id and were not forgotten; see `BucketReader`."""
+        try:
+            return self._identities.numbers(ident)
         except ValueError as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
 
@@ -232,10 +243,13 @@ class BandStore:
         if kept + len(decision.records) > MOST_DOCUMENTS:
             raise OSError(f"{self.path}: it is full: it has {kept} documents")
         writes = WriteBatch(raw_mode=True)
-        self._records.add(writes, decision.records)
+        self._purge.note(writes, self._records.forget(writes, decision.forgotten))
+        for number in decision.forgotten:
+            writes.delete(number_key(RENEWALS, number))
         for number, renewals in decision.renewals.items():
             writes.put(number_key(RENEWALS, number), pack_renewals(renewals))
-        self._runs.add(writes, decision, self._buckets.standing, self.inserted)
+        self._runs.add(writes, decision, self._buckets.standing, self._identities)
+        self._records.add(writes, decision.records)
         return writes
 
     def flush_if_due(self) -> None:
@@ -246,6 +260,20 @@ class BandStore:
         waited = self._clock() - self._flushed_at
         if self.unflushed >= self._options.flush_documents or waited >= self._options.flush_seconds:
             self.flush(wait=False)
+
+    def purge_if_due(self) -> None:
+        """Remove from the files what was forgotten, a range at a time, if it is time to.
+
+        Waits for a flush, and for files of a few tens of MB to be written.
+        """
+        if not self._purge.due:
+            return
+        self.flush()
+        try:
+            writes = self._purge.step()
+            self._db.write(writes, write_opt=self._write_options)
+        except Exception as error:
+            raise self._meaning(error) from error
 
     def flush(self, *, wait: bool = True) -> None:
         """Flush memory to disk. Without ``wait``, a failure is raised by the next write."""

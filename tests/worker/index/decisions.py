@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from lsh import pairwise_similarity
-from lsh.index import BucketRules, DocumentBatch, Match
+from lsh.index import BucketRules, DocumentBatch, Forgotten, Match
 
 SLOTS = 16
 RULES = BucketRules(threshold=0.6, absorb=0.9, capacity=3, max_matches=4)
@@ -39,7 +40,15 @@ class Document:
         self.keys = keys
 
 
-def batch(documents: list[Document], columns: list[int]) -> DocumentBatch:
+def batch(events: Sequence[Document | bytes], columns: list[int]) -> DocumentBatch:
+    """Return documents as a batch; bytes are ids that are forgotten there."""
+    documents: list[Document] = []
+    forgotten = []
+    for event in events:
+        if isinstance(event, bytes):
+            forgotten.append(Forgotten(len(documents), event))
+        else:
+            documents.append(event)
     return DocumentBatch(
         sequences=np.array([d.sequence for d in documents], np.uint64),
         times=np.array([d.time for d in documents], np.int64),
@@ -48,6 +57,7 @@ def batch(documents: list[Document], columns: list[int]) -> DocumentBatch:
         columns=columns,
         keys=np.array([[d.keys[c] for d in documents] for c in columns], np.uint64),
         sketches=np.array([d.sketch for d in documents], np.uint8).reshape(-1, SLOTS),
+        forgotten=forgotten,
     )
 
 
@@ -98,14 +108,34 @@ def drawn_documents(count: int, seed: int) -> list[Document]:
     return _at_times(rows)
 
 
+def with_forgotten(documents: list[Document], seed: int) -> list[Document | bytes]:
+    """Give some documents the id of a recent one, and forget some of the ids."""
+    chance = np.random.default_rng(seed)
+    events: list[Document | bytes] = []
+    ids: list[bytes] = []
+    for document in documents:
+        if ids and chance.random() < 0.3:
+            document.id = ids[int(chance.integers(max(0, len(ids) - 30), len(ids)))]
+        ids.append(document.id)
+        events.append(document)
+        if chance.random() < 0.15:
+            events.append(ids[int(chance.integers(max(0, len(ids) - 60), len(ids)))])
+    return events
+
+
 def model(
-    documents: list[Document], columns: list[int], rules: BucketRules = RULES
+    events: Sequence[Document | bytes], columns: list[int], rules: BucketRules = RULES
 ) -> list[list[Match]]:
     """Judge one document after the other, with plain lists of dated entries."""
     buckets: dict[tuple[int, int], list[list[Any]]] = {}
     answers = []
     now = 0
-    for document in documents:
+    for event in events:
+        if isinstance(event, bytes):
+            for bucket in buckets.values():
+                bucket[:] = [entry for entry in bucket if entry[0].id != event]
+            continue
+        document = event
         near: dict[int, Match] = {}
         now = max(now, document.time)
         oldest = now - (1 << 60 if rules.window_ms is None else rules.window_ms)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count, pairwise
 from pathlib import Path
@@ -22,6 +22,7 @@ from tests.worker.index.decisions import (
     drawn_documents,
     model,
     timed_documents_strategy,
+    with_forgotten,
 )
 from worker.index.inspection import verify_store
 from worker.index.read_only import ReadOnlyStore
@@ -39,7 +40,7 @@ def paths(tmp_path: Path) -> Iterator[Path]:
 
 def run(
     path: Path,
-    documents: list[Document],
+    documents: Sequence[Document | bytes],
     columns: list[int],
     cuts: list[int],
     rules: BucketRules = RULES,
@@ -52,9 +53,11 @@ def run(
         part = documents[low:high]
         if not part:
             continue
-        decision = store.decide(batch(part, columns), rules)
-        answers += [decision.matches.get(row, []) for row in range(len(part))]
-        store.apply(decision, offset=high, now=decision.now, documents=len(part))
+        documents_of_it = batch(part, columns)
+        decision = store.decide(documents_of_it, rules)
+        count = len(documents_of_it.ids)
+        answers += [decision.matches.get(row, []) for row in range(count)]
+        store.apply(decision, offset=high, now=decision.now, documents=count)
     store.close()
     return answers
 
@@ -136,6 +139,19 @@ def test_over_many_windows_nothing_is_kept_or_lost(tmp_path: Path, seed: int) ->
         assert contents.runs.eras.kept[0].number > 50
         assert len(contents.runs.runs) < 60
     assert len(kept) < 300 < contents.inserted
+    findings = verify_store(tmp_path / "s")
+    assert (findings.faults, findings.more_faults) == ([], 0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("window", [None, WINDOW])
+def test_what_is_forgotten_matches_nothing(tmp_path: Path, seed: int, window: int | None) -> None:
+    """Ids repeat, also within a batch, and are forgotten before and after they expire."""
+    rules = replace(RULES, window_ms=window)
+    events = with_forgotten(drawn_documents(700, seed), seed)
+    cuts = np.random.default_rng(seed).integers(0, len(events), 150).tolist()
+    columns = [0, 1, 2, 3]
+    assert run(tmp_path / "s", events, columns, cuts, rules) == model(events, columns, rules)
     findings = verify_store(tmp_path / "s")
     assert (findings.faults, findings.more_faults) == ([], 0)
 

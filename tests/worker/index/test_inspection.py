@@ -91,7 +91,7 @@ def with_a_record_twice(store: BandStore) -> None:
 @pytest.mark.parametrize(
     ("breaks", "found"),
     [
-        (without_a_page, "run 8: has 448 of 480 cells"),
+        (without_a_page, "run 8: has 608 of 640 cells"),
         (out_of_order, "on the wrong page"),
         (with_another_key, "missing from the filter"),
         (of_a_document_of_another_run, "names document 0, and its run has"),

@@ -45,7 +45,7 @@ def check_everything(store: BandStore) -> None:
     listed = store._cells.list
     ranges = [(run.first, run.end) for run in listed.runs]
     assert [first for first, _ in ranges] == [0, *(end for _, end in ranges)][: len(ranges)]
-    assert store.keys_estimate() == count * (1 + len(COLUMNS))
+    assert store.keys_estimate() == count * (2 + len(COLUMNS))
 
 
 def test_runs_are_merged_so_that_there_are_never_many(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_run_may_have_no_cells(tmp_path: Path) -> None:
         documents.keys[:] = 7
         decision = store.decide(documents, RULES)
         store.apply(decision, offset=offset, now=0, documents=2)
-    assert [run.cells for run in store._cells.list.runs] == [2, 0, 0, 0, 0, 0, 0]
+    assert [run.cells for run in store._cells.list.runs] == [4, 2, 2, 2, 2, 2, 2]
     key = BucketKeys(np.zeros(1, np.uint8), np.array([7], np.uint64))
     assert store.buckets(key) == {0: list(range(16))}
     store.close()

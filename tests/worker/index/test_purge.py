@@ -1,0 +1,110 @@
+"""What was forgotten leaves the files of a store in time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lsh.index import DocumentBatch, Forgotten
+from tests.support.filling import RULES, random_documents
+from worker.index.store import BandStore, StoreOptions
+
+OPTIONS = StoreOptions(erasure_seconds=100, run_documents=200)
+COUNT = 1_000
+GONE = range(300, 320)
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def in_files(path: Path, needle: bytes) -> bool:
+    return any(needle in file.read_bytes() for file in path.rglob("*") if file.is_file())
+
+
+def inserted(store: BandStore) -> DocumentBatch:
+    """Insert documents with ids that no compression shortens, in several files."""
+    chance = np.random.default_rng(5)
+    documents = replace(
+        random_documents(COUNT, columns=range(3)), ids=[chance.bytes(24) for _ in range(COUNT)]
+    )
+    for first in range(0, COUNT, 100):
+        rows = slice(first, first + 100)
+        part = DocumentBatch(
+            documents.sequences[rows],
+            documents.times[rows],
+            documents.ids[rows],
+            documents.shingles[rows],
+            documents.columns,
+            documents.keys[:, rows],
+            documents.sketches[rows],
+        )
+        store.apply(store.decide(part, RULES), offset=first + 1, now=0, documents=100)
+        store.flush()
+    return documents
+
+
+def forget(store: BandStore, ids: list[bytes]) -> None:
+    nothing = replace(
+        random_documents(0, columns=range(3)), forgotten=[Forgotten(0, ident) for ident in ids]
+    )
+    decision = store.decide(nothing, RULES)
+    assert len(decision.forgotten) == len(ids)
+    store.apply(decision, offset=store.offset + 1, now=0, documents=0)
+
+
+@pytest.mark.parametrize("reopened", [False, True])
+def test_no_byte_is_left_in_time(tmp_path: Path, *, reopened: bool) -> None:
+    clock = Clock()
+    path = tmp_path / "s"
+    store = BandStore(path, {"test": 1}, options=OPTIONS, clock=clock)
+    documents = inserted(store)
+    ids = [documents.ids[row] for row in GONE]
+    secrets = [*ids, *(documents.sketches[row].tobytes() for row in GONE)]
+    forget(store, ids)
+    store.flush()
+    assert all(in_files(path, secret) for secret in secrets), "nothing to remove"
+    clock.now = 49
+    store.purge_if_due()
+    assert in_files(path, secrets[0])
+    if reopened:
+        store.close()
+        store = BandStore(path, {"test": 1}, options=OPTIONS, clock=clock)
+    else:
+        clock.now = 50
+    store.purge_if_due()
+    assert [secret for secret in secrets if in_files(path, secret)] == []
+    assert in_files(path, documents.ids[0])
+    store.purge_if_due()
+    assert store.records([*GONE]) == [b""] * len(GONE)
+    assert store.identified(ids[0]) == []
+    store.close()
+    store = BandStore(path, {"test": 1}, options=OPTIONS, clock=clock)
+    assert not store._purge.due
+    store.close()
+
+
+def test_far_apart_pages_are_purged_one_range_at_a_time(tmp_path: Path) -> None:
+    clock = Clock()
+    path = tmp_path / "s"
+    store = BandStore(path, {"test": 1}, options=OPTIONS, clock=clock)
+    for offset in range(1, 6):
+        documents = random_documents(COUNT, first=store.inserted, columns=range(3))
+        store.apply(store.decide(documents, RULES), offset=offset, now=0, documents=COUNT)
+    forget(store, [b"document 10", b"document 4990"])
+    clock.now = 50
+    for left in (1, 0):
+        assert store._purge.due
+        store.purge_if_due()
+        assert len(store._purge._pages) == left
+    assert not store._purge.due
+    store.close()
