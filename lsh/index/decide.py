@@ -49,6 +49,7 @@ class Decision:
     candidates: how many comparisons with candidates were made.
     absorbed: how many cells were not inserted because an entry stands for them.
     dropped: how many entries were removed from full buckets.
+    late: how many documents were judged and not inserted, because they are older than the window.
     """
 
     matches: dict[int, list[Match]]
@@ -60,6 +61,7 @@ class Decision:
     candidates: int = 0
     absorbed: int = 0
     dropped: int = 0
+    late: int = 0
 
     @classmethod
     def nothing(cls) -> Decision:
