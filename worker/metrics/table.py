@@ -191,6 +191,34 @@ TABLE: Final = (
     ),
     Metric(
         "index",
+        "neardup_index_late_total",
+        "counter",
+        "Documents that were older than index.window when they came: judged, and not remembered;"
+        " every shard counts each one.",
+        "A later copy of such a document may be judged unique. If there are many, compare the"
+        " documents' times with the log's: a producer's clock or `documents.time_field` may be"
+        " wrong, or the window too short for how late your documents come.",
+    ),
+    Metric(
+        "index",
+        "neardup_index_expired_generations_total",
+        "counter",
+        "Parts of shards that were deleted whole, because everything in them was older than"
+        " index.window.",
+        "With `index.window` it grows, slowly, as long as documents come in; without one it stays"
+        " 0. See [How long the index remembers](operations.md#how-long-the-index-remembers).",
+    ),
+    Metric(
+        "index",
+        "neardup_index_oldest_seconds",
+        "gauge",
+        "Age of the oldest record of a shard by the log's time, in seconds.",
+        "With `index.window` it stays bounded; how far it is above the window is disk space that is"
+        " not given back yet. Without a window it grows for ever.",
+        labels=("shard",),
+    ),
+    Metric(
+        "index",
         "neardup_index_bytes",
         "gauge",
         "Size of a shard on disk, in bytes.",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from lsh.index import BucketRules, Decision, DocumentBatch
 from worker.bus import TopicPartition
 from worker.stages.base import RestoreState
 from worker.stages.coverage import Coverage
 
-__all__ = ["Ownership", "Shard", "ShardStore", "StoreSize"]
+__all__ = ["Ownership", "Shard", "ShardStore", "StoreAge", "StoreSize"]
 
 
 class StoreSize(Protocol):
@@ -25,6 +25,17 @@ class StoreSize(Protocol):
 
     def keys_estimate(self) -> int:
         """Return the number of cells and records."""
+
+
+@runtime_checkable
+class StoreAge(Protocol):
+    """How far back an open store that forgets reaches. Call this only in the stage's own thread."""
+
+    def oldest_seconds(self) -> float | None:
+        """Return the age of its oldest record, by the log's time; None if it has none."""
+
+    def expired_generations(self) -> int:
+        """Return how many generations it has deleted since it was opened."""
 
 
 class ShardStore(StoreSize, Protocol):
