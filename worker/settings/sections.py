@@ -285,6 +285,16 @@ class IndexSection(_Section):
         return int(self.future_allowance_seconds * 1_000)
 
     @property
+    def log_window_ms(self) -> int | None:
+        """Return how far back the index needs its log if brokers delete from it, in ms.
+
+        None: brokers must delete nothing. Either nothing expires, or neardup itself trims the log.
+        """
+        if self.window_ms is None or self.snapshots.trim_log:
+            return None
+        return self.window_ms + self.future_allowance_ms
+
+    @property
     def standby_shards(self) -> tuple[int, ...]:
         """Return the shards to keep warm while others own them."""
         if self.standby == "none":
