@@ -254,7 +254,12 @@ class Application:
             future_allowance_ms=self.settings.index.future_allowance_ms,
             rules=self.rules(),
         )
-        recovery = Recovery(self.directories, repository, probe=self._probe("index"))
+        recovery = Recovery(
+            self.directories,
+            repository,
+            forgets=self.settings.index.log_window_ms is not None,
+            probe=self._probe("index"),
+        )
         shards = OwnedShards(
             recovery,
             self.directories,

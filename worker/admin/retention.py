@@ -126,8 +126,8 @@ FINGERPRINTS = Retention(
     "*index*, once per shard, and again when a shard is rebuilt",
     "the index is rebuilt from it; with `index.snapshots.trim_log` neardup itself deletes what the"
     " kept snapshots of all shards contain",
-    "a lost shard can't be rebuilt, and the workers stop; with `index.window`, it is rebuilt without"
-    " what is missing",
+    "a lost shard can't be rebuilt, and the workers stop; with `index.window`, it is rebuilt"
+    " without what is missing",
     new_ms=_FOREVER,
     beyond=Beyond(new_ms=7 * _DAY_MS, above_ms=_HOUR_MS, advised_ms=_DAY_MS),
 )

@@ -169,7 +169,7 @@ class Standby:
             if committed is None:
                 continue
             if shard.store is None and shard.opening is None:
-                log = LogRange(*reader.watermarks(partition), committed)
+                log = self._recovery.log_range(reader.watermarks(partition), committed)
                 self._shards.open(partition, log)
             why = self._shards.settle(partition, self._clock() + _RETRY_SECONDS)
             if why is not None:
