@@ -90,6 +90,7 @@ class Application:
                 run_documents=index.run_documents,
                 flush_documents=index.flush_documents,
                 flush_seconds=index.flush_seconds,
+                window_ms=index.window_ms,
             ),
             clock=clock,
             probe=probe("index"),

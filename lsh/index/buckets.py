@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from lsh.index.layout import Bucket, BucketKeys
+    from lsh.index.layout import Bucket, BucketKeys, Renewals
 
 __all__ = ["BucketReader", "RecordMissing"]
 
@@ -26,7 +26,18 @@ class BucketReader(Protocol):
 
     @property
     def inserted(self) -> int:
-        """Return how many documents the index has: the number that the next one gets."""
+        """Return how many documents were inserted so far: the number that the next one gets."""
+
+    @property
+    def now(self) -> int:
+        """Return the latest time of a document so far, in ms."""
+
+    @property
+    def moved_below(self) -> int:
+        """Return the number below which a renewed document gets another number.
+
+        An index that gives back space by number needs that. Verdicts don't depend on it.
+        """
 
     def buckets(self, keys: BucketKeys) -> Mapping[int, Bucket]:
         """Return the buckets that exist, by the places of their keys, ascending.
@@ -36,3 +47,6 @@ class BucketReader(Protocol):
 
     def records(self, numbers: Sequence[int]) -> list[bytes | None]:
         """Return the records of documents by ascending numbers; None where there is none."""
+
+    def renewals(self, numbers: Sequence[int]) -> dict[int, Renewals]:
+        """Return the renewals of those of these documents that have any, by number."""

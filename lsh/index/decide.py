@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,12 +13,14 @@ from lsh.index.match import Known, best_matches
 from lsh.index.update import update
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from lsh.index.batch import DocumentBatch, Match
     from lsh.index.buckets import BucketReader
     from lsh.index.cells import Cells
-    from lsh.index.layout import Bucket
+    from lsh.index.layout import Bucket, Renewals
     from lsh.index.rules import BucketRules
 
 __all__ = ["Decision", "NewCells", "decide"]
@@ -28,11 +30,11 @@ class NewCells(NamedTuple):
     """The cells of c buckets that didn't exist: each is one document's key in a column.
 
     keys: the keys of the buckets, sorted by column in the order of the batch, then ascending.
-    documents: uint32[c], the number of the first document in each bucket.
+    documents: int64[c], the number of the first document in each bucket.
     """
 
     keys: BucketKeys
-    documents: NDArray[np.uint32]
+    documents: NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -40,34 +42,36 @@ class Decision:
     """The result of judging a batch: its matches, and the changes to the index.
 
     matches: the matches of each document that has any, best first, by row of the batch.
+    now: the latest time of a document so far, in ms.
     cells: the new buckets.
-    grown: the keys of the buckets whose content isn't one new cell. They replace earlier ones.
-    buckets: the content of each grown bucket.
-    newly: bool[b], whether each grown bucket had at most one document before.
+    changed: the keys of the buckets whose content isn't one new cell. They replace earlier ones.
+    buckets: the content of each changed bucket.
     records: the records of the documents that a bucket now names, in the order of their numbers,
         which follow those in the index.
+    renewals: all renewals of each document that has a new one, by number.
     candidates: how many comparisons with candidates were made.
     absorbed: how many cells were not inserted because an entry stands for them.
     dropped: how many entries were removed from full buckets.
-    late: how many documents were judged and not inserted, because they are older than the window.
+    late: how many documents were not inserted because they are older than the window.
     """
 
     matches: dict[int, list[Match]]
+    now: int
     cells: NewCells
-    grown: BucketKeys
+    changed: BucketKeys
     buckets: list[Bucket]
-    newly: NDArray[np.bool_]
     records: list[bytes]
+    renewals: dict[int, Renewals] = field(default_factory=dict)
     candidates: int = 0
     absorbed: int = 0
     dropped: int = 0
     late: int = 0
 
     @classmethod
-    def nothing(cls) -> Decision:
+    def nothing(cls, now: int) -> Decision:
         """Return the decision about no documents."""
-        cells = NewCells(BucketKeys.none(), np.empty(0, np.uint32))
-        return cls({}, cells, BucketKeys.none(), [], np.empty(0, bool), [])
+        cells = NewCells(BucketKeys.none(), np.empty(0, np.int64))
+        return cls({}, now, cells, BucketKeys.none(), [], [])
 
 
 def decide(reader: BucketReader, batch: DocumentBatch, rules: BucketRules) -> Decision:
@@ -79,84 +83,173 @@ def decide(reader: BucketReader, batch: DocumentBatch, rules: BucketRules) -> De
 
     Raises RecordMissing if a bucket names a document that has no record.
     """
-    decision = Decision.nothing()
     if not len(batch.ids):
-        return decision
+        return Decision.nothing(reader.now)
     cells = cells_of(batch.columns, batch.keys)
-    found = reader.buckets(cells.keys)
-    new = np.ones(len(cells.sizes), bool)
-    new[list(found)] = False
-    contested = {
-        run: found.get(run, []) for run in np.flatnonzero(~new | (cells.sizes > 1)).tolist()
-    }
-    # Until it is known which documents are inserted, each one's number is that of its row.
-    first = reader.inserted
-    holders = first + cells.rows[cells.starts]
-    inserted = np.zeros(len(batch.ids), bool)
-    inserted[cells.rows[cells.starts[new & (cells.sizes == 1)]]] = True
-    grown: list[int] = []
-    small = {run for run, bucket in contested.items() if len(bucket) <= 1}
-    if contested:
-        known = Known.of(reader, contested.values())
-        changed = _one_by_one(batch, cells, contested, known, rules, inserted, decision, first)
-        for run in changed:
-            if new[run]:
-                holders[run] = contested[run][0]
-            if not new[run] or len(contested[run]) > 1:
-                grown.append(run)
-    numbers = first + np.cumsum(inserted) - inserted
-    decision.cells = NewCells(cells.keys.take(new), numbers[holders[new] - first].astype(np.uint32))
-    decision.grown = cells.keys.take(np.array(grown, np.int64))
-    decision.newly = np.array([run in small for run in grown], bool)
-    final = numbers.tolist()
-    decision.buckets = [
-        [number if number < first else final[number - first] for number in contested[run]]
-        for run in grown
-    ]
-    rows = np.flatnonzero(inserted)
-    decision.records = pack_records(
-        batch.sequences[rows],
-        batch.times[rows],
-        batch.shingles[rows],
-        batch.sketches[rows],
-        [batch.ids[row] for row in rows.tolist()],
-    )
-    return decision
+    return _Judging(reader, batch, rules, cells).decision()
 
 
-def _one_by_one(  # noqa: PLR0913, PLR0917 -- the loop of `decide`, separate for readability
-    batch: DocumentBatch,
-    cells: Cells,
-    contested: dict[int, Bucket],
-    known: Known,
-    rules: BucketRules,
-    inserted: NDArray[np.bool_],
-    decision: Decision,
-    first: int,
-) -> list[int]:
-    """Match each document that has contested cells, then update their buckets.
+class _Judging:
+    """The judging of one batch.
 
-    contested: buckets by run, changed in place.
-    inserted: bool[n], the documents that a bucket names, changed in place.
-    first: the number of the batch's first document.
-
-    Returns the runs whose buckets have changed, ascending.
+    Until it is known which documents are inserted, the number of each is that of its row after
+    ``first``. ``contested`` are the buckets, by run of the cells, that more than one document
+    concerns.
     """
-    changed: set[int] = set()
-    for row, runs in cells.by_row(np.array(list(contested), np.int64)):
-        buckets = {run: contested[run] for run in runs}
-        sketch = batch.sketches[row]
-        similar = known.similar(sketch, buckets.values())
-        decision.candidates += len(similar)
-        best = best_matches(similar, known, rules)
+
+    def __init__(
+        self, reader: BucketReader, batch: DocumentBatch, rules: BucketRules, cells: Cells
+    ) -> None:
+        self._reader = reader
+        self._batch = batch
+        self._rules = rules
+        self._cells = cells
+        self._first = reader.inserted
+        self._nows = np.maximum.accumulate(np.maximum(batch.times, reader.now))
+        found = reader.buckets(cells.keys)
+        self._new = np.ones(len(cells.sizes), bool)
+        self._new[list(found)] = False
+        contested = np.flatnonzero(~self._new | (cells.sizes > 1)).tolist()
+        self._contested: dict[int, Bucket] = {run: found.get(run, []) for run in contested}
+        self._known = Known.of(reader, self._contested.values(), rules.window_ms)
+        self._changed: set[int] = set()
+        self._renewed: dict[int, dict[int, int]] = {}
+        self._made = Decision.nothing(int(self._nows[-1]))
+
+    def decision(self) -> Decision:
+        """Judge the batch."""
+        late = self._late()
+        self._made.late = int(np.count_nonzero(late))
+        cells, rows = self._cells, self._cells.rows[self._cells.starts]
+        kept = self._new & (cells.sizes == 1) & ~late[rows]
+        inserted = np.zeros(len(self._batch.ids), bool)
+        inserted[rows[kept]] = True
+        for row, runs in cells.by_row(np.array(list(self._contested), np.int64)):
+            if self._one(row, runs, late=bool(late[row])):
+                inserted[row] = True
+        self._number(inserted, kept, rows)
+        return self._made
+
+    def _late(self) -> NDArray[np.bool_]:
+        """Return which documents are older than the window when they come: bool[n]."""
+        if self._rules.window_ms is None:
+            return np.zeros(len(self._batch.ids), bool)
+        late: NDArray[np.bool_] = self._batch.times < self._nows - self._rules.window_ms
+        return late
+
+    def _one(self, row: int, runs: list[int], *, late: bool) -> bool:
+        """Match a document with contested cells, then update the buckets of these.
+
+        Returns whether it was inserted into one of them.
+        """
+        self._expire(row, runs)
+        buckets = {run: self._contested[run] for run in runs}
+        sketch = self._batch.sketches[row]
+        similar = self._known.similar(sketch, buckets.values())
+        self._made.candidates += len(similar)
+        best = best_matches(similar, self._known, self._rules)
         if best:
-            decision.matches[row] = best
-        grown, absorbed, dropped = update(buckets, first + row, similar, rules)
-        decision.absorbed += absorbed
-        decision.dropped += dropped
-        if grown:
-            sequence = int(batch.sequences[row])
-            known.add(first + row, sketch.tobytes(), sequence, batch.ids[row])
-            inserted[row] = True
-            changed.update(grown)
-    return sorted(changed)
+            self._made.matches[row] = best
+        if late:
+            return False
+        grown, absorbed, dropped = update(buckets, self._first + row, similar, self._rules)
+        self._made.absorbed += len(absorbed)
+        self._made.dropped += dropped
+        time = int(self._batch.times[row])
+        if self._rules.window_ms is not None:
+            self._renew(absorbed, time)
+        if not grown:
+            return False
+        number, sequence = self._first + row, int(self._batch.sequences[row])
+        self._known.add(number, sketch.tobytes(), sequence, self._batch.ids[row], time)
+        self._changed.update(grown)
+        return True
+
+    def _expire(self, row: int, runs: list[int]) -> None:
+        """Remove the entries that are older than the window when a document comes."""
+        if self._rules.window_ms is None:
+            return
+        oldest = int(self._nows[row]) - self._rules.window_ms
+        columns = self._cells.keys.columns
+        for run in runs:
+            bucket = self._contested[run]
+            if bucket:
+                self._contested[run] = self._known.live(bucket, int(columns[run]), oldest)
+
+    def _renew(self, absorbed: Iterable[tuple[int, int]], time: int) -> None:
+        """Renew the entries that stand for a document to its time, if that is later."""
+        columns = self._cells.keys.columns
+        for run, number in absorbed:
+            column = int(columns[run])
+            if time > self._known.time(number, column):
+                self._known.renewals.setdefault(number, {})[column] = time
+                self._renewed.setdefault(number, {})[run] = column
+
+    def _number(
+        self, inserted: NDArray[np.bool_], kept: NDArray[np.bool_], rows: NDArray[np.int64]
+    ) -> None:
+        """Number the documents that are inserted, and write down all changes.
+
+        inserted: bool[n]. kept: bool[r], the runs of cells that are new buckets of one document.
+        rows: int64[r], the first document of each run.
+        """
+        first, made = self._first, self._made
+        numbers = first + np.cumsum(inserted) - inserted
+        made.records = self._records(np.flatnonzero(inserted))
+        final = numbers.tolist()
+        moves = self._renewals(final)
+        holders = rows.copy()
+        changed = []
+        for run in sorted(self._changed):
+            bucket = self._contested[run]
+            if self._new[run] and len(bucket) == 1:
+                kept[run] = True
+                holders[run] = bucket[0] - first
+            elif bucket:  # What is stored of one that is empty has expired.
+                changed.append(run)
+        made.cells = NewCells(self._cells.keys.take(kept), numbers[holders[kept]])
+        made.changed = self._cells.keys.take(np.array(changed, np.int64))
+        made.buckets = [
+            [
+                final[number - first] if number >= first else moves.get((run, number), number)
+                for number in self._contested[run]
+            ]
+            for run in changed
+        ]
+
+    def _renewals(self, final: list[int]) -> dict[tuple[int, int], int]:
+        """Write down the renewals.
+
+        A document that the index wants to move gets another number in the buckets where it was
+        renewed. Returns these numbers by run and former number.
+
+        final: the numbers of the batch's documents.
+        """
+        first, made = self._first, self._made
+        moves: dict[tuple[int, int], int] = {}
+        for number, runs in sorted(self._renewed.items()):
+            renewals = self._known.renewals[number]
+            if number >= first:
+                made.renewals[final[number - first]] = renewals
+            elif number >= self._reader.moved_below:
+                made.renewals[number] = renewals
+            else:
+                held = [run for run in runs if number in self._contested[run]]
+                moved = first + len(made.records)
+                moves |= {(run, number): moved for run in held}
+                if held:
+                    made.records.append(self._known.packed[number])
+                    made.renewals[moved] = {runs[run]: renewals[runs[run]] for run in held}
+        self._changed.update(run for run, _ in moves)
+        return moves
+
+    def _records(self, rows: NDArray[np.int64]) -> list[bytes]:
+        """Return the records of documents of the batch."""
+        batch = self._batch
+        return pack_records(
+            batch.sequences[rows],
+            batch.times[rows],
+            batch.shingles[rows],
+            batch.sketches[rows],
+            [batch.ids[row] for row in rows.tolist()],
+        )

@@ -1,10 +1,11 @@
 """The byte layout of buckets, their keys and documents' records.
 
 A bucket's key is its column's number (1 byte), then the band key (8, big-endian), so that the
-buckets of a column are adjacent. A bucket is the numbers of its documents, oldest first, 4 bytes
-each. A document's record is its sequence number (8 bytes), the time in ms (8), the number of
-shingles (4), the number of slots of its sketch (2), the sketch, then the id, to the record's
-end. Numbers are little-endian unless stated otherwise.
+buckets of a column are adjacent. A bucket is the lowest 31 bits of the numbers of its documents, in
+the order in which they came, 4 bytes each. A document's record is its sequence number (8 bytes),
+the time in ms (8), the number of shingles (4), the number of slots of its sketch (2), the sketch,
+then the id, to the record's end. Renewals are, for each time, the time (8 bytes), how many columns
+have it (1), and these columns' numbers (1 each). Numbers are little-endian unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -24,21 +25,30 @@ __all__ = [
     "Bucket",
     "BucketKeys",
     "Record",
+    "Renewals",
+    "number_before",
     "pack_bucket",
     "pack_records",
+    "pack_renewals",
     "unpack_bucket",
     "unpack_record",
+    "unpack_renewals",
 ]
 
 MOST_DOCUMENTS = 1 << 31
-"""The most documents of an index: their numbers have 31 bits."""
+"""The most documents that an index has at a time: 31 bits of their numbers are stored."""
 
 Bucket = list[int]
-"""The numbers of a bucket's documents, oldest first. An index numbers documents as it inserts
-them, from 0."""
+"""The numbers of a bucket's documents, in the order in which they came. An index numbers documents
+as it inserts them, from 0. A document that is renewed may get another number."""
+
+Renewals = dict[int, int]
+"""The times, in ms, of a document's entries that have stood for later ones, by column."""
 
 _KEY = np.dtype([("column", "u1"), ("hash", ">u8")])
 _NUMBER = struct.Struct("<I")
+_LOW_BITS = MOST_DOCUMENTS - 1
+_RENEWED = struct.Struct("<qB")
 _FIXED = struct.Struct("<QqIH")
 
 
@@ -85,20 +95,57 @@ class Record(NamedTuple):
     id: bytes
 
 
+def number_before(low: int, end: int) -> int:
+    """Return the greatest number below ``end`` whose lowest 31 bits are ``low``."""
+    return end - 1 - ((end - 1 - low) & _LOW_BITS)
+
+
 def pack_bucket(bucket: Bucket) -> bytes:
     """Return the bytes of a bucket."""
-    return struct.pack(f"<{len(bucket)}I", *bucket)
+    return struct.pack(f"<{len(bucket)}I", *(number & _LOW_BITS for number in bucket))
 
 
-def unpack_bucket(packed: bytes) -> Bucket:
+def unpack_bucket(packed: bytes, end: int) -> Bucket:
     """Return the bucket of these bytes.
 
-    Raises ValueError if they are not whole numbers.
+    end: the number that the next document gets.
+
+    Raises ValueError if the bytes are not whole numbers.
     """
     if len(packed) % _NUMBER.size:
         message = f"{len(packed)} bytes are not whole entries"
         raise ValueError(message)
-    return list(struct.unpack(f"<{len(packed) // _NUMBER.size}I", packed))
+    lows = struct.unpack(f"<{len(packed) // _NUMBER.size}I", packed)
+    return [number_before(low, end) for low in lows]
+
+
+def pack_renewals(renewals: Renewals) -> bytes:
+    """Return the bytes of renewals: for each time, its columns."""
+    columns: dict[int, list[int]] = {}
+    for column, time in renewals.items():
+        columns.setdefault(time, []).append(column)
+    return b"".join(_RENEWED.pack(time, len(some)) + bytes(some) for time, some in columns.items())
+
+
+def unpack_renewals(packed: bytes) -> Renewals:
+    """Return the renewals of these bytes.
+
+    Raises ValueError if the bytes are not those of renewals.
+    """
+    found: Renewals = {}
+    start = 0
+    while start < len(packed):
+        try:
+            time, count = _RENEWED.unpack_from(packed, start)
+        except struct.error as error:
+            message = f"{len(packed)} bytes are not renewals"
+            raise ValueError(message) from error
+        start += _RENEWED.size + count
+        if start > len(packed):
+            message = f"{len(packed)} bytes are not renewals"
+            raise ValueError(message)
+        found |= dict.fromkeys(packed[start - count : start], time)
+    return found
 
 
 def pack_records(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lsh.index.buckets import BucketReader
-    from lsh.index.layout import Bucket
+    from lsh.index.layout import Bucket, Renewals
     from lsh.index.rules import BucketRules
 
 __all__ = ["Known", "best_matches", "match"]
@@ -46,7 +46,13 @@ def match(
         return {}
     cells = cells_of(columns, keys)
     buckets = reader.buckets(cells.keys)
-    known = Known.of(reader, buckets.values())
+    known = Known.of(reader, buckets.values(), rules.window_ms)
+    if rules.window_ms is not None:
+        oldest = reader.now - rules.window_ms
+        columns_of = cells.keys.columns
+        buckets = {
+            run: known.live(bucket, int(columns_of[run]), oldest) for run, bucket in buckets.items()
+        }
     matches = {}
     for row, runs in cells.by_row(np.array(list(buckets), np.int64)):
         similar = known.similar(sketches[row], map(buckets.__getitem__, runs))
@@ -62,10 +68,13 @@ class Known:
 
     sketches: dict[int, bytes] = field(default_factory=dict)
     names: dict[int, tuple[int, bytes]] = field(default_factory=dict)
+    times: dict[int, int] = field(default_factory=dict)
+    renewals: dict[int, Renewals] = field(default_factory=dict)
+    packed: dict[int, bytes] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, reader: BucketReader, buckets: Iterable[Bucket]) -> Known:
-        """Read the records of all documents in these buckets.
+    def of(cls, reader: BucketReader, buckets: Iterable[Bucket], window: int | None) -> Known:
+        """Read the records of all documents in these buckets; with a window, their times as well.
 
         Raises RecordMissing if a document has none.
         """
@@ -75,13 +84,27 @@ class Known:
             if packed is None:
                 raise RecordMissing(number)
             record = unpack_record(packed)
-            known.add(number, record.sketch, record.sequence, record.id)
+            known.add(number, record.sketch, record.sequence, record.id, record.time)
+            known.packed[number] = packed
+        if window is not None:
+            known.renewals = reader.renewals(named)
         return known
 
-    def add(self, number: int, sketch: bytes, sequence: int, ident: bytes) -> None:
+    def add(self, number: int, sketch: bytes, sequence: int, ident: bytes, time: int) -> None:
         """Add a document that a bucket names."""
         self.sketches[number] = sketch
         self.names[number] = (sequence, ident)
+        self.times[number] = time
+
+    def time(self, number: int, column: int) -> int:
+        """Return the time of a document's entry in a column, in ms."""
+        renewed = self.renewals.get(number)
+        own = self.times[number]
+        return own if renewed is None else renewed.get(column, own)
+
+    def live(self, bucket: Bucket, column: int, oldest: int) -> Bucket:
+        """Return the entries of a column's bucket that are not older than ``oldest``, in ms."""
+        return [number for number in bucket if self.time(number, column) >= oldest]
 
     def similar(self, sketch: NDArray[np.uint8], buckets: Iterable[Bucket]) -> dict[int, float]:
         """Return the estimated similarity of a document to each candidate.
@@ -102,14 +125,16 @@ class Known:
 def best_matches(similar: dict[int, float], known: Known, rules: BucketRules) -> list[Match]:
     """Return the candidates at or above the threshold, most similar first, ties oldest first.
 
-    similar: estimated similarities by number, as `Known.similar` returns them. Later documents
-        have higher numbers.
+    similar: estimated similarities by number, as `Known.similar` returns them. A document that was
+        renewed may have several numbers.
     """
-    best = sorted(
-        (-estimate, number) for number, estimate in similar.items() if estimate >= rules.threshold
-    )[: rules.max_matches]
+    best = {
+        known.names[number]: estimate
+        for number, estimate in similar.items()
+        if estimate >= rules.threshold
+    }
+    ordered = sorted((-estimate, sequence, ident) for (sequence, ident), estimate in best.items())
     return [
         Match(sequence, -negative, ident)
-        for negative, number in best
-        for sequence, ident in [known.names[number]]
+        for negative, sequence, ident in ordered[: rules.max_matches]
     ]

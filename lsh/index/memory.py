@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lsh.index.decide import Decision
-    from lsh.index.layout import Bucket, BucketKeys
+    from lsh.index.layout import Bucket, BucketKeys, Renewals
 
 __all__ = ["MemoryIndex"]
 
@@ -21,6 +21,9 @@ class MemoryIndex:
         """Begin empty."""
         self._buckets: dict[bytes, Bucket] = {}
         self._records: list[bytes] = []
+        self._renewals: dict[int, Renewals] = {}
+        self.now = 0
+        self.moved_below = 0
 
     @property
     def inserted(self) -> int:
@@ -37,13 +40,20 @@ class MemoryIndex:
         known = len(self._records)
         return [self._records[number] if number < known else None for number in numbers]
 
+    def renewals(self, numbers: Sequence[int]) -> dict[int, Renewals]:
+        """Return the renewals of those documents that have any; see `BucketReader`."""
+        found = ((number, self._renewals.get(number)) for number in numbers)
+        return {number: dict(renewals) for number, renewals in found if renewals is not None}
+
     def apply(self, decision: Decision) -> None:
         """Apply a decision, which must be the last one made on this index."""
         cells = decision.cells
         for key, number in zip(cells.keys.packed(), cells.documents.tolist(), strict=True):
             self._buckets[key] = [number]
-        self._buckets.update(zip(decision.grown.packed(), decision.buckets, strict=True))
+        self._buckets.update(zip(decision.changed.packed(), decision.buckets, strict=True))
         self._records += decision.records
+        self._renewals |= decision.renewals
+        self.now = decision.now
 
     def items(self) -> Mapping[bytes, Bucket]:
         """Return all buckets by key, as a read-only view."""

@@ -16,8 +16,8 @@ class BucketRules:
         inserted, because the entry stands for it.
     capacity: most entries in a bucket; the oldest is removed first.
     max_matches: most matches that are reported for a document, best first.
-    window_ms: how long an entry lives, in ms, after its own time or after that of the last document
-        that it absorbed; None: for ever.
+    window_ms: how long an entry lives after its own time, or after that of the last document that
+        it absorbed; None: for ever.
     """
 
     threshold: float

@@ -22,12 +22,13 @@ class Updated(NamedTuple):
     """The changes to a document's buckets.
 
     grown: the buckets that it was inserted into.
-    absorbed: how many buckets have an entry that stands for it.
+    absorbed: for each bucket that has entries that stand for it, the most similar of these (of
+        equals, the one that came first): the bucket and the entry.
     dropped: how many entries were removed.
     """
 
     grown: list[int]
-    absorbed: int
+    absorbed: list[tuple[int, int]]
     dropped: int
 
 
@@ -44,10 +45,12 @@ def update(
     similar: its estimated similarity to every document in the buckets.
     """
     grown = []
-    absorbed = dropped = 0
+    absorbed = []
+    dropped = 0
     for place, bucket in buckets.items():
-        if any(similar[number] >= rules.absorb for number in bucket):
-            absorbed += 1
+        best = max(bucket, key=similar.__getitem__, default=None)
+        if best is not None and similar[best] >= rules.absorb:
+            absorbed.append((place, best))
             continue
         bucket.append(document)
         grown.append(place)

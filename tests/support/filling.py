@@ -40,8 +40,7 @@ def fill(store: BandStore, offset: int, count: int, columns: range = range(1)) -
 
 def with_bucket(column: int, key: int, documents: list[int]) -> Decision:
     """Return a decision that replaces a bucket, and changes nothing else."""
-    decision = Decision.nothing()
-    decision.grown = BucketKeys(np.array([column], np.uint8), np.array([key], np.uint64))
+    decision = Decision.nothing(0)
+    decision.changed = BucketKeys(np.array([column], np.uint8), np.array([key], np.uint64))
     decision.buckets = [documents]
-    decision.newly = np.array([bool(documents)])
     return decision

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +12,19 @@ from rocksdict import Rdict
 
 from lsh.index import BucketKeys
 from lsh.index.layout import Bucket, unpack_bucket
-from worker.index.keyspace import BUCKETS, CELLS, OPEN_RUN, RECORDS, of_run, place_in
+from worker.index.keyspace import (
+    CELLS,
+    GROWN,
+    OPEN_RUN,
+    RECORDS,
+    Range,
+    grown_place,
+    number_key,
+    of_run,
+    place_in,
+)
 from worker.index.open_run import unpack_open_cells
-from worker.index.record_pages import unpack_page
+from worker.index.record_pages import DOCUMENTS_A_PAGE, unpack_page
 from worker.index.run_layout import MARK, unpack_cells
 from worker.index.run_list import Run, RunList
 from worker.index.spans import span
@@ -24,13 +35,13 @@ __all__ = ["CellsPage", "Contents"]
 class CellsPage(NamedTuple):
     """Cells of one run (None: the open run), and where they are stored.
 
-    keys: the n buckets. documents: uint32[n]. marks: how many more cells are marks.
+    keys: the n buckets. documents: int64[n], their numbers. marks: how many more cells are marks.
     """
 
     run: Run | None
     page: int
     keys: BucketKeys
-    documents: npt.NDArray[np.uint32]
+    documents: npt.NDArray[np.int64]
     marks: int
 
 
@@ -44,9 +55,12 @@ class Contents:
         self.runs = runs
 
     def records(self) -> Iterator[bytes]:
-        """Return the records of all documents, by their numbers."""
-        for _, page in span(self._db, RECORDS):
-            yield from unpack_page(page)
+        """Return the records of all documents that are kept, by their numbers."""
+        first = self.runs.eras.first
+        page = first // DOCUMENTS_A_PAGE
+        kept = Range(number_key(RECORDS, page), RECORDS.high)
+        records = chain.from_iterable(unpack_page(value) for _, value in span(self._db, kept))
+        return islice(records, first % DOCUMENTS_A_PAGE, None)
 
     def cells(self) -> Iterator[CellsPage]:
         """Return the cells of all runs and of the open run."""
@@ -56,28 +70,36 @@ class Contents:
                 place = place_in(key)
                 hashes, documents = unpack_cells(page)
                 keys = BucketKeys(np.full(len(hashes), columns[place.slot], np.uint8), hashes)
-                yield _without_marks(run, place.page, keys, documents)
+                yield _without_marks(run, place.page, keys, documents, run.end)
         for _, packed in span(self._db, OPEN_RUN):
             slots, hashes, documents = unpack_open_cells([packed])
-            yield _without_marks(None, 0, BucketKeys(columns[slots], hashes), documents)
+            keys = BucketKeys(columns[slots], hashes)
+            yield _without_marks(None, 0, keys, documents, self.inserted)
 
-    def grown(self) -> Iterator[tuple[bytes, bytes]]:
-        """Return the keys of all grown buckets, and their bytes."""
-        return span(self._db, BUCKETS)
+    def grown(self) -> Iterator[tuple[int, bytes, bytes]]:
+        """Return all grown buckets: the era, the bucket's key, and the bytes; by era."""
+        for key, packed in span(self._db, GROWN):
+            yield *grown_place(key), packed
 
     def buckets(self) -> dict[bytes, Bucket]:
-        """Return all buckets by key, in memory."""
-        found: dict[bytes, Bucket] = {}
+        """Return all buckets by key, in memory, with the documents that are kept."""
+        eras = self.runs.eras
+        found: dict[bytes, tuple[int, Bucket]] = {}
         for _, _, keys, documents, _ in self.cells():
-            found |= {
-                key: [number] for key, number in zip(keys.packed(), documents.tolist(), strict=True)
-            }
-        return found | {key: unpack_bucket(packed) for key, packed in self.grown()}
+            for key, number in zip(keys.packed(), documents.tolist(), strict=True):
+                found[key] = max(found.get(key, (-1, [])), (eras.of(number), [number]))
+        for era, key, packed in self.grown():
+            if era >= found[key][0]:
+                found[key] = (era, unpack_bucket(packed, self.inserted))
+        kept = {key: [one for one in two if one >= eras.first] for key, (_, two) in found.items()}
+        return {key: bucket for key, bucket in kept.items() if bucket}
 
 
 def _without_marks(
-    run: Run | None, page: int, keys: BucketKeys, documents: npt.NDArray[np.uint32]
+    run: Run | None, page: int, keys: BucketKeys, documents: npt.NDArray[np.uint32], end: int
 ) -> CellsPage:
     cells = documents < MARK
     marks = len(cells) - int(np.count_nonzero(cells))
-    return CellsPage(run, page, keys.take(cells), documents[cells], marks)
+    lows = documents[cells].astype(np.int64)
+    numbers = end - 1 - ((end - 1 - lows) & (MARK - 1))
+    return CellsPage(run, page, keys.take(cells), numbers, marks)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
 from lsh.index import BucketKeys
-from lsh.index.layout import unpack_bucket, unpack_record
+from lsh.index.layout import MOST_DOCUMENTS, unpack_bucket, unpack_record
 from worker.index.contents import Contents
 from worker.index.errors import StoreDamaged
 from worker.index.read_only import ReadOnlyStore, StoreFacts
@@ -94,10 +94,10 @@ def _frames(findings: Findings) -> None:
 
 
 def _records(contents: Contents, findings: Findings) -> None:
-    """Check the number and the form of the records, and that their sequence numbers ascend."""
+    """Check the number and the form of the records."""
     slots: int | None = None
-    before = -1
-    for number, packed in enumerate(contents.records()):
+    first = contents.runs.eras.first
+    for number, packed in enumerate(contents.records(), first):
         findings.records += 1
         try:
             record = unpack_record(packed)
@@ -109,13 +109,9 @@ def _records(contents: Contents, findings: Findings) -> None:
             findings.fault(
                 f"record {number}: its sketch has {len(record.sketch)} slots, others {slots}"
             )
-        if record.sequence <= before:
-            findings.fault(
-                f"record {number}: document {record.sequence} comes after document {before}"
-            )
-        before = record.sequence
-    if findings.records != contents.inserted:
-        findings.fault(f"it has {findings.records} of {contents.inserted} records")
+    kept = contents.inserted - first
+    if findings.records != kept:
+        findings.fault(f"it has {findings.records} of {kept} records")
 
 
 def _cells(contents: Contents, runs: RunLookup, findings: Findings) -> None:
@@ -125,7 +121,7 @@ def _cells(contents: Contents, runs: RunLookup, findings: Findings) -> None:
     for run, page, keys, documents, marks in contents.cells():
         findings.buckets += len(documents)
         findings.entries += len(documents)
-        first, end = (0, contents.inserted) if run is None else (run.first, run.end)
+        first, end = (contents.runs.end, contents.inserted) if run is None else (run.first, run.end)
         for place in np.flatnonzero((documents < first) | (documents >= end)).tolist():
             findings.fault(
                 f"{_bucket(keys, place)}: names document {documents[place]}, and its run has"
@@ -162,9 +158,9 @@ def _grown(contents: Contents, runs: RunLookup, findings: Findings) -> None:
     """Check the grown buckets: not too large, in order, of known documents, with a cell."""
     capacity = int(findings.facts.header.get("bucket_capacity", 1 << 30))
     for chunk in _sliced(contents.grown()):
-        keys = BucketKeys.unpacked(key for key, _ in chunk)
-        for place, (_, packed) in enumerate(chunk):
-            why = _wrong_with(packed, capacity, contents.inserted)
+        keys = BucketKeys.unpacked(key for _, key, _ in chunk)
+        for place, (_, _, packed) in enumerate(chunk):
+            why = _wrong_with(packed, capacity, contents)
             if why is not None:
                 findings.fault(f"{_bucket(keys, place)}: {why}")
             findings.entries += max(0, len(packed) // _ENTRY_BYTES - 1)  # One has a cell, too.
@@ -173,26 +169,31 @@ def _grown(contents: Contents, runs: RunLookup, findings: Findings) -> None:
             findings.fault(f"{_bucket(keys, place)}: the shard has no such band")
         known = np.flatnonzero(~strange)
         held = keys.take(known)
-        unmarked = set(range(len(known))).difference(runs.grown(held))
+        eras = [era for era, _, _ in chunk]
+        marked = runs.eras_grown(held)
+        unmarked = {
+            place
+            for place, row in enumerate(known.tolist())
+            if eras[row] not in marked.get(place, ())
+        }
         for place in sorted(unmarked.union(_unknown(runs, held))):
             findings.fault(f"{_bucket(held, place)}: missing from the filter")
 
 
-def _wrong_with(packed: bytes, capacity: int, inserted: int) -> str | None:
+def _wrong_with(packed: bytes, capacity: int, contents: Contents) -> str | None:
     """Return what is wrong with a grown bucket; None if nothing is."""
     try:
-        bucket = unpack_bucket(packed)
+        bucket = unpack_bucket(packed, contents.inserted)
     except ValueError as error:
         return str(error)
     if not bucket:
         return "it is empty"
     if len(bucket) > capacity:
         return f"{len(bucket)} entries, at most {capacity} are allowed"
-    for before, after in pairwise(bucket):
-        if after <= before:
-            return f"out of order, {after} after {before}"
-    if bucket[-1] >= inserted:
-        return f"names document {bucket[-1]}, without a record"
+    if len(set(bucket)) < len(bucket):
+        return "it names a document twice"
+    if min(bucket) < 0:
+        return f"names document {min(bucket) % MOST_DOCUMENTS}, without a record"
     return None
 
 

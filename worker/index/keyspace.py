@@ -1,11 +1,12 @@
 """The keys of a shard's store, in order, and how keys and small values are packed.
 
 ===============  ==========================================================================
-below ``fb``     grown buckets, by their keys; see `lsh.index.layout`
+``f9``           renewals of documents, by number (8 bytes); see `lsh.index.layout`
+``fa``           grown buckets, by era (4 bytes) and their keys; see `eras` and `lsh.index.layout`
 ``fb``           pages of cells, by run, slot of the column, and page; see `run_layout`
 ``fc``           filters of runs, in parts: by run, slot of the column, and first page
-``fd``           cells of the open run, by the number of the first document of a write (4 bytes)
-``fe``           pages of document records, by number (4 bytes); see `record_pages`
+``fd``           cells of the open run, by the number of the first document of a write (8 bytes)
+``fe``           pages of document records, by number (8 bytes); see `record_pages`
 ``ffheader``     the store's header, JSON; it is past every range above
 ``ffprogress``   how far the store is; see `Progress`
 ``ffruns``       the runs, JSON; see `run_list`
@@ -21,20 +22,22 @@ import struct
 from typing import Final, NamedTuple
 
 __all__ = [
-    "BUCKETS",
     "CELLS",
     "COVERAGE",
     "FILTERS",
+    "GROWN",
     "HEADER",
     "OPEN_RUN",
     "PROGRESS",
     "RECORDS",
+    "RENEWALS",
     "RUNS",
     "Place",
     "Progress",
     "Range",
     "filter_key",
-    "is_bucket",
+    "grown_key",
+    "grown_place",
     "number_key",
     "of_run",
     "page_key",
@@ -49,7 +52,8 @@ class Range(NamedTuple):
     high: bytes
 
 
-BUCKETS: Final = Range(b"", b"\xfb")
+RENEWALS: Final = Range(b"\xf9", b"\xfa")
+GROWN: Final = Range(b"\xfa", b"\xfb")
 CELLS: Final = Range(b"\xfb", b"\xfc")
 FILTERS: Final = Range(b"\xfc", b"\xfd")
 OPEN_RUN: Final = Range(b"\xfd", b"\xfe")
@@ -62,7 +66,8 @@ COVERAGE: Final = b"\xfftiles"
 _progress = struct.Struct("<qqqq")
 _place = struct.Struct(">cIBI")
 _run = struct.Struct(">cI")
-_number = struct.Struct(">cI")
+_era = struct.Struct(">cI")
+_number = struct.Struct(">cQ")
 
 
 class Progress(NamedTuple):
@@ -102,9 +107,21 @@ class Place(NamedTuple):
     page: int
 
 
-def is_bucket(key: bytes) -> bool:
-    """Return whether a key belongs to a grown bucket."""
-    return key < BUCKETS.high
+def grown_key(era: int, bucket: bytes) -> bytes:
+    """Return the key of what a bucket with this key has grown to in an era."""
+    return _era.pack(GROWN.low, era) + bucket
+
+
+def grown_place(key: bytes) -> tuple[int, bytes]:
+    """Return the era and the bucket's key in a key that `grown_key` made.
+
+    Raises:
+        ValueError: it is no such key.
+    """
+    try:
+        return int(_era.unpack_from(key)[1]), key[_era.size :]
+    except struct.error as error:
+        raise ValueError(f"{key.hex()} is not the key of a grown bucket") from error
 
 
 def page_key(run: int, slot: int, page: int) -> bytes:
@@ -135,5 +152,5 @@ def of_run(kind: Range, run: int) -> Range:
 
 
 def number_key(kind: Range, number: int) -> bytes:
-    """Return the key of a number in `OPEN_RUN` or `RECORDS`."""
+    """Return the key of a number in `OPEN_RUN`, `RECORDS` or `RENEWALS`."""
     return _number.pack(kind.low, number)

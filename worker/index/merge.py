@@ -10,7 +10,7 @@ from rocksdict import WriteBatch
 
 from worker.index.keyspace import filter_key, page_key
 from worker.index.run_filters import Probes, filled, zeroed
-from worker.index.run_layout import FAN_IN, RunShape, SortedCells, packed_pages, unpack_cells
+from worker.index.run_layout import FAN_IN, MARK, RunShape, SortedCells, packed_pages, unpack_cells
 from worker.index.run_list import Merging
 
 __all__ = ["Merge"]
@@ -75,12 +75,22 @@ class Merge:
         self.plan.cells += len(cells.hashes)
 
     def _merged(self, slot: int, pages: range) -> SortedCells:
-        """Return the cells in these pages of all runs, sorted."""
+        """Return the cells in these pages of all runs, sorted; of equal ones only the newest."""
         wanted = [page_key(run, slot, page) for run in self.plan.sources for page in pages]
         read = [unpack_cells(page) for page in self._get(wanted) if page is not None]
         hashes = np.concatenate([np.empty(0, np.uint64), *(keys for keys, _ in read)])
         documents = np.concatenate([np.empty(0, np.uint32), *(found for _, found in read)])
         # Each run is sorted already, which a stable sort makes use of.
         order: npt.NDArray[np.intp] = np.argsort(hashes, kind="stable")
+        order = order[_newest(hashes[order], documents[order])]
         slots = np.full(len(order), slot, np.uint8)
         return SortedCells(slots, hashes[order], documents[order])
+
+
+def _newest(
+    hashes: npt.NDArray[np.uint64], documents: npt.NDArray[np.uint32]
+) -> npt.NDArray[np.bool_]:
+    """Return which cells no newer one with the same key follows, among sorted ones: bool[n]."""
+    newest = np.ones(len(hashes), bool)
+    newest[:-1] = (hashes[1:] != hashes[:-1]) | ((documents[1:] ^ documents[:-1]) >= MARK)
+    return newest

@@ -19,6 +19,8 @@ __all__ = ["OpenRun", "pack_open_cells", "unpack_open_cells"]
 _SMALLEST_BITS = 8
 _FULLEST = 0.6
 _MARK = np.uint32(MARK)
+_LOW = np.uint32(MARK - 1)
+_ONE = np.uint32(1)
 
 
 class OpenRun:
@@ -92,7 +94,7 @@ class OpenRun:
     def _insert(self, cells: SortedCells) -> None:
         places = self._first_places(cells.slots, cells.hashes)
         hashes = cells.hashes
-        documents = cells.documents - np.uint32(self.first) + np.uint32(1)
+        documents = _shifted(cells.documents, -self.first) + _ONE
         for step in count(1):
             if not len(places):
                 break
@@ -117,7 +119,7 @@ class OpenRun:
         places = np.flatnonzero(self._documents)
         slots = (places >> self.bits).astype(np.uint8)
         hashes = self._hashes[places]
-        documents = self._documents[places] + np.uint32(self.first) - np.uint32(1)
+        documents = _shifted(self._documents[places] - _ONE, self.first)
         edges = np.searchsorted(slots, np.arange(self._columns + 1)).tolist()
         for start, end in pairwise(edges):
             # The keys of a column are nearly sorted, which a stable sort makes use of.
@@ -142,6 +144,12 @@ class OpenRun:
         last = (1 << self.bits) - 1
         following: npt.NDArray[np.int64] = (places & ~last) | ((places + step) & last)
         return following
+
+
+def _shifted(documents: npt.NDArray[np.uint32], by: int) -> npt.NDArray[np.uint32]:
+    """Return documents with another number in the lowest 31 bits; marks stay marks."""
+    shifted: npt.NDArray[np.uint32] = (documents + np.uint32(by % MARK)) & _LOW
+    return shifted | (documents & _MARK)
 
 
 _PACKED = 1 + 8 + 4

@@ -70,7 +70,7 @@ class ReadOnlyStore(Closing):
         try:
             offset, now, documents, inserted = Progress.unpack(self._one(PROGRESS))
             coverage = Coverage.decode(self._one(COVERAGE), offset)
-            runs = self._runs_listed().runs
+            listed = self._runs_listed()
         except ValueError as error:
             raise StoreDamaged(f"{self._path}: {error}") from error
         return StoreFacts(
@@ -78,7 +78,7 @@ class ReadOnlyStore(Closing):
             offset,
             now,
             documents,
-            inserted + sum(run.cells for run in runs),
+            inserted - listed.eras.first + sum(run.cells for run in listed.runs),
             int(self._db.property_int_value("rocksdb.total-sst-files-size") or 0),
             coverage,
         )

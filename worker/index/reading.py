@@ -1,54 +1,117 @@
-"""Reads buckets: grown ones from keys of their own, all others from the cells of runs."""
+"""Reads buckets: grown ones from keys of their own, all others from the cells of runs.
+
+What a bucket is was written last: by its newest cell, or by the newest era in which it has grown,
+whichever is newer. In one era, what it has grown to is newer than its cell.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from lsh.index import BucketKeys
 from lsh.index.layout import Bucket, unpack_bucket
-from worker.index.run_lookup import Get, RunLookup
+from worker.index.keyspace import grown_key
+from worker.index.run_lookup import Get, RunLookup, Suspects
 
-__all__ = ["BucketReading"]
+__all__ = ["BucketReading", "Standing"]
+
+
+class Standing(NamedTuple):
+    """The keys of buckets that have a cell, or have grown, in the current era."""
+
+    cells: set[bytes]
+    grown: set[bytes]
+
+
+class _Grown(NamedTuple):
+    era: int
+    bucket: Bucket
 
 
 class BucketReading:
-    """Reads buckets by their keys."""
+    """Reads buckets by their keys.
+
+    ``standing`` is about the buckets of the last look-up.
+    """
 
     def __init__(self, runs: RunLookup, get: Get) -> None:
         """Take the runs, and what reads keys of the store."""
         self._runs = runs
         self._get = get
+        self.standing = Standing(set(), set())
 
-    def read(self, keys: BucketKeys) -> dict[int, Bucket]:
+    def read(self, keys: BucketKeys, end: int) -> dict[int, Bucket]:
         """Return the buckets that exist, by the places of their keys, ascending.
+
+        ``end`` is the number that the next document gets.
 
         Raises:
             ValueError: a bucket isn't as it was written.
         """
+        self.standing = Standing(set(), set())
         suspects = self._runs.suspects(keys)
         places = suspects.all_places()
         if not places:
             return {}
-        grown = self._grown(keys, places)
-        alone = dict(suspects.known)
-        left = [place not in grown and place not in alone for place in suspects.places.tolist()]
-        if any(left):
-            mask = np.array(left)
-            alone |= self._runs.documents(keys, suspects.places[mask], suspects.runs[mask])
+        packed = dict(zip(places, keys.take(np.array(places)).packed(), strict=True))
+        grown = self._grown(keys, packed, end)
+        alone = suspects.known | self._alone(keys, suspects, grown)
         found: dict[int, Bucket] = {}
         for place in places:
-            if place in grown:
-                found[place] = grown[place]
-            elif place in alone:
-                found[place] = [alone[place]]
+            bucket = self._latest(packed[place], grown.get(place), alone.get(place))
+            if bucket:
+                found[place] = bucket
         return found
 
-    def _grown(self, keys: BucketKeys, places: list[int]) -> dict[int, Bucket]:
-        suspects = keys.take(np.array(places))
-        asked = self._runs.grown(suspects)
-        packed = self._get(suspects.take(np.array(asked, np.int64)).packed())
+    def _latest(self, key: bytes, grown: _Grown | None, number: int | None) -> Bucket:
+        """Return what was written last of a bucket; only documents that are kept."""
+        eras, standing = self._runs.list.eras, self.standing
+        era = -1 if number is None else eras.of(number)
+        if grown is not None and grown.era >= era:
+            if grown.era == eras.current.number:
+                standing.grown.add(key)
+            return [one for one in grown.bucket if one >= eras.first]
+        if number is None or number < eras.first:
+            return []
+        if era == eras.current.number:
+            standing.cells.add(key)
+        return [number]
+
+    def _grown(self, keys: BucketKeys, packed: dict[int, bytes], end: int) -> dict[int, _Grown]:
+        """Return what buckets grew to in the newest era in which they did."""
+        places = list(packed)
+        asked = self._runs.eras_grown(keys.take(np.array(places)))
+        wanted = [(places[place], era) for place, eras in asked.items() for era in eras]
+        values = self._get([grown_key(era, packed[place]) for place, era in wanted])
+        # The eras of a place ascend, so the last one stays.
         return {
-            places[place]: unpack_bucket(value)
-            for place, value in zip(asked, packed, strict=True)
+            place: _Grown(era, unpack_bucket(value, end))
+            for (place, era), value in zip(wanted, values, strict=True)
             if value is not None
         }
+
+    def _alone(
+        self, keys: BucketKeys, suspects: Suspects, grown: dict[int, _Grown]
+    ) -> dict[int, int]:
+        """Return the document of the newest cell of each bucket, where that can matter."""
+        eras = self._runs.list.eras
+        runs: dict[int, list[int]] = {}
+        for place, number in zip(suspects.places.tolist(), suspects.runs.tolist(), strict=True):
+            if place not in suspects.known:
+                runs.setdefault(place, []).append(number)
+        left = {}
+        for place, numbers in runs.items():
+            newest = self._runs.newest_first(numbers)
+            if place in grown:
+                newest = [run for run in newest if eras.of(run.end - 1) > grown[place].era]
+            if newest:
+                left[place] = [run.number for run in reversed(newest)]
+        found: dict[int, int] = {}
+        while left:
+            places = np.array(list(left))
+            asked = np.array([numbers.pop() for numbers in left.values()])
+            found |= self._runs.documents(keys, places, asked)
+            left = {place: runs for place, runs in left.items() if runs and place not in found}
+        return found

@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 
 from rocksdict import WriteBatch
 
-from worker.index.keyspace import RECORDS, number_key
+from worker.index.keyspace import RECORDS, Range, number_key
 
 __all__ = ["DOCUMENTS_A_PAGE", "RecordPages", "unpack_page"]
 
@@ -85,6 +85,12 @@ class RecordPages:
             page += 1
         full = len(left) // DOCUMENTS_A_PAGE * DOCUMENTS_A_PAGE
         self._open = left[full:]
+
+    @staticmethod
+    def drop(batch: WriteBatch, first: int) -> None:
+        """Drop the pages that have no record from ``first`` on in a write."""
+        gone = Range(RECORDS.low, number_key(RECORDS, first >> _BITS))
+        batch.delete_range(*gone)
 
     def read(self, numbers: Sequence[int]) -> list[bytes | None]:
         """Return the records of ascending numbers; None where there is none.

@@ -34,13 +34,18 @@ _LOG_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """The resources of a shard's RocksDB. The block cache is separate: all shards share it."""
+    """The resources of a shard's RocksDB. The block cache is separate: all shards share it.
+
+    ``run_documents`` is the size of the open run of a new store. The space of entries is given back
+    once they are older than ``window_ms``, which must be that of the rules.
+    """
 
     write_buffer_bytes: int = 32 << 20
     flush_documents: int = 10_000
     flush_seconds: float = 60.0
     max_open_files: int = 256
     run_documents: int = 1 << 16
+    window_ms: int | None = None
 
 
 def tuned(options: StoreOptions, cache: Cache | None) -> Options:

@@ -2,7 +2,8 @@
 
 A run holds the cells of successive documents, which are sorted by column and key. A page has the
 cells of one column whose keys have the same highest bits, about 256: first all keys (8 bytes
-each), then the number of each one's document (4 bytes). Numbers are little-endian. Cells are of two
+each), then the lowest 31 bits of the number of each one's document (4 bytes). Numbers are
+little-endian. Cells are of two
 kinds: those of buckets, and marks, whose key is that of a bucket that has grown, changed by
 `marked`.
 
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 MARK = MOST_DOCUMENTS
-"""The bit of a document's number that makes a cell a mark: its bucket has grown."""
+"""The bit of a document that makes a cell a mark: its bucket has grown."""
 FAN_IN = 8
 """Runs of one tier that are merged into one of the next."""
 _FAN_IN_BITS = 3
@@ -51,7 +52,8 @@ class SortedCells(NamedTuple):
     """n cells, sorted by column and key.
 
     slots: uint8[n], the places of the columns among those of the store. hashes: uint64[n], the
-    keys. documents: uint32[n], with `MARK` set in those of marks.
+    keys. documents: uint32[n], the lowest 31 bits of their numbers, with `MARK` set in those of
+    marks.
     """
 
     slots: npt.NDArray[np.uint8]
@@ -117,6 +119,8 @@ def marked(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 def find_in_page(page: bytes, key: bytes, part: float = 0.0) -> int | None:
     """Return the document of a bucket's key (8 bytes, little-endian); None if it isn't there.
+
+    Returns the lowest 31 bits of its number.
 
     ``part`` is how much of the page's range is below the key: where to look first.
     """

@@ -8,12 +8,14 @@ from typing import Annotated
 import msgspec
 
 from lsh.index.layout import MOST_DOCUMENTS
+from worker.index.eras import Era, Eras
 from worker.index.run_layout import FAN_IN, RunShape
 
 __all__ = ["Merging", "Run", "RunList"]
 
 
-_Size = Annotated[int, msgspec.Meta(ge=0, lt=MOST_DOCUMENTS)]
+_ERAS_A_RUN = 2
+_Size = Annotated[int, msgspec.Meta(ge=0)]
 _Tier = Annotated[int, msgspec.Meta(ge=0, le=10)]
 _Column = Annotated[int, msgspec.Meta(ge=0, le=250)]
 
@@ -47,6 +49,7 @@ class _Packed(msgspec.Struct):
     next: int
     runs: list[Run]
     merging: list[Merging]
+    eras: Annotated[list[Era], msgspec.Meta(min_length=1)]
 
 
 @dataclass(slots=True)
@@ -55,7 +58,7 @@ class RunList:
 
     ``run_documents`` is how many documents a run of tier 0 has, ``columns`` are the columns of the
     store (empty before the first cell), ``next`` is the number of the next run. Runs have disjoint
-    ranges of documents without gaps.
+    ranges of documents without gaps. ``eras`` divide the documents by time.
     """
 
     run_documents: int
@@ -63,15 +66,36 @@ class RunList:
     next: int = 0
     runs: list[Run] = field(default_factory=list)
     merging: list[Merging] = field(default_factory=list)
+    eras: Eras = field(default_factory=Eras)
 
     @property
     def end(self) -> int:
         """Return the first document after all runs."""
-        return self.runs[-1].end if self.runs else 0
+        return self.runs[-1].end if self.runs else self.eras.current.first
 
     def of_tier(self, tier: int) -> list[Run]:
         """Return the runs of a tier, oldest first."""
         return [run for run in self.runs if run.tier == tier]
+
+    def to_merge(self, tier: int) -> list[Run]:
+        """Return the oldest runs of a tier that can be merged; none if there are too few.
+
+        They are next to one another, and of two eras at most, so that a run's space comes back
+        soon after that of its oldest documents might.
+        """
+        for start in range(len(self.runs) - FAN_IN + 1):
+            some = self.runs[start : start + FAN_IN]
+            eras = self.eras.overlapping(some[0].first, some[-1].end)
+            if all(run.tier == tier for run in some) and len(eras) <= _ERAS_A_RUN:
+                return some
+        return []
+
+    def dropped(self) -> list[Run]:
+        """Drop the runs whose eras are dropped, except those that are being merged; return them."""
+        busy = {number for merging in self.merging for number in merging.sources}
+        gone = [r for r in self.runs if r.end <= self.eras.first and r.number not in busy]
+        self.runs = [run for run in self.runs if run not in gone]
+        return gone
 
     def shape(self, tier: int) -> RunShape:
         """Return the shape of the runs of a tier."""
@@ -95,7 +119,14 @@ class RunList:
     def pack(self) -> bytes:
         """Return the packed bytes."""
         return msgspec.json.encode(
-            _Packed(self.run_documents, self.columns, self.next, self.runs, self.merging)
+            _Packed(
+                self.run_documents,
+                self.columns,
+                self.next,
+                self.runs,
+                self.merging,
+                self.eras.kept,
+            )
         )
 
     @classmethod
@@ -111,7 +142,14 @@ class RunList:
             found = msgspec.json.decode(packed, type=_Packed)
         except msgspec.DecodeError as error:
             raise ValueError(f"its list of runs can't be read: {error}") from error
-        listed = cls(found.run_documents, found.columns, found.next, found.runs, found.merging)
+        listed = cls(
+            found.run_documents,
+            found.columns,
+            found.next,
+            found.runs,
+            found.merging,
+            Eras(found.eras),
+        )
         listed.check()
         return listed
 
@@ -119,12 +157,12 @@ class RunList:
         """Check that there are no gaps between runs, and that each is as large as its tier says.
 
         Raises:
-            ValueError: a run isn't.
+            ValueError: there is one.
         """
-        end = 0
+        end = min(self.eras.first, self.runs[0].first) if self.runs else 0
         for run in self.runs:
-            least = self.run_documents * FAN_IN**run.tier
-            if run.first != end or run.end - run.first < least:
+            least = FAN_IN**run.tier
+            if run.first != end or not least <= run.end - run.first < MOST_DOCUMENTS:
                 raise ValueError(
                     f"run {run.number} of tier {run.tier} has documents {run.first} to before"
                     f" {run.end}; it must begin at {end} and have at least {least}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from rocksdict import Rdict
 
 from lsh.index import BucketKeys
+from lsh.index.layout import number_before
 from worker.index.keyspace import FILTERS, OPEN_RUN, RUNS, of_run, page_key, place_in
 from worker.index.open_run import OpenRun, unpack_open_cells
 from worker.index.run_filters import Probes, TierFilters, zeroed
@@ -120,30 +122,39 @@ class RunLookup:
         runs = np.concatenate([none, *(numbers for _, numbers in found)])
         return Suspects(known, places, runs)
 
-    def grown(self, keys: BucketKeys) -> list[int]:
-        """Return the places of those of these suspects that may have grown. All others haven't."""
+    def eras_grown(self, keys: BucketKeys) -> dict[int, list[int]]:
+        """Return in which eras these buckets may have grown, by place. In others they haven't."""
         slots, hashes = self._slots[keys.columns], marked(keys.hashes)
-        places, _ = self.open.find(slots, hashes, marks=True)
+        eras = self.list.eras
+        open_places, _ = self.open.find(slots, hashes, marks=True)
+        found = {place: {eras.current.number} for place in open_places.tolist()}
         probes = Probes(slots, hashes)
-        found = [tier.find(probes)[0] for tier in self._tiers]
-        together: list[int] = np.unique(np.concatenate([places, *found])).tolist()
-        return together
+        for tier in self._tiers:
+            for place, number in zip(*(part.tolist() for part in tier.find(probes)), strict=True):
+                run = self._by_number[number]
+                found.setdefault(place, set()).update(eras.overlapping(run.first, run.end))
+        return {place: sorted(some) for place, some in found.items()}
+
+    def newest_first(self, numbers: Iterable[int]) -> list[Run]:
+        """Return the runs with these numbers, newest first."""
+        runs = [self._by_number[number] for number in numbers]
+        return sorted(runs, key=attrgetter("end"), reverse=True)
 
     def documents(
         self, keys: BucketKeys, places: npt.NDArray[np.int64], runs: npt.NDArray[np.int64]
     ) -> dict[int, int]:
-        """Read the cells of suspects; return the document of each that exists, by place."""
+        """Return the documents of the cells that exist, by place, for one run for each place."""
         pages, parts = self._pages(keys.hashes[places], runs)
         slots = self._slots[keys.columns[places]]
         wanted = list(map(page_key, runs.tolist(), slots.tolist(), pages.tolist()))
         hashes = keys.hashes[places].astype("<u8").view("V8").tolist()
         found = {}
-        for place, key, part, page in zip(
-            places.tolist(), hashes, parts.tolist(), self._get(wanted), strict=True
+        for place, run, key, part, page in zip(
+            places.tolist(), runs.tolist(), hashes, parts.tolist(), self._get(wanted), strict=True
         ):
-            document = find_in_page(page, key, part) if page is not None else None
-            if document is not None:
-                found[place] = document
+            low = find_in_page(page, key, part) if page is not None else None
+            if low is not None:
+                found[place] = number_before(low, self._by_number[run].end)
         return found
 
     def _pages(

@@ -8,30 +8,38 @@ look-up asks as many filters as there are tiers.
 
 A bucket keeps its cell when it grows. The grown bucket is a key of its own, which stands above the
 cell, and another cell marks that there is one: so a look-up asks for that key only if it exists.
+
+With a window, documents are divided into `eras`. What is in an era is dropped at once.
 """
 
 from __future__ import annotations
 
 import logging
-from itertools import compress, pairwise
+from itertools import pairwise
 from math import ceil
 
 import numpy as np
 from rocksdict import Rdict, WriteBatch
 
 from lsh.index import Decision
+from lsh.index.layout import pack_bucket
 from worker.index.keyspace import (
     CELLS,
     FILTERS,
+    GROWN,
     OPEN_RUN,
+    RENEWALS,
     RUNS,
     filter_key,
+    grown_key,
     number_key,
     of_run,
     page_key,
 )
 from worker.index.merge import Merge
 from worker.index.open_run import OpenRun, pack_open_cells
+from worker.index.reading import Standing
+from worker.index.record_pages import RecordPages
 from worker.index.run_filters import Probes, filled, zeroed
 from worker.index.run_layout import FAN_IN, MARK, SortedCells, marked, packed_pages
 from worker.index.run_list import Merging, Run
@@ -48,8 +56,12 @@ _HASTE = 1.25
 class Runs:
     """Adds cells to a store. Methods raise what ``get`` and rocksdict raise."""
 
-    def __init__(self, db: Rdict, get: Get, lookup: RunLookup, end: int) -> None:
+    def __init__(
+        self, db: Rdict, get: Get, lookup: RunLookup, end: int, window: int | None
+    ) -> None:
         """Continue where the store is. ``end`` is the number that the next document will get.
+
+        ``window`` is how long entries live, in ms; None: for ever.
 
         Raises:
             ReadingEnded: not everything can be read.
@@ -59,6 +71,7 @@ class Runs:
         self._lookup = lookup
         self._list = lookup.list
         self._end = end
+        self._window = window
         self._merges = [self._merge(plan) for plan in self._list.merging]
         for merge in self._merges:
             plan = merge.plan
@@ -69,42 +82,96 @@ class Runs:
         """Return the size in memory of the filters that are being made."""
         return sum(merge.words.nbytes for merge in self._merges)
 
-    def add(self, batch: WriteBatch, decision: Decision, end: int) -> None:
-        """Add the cells of new buckets and the marks of grown ones to a write, and merging.
+    def add(self, batch: WriteBatch, decision: Decision, standing: Standing, end: int) -> None:
+        """Add the changes of buckets to a write, and what is due: merging, an era, dropping.
 
-        ``end`` is the number that the next document will get. Call it before writing; if the write
-        fails, the store must be opened again.
+        ``standing`` is about the buckets that the decision was made from; ``end`` is the number
+        that the next document will get. Call it before writing; if the write fails, the store must
+        be opened again.
 
         Raises:
             ValueError: the columns aren't those of the first write.
         """
-        if not self._list.columns and not len(decision.cells.documents):
+        columns = np.union1d(decision.cells.keys.columns, decision.changed.columns).tolist()
+        if not self._list.columns and not columns:
             return
-        if not self._list.columns:
-            self._lookup.begin(np.unique(decision.cells.keys.columns).tolist())
-            batch.put(RUNS, self._list.pack())
-        cells = self._new_cells(decision)
-        changed = self._merge_some(batch, end - self._end)
+        listed = not self._list.columns
+        if listed:
+            self._lookup.begin(columns)
+        if self._end == self._list.eras.current.first:
+            self._list.eras.begin(self._end, decision.now)
+            listed = True
+        listed |= self._merge_some(batch, end - self._end)
         if self._end - self._lookup.open.first >= self._list.run_documents:
             self._close_open_run(batch)
-            changed = True
+            listed = True
+        cells = self._new_cells(batch, decision, standing)
         if len(cells.documents):
             batch.put(number_key(OPEN_RUN, self._end), pack_open_cells(cells))
             self._lookup.open.add(cells)
         self._end = end
-        if changed:
+        listed |= self._next_era(batch, decision.now)
+        if listed:
             batch.put(RUNS, self._list.pack())
 
-    def _new_cells(self, decision: Decision) -> SortedCells:
-        """Return the cells of new buckets and the marks of those that have just grown."""
-        (keys, documents), newly = decision.cells, decision.newly
-        grown = decision.grown.take(newly)
-        latest = [bucket[-1] for bucket in compress(decision.buckets, newly.tolist())]
-        return SortedCells(
-            self._lookup.slots(np.concatenate((keys.columns, grown.columns))),
-            np.concatenate((keys.hashes, marked(grown.hashes))),
-            np.concatenate((documents, np.array(latest, np.uint32) | np.uint32(MARK))),
-        )
+    def _new_cells(self, batch: WriteBatch, decision: Decision, standing: Standing) -> SortedCells:
+        """Write the grown buckets; return the cells of new buckets, and cells and marks of grown.
+
+        In each era in which a bucket has grown, it has a cell and a mark, so that it is found when
+        earlier eras are dropped. One that has a single document, a new one, needs only a cell.
+        """
+        era = self._list.eras.current.number
+        new: list[int] = []
+        marks: list[int] = []
+        for place, key in enumerate(decision.changed.packed()):
+            bucket, celled = decision.buckets[place], key in standing.cells
+            grown = key in standing.grown
+            alone = len(bucket) == 1 and not celled and not grown
+            if not alone:
+                batch.put(grown_key(era, key), pack_bucket(bucket))
+            if not celled and not grown:
+                new.append(place)
+            if not alone and not grown:
+                marks.append(place)
+        return self._cells(decision, new, marks)
+
+    def _cells(self, decision: Decision, new: list[int], marks: list[int]) -> SortedCells:
+        """Return all new buckets, and of the changed ones these new ones and these marks."""
+        latest = [max(decision.buckets[place]) for place in (*new, *marks)]
+        documents = np.concatenate((decision.cells.documents, np.array(latest, np.int64)))
+        lows = (documents & (MARK - 1)).astype(np.uint32)
+        lows[len(lows) - len(marks) :] |= np.uint32(MARK)
+        keys = decision.cells.keys
+        added = decision.changed.take(np.array(new, np.int64))
+        grown = decision.changed.take(np.array(marks, np.int64))
+        columns = np.concatenate((keys.columns, added.columns, grown.columns))
+        hashes = np.concatenate((keys.hashes, added.hashes, marked(grown.hashes)))
+        return SortedCells(self._lookup.slots(columns), hashes, lows)
+
+    def _next_era(self, batch: WriteBatch, now: int) -> bool:
+        """Begin an era if it is due, and drop what is older than the window; return whether."""
+        eras = self._list.eras
+        due = eras.due(now, self._window)
+        if due:
+            if self._end > self._lookup.open.first:
+                self._close_open_run(batch)
+            eras.begin(self._end, now)
+        dropped = eras.drop(now, self._window)
+        if dropped:
+            batch.delete_range(GROWN.low, grown_key(eras.kept[0].number, b""))
+            batch.delete_range(RENEWALS.low, number_key(RENEWALS, eras.first))
+            RecordPages.drop(batch, eras.first)
+            _log.debug("dropped %d eras: the documents before %d", dropped, eras.first)
+        gone = self._list.dropped()
+        for run in gone:
+            self._delete(batch, run.number)
+            self._lookup.forget(run.tier, [run.number])
+        return due or bool(dropped) or bool(gone)
+
+    @staticmethod
+    def _delete(batch: WriteBatch, run: int) -> None:
+        batch.delete_range(*of_run(CELLS, run))
+        batch.delete_range(*of_run(FILTERS, run))
 
     def _close_open_run(self, batch: WriteBatch) -> None:
         """Write the open run as a run of the lowest tier, and begin another."""
@@ -134,9 +201,9 @@ class Runs:
         """
         busy = {merge.plan.tier for merge in self._merges}
         for tier in sorted({run.tier for run in self._list.runs}):
-            runs = self._list.of_tier(tier)
-            if len(runs) >= FAN_IN and tier not in busy:
-                sources = [run.number for run in runs[:FAN_IN]]
+            runs = self._list.to_merge(tier) if tier not in busy else []
+            if runs:
+                sources = [run.number for run in runs]
                 plan = Merging(tier, sources, self._list.new_number())
                 self._list.merging.append(plan)
                 self._merges.append(self._merge(plan))
@@ -168,8 +235,7 @@ class Runs:
         self._make_room(batch, plan.tier + 1)
         self._list.replace(plan)
         for number in plan.sources:
-            batch.delete_range(*of_run(CELLS, number))
-            batch.delete_range(*of_run(FILTERS, number))
+            self._delete(batch, number)
         self._lookup.forget(plan.tier, plan.sources)
         (made,) = (run for run in self._list.runs if run.number == plan.target)
         self._lookup.know(made, merge.words)

@@ -16,11 +16,11 @@ from typing import Any, cast
 from rocksdict import Cache, Checkpoint, Rdict, WriteBatch, WriteOptions
 
 from lsh.index import BucketKeys, BucketRules, Decision, DocumentBatch, RecordMissing, decide
-from lsh.index.layout import MOST_DOCUMENTS, Bucket, pack_bucket
+from lsh.index.layout import MOST_DOCUMENTS, Bucket, Renewals, pack_renewals, unpack_renewals
 from worker.index.contents import Contents
 from worker.index.errors import HeaderMismatch, StoreDamaged
 from worker.index.header import StoreHeader, check_header, pack_header
-from worker.index.keyspace import COVERAGE, HEADER, PROGRESS, Progress
+from worker.index.keyspace import COVERAGE, HEADER, PROGRESS, RENEWALS, Progress, number_key
 from worker.index.reading import BucketReading
 from worker.index.record_pages import RecordPages
 from worker.index.rocksdb import StoreOptions, check_mode, tuned, wait_for_room
@@ -46,7 +46,7 @@ class BandStore:
     """One shard's buckets and document records.
 
     Not thread-safe. ``offset`` is the next offset to read in ``fingerprints``; ``now`` is the
-    running maximum of the log's time, in ms; ``documents`` is how many were judged so far;
+    latest time of a document so far, in ms; ``documents`` is how many were judged so far;
     ``coverage`` is which offsets of ``documents`` the applied frames have covered.
 
     Every method that reads or writes raises `StoreDamaged` if RocksDB finds other bytes
@@ -135,7 +135,8 @@ class BandStore:
             self._records = RecordPages(self._get, inserted)
             size = self._options.run_documents
             self._cells = RunLookup(self._db, self._get, size, on_cells)
-            self._runs = Runs(self._db, self._get, self._cells, inserted)
+            window = self._options.window_ms
+            self._runs = Runs(self._db, self._get, self._cells, inserted, window)
             self._buckets = BucketReading(self._cells, self._get)
         except (ReadingEnded, ValueError) as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
@@ -146,13 +147,18 @@ class BandStore:
 
     @property
     def inserted(self) -> int:
-        """Return how many documents have a record: the number that the next one gets."""
+        """Return how many documents were inserted so far: the number that the next one gets."""
         return self._records.inserted
+
+    @property
+    def moved_below(self) -> int:
+        """Return the first document of the current era; see `BucketReader`."""
+        return self._cells.list.eras.current.first
 
     def buckets(self, keys: BucketKeys) -> dict[int, Bucket]:
         """Return the buckets that exist, by the places of their keys; see `BucketReader`."""
         try:
-            return self._buckets.read(keys)
+            return self._buckets.read(keys, self.inserted)
         except ValueError as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
 
@@ -160,6 +166,18 @@ class BandStore:
         """Return the records of documents by ascending numbers; None where there is none."""
         try:
             return self._records.read(numbers)
+        except ValueError as error:
+            raise StoreDamaged(f"{self.path}: {error}") from error
+
+    def renewals(self, numbers: Sequence[int]) -> dict[int, Renewals]:
+        """Return the renewals of those documents that have any; see `BucketReader`."""
+        packed = self._get([number_key(RENEWALS, number) for number in numbers])
+        try:
+            return {
+                number: unpack_renewals(value)
+                for number, value in zip(numbers, packed, strict=True)
+                if value is not None
+            }
         except ValueError as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
 
@@ -210,13 +228,14 @@ class BandStore:
 
     def _writes(self, decision: Decision) -> WriteBatch:
         """Return the writes of a decision; what is in memory is up to date with them."""
-        if self.inserted + len(decision.records) > MOST_DOCUMENTS:
-            raise OSError(f"{self.path}: it is full: it has {self.inserted} documents")
+        kept = self.inserted - self._cells.list.eras.first
+        if kept + len(decision.records) > MOST_DOCUMENTS:
+            raise OSError(f"{self.path}: it is full: it has {kept} documents")
         writes = WriteBatch(raw_mode=True)
         self._records.add(writes, decision.records)
-        self._runs.add(writes, decision, self.inserted)
-        for key, bucket in zip(decision.grown.packed(), decision.buckets, strict=True):
-            writes.put(key, pack_bucket(bucket))
+        for number, renewals in decision.renewals.items():
+            writes.put(number_key(RENEWALS, number), pack_renewals(renewals))
+        self._runs.add(writes, decision, self._buckets.standing, self.inserted)
         return writes
 
     def flush_if_due(self) -> None:
@@ -273,7 +292,7 @@ class BandStore:
 
     def keys_estimate(self) -> int:
         """Return the number of cells and records."""
-        return self._cells.cells + self.inserted
+        return self._cells.cells + self.inserted - self._cells.list.eras.first
 
     def contents(self) -> Contents:
         """Return a reader of everything in the store, for tests and checks."""

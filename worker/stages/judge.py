@@ -68,8 +68,8 @@ class Judge:
         coverage = covered(shard, store.coverage, frames)
         batch = documents.batch(self._layout.columns_of(shard))
         decision = store.decide(batch, self._rules)
-        now = max(store.now, *(frame.now for frame in frames))
-        return Judgement(decision, frames[-1].number + 1, now, len(documents), coverage)
+        number = frames[-1].number + 1
+        return Judgement(decision, number, decision.now, len(documents), coverage)
 
     def replay(self, shard: int, store: ShardStore, documents: Documents) -> int:
         """Apply the changes of frames without answering; return their number of documents."""

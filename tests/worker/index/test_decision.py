@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count, pairwise
 from pathlib import Path
 
@@ -11,37 +12,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lsh import pairwise_similarity
-from lsh.index import DocumentBatch, Match
-from tests.worker.index.decisions import RULES, Document, batch, documents_strategy
+from lsh.index import BucketRules, DocumentBatch, Match
+from tests.worker.index.decisions import (
+    RULES,
+    WINDOW,
+    Document,
+    batch,
+    documents_strategy,
+    model,
+    timed_documents_strategy,
+)
+from worker.index.inspection import verify_store
 from worker.index.store import BandStore, StoreOptions
 
 RUN_DOCUMENTS = 3
 """So few that some documents are in runs, and others in the open one."""
-
-
-def model(documents: list[Document], columns: list[int]) -> list[list[Match]]:
-    """Judge one document after the other, with plain dictionaries."""
-    buckets: dict[tuple[int, int], list[Document]] = {}
-    answers = []
-    for document in documents:
-        near: dict[int, Match] = {}
-
-        def similar(other: Document, document: Document = document) -> float:
-            return float(pairwise_similarity(document.sketch[None], other.sketch[None])[0])
-
-        own = [buckets.setdefault((column, document.keys[column]), []) for column in columns]
-        for bucket in own:
-            for other in bucket:
-                if similar(other) >= RULES.threshold:
-                    near[other.sequence] = Match(other.sequence, similar(other), other.id)
-        for bucket in own:
-            if not any(similar(other) >= RULES.absorb for other in bucket):
-                bucket.append(document)
-                del bucket[: -RULES.capacity]
-        best = sorted(near.values(), key=lambda match: (-match.similarity, match.sequence))
-        answers.append(best[: RULES.max_matches])
-    return answers
 
 
 @pytest.fixture
@@ -51,9 +36,13 @@ def paths(tmp_path: Path) -> Iterator[Path]:
 
 
 def run(
-    path: Path, documents: list[Document], columns: list[int], cuts: list[int]
+    path: Path,
+    documents: list[Document],
+    columns: list[int],
+    cuts: list[int],
+    rules: BucketRules = RULES,
 ) -> list[list[Match]]:
-    options = StoreOptions(run_documents=RUN_DOCUMENTS)
+    options = StoreOptions(run_documents=RUN_DOCUMENTS, window_ms=rules.window_ms)
     store = BandStore(path, {"test": 1}, options=options)
     answers: list[list[Match]] = []
     edges = [0, *sorted({cut % len(documents) for cut in cuts}), len(documents)]
@@ -61,9 +50,9 @@ def run(
         part = documents[low:high]
         if not part:
             continue
-        decision = store.decide(batch(part, columns), RULES)
+        decision = store.decide(batch(part, columns), rules)
         answers += [decision.matches.get(row, []) for row in range(len(part))]
-        store.apply(decision, offset=high, now=high, documents=len(part))
+        store.apply(decision, offset=high, now=decision.now, documents=len(part))
     store.close()
     return answers
 
@@ -98,6 +87,36 @@ def test_shards_together_find_what_one_finds(
         for row in range(len(documents))
     ]
     assert together == alone
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    documents=timed_documents_strategy,
+    cuts=st.lists(st.integers(0, 1000), max_size=30),
+    shards=st.integers(1, 4),
+)
+def test_with_a_window_shards_are_lists_of_dated_entries(
+    paths: Iterator[Path], documents: list[Document], cuts: list[int], shards: int
+) -> None:
+    rules = replace(RULES, window_ms=WINDOW)
+    parts = []
+    for shard in range(shards):
+        columns = list(range(shard, 4, shards))
+        path = next(paths)
+        parts.append(run(path, documents, columns, [cut + shard for cut in cuts], rules))
+        assert parts[-1] == model(documents, columns, rules)
+        findings = verify_store(path)
+        assert (findings.faults, findings.more_faults) == ([], 0)
+    together = [
+        sorted(
+            {match for part in parts for match in part[row]},
+            key=lambda match: (-match.similarity, match.sequence),
+        )[: rules.max_matches]
+        for row in range(len(documents))
+    ]
+    assert together == model(documents, [0, 1, 2, 3], rules)
 
 
 def test_copies_grow_nothing(tmp_path: Path) -> None:

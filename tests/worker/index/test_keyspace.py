@@ -11,19 +11,21 @@ from hypothesis import strategies as st
 
 from lsh.index import BucketKeys
 from worker.index.keyspace import (
-    BUCKETS,
     CELLS,
     COVERAGE,
     FILTERS,
+    GROWN,
     HEADER,
     OPEN_RUN,
     PROGRESS,
     RECORDS,
+    RENEWALS,
     RUNS,
     Place,
     Progress,
     filter_key,
-    is_bucket,
+    grown_key,
+    grown_place,
     number_key,
     of_run,
     page_key,
@@ -32,7 +34,7 @@ from worker.index.keyspace import (
 
 U64 = st.integers(0, 2**64 - 1)
 U32 = st.integers(0, 2**32 - 1)
-RANGES = (BUCKETS, CELLS, FILTERS, OPEN_RUN, RECORDS)
+RANGES = (RENEWALS, GROWN, CELLS, FILTERS, OPEN_RUN, RECORDS)
 
 
 def test_ranges_follow_one_another_and_end_at_the_header() -> None:
@@ -45,7 +47,8 @@ def test_ranges_follow_one_another_and_end_at_the_header() -> None:
 def test_each_key_is_in_the_range_of_its_kind(key: int, number: int, column: int) -> None:
     (bucket,) = BucketKeys(np.array([column], np.uint8), np.array([key], np.uint64)).packed()
     keys = (
-        bucket,
+        number_key(RENEWALS, number),
+        grown_key(number, bucket),
         page_key(number, column, number),
         filter_key(number, column, number),
         number_key(OPEN_RUN, number),
@@ -53,7 +56,7 @@ def test_each_key_is_in_the_range_of_its_kind(key: int, number: int, column: int
     )
     for packed, (low, high) in zip(keys, RANGES, strict=True):
         assert low <= packed < high
-    assert [is_bucket(packed) for packed in (*keys, HEADER)] == [True, *[False] * 5]
+    assert grown_place(grown_key(number, bucket)) == (number, bucket)
 
 
 @given(st.integers(0, 2**32 - 3), st.integers(0, 250), U32)
@@ -66,6 +69,8 @@ def test_each_page_is_in_the_range_of_its_run(run: int, slot: int, page: int) ->
 
 
 def test_another_key_is_no_place() -> None:
+    with pytest.raises(ValueError, match="is not the key of a grown bucket"):
+        grown_place(b"\xfa12")
     with pytest.raises(ValueError, match="is not the key of a page"):
         place_in(b"\xfb123")
 

@@ -4,19 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import replace
 from itertools import chain, count, cycle, repeat
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lsh.index import DocumentBatch, MemoryIndex, decide, match
+from lsh.index import BucketKeys, BucketReader, DocumentBatch, MemoryIndex, decide, match
+from lsh.index.match import Known
 from tests.support.killed_disk import left_by_kill
-from tests.worker.index.decisions import RULES, Document, batch, documents_strategy
+from tests.worker.index.decisions import (
+    RULES,
+    WINDOW,
+    Document,
+    batch,
+    documents_strategy,
+    timed_documents_strategy,
+)
 from worker.index.store import BandStore, StoreOptions
 
 COLUMNS = [0, 1, 2, 3]
+
+
+class Entry(NamedTuple):
+    """An entry of a bucket: its document's sequence number, and its time in ms."""
+
+    sequence: int
+    time: int
 
 
 @pytest.fixture
@@ -25,13 +42,31 @@ def paths(tmp_path: Path) -> Iterator[Path]:
     return (tmp_path / str(number) for number in count())
 
 
+def entries(index: BucketReader, keys: BucketKeys, window: int) -> dict[bytes, list[Entry]]:
+    """Return the live entries of buckets: the document's sequence number, and the entry's time."""
+    found = index.buckets(keys)
+    known = Known.of(index, found.values(), window)
+    packed = keys.packed()
+    live = {}
+    for place, bucket in found.items():
+        column = int(keys.columns[place])
+        live[packed[place]] = [
+            Entry(known.names[number][0], known.time(number, column))
+            for number in known.live(bucket, column, index.now - window)
+        ]
+    return {key: some for key, some in live.items() if some}
+
+
 class Survivor:
     """A store that is closed or killed at times, and the dictionaries of each state it was in."""
 
-    def __init__(self, paths: Iterator[Path], run_documents: int) -> None:
+    def __init__(
+        self, paths: Iterator[Path], run_documents: int, window: int | None = None
+    ) -> None:
         self._paths = paths
         self._path = next(paths)
-        self._options = StoreOptions(run_documents=run_documents)
+        self._options = StoreOptions(run_documents=run_documents, window_ms=window)
+        self._rules = replace(RULES, window_ms=window)
         self.store = self._opened()
         self.states = {0: MemoryIndex()}
 
@@ -41,16 +76,19 @@ class Survivor:
     def insert(self, documents: DocumentBatch) -> None:
         """Judge documents in the store and in a dictionary, and compare everything."""
         memory = deepcopy(self.states[self.store.offset])
-        of_memory, of_store = decide(memory, documents, RULES), self.store.decide(documents, RULES)
+        of_memory = decide(memory, documents, self._rules)
+        of_store = self.store.decide(documents, self._rules)
         assert of_memory.matches == of_store.matches
-        assert of_memory.buckets == of_store.buckets
-        assert of_memory.records == of_store.records
-        counts = [(d.candidates, d.absorbed, d.dropped) for d in (of_memory, of_store)]
+        counts = [(d.now, d.absorbed, d.dropped, d.late) for d in (of_memory, of_store)]
         assert counts[0] == counts[1]
+        if self._rules.window_ms is None:
+            assert of_memory.candidates == of_store.candidates
+            assert of_memory.buckets == of_store.buckets
+            assert of_memory.records == of_store.records
         memory.apply(of_memory)
         count = len(documents.ids)
         offset = self.store.offset + count
-        self.store.apply(of_store, offset=offset, now=offset, documents=count)
+        self.store.apply(of_store, offset=offset, now=of_store.now, documents=count)
         self.states[offset] = memory
 
     def flush(self) -> None:
@@ -74,6 +112,12 @@ class Survivor:
         """Check that the store is in a state that it was in, and holds what it held then."""
         memory = self.states[self.store.offset]
         contents = self.store.contents()
+        window = self._rules.window_ms
+        if window is not None:
+            keys = BucketKeys.unpacked(sorted(memory.items()))
+            assert self.store.now == memory.now
+            assert entries(self.store, keys, window) == entries(memory, keys, window)
+            return
         assert contents.buckets() == dict(memory.items())
         assert self.store.inserted == memory.inserted
         assert list(contents.records()) == memory.records(range(memory.inserted))
@@ -97,6 +141,35 @@ def test_a_store_is_a_dictionary_whatever_happens_to_it(
 ) -> None:
     """Documents are inserted in batches. A killed store continues where it was last flushed."""
     survivor = Survivor(paths, run_documents)
+    for size, event in zip(cycle(sizes), chain(events, repeat(""))):
+        some = documents[survivor.store.offset :][:size]
+        if not some:
+            break
+        survivor.insert(batch(some, COLUMNS))
+        if event:
+            getattr(survivor, event)()
+    survivor.check()
+    survivor.reopen()
+    survivor.store.close()
+
+
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    documents=timed_documents_strategy,
+    sizes=st.lists(st.integers(1, 6), min_size=1, max_size=12),
+    events=st.lists(st.sampled_from(["", "", "flush", "reopen", "kill"]), max_size=24),
+    run_documents=st.integers(1, 5),
+)
+def test_with_a_window_it_forgets_what_the_dictionary_has_forgotten(
+    paths: Iterator[Path],
+    documents: list[Document],
+    sizes: list[int],
+    events: list[str],
+    run_documents: int,
+) -> None:
+    survivor = Survivor(paths, run_documents, WINDOW)
     for size, event in zip(cycle(sizes), chain(events, repeat(""))):
         some = documents[survivor.store.offset :][:size]
         if not some:
