@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import product
+from collections.abc import Sequence
+from itertools import accumulate, product
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from lsh.index import BucketRules, DocumentBatch, Match, MemoryIndex, decide, ma
 from lsh.index.layout import unpack_record
 
 SLOTS = 16
-RULES = BucketRules(threshold=0.3, absorb=0.8, capacity=64)
+WINDOW = 20
+RULES = BucketRules(threshold=0.3, absorb=0.8, capacity=64, window_ms=WINDOW)
 COLUMNS = [1, 2]
 
 Text = tuple[int, int, int]
@@ -27,7 +29,9 @@ def bits(most: int) -> st.SearchStrategy[int]:
     return st.builds(lambda n, order: sum(1 << at for at in order[:n]), st.integers(0, most), slots)
 
 
-texts = st.tuples(bits(6), st.integers(0, 1), st.integers(0, 2))
+pauses = st.sampled_from([0, 5, 10])
+ages = st.sampled_from([0, 0, 0, 5, 30])
+texts = st.tuples(bits(3), st.just(0), st.integers(0, 1))
 
 
 def sketch(text: Text) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
@@ -39,11 +43,11 @@ def similarity(one: Text, other: Text) -> float:
     return float(pairwise_similarity(sketch(one)[None], sketch(other)[None])[0])
 
 
-def keys(some: list[Text]) -> np.ndarray[tuple[int, int], np.dtype[np.uint64]]:
+def keys(some: Sequence[Text]) -> np.ndarray[tuple[int, int], np.dtype[np.uint64]]:
     return np.array([[text[column] for text in some] for column in COLUMNS], np.uint64)
 
 
-def built(order: list[Text], first: int) -> MemoryIndex:
+def built(order: Sequence[Text], times: Sequence[int], first: int) -> MemoryIndex:
     """Return the index of an order from its ``first`` document on, made three at a time."""
     index = MemoryIndex()
     for low in range(first, len(order), 3):
@@ -51,7 +55,7 @@ def built(order: list[Text], first: int) -> MemoryIndex:
         numbers = range(low, low + len(some))
         documents = DocumentBatch(
             sequences=np.array(numbers, np.uint64),
-            times=np.array(numbers, np.int64),
+            times=np.array(times[low : low + 3], np.int64),
             ids=[b"%d" % number for number in numbers],
             shingles=np.ones(len(some), np.uint32),
             columns=COLUMNS,
@@ -62,16 +66,18 @@ def built(order: list[Text], first: int) -> MemoryIndex:
     return index
 
 
-def entries(index: MemoryIndex, order: list[Text]) -> dict[bytes, list[Text]]:
-    """Return the documents in each bucket."""
-    return {
-        key: [
-            order[unpack_record(packed).sequence]
-            for packed in index.records(bucket)
-            if packed is not None
-        ]
-        for key, bucket in index.items().items()
-    }
+def living(index: MemoryIndex, order: Sequence[Text]) -> dict[bytes, list[Text]]:
+    """Return the documents in each bucket that are not older than the window."""
+    found: dict[bytes, list[Text]] = {}
+    for key, bucket in index.items().items():
+        renewals = index.renewals(bucket)
+        for number, packed in zip(bucket, index.records(bucket), strict=True):
+            assert packed is not None
+            record = unpack_record(packed)
+            time = renewals.get(number, {}).get(key[0], record.time)
+            if time >= index.now - WINDOW:
+                found.setdefault(key, []).append(order[record.sequence])
+    return found
 
 
 def matches(index: MemoryIndex, text: Text) -> list[Match]:
@@ -79,18 +85,17 @@ def matches(index: MemoryIndex, text: Text) -> list[Match]:
     return found.get(0, [])
 
 
-@given(st.lists(texts, min_size=2, max_size=30), st.data())
-def test_what_a_later_document_renewed_is_stood_for(order: list[Text], data: st.DataObject) -> None:
-    first = data.draw(st.integers(1, len(order) - 1))
-    live, rebuilt = entries(built(order, 0), order), entries(built(order, first), order)
-    for key, bucket in live.items():
-        column, own = COLUMNS.index(key[0]), int.from_bytes(key[1:])
-        later = [text for text in order[first:] if text[1 + column] == own]
+@given(st.lists(st.tuples(texts, pauses, ages), min_size=1, max_size=12))
+def test_each_living_entry_is_stood_for(documents: list[tuple[Text, int, int]]) -> None:
+    order = [text for text, _, _ in documents]
+    appended = list(accumulate(pause for _, pause, _ in documents))
+    times = [at - age for at, (_, _, age) in zip(appended, documents, strict=True)]
+    live = built(order, times, 0)
+    kept = next(n for n, at in enumerate(appended) if at >= live.now - WINDOW)
+    rebuilt = living(built(order, times, kept), order)
+    for key, bucket in living(live, order).items():
         for entry in bucket:
-            if any(similarity(entry, text) >= RULES.absorb for text in later):
-                assert any(
-                    similarity(entry, other) >= 2 * RULES.absorb - 1 for other in rebuilt[key]
-                )
+            assert any(similarity(entry, other) >= 2 * RULES.absorb - 1 for other in rebuilt[key])
 
 
 @pytest.mark.parametrize("renewed", range(4), ids="{}_slots".format)
@@ -98,7 +103,7 @@ def test_what_is_close_to_a_renewed_entry_is_still_a_duplicate(renewed: int) -> 
     first: Text = (0, 0, 0)
     copy: Text = ((1 << renewed) - 1, 0, 0)
     assert similarity(first, copy) >= RULES.absorb
-    rebuilt = built([first, copy], 1)
+    rebuilt = built([first, copy], [0, 0], 1)
     for low, changed in product(range(renewed + 1), range(SLOTS)):
         text: Text = (((1 << changed) - 1 << low) & ((1 << SLOTS) - 1), 0, 0)
         if similarity(first, text) >= RULES.threshold + 2 * (1 - RULES.absorb):
@@ -111,5 +116,5 @@ def test_what_is_less_close_may_be_judged_otherwise() -> None:
     later: Text = (0b1111111111 << 6, 0, 0)
     assert similarity(first, renewing) >= RULES.absorb
     assert similarity(first, later) >= RULES.threshold
-    assert [one.id for one in matches(built([first, renewing], 0), later)] == [b"0"]
-    assert matches(built([first, renewing], 1), later) == []
+    assert [one.id for one in matches(built([first, renewing], [0, 0], 0), later)] == [b"0"]
+    assert matches(built([first, renewing], [0, 0], 1), later) == []
