@@ -24,8 +24,8 @@ class IndexMetrics(IndexEvents):
         self._absorbed = instruments.counter("neardup_index_absorbed_total")
         self._dropped = instruments.counter("neardup_index_dropped_total")
         self._late = instruments.counter("neardup_index_late_total")
-        self._expired = instruments.counter("neardup_index_expired_generations_total")
-        self._expired_of: dict[int, int] = {}
+        self._expired = instruments.counter("neardup_index_expired_eras_total")
+        self._eras: dict[int, int] = {}
         self._bytes = Series(instruments.gauge("neardup_index_bytes"))
         self._keys = Series(instruments.gauge("neardup_index_keys"))
         self._memory = Series(instruments.gauge("neardup_index_memory_bytes"))
@@ -69,12 +69,10 @@ class IndexMetrics(IndexEvents):
     def _aging(self, stores: Mapping[int, StoreAge]) -> None:
         ages = {(str(shard),): store.oldest_seconds() for shard, store in stores.items()}
         self._oldest.show({shard: age for shard, age in ages.items() if age is not None})
-        before = self._expired_of
-        self._expired_of = {shard: store.expired_generations() for shard, store in stores.items()}
-        for shard, count in self._expired_of.items():
-            known = before.get(shard, 0)
-            # A store that was opened again counts from 0.
-            self._expired.inc(count - known if count >= known else count)
+        before, self._eras = self._eras, {s: store.expired_eras() for s, store in stores.items()}
+        for shard, count in self._eras.items():
+            # A store that was rebuilt, or came from a snapshot, has given back fewer.
+            self._expired.inc(max(0, count - before.get(shard, count)))
 
     def caching(self, size: int) -> None:
         """Export the size in bytes of the block cache, which all shards share."""

@@ -195,26 +195,26 @@ TABLE: Final = (
         "counter",
         "Documents that were older than index.window when they came: judged, and not remembered;"
         " every shard counts each one.",
-        "A later copy of such a document may be judged unique. If there are many, compare the"
-        " documents' times with the log's: a producer's clock or `documents.time_field` may be"
-        " wrong, or the window too short for how late your documents come.",
+        "A later copy of such a document may be judged unique. If there are many, old documents are"
+        " fed beside new ones: see [How long the index"
+        " remembers](operations.md#how-long-the-index-remembers).",
     ),
     Metric(
         "index",
-        "neardup_index_expired_generations_total",
+        "neardup_index_expired_eras_total",
         "counter",
-        "Parts of shards that were deleted whole, because everything in them was older than"
-        " index.window.",
-        "With `index.window` it grows, slowly, as long as documents come in; without one it stays"
-        " 0. See [How long the index remembers](operations.md#how-long-the-index-remembers).",
+        "Eras of shards that were given back whole, because every entry in them was older than"
+        " index.window. A window has about 8 eras.",
+        "Nothing to do: with `index.window` it grows as long as documents come in.",
     ),
     Metric(
         "index",
         "neardup_index_oldest_seconds",
         "gauge",
-        "Age of the oldest record of a shard by the log's time, in seconds.",
-        "With `index.window` it stays bounded; how far it is above the window is disk space that is"
-        " not given back yet. Without a window it grows for ever.",
+        "By how many seconds the oldest era of a shard began before the newest document, in the"
+        " documents' own time.",
+        "With `index.window` it stays at about 9/8 of the window; beyond that, space waits to be"
+        " given back. Without a window it grows for ever.",
         labels=("shard",),
     ),
     Metric(

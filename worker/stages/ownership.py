@@ -29,13 +29,13 @@ class StoreSize(Protocol):
 
 @runtime_checkable
 class StoreAge(Protocol):
-    """How far back an open store that forgets reaches. Call this only in the stage's own thread."""
+    """How far back an open store reaches. Call this only in the stage's own thread."""
 
     def oldest_seconds(self) -> float | None:
-        """Return the age of its oldest record, by the log's time; None if it has none."""
+        """Return how much older its oldest era is than its newest document; None if it is empty."""
 
-    def expired_generations(self) -> int:
-        """Return how many generations it has deleted since it was opened."""
+    def expired_eras(self) -> int:
+        """Return how many eras it has given back since it was made."""
 
 
 class ShardStore(StoreSize, Protocol):

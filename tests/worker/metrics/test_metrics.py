@@ -54,7 +54,7 @@ def test_the_lag_of_partitions_that_a_stage_owns_and_of_no_others() -> None:
 
 
 class Aging:
-    """What a store tells of itself that forgets."""
+    """What a store tells of itself."""
 
     def __init__(self, oldest: float | None, expired: int) -> None:
         self.oldest = oldest
@@ -72,7 +72,7 @@ class Aging:
     def oldest_seconds(self) -> float | None:
         return self.oldest
 
-    def expired_generations(self) -> int:
+    def expired_eras(self) -> int:
         return self.expired
 
 
@@ -89,21 +89,21 @@ def test_how_far_back_shards_reach() -> None:
     assert (oldest(0), oldest(1)) == (None, 0.5)
 
 
-def test_generations_count_once_also_when_a_store_is_opened_again() -> None:
+def test_eras_are_counted_from_when_a_shard_is_first_seen() -> None:
     metrics = Metrics()
 
     def expired() -> float | None:
-        return metrics.registry.get_sample_value("neardup_index_expired_generations_total")
+        return metrics.registry.get_sample_value("neardup_index_expired_eras_total")
 
-    assert expired() == 0
     metrics.index.holding({0: Aging(1.0, 2), 1: Aging(1.0, 1)})
+    assert expired() == 0
     metrics.index.holding({0: Aging(1.0, 2), 1: Aging(1.0, 4)})
-    assert expired() == 6
+    assert expired() == 3
     metrics.index.holding({0: Aging(1.0, 1), 1: Aging(1.0, 4)})
-    assert expired() == 7
-    metrics.index.holding({})
-    metrics.index.holding({1: Aging(1.0, 1)})
-    assert expired() == 8
+    assert expired() == 3
+    metrics.index.holding({0: Aging(1.0, 3)})
+    metrics.index.holding({0: Aging(1.0, 3), 1: Aging(1.0, 9)})
+    assert expired() == 5
 
 
 def test_late_documents_are_counted() -> None:

@@ -41,7 +41,7 @@ class Store:
     def oldest_seconds(self) -> float | None:
         return 4.5
 
-    def expired_generations(self) -> int:
+    def expired_eras(self) -> int:
         return 5
 
 
