@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from worker.metrics.instruments import Instruments
 from worker.metrics.series import Series
-from worker.stages import IndexCounts, IndexEvents, Status, StoreAge, StoreSize
+from worker.stages import IndexCounts, IndexEvents, Status, StoreReach, StoreSize
 
 __all__ = ["IndexMetrics"]
 
@@ -64,9 +64,9 @@ class IndexMetrics(IndexEvents):
         self._bytes.show({shard: store.size_bytes() for shard, store in sizes.items()})
         self._keys.show({shard: store.keys_estimate() for shard, store in sizes.items()})
         self._memory.show({shard: store.memory_bytes() for shard, store in sizes.items()})
-        self._aging({shard: s for shard, s in stores.items() if isinstance(s, StoreAge)})
+        self._aging({shard: s for shard, s in stores.items() if isinstance(s, StoreReach)})
 
-    def _aging(self, stores: Mapping[int, StoreAge]) -> None:
+    def _aging(self, stores: Mapping[int, StoreReach]) -> None:
         ages = {(str(shard),): store.oldest_seconds() for shard, store in stores.items()}
         self._oldest.show({shard: age for shard, age in ages.items() if age is not None})
         before, self._eras = self._eras, {s: store.expired_eras() for s, store in stores.items()}

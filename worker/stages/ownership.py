@@ -11,7 +11,7 @@ from worker.bus import TopicPartition
 from worker.stages.base import RestoreState
 from worker.stages.coverage import Coverage
 
-__all__ = ["Ownership", "Shard", "ShardStore", "StoreAge", "StoreSize"]
+__all__ = ["Ownership", "Shard", "ShardStore", "StoreReach", "StoreSize"]
 
 
 class StoreSize(Protocol):
@@ -28,7 +28,7 @@ class StoreSize(Protocol):
 
 
 @runtime_checkable
-class StoreAge(Protocol):
+class StoreReach(Protocol):
     """How far back an open store reaches. Call this only in the stage's own thread."""
 
     def oldest_seconds(self) -> float | None:
