@@ -81,7 +81,7 @@ class OpenRun:
         return which[order], np.concatenate(documents)[order] + (self.first - 1)
 
     def add(self, cells: SortedCells) -> None:
-        """Add cells that aren't here yet; no two of a column and a kind have the same document."""
+        """Add cells that aren't here yet."""
         counts = self._counts + np.bincount(cells.slots, minlength=self._columns)
         bits = self.bits
         while counts.max(initial=0) > _FULLEST * (1 << bits):
@@ -99,11 +99,11 @@ class OpenRun:
             if not len(places):
                 break
             free = self._documents[places] == 0
-            # If cells want the same place, one of them gets it; the others go on.
+            # If cells want the same place, the last one gets it; the others go on.
             self._documents[places[free]] = documents[free]
-            lost = self._documents[places] != documents
-            places, hashes_there = places[lost], places[~lost]
-            self._hashes[hashes_there] = hashes[~lost]
+            self._hashes[places[free]] = hashes[free]
+            lost = (self._documents[places] != documents) | (self._hashes[places] != hashes)
+            places = places[lost]
             hashes, documents = hashes[lost], documents[lost]
             places = self._next_places(places, step)
 

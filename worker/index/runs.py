@@ -105,7 +105,7 @@ class Runs:
         if self._end - self._lookup.open.first >= self._list.run_documents:
             self._close_open_run(batch)
             listed = True
-        cells = self._new_cells(batch, decision, standing)
+        cells = self._new_cells(batch, decision, standing, end)
         if len(cells.documents):
             batch.put(number_key(OPEN_RUN, self._end), pack_open_cells(cells))
             self._lookup.open.add(cells)
@@ -114,36 +114,39 @@ class Runs:
         if listed:
             batch.put(RUNS, self._list.pack())
 
-    def _new_cells(self, batch: WriteBatch, decision: Decision, standing: Standing) -> SortedCells:
+    def _new_cells(
+        self, batch: WriteBatch, decision: Decision, standing: Standing, end: int
+    ) -> SortedCells:
         """Write the grown buckets; return the cells of new buckets, and cells and marks of grown.
 
         In each era in which a bucket has grown, it has a cell and a mark, so that it is found when
         earlier eras are dropped. One that has a single document, a new one, needs only a cell.
+        Else the cell's document doesn't matter; it is the newest.
         """
         era = self._list.eras.current.number
-        new: list[int] = []
-        marks: list[int] = []
+        new: dict[int, int] = {}
+        marks: dict[int, int] = {}
         for place, key in enumerate(decision.changed.packed()):
             bucket, celled = decision.buckets[place], key in standing.cells
             grown = key in standing.grown
-            alone = len(bucket) == 1 and not celled and not grown
+            alone = len(bucket) == 1 and bucket[0] >= self._end and not celled and not grown
             if not alone:
                 batch.put(grown_key(era, key), pack_bucket(bucket))
             if not celled and not grown:
-                new.append(place)
+                new[place] = bucket[0] if alone else end - 1
             if not alone and not grown:
-                marks.append(place)
+                marks[place] = end - 1
         return self._cells(decision, new, marks)
 
-    def _cells(self, decision: Decision, new: list[int], marks: list[int]) -> SortedCells:
-        """Return all new buckets, and of the changed ones these new ones and these marks."""
-        latest = [max(decision.buckets[place]) for place in (*new, *marks)]
-        documents = np.concatenate((decision.cells.documents, np.array(latest, np.int64)))
+    def _cells(self, decision: Decision, new: dict[int, int], marks: dict[int, int]) -> SortedCells:
+        """Return all new buckets, and cells and marks of changed ones: documents by place."""
+        latest = np.array([*new.values(), *marks.values()], np.int64)
+        documents = np.concatenate((decision.cells.documents, latest))
         lows = (documents & (MARK - 1)).astype(np.uint32)
         lows[len(lows) - len(marks) :] |= np.uint32(MARK)
         keys = decision.cells.keys
-        added = decision.changed.take(np.array(new, np.int64))
-        grown = decision.changed.take(np.array(marks, np.int64))
+        added = decision.changed.take(np.array(list(new), np.int64))
+        grown = decision.changed.take(np.array(list(marks), np.int64))
         columns = np.concatenate((keys.columns, added.columns, grown.columns))
         hashes = np.concatenate((keys.hashes, added.hashes, marked(grown.hashes)))
         return SortedCells(self._lookup.slots(columns), hashes, lows)

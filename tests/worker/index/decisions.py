@@ -72,17 +72,30 @@ def _at_times(rows: list[tuple[int, int, tuple[int, ...], int, int]]) -> list[Do
 
 timed_documents_strategy = st.lists(
     st.tuples(
-        st.integers(0, 3),
-        st.integers(0, 8),
-        st.tuples(*[st.integers(0, 4)] * 4),
-        st.sampled_from([0, 1, 1, 5, 20, 90, 250]),
-        st.sampled_from([0, 0, 0, 10, 99, 100, 101, 300]),
+        st.integers(0, 1),
+        st.sampled_from([0, 0, 0, 1, 8]),
+        st.tuples(*[st.integers(0, 1)] * 4),
+        st.sampled_from([0, 1, 10, 20, 30, 60, 250]),
+        st.sampled_from([0, 0, 0, 0, 10, 50, 99, 100, 101, 300]),
     ),
     min_size=1,
     max_size=60,
 ).map(_at_times)
 """Documents at times that mostly ascend; some are late."""
 WINDOW = 100
+
+
+def drawn_documents(count: int, seed: int) -> list[Document]:
+    """Return documents at random: a window has a hundred; copies come for longer than that."""
+    chance = np.random.default_rng(seed)
+    rows: list[tuple[int, int, tuple[int, ...], int, int]] = []
+    for number in range(count):
+        family = int(chance.integers(number // 40, number // 40 + 12))
+        changes = int(chance.choice([0, 0, 0, 1, 5, 8]))
+        keys = tuple(int(family * 3 + key) for key in chance.integers(0, 2, 4))
+        late = int(chance.choice([0, 0, 0, 0, 30, 99, 100, 101]))
+        rows.append((family, changes, keys, int(chance.integers(0, 3)), late))
+    return _at_times(rows)
 
 
 def model(

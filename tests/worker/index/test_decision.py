@@ -19,10 +19,12 @@ from tests.worker.index.decisions import (
     Document,
     batch,
     documents_strategy,
+    drawn_documents,
     model,
     timed_documents_strategy,
 )
 from worker.index.inspection import verify_store
+from worker.index.read_only import ReadOnlyStore
 from worker.index.store import BandStore, StoreOptions
 
 RUN_DOCUMENTS = 3
@@ -117,6 +119,25 @@ def test_with_a_window_shards_are_lists_of_dated_entries(
         for row in range(len(documents))
     ]
     assert together == model(documents, [0, 1, 2, 3], rules)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_over_many_windows_nothing_is_kept_or_lost(tmp_path: Path, seed: int) -> None:
+    """The records, runs and grown buckets of many eras are dropped meanwhile."""
+    rules = replace(RULES, window_ms=WINDOW)
+    documents = drawn_documents(1_500, seed)
+    cuts = np.random.default_rng(seed).integers(0, len(documents), 400).tolist()
+    columns = [0, 1, 2, 3]
+    found = run(tmp_path / "s", documents, columns, cuts, rules)
+    assert found == model(documents, columns, rules)
+    with ReadOnlyStore(tmp_path / "s") as store:
+        contents = store.contents()
+        kept = list(contents.records())
+        assert contents.runs.eras.kept[0].number > 50
+        assert len(contents.runs.runs) < 60
+    assert len(kept) < 300 < contents.inserted
+    findings = verify_store(tmp_path / "s")
+    assert (findings.faults, findings.more_faults) == ([], 0)
 
 
 def test_copies_grow_nothing(tmp_path: Path) -> None:
