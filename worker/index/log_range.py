@@ -21,7 +21,7 @@ class LogRange(NamedTuple):
 
     def start(self, offset: int) -> int:
         """Return where a store at this offset reads on: past a marker that was deleted."""
-        return max(offset, self.low)
+        return max(offset, self.low) if self.reaches(offset) else offset
 
     def reaches(self, offset: int) -> bool:
         """Return whether the log has every frame from this offset on.

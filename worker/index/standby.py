@@ -183,7 +183,8 @@ class Standby:
                 reader.stop(partition)
                 shard.stop_reading()
             elif not shard.reading and store.offset < committed:
-                reader.start(partition, store.offset)
+                log = self._recovery.log_range(reader.watermarks(partition), committed)
+                reader.start(partition, log.start(store.offset))
                 shard.reading = True
 
     def _read_on(self, partition: TopicPartition, records: list[Record]) -> None:

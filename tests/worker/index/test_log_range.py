@@ -31,7 +31,7 @@ def test_a_store_goes_on_if_the_log_has_all_that_follows(
 
 @pytest.mark.parametrize(
     ("log", "offset", "start"),
-    [(KEPT, 20, 20), (FORGETTING, 20, 20), (FORGETTING, 10, 10), (FORGETTING, 9, 10)],
+    [(KEPT, 20, 20), (KEPT, 9, 9), (FORGETTING, 20, 20), (FORGETTING, 9, 10), (FORGETTING, 8, 8)],
 )
 def test_a_marker_that_is_gone_is_passed(log: LogRange, offset: int, start: int) -> None:
     assert log.start(offset) == start
