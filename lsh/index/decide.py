@@ -68,7 +68,7 @@ class Decision:
     late: int = 0
 
     @classmethod
-    def nothing(cls, now: int) -> Decision:
+    def nothing(cls, now: int = 0) -> Decision:
         """Return the decision about no documents."""
         cells = NewCells(BucketKeys.none(), np.empty(0, np.int64))
         return cls({}, now, cells, BucketKeys.none(), [], [])

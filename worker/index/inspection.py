@@ -94,9 +94,11 @@ def _frames(findings: Findings) -> None:
 
 
 def _records(contents: Contents, findings: Findings) -> None:
-    """Check the number and the form of the records."""
+    """Check the number and the form of the records, and, if none has moved, their order."""
     slots: int | None = None
+    before = -1
     first = contents.runs.eras.first
+    ordered = contents.runs.eras.current.number == 0
     for number, packed in enumerate(contents.records(), first):
         findings.records += 1
         try:
@@ -109,6 +111,11 @@ def _records(contents: Contents, findings: Findings) -> None:
             findings.fault(
                 f"record {number}: its sketch has {len(record.sketch)} slots, others {slots}"
             )
+        if ordered and record.sequence <= before:
+            findings.fault(
+                f"record {number}: document {record.sequence} comes after document {before}"
+            )
+        before = record.sequence
     kept = contents.inserted - first
     if findings.records != kept:
         findings.fault(f"it has {findings.records} of {kept} records")
