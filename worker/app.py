@@ -90,6 +90,7 @@ class Application:
                 run_documents=index.run_documents,
                 flush_documents=index.flush_documents,
                 flush_seconds=index.flush_seconds,
+                window_ms=index.window_ms,
             ),
             clock=clock,
             probe=probe("index"),
@@ -182,6 +183,7 @@ class Application:
             absorb=self.settings.absorb,
             capacity=index.bucket_capacity,
             max_matches=index.max_matches,
+            window_ms=index.window_ms,
         )
 
     def _store_header(self, shard: int) -> StoreHeader:
@@ -193,9 +195,17 @@ class Application:
             "partitions": self.topology.layout.partitions,
             "absorb": rules.absorb,
             "bucket_capacity": rules.capacity,
+            **self._window_header(),
             "log": self._log_identity,
             **self.topology.layout.parameters.describe(),
         }
+
+    def _window_header(self) -> StoreHeader:
+        """Return what decides when a store forgets; nothing if it never does."""
+        index = self.settings.index
+        if index.window_ms is None:
+            return {}
+        return {"window": index.window, "future_allowance_ms": index.future_allowance_ms}
 
     def repository(self) -> Repository | None:
         """Find where snapshots lie, if anywhere.
@@ -242,10 +252,15 @@ class Application:
         self.directories.tidy()
         judge = Judge(
             topology.layout,
-            future_allowance_ms=int(self.settings.index.future_allowance_seconds * 1000),
+            future_allowance_ms=self.settings.index.future_allowance_ms,
             rules=self.rules(),
         )
-        recovery = Recovery(self.directories, repository, probe=self._probe("index"))
+        recovery = Recovery(
+            self.directories,
+            repository,
+            forgets=self.settings.index.log_window_ms is not None,
+            probe=self._probe("index"),
+        )
         shards = OwnedShards(
             recovery,
             self.directories,

@@ -18,18 +18,21 @@ __all__ = ["Keep", "Measures"]
 class Keep:
     """For how many hours topics keep records; None: for ever. Offsets have their own hours.
 
-    What the index is rebuilt from, ``fingerprints``, is only ever trimmed behind snapshots.
+    What the index is rebuilt from, ``fingerprints``, is kept for ever, or trimmed behind snapshots,
+    unless there is a window.
     """
 
     documents: int | None = 24
     matches: int | None = 24
     outputs: int | None = 24
     offsets: int | None = 7 * 24
+    fingerprints: int | None = None
 
     def apply(self, bus: MemoryBus, topology: Topology) -> None:
         """Set it on topics."""
         hours = {
             topology.documents: self.documents,
+            topology.fingerprints: self.fingerprints,
             **{topology.matches(shard): self.matches for shard in range(topology.layout.shards)},
             **dict.fromkeys((topology.unique, topology.duplicate, topology.rejected), self.outputs),
         }
@@ -42,7 +45,8 @@ class Keep:
 class Measures:
     """Counts and hours. ``snapshots`` are shipped every few seconds, and the log is trimmed.
 
-    With ``standby``, every worker keeps the shards of all others warm.
+    With ``standby``, every worker keeps the shards of all others warm. ``window`` is how long the
+    index remembers.
     """
 
     partitions: int = 3
@@ -50,6 +54,7 @@ class Measures:
     batch: int = 4
     snapshots: bool = False
     standby: bool = False
+    window: str = "none"
     keep: Keep = field(default_factory=Keep)
 
     def settings(self, directory: Path) -> Settings:
@@ -66,6 +71,7 @@ def _settings(measures: Measures, snapshots: Path | None) -> Settings:
         "bucket_capacity": 3,
         "flush_documents": 3 * measures.batch,
         "standby": "all" if measures.standby else "none",
+        "window": measures.window,
     }
     if snapshots is not None:
         url = str(snapshots)

@@ -64,6 +64,7 @@ class Run:
         shards: int = 4,
         batch: int = 4_000,
         snapshots: Mapping[str, object] | None = None,
+        window: str = "none",
     ) -> None:
         self.settings = Settings.model_validate(
             {
@@ -72,6 +73,7 @@ class Run:
                     "cache_bytes": 1 << 20,
                     "bucket_capacity": 3,
                     "snapshots": snapshots or {},
+                    "window": window,
                 },
                 "worker": {"batch_records": batch},
             }

@@ -19,6 +19,10 @@ _PARAMETERS = {
     "seed_digest": "similarity.seed (its digest)",
 }
 """What isn't a setting by the name that `Parameters.describe` gives."""
+_WINDOW = "index.window"
+_ALLOWANCE = "index.future_allowance_seconds"
+_NOT_NAMED = {_WINDOW: "none"}
+"""What a record means that doesn't name a setting. So those of earlier versions stay valid."""
 _PARTITIONS = "partitions of "
 _BY_CHOICE = ("documents.", "limits.", "topics.")
 """What an operator may change while the application goes on. The rest decides what the stages'
@@ -59,6 +63,7 @@ def agreed(settings: Settings, topology: Topology) -> Facts:
         "index.shards": topology.layout.shards,
         "index.absorb": settings.absorb,
         "index.bucket_capacity": settings.index.bucket_capacity,
+        **_window(settings),
         **parameters,
         "documents.format": documents.format,
         "documents.id_field": documents.id_field,
@@ -72,6 +77,20 @@ def agreed(settings: Settings, topology: Topology) -> Facts:
         "topics.unique": topology.unique,
         "topics.duplicate": topology.duplicate,
         "topics.rejected": topology.rejected,
+    }
+
+
+def _window(settings: Settings) -> Facts:
+    """Return what decides when the index forgets; nothing if it never does.
+
+    The allowance then decides it, too: documents' times are bounded by it.
+    """
+    index = settings.index
+    if index.window_ms is None:
+        return {}
+    return {
+        _WINDOW: index.window,
+        _ALLOWANCE: float(index.future_allowance_seconds),
     }
 
 
@@ -92,6 +111,8 @@ def differences(recorded: Facts, here: Facts) -> list[Difference]:
 
 def _different(recorded: Facts, here: Facts) -> Iterator[Difference]:
     for name in {**recorded, **here}:
+        if name == _ALLOWANCE and not (name in recorded and name in here):
+            continue  # Only one of them has a window, which is the difference.
         both = [_shown(facts, name) for facts in (recorded, here)]
         if both[0] != both[1]:
             yield Difference(name, *both)
@@ -99,7 +120,7 @@ def _different(recorded: Facts, here: Facts) -> Iterator[Difference]:
 
 def _shown(facts: Facts, name: str) -> str:
     if name not in facts:
-        return "unknown"
+        return _NOT_NAMED.get(name, "unknown")
     value = facts[name]
     return "unset" if value is None else json.dumps(value, ensure_ascii=False)
 

@@ -85,7 +85,12 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
     if documents is not None:
         problems += _bounds(topology, topics)
         problems += check_offsets(
-            topology, counts, committed, ranges, skip_deleted=settings.documents.skip_deleted
+            topology,
+            counts,
+            committed,
+            ranges,
+            skip_deleted=settings.documents.skip_deleted,
+            forgets=settings.index.log_window_ms is not None,
         )
         if _between_logs(topology, committed, ranges):
             # Records that an open transaction holds back are in flight, not lost.

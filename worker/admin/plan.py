@@ -114,12 +114,13 @@ def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> It
         ),
         fixed_partitions=False,
     )
+    kept = FINGERPRINTS.within(settings.index.log_window_ms)
     internal = (_not_compacted("frames have no keys"), *_frames(batch + _BATCH_OVERHEAD_BYTES))
     yield TopicPlan(
         topology.fingerprints,
         1,
         "1: its order is the order of all documents",
-        (*internal, _log_append_time("error"), *FINGERPRINTS.rules(), *_common()),
+        (*internal, _log_append_time("error"), *kept.rules(), *_common()),
         internal=True,
     )
     yield TopicPlan(

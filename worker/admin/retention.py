@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from worker.admin.rule import Rule, Severity
+from worker.settings.duration import duration_text
 
-__all__ = ["DOCUMENTS", "FINGERPRINTS", "LOGS", "MATCHES", "Retention", "table"]
+__all__ = ["DOCUMENTS", "FINGERPRINTS", "LOGS", "MATCHES", "Beyond", "Retention", "table"]
 
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 _FOREVER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """By how many milliseconds a log's retention exceeds the window; see `Retention`."""
+
+    new_ms: int
+    above_ms: int
+    advised_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +41,20 @@ class Retention:
     """A retention of less than this is a warning."""
     compacted: Severity | None = None
     """The severity if the topic is not compacted; None if it needn't be."""
+    beyond: Beyond | None = None
+    """What it needs instead if the index forgets; None if that changes nothing."""
+
+    def within(self, window_ms: int | None) -> Retention:
+        """Return the retention for an index that needs this much of the log; None: all of it."""
+        if window_ms is None or self.beyond is None:
+            return self
+        return replace(
+            self,
+            new_ms=window_ms + self.beyond.new_ms,
+            above_ms=window_ms + self.beyond.above_ms,
+            advised_ms=window_ms + self.beyond.advised_ms,
+            beyond=None,
+        )
 
     def rules(self) -> Iterator[Rule]:
         """Yield the rules for the topic's settings."""
@@ -66,15 +90,22 @@ class Retention:
         """Return what a new topic keeps, in words."""
         if self.compacted:
             return "the last record of each key (compacted)"
-        return "the broker's default" if self.new_ms is None else _length(self.new_ms)
+        kept = "the broker's default" if self.new_ms is None else _length(self.new_ms)
+        if self.beyond is not None:
+            kept += f"; with `index.window`, the window and {_length(self.beyond.new_ms)}"
+        return kept
 
     @property
     def checked(self) -> str:
         """Return what `neardup topics verify` requires, in words."""
         if self.compacted:
             return f"compacted ({self.compacted})"
-        if self.new_ms == _FOREVER:
-            return "for ever (error)"
+        if self.beyond is not None:
+            above, advised = self.beyond.above_ms, self.beyond.advised_ms
+            return (
+                f"for ever (error); with `index.window`, more than the window and {_length(above)}"
+                f" (error), at least the window and {_length(advised)} (warning)"
+            )
         wanted = []
         if self.above_ms is not None:
             wanted.append(f"more than {_length(self.above_ms)} (error)")
@@ -95,8 +126,10 @@ FINGERPRINTS = Retention(
     "*index*, once per shard, and again when a shard is rebuilt",
     "the index is rebuilt from it; with `index.snapshots.trim_log` neardup itself deletes what the"
     " kept snapshots of all shards contain",
-    "a lost shard can't be rebuilt, and the workers stop",
+    "a lost shard can't be rebuilt, and the workers stop; with `index.window`, it is rebuilt"
+    " without what is missing",
     new_ms=_FOREVER,
+    beyond=Beyond(new_ms=7 * _DAY_MS, above_ms=_HOUR_MS, advised_ms=_DAY_MS),
 )
 MATCHES = Retention(
     "APP.matches-…",
@@ -173,5 +206,7 @@ def _length(milliseconds: int) -> str:
     if milliseconds == _FOREVER:
         return "for ever"
     size, unit = (_DAY_MS, "day") if milliseconds >= _DAY_MS else (_HOUR_MS, "hour")
-    number = milliseconds // size
+    number, more = divmod(milliseconds, size)
+    if more or not number:
+        return duration_text(milliseconds)
     return f"{number} {unit}" if number == 1 else f"{number} {unit}s"

@@ -228,17 +228,21 @@ def _header(settings: Settings, repository: Repository, shard: int) -> StoreHead
         return None
     header = max(found, key=lambda manifest: manifest.created).header
     topology = settings.topology(1)
+    index = settings.index
     wanted = {
         "shards": topology.layout.shards,
         "absorb": settings.absorb,
-        "bucket_capacity": settings.index.bucket_capacity,
+        "bucket_capacity": index.bucket_capacity,
+        "window": None if index.window_ms is None else index.window,
+        "future_allowance_ms": None if index.window_ms is None else index.future_allowance_ms,
         **topology.layout.parameters.describe(),
     }
     for name, value in wanted.items():
         if header.get(name) != value:
             raise CommandError(
-                f"the newest snapshot of shard {shard} was made with {name} {header.get(name)},"
-                f" but the settings say {value}"
+                f"the newest snapshot of shard {shard} was made with {name}"
+                f" {header.get(name, 'none')}, but the settings say"
+                f" {'none' if value is None else value}"
             )
     return header
 

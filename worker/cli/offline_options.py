@@ -90,6 +90,14 @@ def dedupe(
         ),
     ] = None,
     threshold: Threshold = None,
+    window: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LENGTH",
+            help="Forget documents after this time: 30d, 12h, 90m, 45s, 1d12h. Default: never.",
+            show_default=False,
+        ),
+    ] = None,
     strict: Annotated[  # noqa: FBT002 -- typer's way to declare a flag
         bool, typer.Option("--strict", help="Exit with status 1 if a document was rejected.")
     ] = False,
@@ -123,6 +131,7 @@ def dedupe(
         {
             "similarity.threshold": threshold,
             "index.shards": shards,
+            "index.window": window,
             "documents.format": format_,
             "documents.id_field": id_field,
             "documents.text_fields": text_field or None,

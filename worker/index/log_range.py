@@ -8,11 +8,37 @@ __all__ = ["LogRange"]
 
 
 class LogRange(NamedTuple):
-    """The half-open range of offsets in a shard's log, and its group's committed offset."""
+    """The half-open range of offsets in a shard's log, and its group's committed offset.
+
+    ``forgets`` is whether brokers delete from the log what is older than the index remembers. They
+    also delete the marker of a transaction behind its last frame, of which no offset is committed.
+    """
 
     low: int
     high: int
     committed: int
+    forgets: bool = False
+
+    def start(self, offset: int) -> int:
+        """Return where a store at this offset reads on: past a marker that was deleted."""
+        return max(offset, self.low) if self.reaches(offset) else offset
+
+    def reaches(self, offset: int) -> bool:
+        """Return whether the log has every frame from this offset on.
+
+        A frame is never alone: the marker of its transaction follows it. So if a single offset is
+        missing, it was a marker.
+        """
+        return offset >= self.low or (self.forgets and 0 < offset == self.low - 1)
+
+    @property
+    def beginning(self) -> int | None:
+        """Return the offset of a new store; None if the log is needed from before its start."""
+        if self.low == 0:
+            return 0
+        if not (self.forgets and self.reaches(self.committed)):
+            return None
+        return min(self.low, self.committed)
 
     def objection(self, offset: int) -> str | None:
         """Return why a store at this offset can't continue; None if it can."""
@@ -20,6 +46,6 @@ class LogRange(NamedTuple):
             return f"its offset {offset} is after the end of the log, {self.high}"
         if offset > self.committed:
             return f"its offset {offset} is past the group's, {self.committed}"
-        if offset < self.low and offset > 0:
+        if offset > 0 and not self.reaches(offset):
             return f"its offset {offset} is before the start of the log, {self.low}"
         return None

@@ -67,7 +67,7 @@ class OwnedShards:
             self._stop_opening(partition)
         self._let_go(self.owned.keys() - offsets.keys())
         logs = {
-            partition: LogRange(*watermarks(partition), committed)
+            partition: self._recovery.log_range(watermarks(partition), committed)
             for partition, committed in offsets.items()
         }
         warm = self._standby.hand_over(logs) if self._standby is not None else {}
@@ -83,7 +83,7 @@ class OwnedShards:
             shard.committed = log.committed
             why = _objection(log, shard.store)
             if why is None:
-                starts[partition] = shard.store.offset
+                starts[partition] = log.start(shard.store.offset)
             else:
                 self.replace(partition, why)
         return {**starts, **self.started()}
@@ -137,7 +137,7 @@ class OwnedShards:
             if why is not None:  # the log has changed since the opening began
                 self.replace(partition, why)
                 continue
-            starts[partition] = shard.store.offset
+            starts[partition] = opening.log.start(shard.store.offset)
         self._reports.follow(self.owned)
         return starts
 
@@ -246,7 +246,7 @@ class OwnedShards:
 def _objection(log: LogRange, store: BandStore) -> str | None:
     """Return why an open store can't continue from its offset; None if it can."""
     why = log.objection(store.offset)
-    if why is None and store.offset < log.low:
+    if why is None and not log.reaches(store.offset):
         why = f"it is empty, and the log begins at {log.low}"
     return why
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
+from lsh.index import Decision
 from worker.index.damage_history import DamageHistory
 from worker.index.directory import ShardDirectories, beside
 from worker.index.errors import HeaderMismatch, StoreDamaged, Unrecoverable
@@ -25,6 +26,7 @@ from worker.index.snapshots.soundness import rotten
 from worker.index.snapshots.storage import sync_directory
 from worker.index.store import BandStore
 from worker.probe import UNWATCHED, Probe, probing
+from worker.stages.coverage import Coverage
 
 __all__ = ["Recovery"]
 
@@ -71,16 +73,23 @@ class Recovery:
         directories: ShardDirectories,
         repository: Repository | None = None,
         *,
+        forgets: bool = False,
         probe: Probe = UNWATCHED,
     ) -> None:
         """Take the directories of the stores, and the repository of snapshots, if there is one.
 
-        ``probe`` observes fetches.
+        With ``forgets``, the log's start is as good as its beginning; see `LogRange`. ``probe``
+        observes fetches.
         """
         self._directories = directories
         self._repository = repository
+        self._forgets = forgets
         self._probe = probe
         self._history = DamageHistory()
+
+    def log_range(self, watermarks: tuple[int, int], committed: int) -> LogRange:
+        """Return the range of a log for `open`, by its start and end."""
+        return LogRange(*watermarks, committed, self._forgets)
 
     def damaged(self, shard: int, offset: int, why: str) -> None:
         """Note that a store that was opened here was found damaged at an offset.
@@ -96,7 +105,7 @@ class Recovery:
 
         A store that is damaged or doesn't fit the log is put aside. A store that is empty, or far
         behind a snapshot, is replaced by the newest good snapshot. Without a good snapshot, the
-        store is rebuilt from the log.
+        store is rebuilt from the log: from its beginning or, if the log forgets, from its start.
 
         Raises:
             HeaderMismatch: the store was made with other parameters.
@@ -121,7 +130,9 @@ class Recovery:
             store = self._directories.open(shard, attempt.on_cells)
         if store.offset == 0:
             self._history.made_from(shard, None)
-        if store.offset < log.low:
+        if store.offset == 0 and log.beginning:
+            self._begin(shard, store, log.beginning)
+        if not log.reaches(store.offset):
             offset = store.offset
             store.close()
             url = self._repository.url if self._repository else None
@@ -133,6 +144,18 @@ class Recovery:
                 " Move the shard's directory here from the worker that had it"
             )
         return store
+
+    @staticmethod
+    def _begin(shard: int, store: BandStore, offset: int) -> None:
+        """Begin an empty store where the log does: nothing before that counts any more."""
+        _log.warning(
+            "shard %d: it is rebuilt from offset %d, where its log begins. Documents that only"
+            " earlier frames tell of are forgotten (index.window)",
+            shard,
+            offset,
+        )
+        nothing = Decision.nothing(store.now)
+        store.apply(nothing, offset=offset, now=nothing.now, documents=0, coverage=Coverage())
 
     def _local(self, attempt: _Attempt) -> BandStore | None:
         """Open the local store; return None if it had to be put aside."""

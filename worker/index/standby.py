@@ -169,7 +169,7 @@ class Standby:
             if committed is None:
                 continue
             if shard.store is None and shard.opening is None:
-                log = LogRange(*reader.watermarks(partition), committed)
+                log = self._recovery.log_range(reader.watermarks(partition), committed)
                 self._shards.open(partition, log)
             why = self._shards.settle(partition, self._clock() + _RETRY_SECONDS)
             if why is not None:
@@ -183,7 +183,8 @@ class Standby:
                 reader.stop(partition)
                 shard.stop_reading()
             elif not shard.reading and store.offset < committed:
-                reader.start(partition, store.offset)
+                log = self._recovery.log_range(reader.watermarks(partition), committed)
+                reader.start(partition, log.start(store.offset))
                 shard.reading = True
 
     def _read_on(self, partition: TopicPartition, records: list[Record]) -> None:

@@ -322,6 +322,17 @@ class BandStore:
         """Return the number of cells and records."""
         return self._cells.cells + self.inserted - self._cells.list.eras.first
 
+    def oldest_seconds(self) -> float | None:
+        """Return how much older its oldest era is than its newest document; None if it is empty."""
+        eras = self._cells.list.eras
+        if self.inserted == eras.first:
+            return None
+        return (self.now - eras.kept[0].since) / 1_000
+
+    def expired_eras(self) -> int:
+        """Return how many eras it has given back since it was made."""
+        return self._cells.list.eras.kept[0].number
+
     def contents(self) -> Contents:
         """Return a reader of everything in the store, for tests and checks."""
         return Contents(self._db, self.inserted, self._cells.list)

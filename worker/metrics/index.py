@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from worker.metrics.instruments import Instruments
 from worker.metrics.series import Series
-from worker.stages import IndexCounts, IndexEvents, Status, StoreSize
+from worker.stages import IndexCounts, IndexEvents, Status, StoreReach, StoreSize
 
 __all__ = ["IndexMetrics"]
 
@@ -23,9 +23,13 @@ class IndexMetrics(IndexEvents):
         self._matches = instruments.counter("neardup_index_matches_total")
         self._absorbed = instruments.counter("neardup_index_absorbed_total")
         self._dropped = instruments.counter("neardup_index_dropped_total")
+        self._late = instruments.counter("neardup_index_late_total")
+        self._expired = instruments.counter("neardup_index_expired_eras_total")
+        self._eras: dict[int, int] = {}
         self._bytes = Series(instruments.gauge("neardup_index_bytes"))
         self._keys = Series(instruments.gauge("neardup_index_keys"))
         self._memory = Series(instruments.gauge("neardup_index_memory_bytes"))
+        self._oldest = Series(instruments.gauge("neardup_index_oldest_seconds"))
         self._cache = instruments.gauge("neardup_index_cache_bytes")
         self._restored = Series(instruments.gauge("neardup_restore_bytes"))
         self._remaining = Series(instruments.gauge("neardup_restore_remaining_records"))
@@ -39,6 +43,7 @@ class IndexMetrics(IndexEvents):
         self._matches.inc(counts.matches)
         self._absorbed.inc(counts.absorbed)
         self._dropped.inc(counts.dropped)
+        self._late.inc(counts.late)
 
     def status(self, status: Status) -> None:
         """Export exactly the shards that don't answer yet and those that are kept warm."""
@@ -54,11 +59,20 @@ class IndexMetrics(IndexEvents):
         self._standby.show({(str(shard),): lag for shard, lag in status.standby_lag.items()})
 
     def holding(self, stores: Mapping[int, StoreSize]) -> None:
-        """Export the sizes of exactly these open stores, by shard."""
+        """Export exactly these open stores, by shard: their sizes, and how far back they reach."""
         sizes = {(str(shard),): store for shard, store in stores.items()}
         self._bytes.show({shard: store.size_bytes() for shard, store in sizes.items()})
         self._keys.show({shard: store.keys_estimate() for shard, store in sizes.items()})
         self._memory.show({shard: store.memory_bytes() for shard, store in sizes.items()})
+        self._aging({shard: s for shard, s in stores.items() if isinstance(s, StoreReach)})
+
+    def _aging(self, stores: Mapping[int, StoreReach]) -> None:
+        ages = {(str(shard),): store.oldest_seconds() for shard, store in stores.items()}
+        self._oldest.show({shard: age for shard, age in ages.items() if age is not None})
+        before, self._eras = self._eras, {s: store.expired_eras() for s, store in stores.items()}
+        for shard, count in self._eras.items():
+            # A store that was rebuilt, or came from a snapshot, has given back fewer.
+            self._expired.inc(max(0, count - before.get(shard, count)))
 
     def caching(self, size: int) -> None:
         """Export the size in bytes of the block cache, which all shards share."""

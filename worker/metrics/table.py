@@ -191,6 +191,34 @@ TABLE: Final = (
     ),
     Metric(
         "index",
+        "neardup_index_late_total",
+        "counter",
+        "Documents that were older than index.window when they came: judged, and not remembered;"
+        " every shard counts each one.",
+        "A later copy of such a document may be judged unique. If there are many, old documents are"
+        " fed beside new ones: see [How long the index"
+        " remembers](operations.md#how-long-the-index-remembers).",
+    ),
+    Metric(
+        "index",
+        "neardup_index_expired_eras_total",
+        "counter",
+        "Eras of shards that were given back whole, because every entry in them was older than"
+        " index.window. A window has about 8 eras.",
+        "Nothing to do: with `index.window` it grows as long as documents come in.",
+    ),
+    Metric(
+        "index",
+        "neardup_index_oldest_seconds",
+        "gauge",
+        "By how many seconds the oldest era of a shard began before the newest document, in the"
+        " documents' own time.",
+        "With `index.window` it stays at about 9/8 of the window; beyond that, space waits to be"
+        " given back. Without a window it grows for ever.",
+        labels=("shard",),
+    ),
+    Metric(
+        "index",
         "neardup_index_bytes",
         "gauge",
         "Size of a shard on disk, in bytes.",

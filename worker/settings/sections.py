@@ -20,6 +20,7 @@ from pydantic import (
 )
 from pydantic_settings import NoDecode
 
+from worker.settings.duration import duration_ms, duration_text
 from worker.settings.mask import REFUSED, is_mask
 from worker.settings.secret_files import check_names
 
@@ -44,6 +45,8 @@ APP_NAME = r"^[A-Za-z0-9._-]{1,100}$"
 _BROKER = re.compile(r"([a-zA-Z_]+://)?(\[[0-9a-fA-F:.]+(%\w+)?\]|[^\s:/@\[\]]+)(:\d{1,5})?")
 _DEFAULT_SEED = "neardup"
 _SEED_BYTES = 16
+_NO_WINDOW = "none"
+_LEAST_WINDOW_MS = 1_000
 
 
 def _listed(value: object) -> object:
@@ -245,6 +248,11 @@ class IndexSection(_Section):
         description="copies at or above this similarity get no entry of their own; default: 0.95,"
         " or the threshold if that is higher",
     )
+    window: str = Field(
+        _NO_WINDOW,
+        description="how long a document is remembered after its time, or after that of the last"
+        " copy that it stands for: a length such as 30d, 12h, 90m, 45s or 1d12h; none: for ever",
+    )
     max_matches: int = Field(64, ge=1, le=1024)
     future_allowance_seconds: float = Field(60, ge=0)
     cache_bytes: int = Field(
@@ -267,6 +275,26 @@ class IndexSection(_Section):
     snapshots: SnapshotsSection = SnapshotsSection()
 
     @property
+    def window_ms(self) -> int | None:
+        """Return how long a document is remembered, in ms; None: for ever."""
+        return None if self.window == _NO_WINDOW else duration_ms(self.window)
+
+    @property
+    def future_allowance_ms(self) -> int:
+        """Return how far a document's time may be ahead of the log's, in ms."""
+        return int(self.future_allowance_seconds * 1_000)
+
+    @property
+    def log_window_ms(self) -> int | None:
+        """Return how far back the index needs its log if brokers delete from it, in ms.
+
+        None: brokers must delete nothing. Either nothing expires, or neardup itself trims the log.
+        """
+        if self.window_ms is None or self.snapshots.trim_log:
+            return None
+        return self.window_ms + self.future_allowance_ms
+
+    @property
     def standby_shards(self) -> tuple[int, ...]:
         """Return the shards to keep warm while others own them."""
         if self.standby == "none":
@@ -274,6 +302,23 @@ class IndexSection(_Section):
         if self.standby == "all":
             return tuple(range(self.shards))
         return tuple(map(int, self.standby.split(",")))
+
+    @field_validator("window")
+    @classmethod
+    def _check_window(cls, window: str) -> str:
+        """Return a window in its shortest form, in which equal ones are the same text."""
+        if window == _NO_WINDOW:
+            return window
+        try:
+            length = duration_ms(window)
+        except ValueError:
+            length = 0
+        if length < _LEAST_WINDOW_MS:
+            raise ValueError(
+                f"got {window!r}, must be none, or a length of at least 1s, such as 30d, 12h, 90m,"
+                " 45s or 1d12h"
+            )
+        return duration_text(length)
 
     @model_validator(mode="after")
     def _check_standby(self) -> IndexSection:

@@ -32,6 +32,7 @@ class IndexCounts:
     matches: int = 0
     absorbed: int = 0
     dropped: int = 0
+    late: int = 0
 
 
 class IndexEvents:
@@ -183,6 +184,7 @@ class Index(Generic[StoreT]):
         self._counts.matches += sum(map(len, decision.matches.values()))
         self._counts.absorbed += decision.absorbed
         self._counts.dropped += decision.dropped
+        self._counts.late += decision.late
 
     def _answers(
         self, shard: int, frames: Sequence[Placed], decision: Decision

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from lsh.index import BucketRules, Decision, DocumentBatch
 from worker.bus import TopicPartition
 from worker.stages.base import RestoreState
 from worker.stages.coverage import Coverage
 
-__all__ = ["Ownership", "Shard", "ShardStore", "StoreSize"]
+__all__ = ["Ownership", "Shard", "ShardStore", "StoreReach", "StoreSize"]
 
 
 class StoreSize(Protocol):
@@ -25,6 +25,17 @@ class StoreSize(Protocol):
 
     def keys_estimate(self) -> int:
         """Return the number of cells and records."""
+
+
+@runtime_checkable
+class StoreReach(Protocol):
+    """How far back an open store reaches. Call this only in the stage's own thread."""
+
+    def oldest_seconds(self) -> float | None:
+        """Return how much older its oldest era is than its newest document; None if it is empty."""
+
+    def expired_eras(self) -> int:
+        """Return how many eras it has given back since it was made."""
 
 
 class ShardStore(StoreSize, Protocol):

@@ -65,6 +65,31 @@ def test_a_fact_that_only_one_version_knows_is_a_difference() -> None:
     assert (found.name, found.recorded, found.here) == ("documents.language", '"en"', "unknown")
 
 
+def test_windows_of_the_same_length_agree() -> None:
+    assert differences(facts(index__window="24h"), facts(index__window="1d")) == []
+
+
+def test_a_window_is_compared_with_none_whatever_version_recorded_that() -> None:
+    [found] = differences(facts(), facts(index__window="30d"))
+    assert (found.name, found.recorded, found.here) == ("index.window", "none", '"30d"')
+    assert not found.by_choice
+    [back] = differences(facts(index__window="30d"), facts())
+    assert (back.name, back.recorded, back.here) == ("index.window", '"30d"', "none")
+
+
+def test_only_with_a_window_must_workers_agree_on_the_allowance() -> None:
+    longer = {"index__future_allowance_seconds": "90"}
+    stated = {"index__future_allowance_seconds": "60.0"}
+    assert differences(facts(), facts(**longer)) == []
+    assert differences(facts(index__window="30d"), facts(index__window="30d", **stated)) == []
+    [found] = differences(facts(index__window="30d"), facts(index__window="30d", **longer))
+    assert (found.name, found.recorded, found.here) == (
+        "index.future_allowance_seconds",
+        "60.0",
+        "90.0",
+    )
+
+
 @pytest.mark.parametrize(
     ("value", "why"),
     [(b"{}", "None"), (b"[]", "None"), (b'{"version": 2}', "2"), (b'{"version": 1}', "no facts")],

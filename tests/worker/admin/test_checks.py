@@ -257,6 +257,24 @@ def test_frames_deleted_before_they_were_read_are_an_error(settings: Settings) -
     )
 
 
+@pytest.mark.parametrize(("at", "lost"), [(39, False), (38, True), (0, True)])
+def test_with_a_window_the_marker_behind_the_last_frame_may_be_gone(at: int, *, lost: bool) -> None:
+    settings = load(overrides={"app": "a", "index.window": "30d"})
+    cluster = emptied(settings)
+    cluster.offsets["a.index"][TopicPartition("a.shards", 1)] = at
+    cluster.ends[TopicPartition("a.fingerprints", 0)] = (40, 40)
+    assert [line.split(",")[0] for line in said(cluster, settings)] == (
+        [f"error group a.index: its offset of a.shards[1] is {at}"] if lost else []
+    )
+
+
+def test_without_a_window_no_offset_may_be_missing(settings: Settings) -> None:
+    cluster = emptied(settings)
+    cluster.ends[TopicPartition("a.fingerprints", 0)] = (40, 40)
+    [line] = said(cluster, settings)
+    assert line.startswith("error group a.index: its offset of a.shards[0] is 39")
+
+
 def test_documents_deleted_before_they_were_published_are_told(settings: Settings) -> None:
     cluster = emptied(settings)
     documents = TopicPartition("a.documents", 1)

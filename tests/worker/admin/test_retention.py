@@ -46,6 +46,59 @@ def test_what_a_log_must_keep(
     )
 
 
+@pytest.mark.parametrize(
+    ("retention_ms", "severity"),
+    [
+        (-1, None),
+        (30 * DAY_MS + 60_000 + 7 * DAY_MS, None),
+        (30 * DAY_MS + 60_000 + DAY_MS, None),
+        (30 * DAY_MS + 60_000 + DAY_MS - 1, "warning"),
+        (30 * DAY_MS + 60_000 + HOUR_MS + 1, "warning"),
+        (30 * DAY_MS + 60_000 + HOUR_MS, "error"),
+        (7 * DAY_MS, "error"),
+    ],
+)
+def test_with_a_window_the_log_may_forget_what_is_older(
+    retention_ms: int, severity: str | None
+) -> None:
+    settings = load(overrides={"app": "a", "index.window": "30d"})
+    cluster = FakeCluster(settings)
+    assert inspect(cluster.as_cluster(), settings).problems == []
+    cluster.change("a.fingerprints", retention_ms=str(retention_ms))
+    found = inspect(cluster.as_cluster(), settings).problems
+    assert [(p.subject, p.what, p.severity) for p in found] == (
+        [("a.fingerprints", "retention.ms", severity)] if severity else []
+    )
+
+
+def test_what_the_log_must_keep_for_a_window_is_said_in_units_of_time() -> None:
+    settings = load(overrides={"app": "a", "index.window": "30d"})
+    cluster = FakeCluster(settings)
+    cluster.change("a.fingerprints", retention_ms=str(7 * DAY_MS))
+    [problem] = inspect(cluster.as_cluster(), settings).problems
+    assert problem.takes == "more than 2595660000 (30d1h1m)"
+    assert problem.fix.endswith("--add-config retention.ms=3196860000")
+
+
+def test_a_log_that_neardup_trims_is_kept_for_ever_by_brokers() -> None:
+    settings = load(
+        overrides={
+            "app": "a",
+            "index.window": "30d",
+            "index.snapshots.url": "/kept",
+            "index.snapshots.trim_log": True,
+        }
+    )
+    cluster = FakeCluster(settings)
+    cluster.change("a.fingerprints", retention_ms=str(365 * DAY_MS))
+    [problem] = inspect(cluster.as_cluster(), settings).problems
+    assert (problem.subject, problem.what, problem.takes) == (
+        "a.fingerprints",
+        "retention.ms",
+        "-1 (no limit)",
+    )
+
+
 @pytest.mark.parametrize("topic", ["a.fingerprints", "a.matches-1"])
 def test_what_is_between_the_stages_has_no_bound_by_size(settings: Settings, topic: str) -> None:
     cluster = FakeCluster(settings)

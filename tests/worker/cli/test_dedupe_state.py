@@ -100,12 +100,28 @@ def test_other_parameters_are_refused_by_name(tmp_path: Path) -> None:
     for arguments, says in [
         (("--threshold", "0.7"), "threshold: it has 0.8, the settings say 0.7"),
         (("--shards", "2"), "shards: it has 1, the settings say 2"),
+        (("--window", "30d"), "window: it has none, the settings say 30d"),
     ]:
         done = neardup("dedupe", "--state", state, *arguments, stdin=LINES[0])
         assert done.returncode == 2
         assert says in done.stderr.decode()
         assert done.stderr.count(b"\n") == 1
         assert content(state) == before
+
+
+def test_runs_on_one_state_have_one_window(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    dedupe("--state", state, "--window", "24h", stdin=LINES[0])
+    (verdict,) = dedupe("--state", state, "--window", "1d", stdin=LINES[0])
+    assert verdict["verdict"] == "duplicate"
+    for arguments, says in [((), "settings say none"), (("--window", "25h"), "settings say 1d1h")]:
+        done = neardup("dedupe", "--state", state, *arguments, stdin=LINES[0])
+        assert done.returncode == 2
+        assert f"window: it has 1d, the {says}" in done.stderr.decode()
+        assert done.stderr.count(b"\n") == 1
+    done = neardup("dedupe", "--window", "1 day", stdin=LINES[0])
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"neardup: index.window: got '1 day', must be none, or a length")
 
 
 def test_a_state_of_another_version_is_refused(tmp_path: Path) -> None:

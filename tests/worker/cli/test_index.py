@@ -235,6 +235,15 @@ def test_a_snapshot_of_other_settings_is_not_restored(folder: Path) -> None:
     assert "was made with bucket_capacity 3, but the settings say 5" in said
 
 
+def test_a_snapshot_without_a_window_is_not_restored_with_one(folder: Path) -> None:
+    index(folder, "snapshot")
+    shutil.rmtree(folder / "state")
+    settings = folder / "neardup.toml"
+    settings.write_text(settings.read_text().replace("[index]", '[index]\nwindow = "30d"'))
+    said = index(folder, "restore", status=2)
+    assert "was made with window none, but the settings say 30d" in said
+
+
 @pytest.mark.parametrize("command", ["snapshot", "restore"])
 def test_a_worker_that_runs_is_left_alone(folder: Path, command: str) -> None:
     with locked(folder / "state"):

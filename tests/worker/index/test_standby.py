@@ -189,6 +189,33 @@ def test_a_standby_that_the_log_has_passed_is_restored_from_a_snapshot(
     site.close()
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_warm_shard_outlasts_a_log_that_was_emptied(
+    tmp_path: Path, expected: Verdicts, *, restarted: bool
+) -> None:
+    site = Site(tmp_path, standby="all", window="30d")
+    first, second = site.start("a"), site.start("b")
+    site.feed(50)
+    assert [first.warm(), second.warm()] == [{1: 0}, {0: 0}]
+    order = site.topology.order
+    site.bus.trim(*order, site.bus.end_offset(*order))
+    if restarted:
+        site.stop(first)
+        site.run()
+        first = site.start("a")
+        site.run()
+    first.warm()
+    site.feed(80)
+    shard = 1 - next(iter(first.index.stores()))
+    assert set(first.warm()) == {shard}
+    site.stop(second)
+    site.feed(120)
+    assert set(first.index.stores()) == {0, 1}
+    assert not list(tmp_path.glob("*/*.aside"))
+    assert site.verdicts() == expected
+    site.close()
+
+
 class Lossy(SharedReader):
     """A reader that loses some records on their way.
 

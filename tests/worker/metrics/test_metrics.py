@@ -8,7 +8,7 @@ from tests.support.filling import fill
 from worker.bus import TopicPartition
 from worker.index.store import BandStore
 from worker.metrics import Metrics
-from worker.stages import RestoreState, Status
+from worker.stages import IndexCounts, RestoreState, Status
 
 
 def test_a_restore_is_told_of_until_it_has_ended() -> None:
@@ -51,6 +51,66 @@ def test_the_lag_of_partitions_that_a_stage_owns_and_of_no_others() -> None:
     assert lag("fingerprint", "0") is None
     assert lag("fingerprint", "1") == 8
     assert lag("route", "0") == 7
+
+
+class Aging:
+    """What a store tells of itself."""
+
+    def __init__(self, oldest: float | None, expired: int) -> None:
+        self.oldest = oldest
+        self.expired = expired
+
+    def size_bytes(self) -> int:
+        return 0
+
+    def memory_bytes(self) -> int:
+        return 0
+
+    def keys_estimate(self) -> int:
+        return 0
+
+    def oldest_seconds(self) -> float | None:
+        return self.oldest
+
+    def expired_eras(self) -> int:
+        return self.expired
+
+
+def test_how_far_back_shards_reach() -> None:
+    metrics = Metrics()
+
+    def oldest(shard: int) -> float | None:
+        labels = {"shard": str(shard)}
+        return metrics.registry.get_sample_value("neardup_index_oldest_seconds", labels)
+
+    metrics.index.holding({0: Aging(90.0, 0), 1: Aging(None, 0)})
+    assert (oldest(0), oldest(1)) == (90.0, None)
+    metrics.index.holding({1: Aging(0.5, 0)})
+    assert (oldest(0), oldest(1)) == (None, 0.5)
+
+
+def test_eras_are_counted_from_when_a_shard_is_first_seen() -> None:
+    metrics = Metrics()
+
+    def expired() -> float | None:
+        return metrics.registry.get_sample_value("neardup_index_expired_eras_total")
+
+    metrics.index.holding({0: Aging(1.0, 2), 1: Aging(1.0, 1)})
+    assert expired() == 0
+    metrics.index.holding({0: Aging(1.0, 2), 1: Aging(1.0, 4)})
+    assert expired() == 3
+    metrics.index.holding({0: Aging(1.0, 1), 1: Aging(1.0, 4)})
+    assert expired() == 3
+    metrics.index.holding({0: Aging(1.0, 3)})
+    metrics.index.holding({0: Aging(1.0, 3), 1: Aging(1.0, 9)})
+    assert expired() == 5
+
+
+def test_late_documents_are_counted() -> None:
+    metrics = Metrics()
+    metrics.index.indexed(IndexCounts(documents=9, late=2))
+    metrics.index.indexed(IndexCounts(documents=1, late=1))
+    assert metrics.registry.get_sample_value("neardup_index_late_total") == 3
 
 
 def test_a_shard_that_is_gone_is_not_shown(tmp_path: Path) -> None:

@@ -38,6 +38,12 @@ class Store:
     def keys_estimate(self) -> int:
         return 3
 
+    def oldest_seconds(self) -> float | None:
+        return 4.5
+
+    def expired_eras(self) -> int:
+        return 5
+
 
 def fed() -> Metrics:
     """Return metrics that were told of everything there is."""

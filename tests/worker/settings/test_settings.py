@@ -56,6 +56,12 @@ def test_command_line_over_environment_over_file_over_default(
             "index.standby: got 'some', must be none, all, or comma-separated",
         ),
         ("[index]\nstandby = '1,4'", "index.standby: got '1,4', must be .* numbers below 2"),
+        (
+            "[index]\nwindow = '30 days'",
+            "index.window: got '30 days', must be none, or a length of at least 1s, such as 30d",
+        ),
+        ("[index]\nwindow = '0s'", "index.window: got '0s', must be none, or a length of at least"),
+        ("[index]\nwindow = 30", "index.window: got 30, must be a valid string"),
         ("[index]\nsnapshots.keep = 0", "index.snapshots.keep: got 0, must be"),
         (
             "[index.snapshots]\ntrim_log = true",
@@ -122,6 +128,26 @@ def test_secrets_are_not_shown(tmp_path: Path) -> None:
 def test_the_shards_to_keep_warm(standby: str, shards: tuple[int, ...]) -> None:
     settings = load(overrides={"index.shards": 4, "index.standby": standby})
     assert settings.index.standby_shards == shards
+
+
+@pytest.mark.parametrize(
+    ("given", "window", "window_ms"),
+    [
+        ("none", "none", None),
+        ("1s", "1s", 1_000),
+        ("48h", "2d", 172_800_000),
+        ("1d12h", "1d12h", 129_600_000),
+    ],
+)
+def test_a_window_is_kept_in_its_shortest_form(
+    given: str, window: str, window_ms: int | None
+) -> None:
+    index = load(overrides={"index.window": given}).index
+    assert (index.window, index.window_ms) == (window, window_ms)
+
+
+def test_without_a_setting_there_is_no_window() -> None:
+    assert load().index.window_ms is None
 
 
 def test_bands_that_are_chosen_are_as_many_as_a_store_can_tell_apart() -> None:

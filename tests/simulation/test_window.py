@@ -1,0 +1,96 @@
+"""Worlds with a window, in which brokers delete from the log that the index is built from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.conftest import MakeWorld
+from tests.simulation.measures import Keep, Measures
+from tests.simulation.world import World
+from tests.simulation.writer import Manner
+from tests.support.checker import History, check, differences, verdicts
+from tests.support.replay import replay
+from tests.support.texts import near_copies
+
+TEXTS = near_copies(60, 8)
+EVERYWHERE = range(3)
+KEEP = Keep(documents=None, matches=None, outputs=None, offsets=None, fingerprints=72)
+
+
+def problems(one: World, directory: Path) -> list[str]:
+    """Return what is wrong with what was published, compared with a replay of the whole log."""
+    assert one.quiet()
+    topology, archive = one.topology, one.archive
+    history = History(
+        one.writer.written,
+        archive.of(topology.unique),
+        archive.of(topology.duplicate),
+        archive.of(topology.rejected),
+    )
+    expected = replay(archive.of(topology.fingerprints), one.settings, topology, 1, directory)
+    ended = [f"{ending.worker} ended: {ending.what}" for ending in one.endings]
+    return [*ended, *check(history), *differences(verdicts(history), expected)]
+
+
+def emptied(one: World) -> bool:
+    """Return whether brokers have deleted all frames, with the marker behind the last one."""
+    order = one.topology.order
+    return one.bus.start_offset(*order) == one.bus.end_offset(*order)
+
+
+@pytest.mark.parametrize("standby", [False, True])
+@pytest.mark.parametrize("manner", ["plain", "aborted first"])
+def test_weeks_go_by(world: MakeWorld, tmp_path: Path, manner: Manner, *, standby: bool) -> None:
+    one = world(Measures(window="2d", keep=KEEP, standby=standby))
+    one.start("a")
+    one.start("b")
+    for part in range(10):
+        one.writer.write(TEXTS[6 * part : 6 * part + 6], EVERYWHERE, manner)
+        one.pass_hours(20)
+        one.stop("ab"[part % 2])
+        one.start("ab"[part % 2])
+    assert one.bus.start_offset(*one.topology.order) > 10
+    assert problems(one, tmp_path) == []
+
+
+@pytest.mark.parametrize("standby", [False, True])
+def test_a_feed_that_stands_still_forgets_nothing(
+    world: MakeWorld, tmp_path: Path, *, standby: bool
+) -> None:
+    one = world(Measures(window="2d", keep=KEEP, standby=standby))
+    one.start("a")
+    one.start("b")
+    one.writer.write(TEXTS, EVERYWHERE)
+    one.pass_hours(200)
+    assert emptied(one)
+    for name in ("a", "b"):
+        one.stop(name)
+        if standby:
+            one.pass_hours(1)
+        assert one.start(name)
+        one.pass_hours(1)
+    assert emptied(one)
+    copies = [(f"again-{ident}", text) for ident, text in TEXTS]
+    one.writer.write(copies, EVERYWHERE, age_hours=190)
+    assert problems(one, tmp_path) == []
+    duplicates = one.archive.of(one.topology.duplicate)
+    assert sum(b"again-" in (record.value or b"") for record in duplicates) == len(copies)
+
+
+def test_a_shard_that_is_lost_finds_exact_copies_of_the_window(world: MakeWorld) -> None:
+    one = world(Measures(window="2d", keep=KEEP))
+    one.start("a")
+    for part in range(5):
+        one.writer.write(TEXTS[12 * part : 12 * part + 12], EVERYWHERE)
+        one.pass_hours(20)
+    assert one.bus.start_offset(*one.topology.order) > 0
+    one.kill("a", lose_disk=True)
+    assert one.start("a")
+    copies = [(f"again-{ident}", text) for ident, text in TEXTS[36:]]
+    one.writer.write(copies, EVERYWHERE)
+    assert one.quiet()
+    assert one.endings == []
+    duplicates = one.archive.of(one.topology.duplicate)
+    assert sum(b"again-" in (record.value or b"") for record in duplicates) == len(copies)

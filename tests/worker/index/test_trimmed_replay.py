@@ -1,0 +1,120 @@
+"""An index that is rebuilt from the later part of the order: see docs/adr/0017."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsh import pairwise_similarity
+from lsh.index import BucketRules, DocumentBatch, Match, MemoryIndex, decide, match
+from lsh.index.layout import unpack_record
+
+SLOTS = 16
+WINDOW = 20
+RULES = BucketRules(threshold=0.3, absorb=0.8, capacity=64, window_ms=WINDOW)
+COLUMNS = [1, 2]
+
+Text = tuple[int, int, int]
+"""A bit for each slot that differs from the text that all are made from; a key for each column."""
+
+
+def bits(most: int) -> st.SearchStrategy[int]:
+    """Draw changes to up to so many slots; few are as likely as many."""
+    slots = st.permutations(range(SLOTS))
+    return st.builds(lambda n, order: sum(1 << at for at in order[:n]), st.integers(0, most), slots)
+
+
+pauses = st.sampled_from([0, 5, 10])
+ages = st.sampled_from([0, 0, 0, 5, 30])
+texts = st.tuples(bits(3), st.just(0), st.integers(0, 1))
+
+
+def sketch(text: Text) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    changed = (text[0] >> np.arange(SLOTS)) & 1
+    return (np.arange(SLOTS) * 7 + changed).astype(np.uint8)
+
+
+def similarity(one: Text, other: Text) -> float:
+    return float(pairwise_similarity(sketch(one)[None], sketch(other)[None])[0])
+
+
+def keys(some: Sequence[Text]) -> np.ndarray[tuple[int, int], np.dtype[np.uint64]]:
+    return np.array([[text[column] for text in some] for column in COLUMNS], np.uint64)
+
+
+def built(order: Sequence[Text], times: Sequence[int], first: int) -> MemoryIndex:
+    """Return the index of an order from its ``first`` document on, made three at a time."""
+    index = MemoryIndex()
+    for low in range(first, len(order), 3):
+        some = order[low : low + 3]
+        numbers = range(low, low + len(some))
+        documents = DocumentBatch(
+            sequences=np.array(numbers, np.uint64),
+            times=np.array(times[low : low + 3], np.int64),
+            ids=[b"%d" % number for number in numbers],
+            shingles=np.ones(len(some), np.uint32),
+            columns=COLUMNS,
+            keys=keys(some),
+            sketches=np.array([sketch(text) for text in some], np.uint8),
+        )
+        index.apply(decide(index, documents, RULES))
+    return index
+
+
+def living(index: MemoryIndex, order: Sequence[Text]) -> dict[bytes, list[Text]]:
+    """Return the documents in each bucket that are not older than the window."""
+    found: dict[bytes, list[Text]] = {}
+    for key, bucket in index.items().items():
+        renewals = index.renewals(bucket)
+        for number, packed in zip(bucket, index.records(bucket), strict=True):
+            assert packed is not None
+            record = unpack_record(packed)
+            time = renewals.get(number, {}).get(key[0], record.time)
+            if time >= index.now - WINDOW:
+                found.setdefault(key, []).append(order[record.sequence])
+    return found
+
+
+def matches(index: MemoryIndex, text: Text) -> list[Match]:
+    found = match(index, COLUMNS, keys([text]), sketch(text)[None], RULES)
+    return found.get(0, [])
+
+
+@given(st.lists(st.tuples(texts, pauses, ages), min_size=1, max_size=12))
+def test_each_living_entry_is_stood_for(documents: list[tuple[Text, int, int]]) -> None:
+    order = [text for text, _, _ in documents]
+    appended = list(accumulate(pause for _, pause, _ in documents))
+    times = [at - age for at, (_, _, age) in zip(appended, documents, strict=True)]
+    live = built(order, times, 0)
+    kept = next(n for n, at in enumerate(appended) if at >= live.now - WINDOW)
+    rebuilt = living(built(order, times, kept), order)
+    for key, bucket in living(live, order).items():
+        for entry in bucket:
+            assert any(similarity(entry, other) >= 2 * RULES.absorb - 1 for other in rebuilt[key])
+
+
+@pytest.mark.parametrize("renewed", range(4), ids="{}_slots".format)
+def test_what_is_close_to_a_renewed_entry_is_still_a_duplicate(renewed: int) -> None:
+    first: Text = (0, 0, 0)
+    copy: Text = ((1 << renewed) - 1, 0, 0)
+    assert similarity(first, copy) >= RULES.absorb
+    rebuilt = built([first, copy], [0, 0], 1)
+    for low, changed in product(range(renewed + 1), range(SLOTS)):
+        text: Text = (((1 << changed) - 1 << low) & ((1 << SLOTS) - 1), 0, 0)
+        if similarity(first, text) >= RULES.threshold + 2 * (1 - RULES.absorb):
+            assert matches(rebuilt, text)
+
+
+def test_what_is_less_close_may_be_judged_otherwise() -> None:
+    first: Text = (0, 0, 0)
+    renewing: Text = (0b111, 0, 0)
+    later: Text = (0b1111111111 << 6, 0, 0)
+    assert similarity(first, renewing) >= RULES.absorb
+    assert similarity(first, later) >= RULES.threshold
+    assert [one.id for one in matches(built([first, renewing], [0, 0], 0), later)] == [b"0"]
+    assert matches(built([first, renewing], [0, 0], 1), later) == []
