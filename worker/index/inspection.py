@@ -136,7 +136,7 @@ def _cells(contents: Contents, runs: RunLookup, findings: Findings) -> None:
         end = max(contents.inserted, first + 1) if run is None else run.end
         for place in np.flatnonzero((documents < first) | (documents >= end)).tolist():
             findings.fault(
-                f"{_bucket(keys, place)}: names document {documents[place]}, and its run has"
+                f"{_bucket(keys, place)}: names document {_as_stored(documents[place])}, and its run has"
                 f" {first} to before {end}"
             )
         if run is None:
@@ -205,8 +205,13 @@ def _wrong_with(packed: bytes, capacity: int, contents: Contents) -> str | None:
     if len(set(bucket)) < len(bucket):
         return "it names a document twice"
     if min(bucket) < 0:
-        return f"names document {min(bucket) % MOST_DOCUMENTS}, without a record"
+        return f"names document {_as_stored(min(bucket))}, without a record"
     return None
+
+
+def _as_stored(number: int) -> int:
+    """Return a document's number; of one that can't be, what is stored of it."""
+    return int(number) if number >= 0 else int(number) % MOST_DOCUMENTS
 
 
 def _bucket(keys: BucketKeys, place: int) -> str:

@@ -15,7 +15,7 @@ from tests.support.embedded import Run
 from tests.support.filling import with_bucket
 from tests.support.texts import near_copies
 from worker.index.inspection import verify_store
-from worker.index.keyspace import OPEN_RUN
+from worker.index.keyspace import OPEN_RUN, grown_key
 from worker.index.spans import span
 from worker.index.store import BandStore
 from worker.process.state_directory import locked
@@ -96,6 +96,7 @@ def broken(store: BandStore, column: int, documents: list[int]) -> None:
     """Replace a bucket, which has a cell."""
     key = next(key for key in store.contents().buckets() if key[0] == 2)
     decision = with_bucket(column, int.from_bytes(key[1:], "big"), documents)
+    store.buckets(decision.changed)  # A decision is made from buckets that were read.
     store.apply(decision, offset=store.offset, now=store.now, documents=0)
 
 
@@ -103,8 +104,8 @@ def without_a_record(store: BandStore) -> None:
     broken(store, 2, [1 << 30])
 
 
-def in_disorder(store: BandStore) -> None:
-    broken(store, 2, [1, 0])
+def with_a_document_twice(store: BandStore) -> None:
+    broken(store, 2, [1, 1])
 
 
 def too_many(store: BandStore) -> None:
@@ -116,21 +117,23 @@ def emptied(store: BandStore) -> None:
 
 
 def cut_short(store: BandStore) -> None:
-    key, packed = next(store.contents().grown())
-    store._db[key] = packed[:-1]
+    era, key, packed = next(store.contents().grown())
+    store._db[grown_key(era, key)] = packed[:-1]
 
 
 def unknown_to_the_filter(store: BandStore) -> None:
-    store._db[bytes([2]) + b"\1" * 8] = bytes(4)
+    store._db[grown_key(0, bytes([2]) + b"\1" * 8)] = bytes(4)
 
 
 def of_the_other_shard(store: BandStore) -> None:
-    store._db[bytes([3]) + b"\1" * 8] = bytes(4)
+    store._db[grown_key(0, bytes([3]) + b"\1" * 8)] = bytes(4)
 
 
 def with_a_cell_of_a_later_document(store: BandStore) -> None:
     (key, packed) = next(span(store._db, OPEN_RUN))
-    store._db[key] = packed[:-4] + (1 << 30).to_bytes(4, "little")
+    first = len(packed) // 13 * 9
+    changed = (1 << 30).to_bytes(4, "little")
+    store._db[key] = packed[:first] + changed + packed[first + 4 :]
 
 
 def with_a_hole(store: BandStore) -> None:
@@ -165,7 +168,7 @@ def _over_a_frame(store: BandStore, skipped: int) -> None:
         (with_a_hole, "30 are missing"),
         (with_a_frame_twice, "30 are covered twice"),
         (without_a_record, "of band 2: names document 1073741824, without a record"),
-        (in_disorder, "of band 2: out of order, 0 after 1"),
+        (with_a_document_twice, "of band 2: it names a document twice"),
         (too_many, "of band 2: 4 entries, at most 3 are allowed"),
         (emptied, "of band 2: it is empty"),
         (cut_short, "bytes are not whole entries"),
