@@ -26,6 +26,7 @@ __all__ = [
     "BucketKeys",
     "Record",
     "Renewals",
+    "id_of",
     "number_before",
     "pack_bucket",
     "pack_records",
@@ -178,6 +179,11 @@ def pack_records(
     fixed["sketch"] = sketches
     packed: list[bytes] = fixed.view(f"V{fixed.dtype.itemsize}").tolist()
     return [record + ident for record, ident in zip(packed, ids, strict=True)]
+
+
+def id_of(packed: bytes) -> bytes:
+    """Return the id in the bytes of a record."""
+    return packed[_FIXED.size + int.from_bytes(packed[_FIXED.size - 2 : _FIXED.size], "little") :]
 
 
 def unpack_record(packed: bytes) -> Record:

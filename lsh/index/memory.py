@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from lsh.index.layout import unpack_record
+from lsh.index.layout import id_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,12 +59,12 @@ class MemoryIndex:
             self._buckets[key] = [number]
         self._buckets.update(zip(decision.changed.packed(), decision.buckets, strict=True))
         for number in decision.forgotten:
-            self._by_id.pop(unpack_record(self._records[number]).id, None)
+            self._by_id.pop(id_of(self._records[number]), None)
         for number in decision.forgotten:
             self._records[number] = b""
             self._renewals.pop(number, None)
         for number, record in enumerate(decision.records, len(self._records)):
-            self._by_id.setdefault(unpack_record(record).id, []).append(number)
+            self._by_id.setdefault(id_of(record), []).append(number)
         self._records += decision.records
         self._renewals |= decision.renewals
         self.now = decision.now

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rocksdict import WriteBatch
 
 from lsh.index import BucketKeys
-from lsh.index.layout import MOST_DOCUMENTS, unpack_record
+from lsh.index.layout import MOST_DOCUMENTS, id_of
 from worker.index.keyspace import PREVIOUS, number_key, pack_number, unpack_number
 from worker.index.record_pages import RecordPages
 from worker.index.run_layout import SortedCells
@@ -45,7 +45,7 @@ class Identities:
         number: int | None = self._newest(_keys([ident])).get(0)
         while number is not None and number >= self._runs.list.eras.first:
             (record,) = self._records.read([number])
-            if record and unpack_record(record).id == ident:
+            if record and id_of(record) == ident:
                 found.append(number)
             (previous,) = self._get([number_key(PREVIOUS, number)])
             number = None if previous is None else unpack_number(previous)
@@ -58,7 +58,7 @@ class Identities:
         """
         if not records:
             return SortedCells.none()
-        keys = _keys([unpack_record(record).id for record in records])
+        keys = _keys(list(map(id_of, records)))
         newest = self._newest(keys)
         last: dict[int, int] = {}
         for place, key in enumerate(keys.hashes.tolist()):

@@ -58,26 +58,26 @@ class BucketReading:
         packed = dict(zip(places, keys.take(np.array(places)).packed(), strict=True))
         grown = self._grown(keys, packed, end)
         alone = suspects.known | self._alone(keys, suspects, grown)
+        first, current = self._runs.list.eras.first, self._runs.list.eras.current
         found: dict[int, Bucket] = {}
         for place in places:
-            bucket = self._latest(packed[place], grown.get(place), alone.get(place))
-            if bucket:
-                found[place] = bucket
+            number = alone.get(place)
+            if place in grown and (number is None or not self._later(number, grown[place].era)):
+                era, bucket = grown[place]
+                kept = [one for one in bucket if one >= first]
+                if kept:
+                    found[place] = kept
+                if era == current.number:
+                    self.standing.grown.add(packed[place])
+            elif number is not None and number >= first:
+                found[place] = [number]
+                if number >= current.first:
+                    self.standing.cells.add(packed[place])
         return found
 
-    def _latest(self, key: bytes, grown: _Grown | None, number: int | None) -> Bucket:
-        """Return what was written last of a bucket; only documents that are kept."""
-        eras, standing = self._runs.list.eras, self.standing
-        era = -1 if number is None else eras.of(number)
-        if grown is not None and grown.era >= era:
-            if grown.era == eras.current.number:
-                standing.grown.add(key)
-            return [one for one in grown.bucket if one >= eras.first]
-        if number is None or number < eras.first:
-            return []
-        if era == eras.current.number:
-            standing.cells.add(key)
-        return [number]
+    def _later(self, number: int, era: int) -> bool:
+        """Return whether a document was inserted after an era."""
+        return self._runs.list.eras.of(number) > era
 
     def _grown(self, keys: BucketKeys, packed: dict[int, bytes], end: int) -> dict[int, _Grown]:
         """Return what buckets grew to in the newest era in which they did."""
