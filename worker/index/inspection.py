@@ -136,8 +136,8 @@ def _cells(contents: Contents, runs: RunLookup, findings: Findings) -> None:
         end = max(contents.inserted, first + 1) if run is None else run.end
         for place in np.flatnonzero((documents < first) | (documents >= end)).tolist():
             findings.fault(
-                f"{_bucket(keys, place)}: names document {_as_stored(documents[place])}, and its run has"
-                f" {first} to before {end}"
+                f"{_bucket(keys, place)}: names document {_as_stored(documents[place])}, and its"
+                f" run has {first} to before {end}"
             )
         if run is None:
             continue
