@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["DocumentBatch", "Match"]
+__all__ = ["DocumentBatch", "Forgotten", "Match"]
 
 
 class Match(NamedTuple):
@@ -19,6 +19,17 @@ class Match(NamedTuple):
 
     sequence: int
     similarity: float
+    id: bytes
+
+
+class Forgotten(NamedTuple):
+    """An id that is forgotten at one place in the order.
+
+    row: the row of the batch's first document after it; n if there is none.
+    id: the id. Whatever documents have it, in earlier batches or before this row, are forgotten.
+    """
+
+    row: int
     id: bytes
 
 
@@ -33,6 +44,7 @@ class DocumentBatch:
     columns: c numbers below 256; each is a band or the exact text.
     keys: uint64[c, n], one row for each column.
     sketches: uint8[n, slots].
+    forgotten: the ids that are forgotten, in their order; rows ascend.
     """
 
     sequences: NDArray[np.uint64]
@@ -42,3 +54,4 @@ class DocumentBatch:
     columns: Sequence[int]
     keys: NDArray[np.uint64]
     sketches: NDArray[np.uint8]
+    forgotten: Sequence[Forgotten] = ()

@@ -10,6 +10,8 @@ import sys
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import NamedTuple
 
 import mmh3
 import numpy as np
@@ -26,8 +28,10 @@ from worker.wire import (
     ACCOUNTED_OFFSETS,
     FRAME_BYTES,
     POSITION_BITS,
+    TOMBSTONE_BYTES,
     FingerprintFrame,
     Ids,
+    Tombstones,
     document_bytes,
     encode,
 )
@@ -41,6 +45,13 @@ _log = logging.getLogger(__name__)
 def checksum(payload: bytes) -> int:
     """Return the 64-bit hash by which *route* recognises the payload."""
     return mmh3.mmh3_x64_128_utupledigest(payload, 0)[0]
+
+
+class _Aside(NamedTuple):
+    """What was read and is not judged: offsets, ascending; and those that forget an id."""
+
+    offsets: list[int]
+    tombstones: list[tuple[int, bytes]]
 
 
 _POISON = "the worker died twice while it read this document"
@@ -100,6 +111,7 @@ class Fingerprint(StatelessStage):
         self._deaths = deaths or Deaths(topology.documents, "", None)
         self._events = events or FingerprintEvents()
         self._next: dict[TopicPartition, int] = {}
+        self._told = False
         self._reasons: Counter[str] = Counter()
         self._ends: dict[TopicPartition, int] = {}
 
@@ -151,8 +163,11 @@ class Fingerprint(StatelessStage):
         return Burst(outgoing, self._ends)
 
     def _read_alone(self, record: Record) -> list[Outgoing]:
-        """Read a document that may kill the worker, unless it has done so twice."""
-        if not self._deaths.poison(record):
+        """Read a document that may kill the worker, unless it has done so twice.
+
+        A tombstone is never poison: whoever must forget a document can't set that aside.
+        """
+        if record.value is None or not self._deaths.poison(record):
             self._deaths.reading_alone(record)
             return self._read([record])
         size = len(record.value or b"")
@@ -171,14 +186,16 @@ class Fingerprint(StatelessStage):
         """Return the frames and rejections of some documents."""
         outgoing: list[Outgoing] = []
         rows: dict[TopicPartition, list[tuple[Record, Document]]] = {}
-        aside: dict[TopicPartition, list[int]] = {}
+        aside: dict[TopicPartition, _Aside] = {}
         ends: dict[TopicPartition, int] = {}
         for record in records:
             partition = TopicPartition(record.topic, record.partition)
             ends[partition] = record.offset + 1
             kept = rows.setdefault(partition, [])
             if record.value is None:
-                aside.setdefault(partition, []).append(record.offset)
+                unread = aside.setdefault(partition, _Aside([], []))
+                unread.offsets.append(record.offset)
+                unread.tombstones.extend(self._forgotten(record))
                 continue
             try:
                 kept.append((record, self._reader.read(record)))
@@ -188,7 +205,7 @@ class Fingerprint(StatelessStage):
                 self._reasons[error.code] += 1
                 self._guard.rejected(error, record.value)
                 outgoing.append(self._reject(record, str(error)))
-                aside.setdefault(partition, []).append(record.offset)
+                aside.setdefault(partition, _Aside([], [])).offsets.append(record.offset)
         texts = [document.text for kept in rows.values() for _, document in kept]
         signed = self._fingerprinter.fingerprint(texts)
         blank = signed.blank
@@ -196,22 +213,38 @@ class Fingerprint(StatelessStage):
         for partition, kept in rows.items():
             readable = range(at, at + len(kept))
             at += len(kept)
-            accounted = aside.get(partition, [])
+            unread = aside.get(partition, _Aside([], []))
             for position, (record, _) in zip(readable, kept, strict=True):
                 if blank[position]:
                     self._reasons["empty-text"] += 1
                     reason = "empty-text: nothing is left of the text once it is normalised"
                     outgoing.append(self._reject(record, reason))
-                    accounted.append(record.offset)
+                    unread.offsets.append(record.offset)
             positions = [position for position in readable if not blank[position]]
             first = readable.start
             sources = [kept[position - first] for position in positions]
-            accounted.sort()
-            outgoing += self._frames(
-                partition, ends[partition], sources, signed, positions, accounted
-            )
+            unread.offsets.sort()
+            outgoing += self._frames(partition, ends[partition], sources, signed, positions, unread)
             self._next[partition] = ends[partition]
         return outgoing
+
+    def _forgotten(self, record: Record) -> Iterator[tuple[int, bytes]]:
+        """Yield the offset and the id that a tombstone forgets, if its key can be an id."""
+        try:
+            yield record.offset, self._reader.forgotten(record)
+        except Unreadable as error:
+            if not self._told:
+                _log.warning(
+                    "%s[%d]@%d: a tombstone forgets no document: %s. It is passed on; later ones"
+                    " like it are not named",
+                    record.topic, record.partition, record.offset, error,
+                    extra={
+                        "topic": record.topic,
+                        "partition": record.partition,
+                        "offset": record.offset,
+                    },
+                )  # fmt: skip
+            self._told = True
 
     def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
         """Cover ranges without documents by empty frames, so that frames still tile."""
@@ -223,7 +256,7 @@ class Fingerprint(StatelessStage):
     def _covered(self, partition: TopicPartition, end: int, accounted: list[int]) -> list[Outgoing]:
         """Return frames up to an offset, without documents."""
         signed = self._fingerprinter.fingerprint([])
-        frames = list(self._frames(partition, end, [], signed, [], accounted))
+        frames = list(self._frames(partition, end, [], signed, [], _Aside(accounted, [])))
         self._next[partition] = end
         return frames
 
@@ -244,16 +277,22 @@ class Fingerprint(StatelessStage):
         sources: list[tuple[Record, Document]],
         signed: Fingerprints,
         positions: list[int],
-        accounted: list[int],
+        aside: _Aside,
     ) -> Iterator[Outgoing]:
         start = self._next[partition]
+        accounted, tombstones = aside
         offsets = [record.offset for record, _ in sources]
-        cuts = self._cuts([len(document.id) for _, document in sources], signed)
-        stops = {offsets[cut] for cut in cuts} | {*accounted[ACCOUNTED_OFFSETS::ACCOUNTED_OFFSETS]}
-        low = since = 0
+        fixed = document_bytes(signed.keys.shape[1], signed.sketches.shape[1])
+        sizes = [(record.offset, fixed + len(document.id)) for record, document in sources]
+        sizes += [(offset, TOMBSTONE_BYTES + len(ident)) for offset, ident in tombstones]
+        if tombstones:
+            sizes.sort()
+        stops = {*self._cuts(sizes), *accounted[ACCOUNTED_OFFSETS::ACCOUNTED_OFFSETS]}
+        low = since = first = 0
         for stop in [*sorted(stops), end]:
             high = bisect_left(offsets, stop, low)
             until = bisect_left(accounted, stop, since)
+            last = bisect_left(tombstones, stop, first, key=itemgetter(0))
             part = sources[low:high]
             rows = positions[low:high]
             frame = FingerprintFrame(
@@ -269,20 +308,23 @@ class Fingerprint(StatelessStage):
                 keys=signed.keys[rows].T,
                 sketches=signed.sketches[rows],
                 accounted=(np.array(accounted[since:until], np.int64) - start).astype(np.uint32),
+                tombstones=Tombstones.pack(start, tombstones[first:last]),
             )
             yield Outgoing(self._fingerprints, 0, None, encode(frame))
-            start, low, since = stop, high, until
+            start, low, since, first = stop, high, until, last
 
-    def _cuts(self, id_lengths: list[int], signed: Fingerprints) -> list[int]:
-        """Return the rows before which a frame must end to stay under the size limit."""
-        fixed = document_bytes(signed.keys.shape[1], signed.sketches.shape[1])
+    def _cuts(self, sizes: list[tuple[int, int]]) -> list[int]:
+        """Return the offsets before which a frame must end to stay under the size limit.
+
+        ``sizes`` are the offset and the bytes of each document and tombstone, in their order.
+        """
         cuts = []
         size = count = 0
-        for row, length in enumerate(id_lengths):
-            if count and (size + fixed + length > self._frame_bytes or count >> POSITION_BITS):
-                cuts.append(row)
+        for offset, more in sizes:
+            if count and (size + more > self._frame_bytes or count >> POSITION_BITS):
+                cuts.append(offset)
                 size = count = 0
-            size += fixed + length
+            size += more
             count += 1
         return cuts
 
