@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.notes import KeptNotes
 from tests.support.stages import DOCS, LAYOUT, document, fingerprint, no_watermarks, records
 from worker.bus import OffsetOutOfRange, Record
-from worker.stages import RejectLimit, StageError
+from worker.stages import Deaths, RejectLimit, StageError
 from worker.wire import ACCOUNTED_OFFSETS, FRAME_BYTES, FingerprintFrame, decode, encode
 
 
@@ -135,9 +136,11 @@ class TestFingerprint:
         )
 
 
-def frames_of(records_: Sequence[Record], **options: int) -> list[FingerprintFrame]:
+def frames_of(
+    records_: Sequence[Record], frame_bytes: int = FRAME_BYTES, deaths: Deaths | None = None
+) -> list[FingerprintFrame]:
     """Return the frames that *fingerprint* makes of records, from offset 0 on."""
-    stage = fingerprint(**options)
+    stage = fingerprint(frame_bytes=frame_bytes, deaths=deaths)
     stage.adopt({DOCS: 0}, no_watermarks)
     burst = stage.process(records_)
     assert burst is not None
@@ -183,6 +186,15 @@ class TestTombstones:
         (said,) = [record.getMessage() for record in caplog.records]
         assert said.startswith("documents[0]@0: a tombstone forgets no document: bad-id: ")
 
+    def test_a_tombstone_is_never_set_aside_as_poison(self) -> None:
+        notes = KeptNotes()
+        for _ in range(2):
+            notes.life().reading_alone(tombstone(1, b"a"))
+        deaths = notes.life()
+        assert deaths.poison(tombstone(1, b"a"))
+        frames = frames_of([document(0), tombstone(1, b"a"), document(2)], deaths=deaths)
+        assert forgotten(frames) == [(1, b"a")]
+
     def test_frames_stay_under_their_size_with_tombstones_alone(self) -> None:
         sent = [tombstone(n, b"%04d" % n * 250) for n in range(3_000)]
         frames = frames_of(sent)
@@ -195,7 +207,7 @@ class TestTombstones:
     def test_wherever_frames_are_cut_each_is_in_its_place_and_none_is_too_large(
         self, kinds: list[str]
     ) -> None:
-        made = {
+        made: dict[str, Callable[[int], Record]] = {
             "document": document,
             "long": lambda n: tombstone(n, b"%03d" % n * 300),
             "tombstone": lambda n: tombstone(n, b"d%d" % (n - 1)),
