@@ -42,7 +42,7 @@ class KafkaWriter:
         self._renewed = True
         self._fenced = ""
 
-    def commit(self, records: Iterable[Outgoing]) -> dict[TopicPartition, int]:
+    def commit(self, records: Iterable[Outgoing]) -> dict[TopicPartition, int | None]:
         """See the port. Without records, this does nothing."""
         if self._fenced:
             raise Fenced(self._fenced)
@@ -60,7 +60,7 @@ class KafkaWriter:
         self._renewed = True
         return delivered
 
-    def _superseded(self, sent: list[Outgoing]) -> tuple[dict[TopicPartition, int], str]:
+    def _superseded(self, sent: list[Outgoing]) -> tuple[dict[TopicPartition, int | None], str]:
         """Commit; return where the records are, and an empty string.
 
         If another writer has the name, return the error's text.

@@ -37,7 +37,7 @@ class MemoryWriter:
         self._coordinator.claim(self._identity, self)
         self._begun = self._renewed = True
 
-    def commit(self, records: Iterable[Outgoing]) -> dict[TopicPartition, int]:
+    def commit(self, records: Iterable[Outgoing]) -> dict[TopicPartition, int | None]:
         """See the port. Without records, this does nothing."""
         self._coordinator.check_thread()
         if self._begun:
@@ -59,7 +59,7 @@ class MemoryWriter:
             raise
         self._renewed = True
         self._attempt = None
-        return transaction.ends()
+        return {**transaction.ends()}
 
     def effect(self) -> Effect:
         """See the port."""

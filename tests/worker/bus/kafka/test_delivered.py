@@ -87,6 +87,9 @@ def test_the_last_offset_of_each_partition_is_known() -> None:
     }
 
 
-def test_a_partition_whose_offset_was_not_said_has_no_end() -> None:
+def test_an_offset_that_the_brokers_did_not_say_is_not_made_up() -> None:
     unnamed = Message(topic="out", partition=1, value=b"b")
-    assert delivered((None, report(0, 4)), (None, unnamed)).ends() == {TopicPartition("out", 0): 4}
+    assert delivered((None, report(0, 4)), (None, unnamed)).ends() == {
+        TopicPartition("out", 0): 4,
+        TopicPartition("out", 1): None,
+    }
