@@ -69,6 +69,9 @@ class FingerprintEvents:
     def rejected(self, code: str, count: int) -> None:
         """Handle ``count`` rejected documents; ``code`` is the reason's code."""
 
+    def unusable(self, count: int) -> None:
+        """Handle ``count`` tombstones that forget no document."""
+
 
 class Fingerprint(StatelessStage):
     """The stateless, CPU-heavy stage.
@@ -112,6 +115,7 @@ class Fingerprint(StatelessStage):
         self._events = events or FingerprintEvents()
         self._next: dict[TopicPartition, int] = {}
         self._told = False
+        self._unusable = 0
         self._reasons: Counter[str] = Counter()
         self._ends: dict[TopicPartition, int] = {}
 
@@ -126,6 +130,7 @@ class Fingerprint(StatelessStage):
         """
         self._next = dict(offsets)
         self._ends = {}
+        self._unusable = 0
         self._reasons = Counter()
         self._deaths.passed(offsets)
         if not self._skip_deleted:
@@ -148,6 +153,7 @@ class Fingerprint(StatelessStage):
         """Parse and fingerprint a batch; see `Stage`."""
         if not records:
             return None
+        self._unusable = 0
         self._reasons = Counter()
         deaths = self._deaths
         self._ends = _ends(records)
@@ -245,6 +251,7 @@ class Fingerprint(StatelessStage):
                     },
                 )  # fmt: skip
             self._told = True
+            self._unusable += 1
 
     def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
         """Cover ranges without documents by empty frames, so that frames still tile."""
@@ -341,6 +348,8 @@ class Fingerprint(StatelessStage):
         self._deaths.passed(self._ends)
         for code, count in self._reasons.items():
             self._events.rejected(code, count)
+        self._events.unusable(self._unusable)
+        self._unusable = 0
         self._reasons = Counter()
         self._ends = {}
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.notes import KeptNotes
 from tests.support.stages import DOCS, LAYOUT, document, fingerprint, no_watermarks, records
 from worker.bus import OffsetOutOfRange, Record
-from worker.stages import Deaths, RejectLimit, StageError
+from worker.stages import Deaths, FingerprintEvents, RejectLimit, StageError
 from worker.wire import ACCOUNTED_OFFSETS, FRAME_BYTES, FingerprintFrame, decode, encode
 
 
@@ -185,6 +185,24 @@ class TestTombstones:
         assert [offset for frame in frames for offset in accounted(frame)] == [0, 1, 2]
         (said,) = [record.getMessage() for record in caplog.records]
         assert said.startswith("documents[0]@0: a tombstone forgets no document: bad-id: ")
+
+    def test_those_that_forget_nothing_are_counted_when_they_are_committed(self) -> None:
+        counted: list[int] = []
+
+        class Events(FingerprintEvents):
+            def unusable(self, count: int) -> None:
+                counted.append(count)
+
+        stage = fingerprint(events=Events())
+        stage.adopt({DOCS: 0}, no_watermarks)
+        stage.process([tombstone(0, None), tombstone(1, b""), tombstone(2, b"a")])
+        stage.adopt({DOCS: 0}, no_watermarks)  # As after an abort.
+        stage.process([tombstone(0, None), tombstone(1, b""), tombstone(2, b"a")])
+        assert counted == []
+        stage.committed()
+        stage.process([document(3)])
+        stage.committed()
+        assert counted == [2, 0]
 
     def test_a_tombstone_is_never_set_aside_as_poison(self) -> None:
         notes = KeptNotes()
