@@ -68,7 +68,7 @@ class FingerprintFrame(Frame, frozen=True, gc=False, eq=False):
             packed(self.keys, U64),
             packed(self.sketches, U8),
             any_packed(self.accounted, U32),
-            self.tombstones.packed(),
+            self.tombstones.packed() if len(self.tombstones) else None,
         )
 
 
@@ -83,7 +83,7 @@ class PackedFingerprints(Frame, array_like=True, frozen=True, gc=False, eq=False
     keys: memoryview
     sketches: memoryview
     accounted: memoryview | None
-    tombstones: PackedTombstones
+    tombstones: PackedTombstones | None
 
     def frame(self) -> FingerprintFrame:
         """Return the frame.
@@ -105,7 +105,7 @@ class PackedFingerprints(Frame, array_like=True, frozen=True, gc=False, eq=False
             np.ndarray((width("keys", self.keys, U64, count), count), U64, self.keys),
             np.ndarray((count, width("sketches", self.sketches, U8, count)), U8, self.sketches),
             any_column("accounted", self.accounted, U32),
-            self.tombstones.tombstones(),
+            NO_TOMBSTONES if self.tombstones is None else self.tombstones.tombstones(),
         )
 
 
@@ -127,8 +127,7 @@ class PackedFingerprints1(Frame, array_like=True, frozen=True, gc=False, eq=Fals
         Raises:
             ColumnError: see `PackedFingerprints.frame`.
         """
-        none = NO_TOMBSTONES.packed()
-        return PackedFingerprints(**msgspec.structs.asdict(self), tombstones=none).frame()
+        return PackedFingerprints(**msgspec.structs.asdict(self), tombstones=None).frame()
 
 
 def document_bytes(columns: int, slots: int) -> int:

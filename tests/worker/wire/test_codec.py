@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.worker.wire.samples import ANSWER, FINGERPRINTS, content, recorded
-from worker.wire import FingerprintFrame, FrameError, Ids, MatchFrame, decode, encode
+from worker.wire import FingerprintFrame, FrameError, Ids, MatchFrame, Tombstones, decode, encode
 
 BEFORE = {**content(FINGERPRINTS), "accounted": ("uint32", [1, 4]), "tombstones": []}
 """The frame of version 1 that was recorded."""
@@ -87,6 +87,14 @@ def test_a_frame_without_documents_comes_back() -> None:
     read = decode(FingerprintFrame, encode(nothing), "layout")
     assert (read.keys.shape, read.sketches.shape) == ((0, 0), (0, 0))
     assert content(read) == {**content(nothing), "keys": ("uint64", [])}
+
+
+def test_a_frame_without_tombstones_pays_one_byte_for_them() -> None:
+    without = msgspec.structs.replace(FINGERPRINTS, tombstones=Tombstones.pack(0, []))
+    read = decode(FingerprintFrame, encode(without), "layout")
+    assert content(read) == {**content(FINGERPRINTS), "tombstones": []}
+    fields = msgspec.msgpack.decode(encode(without)[1:])
+    assert fields[-1] is None
 
 
 def test_columns_are_written_in_their_order_however_they_lie_in_memory() -> None:
