@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from worker.wire.columns import U32, column, length, packed
+from worker.wire.columns import U32, ColumnError, column, length, packed
 from worker.wire.ids import ID_BYTES, Ids, PackedIds
 
 __all__ = ["NO_TOMBSTONES", "TOMBSTONE_BYTES", "PackedTombstones", "Tombstones"]
@@ -55,8 +55,11 @@ class PackedTombstones(msgspec.Struct, array_like=True, frozen=True, gc=False, e
         """Return the tombstones.
 
         Raises:
-            ColumnError: there are more or fewer ids than offsets, or see `PackedIds.ids`.
+            ColumnError: the offsets don't ascend, there are more or fewer ids than offsets, or see
+                `PackedIds.ids`.
         """
         count = length("tombstones.offsets", self.offsets, U32)
         offsets = column("tombstones.offsets", self.offsets, U32, count)
+        if (offsets[1:] <= offsets[:-1]).any():
+            raise ColumnError("tombstones.offsets does not ascend")
         return Tombstones(offsets, self.ids.ids(count))

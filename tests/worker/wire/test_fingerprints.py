@@ -43,8 +43,12 @@ from worker.wire.tombstones import PackedTombstones
         ),
         (
             "tombstones",
-            PackedTombstones(memoryview(b"\0" * 8), Ids.pack([b"a"]).packed()),
+            PackedTombstones(memoryview(b"\1\0\0\0\2\0\0\0"), Ids.pack([b"a"]).packed()),
             "ids.lengths has 2 bytes, expected 4",
+        ),
+        *(
+            ("tombstones", Tombstones.pack(0, found).packed(), "tombstones.offsets does not ascend")
+            for found in ([(2, b"a"), (1, b"b")], [(1, b"a"), (1, b"b")])
         ),
     ],
 )
