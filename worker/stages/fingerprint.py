@@ -7,51 +7,24 @@ from __future__ import annotations
 
 import logging
 import sys
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from operator import itemgetter
-from typing import NamedTuple
 
-import mmh3
-import numpy as np
-
-from lsh import Fingerprinter, Fingerprints
+from lsh import Fingerprinter
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.formats.base import Document, DocumentFormat, Unreadable
 from worker.formats.seen import FieldWatch
 from worker.stages.base import Burst, StageError, StatelessStage
 from worker.stages.deaths import Deaths
+from worker.stages.framing import Aside, Framer, Signed, Span
 from worker.stages.reject_limit import RejectGuard, RejectLimit
 from worker.topology import Topology
-from worker.wire import (
-    ACCOUNTED_OFFSETS,
-    FRAME_BYTES,
-    POSITION_BITS,
-    TOMBSTONE_BYTES,
-    FingerprintFrame,
-    Ids,
-    Tombstones,
-    document_bytes,
-    encode,
-)
+from worker.wire import FRAME_BYTES, encode
 from worker.wire.headers import reduced_rejection, rejection
 
-__all__ = ["Fingerprint", "FingerprintEvents", "checksum"]
+__all__ = ["Fingerprint", "FingerprintEvents"]
 
 _log = logging.getLogger(__name__)
-
-
-def checksum(payload: bytes) -> int:
-    """Return the 64-bit hash by which *route* recognises the payload."""
-    return mmh3.mmh3_x64_128_utupledigest(payload, 0)[0]
-
-
-class _Aside(NamedTuple):
-    """What was read and is not judged: offsets, ascending; and those that forget an id."""
-
-    offsets: list[int]
-    tombstones: list[tuple[int, bytes]]
 
 
 _POISON = "the worker died twice while it read this document"
@@ -104,11 +77,10 @@ class Fingerprint(StatelessStage):
         self.topics = (topology.documents,)
         self._fingerprints = topology.fingerprints
         self._rejected = topology.rejected
-        self._layout = topology.layout.id
+        self._framer = Framer(topology.layout.id, frame_bytes)
         self._reader = reader
         self._fingerprinter = fingerprinter
         self._guard = RejectGuard(reject_limit, reader.fields)
-        self._frame_bytes = frame_bytes
         self._skip_deleted = skip_deleted
         self._watch = watch or FieldWatch(reader, ())
         self._deaths = deaths or Deaths(topology.documents, "", None)
@@ -192,14 +164,14 @@ class Fingerprint(StatelessStage):
         """Return the frames and rejections of some documents."""
         outgoing: list[Outgoing] = []
         rows: dict[TopicPartition, list[tuple[Record, Document]]] = {}
-        aside: dict[TopicPartition, _Aside] = {}
+        aside: dict[TopicPartition, Aside] = {}
         ends: dict[TopicPartition, int] = {}
         for record in records:
             partition = TopicPartition(record.topic, record.partition)
             ends[partition] = record.offset + 1
             kept = rows.setdefault(partition, [])
             if record.value is None:
-                unread = aside.setdefault(partition, _Aside([], []))
+                unread = aside.setdefault(partition, Aside.nothing())
                 unread.offsets.append(record.offset)
                 unread.tombstones.extend(self._forgotten(record))
                 continue
@@ -211,7 +183,7 @@ class Fingerprint(StatelessStage):
                 self._reasons[error.code] += 1
                 self._guard.rejected(error, record.value)
                 outgoing.append(self._reject(record, str(error)))
-                aside.setdefault(partition, _Aside([], [])).offsets.append(record.offset)
+                aside.setdefault(partition, Aside.nothing()).offsets.append(record.offset)
         texts = [document.text for kept in rows.values() for _, document in kept]
         signed = self._fingerprinter.fingerprint(texts)
         blank = signed.blank
@@ -219,7 +191,7 @@ class Fingerprint(StatelessStage):
         for partition, kept in rows.items():
             readable = range(at, at + len(kept))
             at += len(kept)
-            unread = aside.get(partition, _Aside([], []))
+            unread = aside.get(partition, Aside.nothing())
             for position, (record, _) in zip(readable, kept, strict=True):
                 if blank[position]:
                     self._reasons["empty-text"] += 1
@@ -230,8 +202,9 @@ class Fingerprint(StatelessStage):
             first = readable.start
             sources = [kept[position - first] for position in positions]
             unread.offsets.sort()
-            outgoing += self._frames(partition, ends[partition], sources, signed, positions, unread)
-            self._next[partition] = ends[partition]
+            span = Span(partition.partition, self._next[partition], ends[partition])
+            outgoing += self._framed(span, Signed(sources, signed, positions), unread)
+            self._next[partition] = span.end
         return outgoing
 
     def _forgotten(self, record: Record) -> Iterator[tuple[int, bytes]]:
@@ -263,9 +236,16 @@ class Fingerprint(StatelessStage):
     def _covered(self, partition: TopicPartition, end: int, accounted: list[int]) -> list[Outgoing]:
         """Return frames up to an offset, without documents."""
         signed = self._fingerprinter.fingerprint([])
-        frames = list(self._frames(partition, end, [], signed, [], _Aside(accounted, [])))
+        span = Span(partition.partition, self._next[partition], end)
         self._next[partition] = end
-        return frames
+        return self._framed(span, Signed([], signed, []), Aside(accounted, []))
+
+    def _framed(self, span: Span, signed: Signed, aside: Aside) -> list[Outgoing]:
+        """Return the frames of a range as records."""
+        return [
+            Outgoing(self._fingerprints, 0, None, encode(frame))
+            for frame in self._framer.frames(span, signed, aside)
+        ]
 
     def _reject(self, record: Record, reason: str) -> Outgoing:
         return Outgoing(
@@ -276,64 +256,6 @@ class Fingerprint(StatelessStage):
             rejection(record, self.name, reason),
             record.timestamp if record.timestamp >= 0 else None,
         )
-
-    def _frames(  # noqa: PLR0913, PLR0917 -- what a frame is made of
-        self,
-        partition: TopicPartition,
-        end: int,
-        sources: list[tuple[Record, Document]],
-        signed: Fingerprints,
-        positions: list[int],
-        aside: _Aside,
-    ) -> Iterator[Outgoing]:
-        start = self._next[partition]
-        accounted, tombstones = aside
-        offsets = [record.offset for record, _ in sources]
-        fixed = document_bytes(signed.keys.shape[1], signed.sketches.shape[1])
-        sizes = [(record.offset, fixed + len(document.id)) for record, document in sources]
-        sizes += [(offset, TOMBSTONE_BYTES + len(ident)) for offset, ident in tombstones]
-        if tombstones:
-            sizes.sort()
-        stops = {*self._cuts(sizes), *accounted[ACCOUNTED_OFFSETS::ACCOUNTED_OFFSETS]}
-        low = since = first = 0
-        for stop in [*sorted(stops), end]:
-            high = bisect_left(offsets, stop, low)
-            until = bisect_left(accounted, stop, since)
-            last = bisect_left(tombstones, stop, first, key=itemgetter(0))
-            part = sources[low:high]
-            rows = positions[low:high]
-            frame = FingerprintFrame(
-                layout=self._layout,
-                partition=partition.partition,
-                start=start,
-                end=stop,
-                offsets=np.array([r.offset - start for r, _ in part], np.uint32),
-                times=np.array([d.time for _, d in part], np.int64),
-                checksums=np.array([checksum(r.value or b"") for r, _ in part], np.uint64),
-                ids=Ids.pack([d.id for _, d in part]),
-                shingles=signed.shingle_counts[rows],
-                keys=signed.keys[rows].T,
-                sketches=signed.sketches[rows],
-                accounted=(np.array(accounted[since:until], np.int64) - start).astype(np.uint32),
-                tombstones=Tombstones.pack(start, tombstones[first:last]),
-            )
-            yield Outgoing(self._fingerprints, 0, None, encode(frame))
-            start, low, since, first = stop, high, until, last
-
-    def _cuts(self, sizes: list[tuple[int, int]]) -> list[int]:
-        """Return the offsets before which a frame must end to stay under the size limit.
-
-        ``sizes`` are the offset and the bytes of each document and tombstone, in their order.
-        """
-        cuts = []
-        size = count = 0
-        for offset, more in sizes:
-            if count and (size + more > self._frame_bytes or count >> POSITION_BITS):
-                cuts.append(offset)
-                size = count = 0
-            size += more
-            count += 1
-        return cuts
 
     def close(self) -> None:
         """Release the notes."""
