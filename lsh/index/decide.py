@@ -126,6 +126,7 @@ class _Judging:
         self._changed: set[int] = set()
         self._renewed: dict[int, dict[int, int]] = {}
         self._left = deque(batch.forgotten)
+        self._rows_by_id: dict[bytes, list[int]] | None = None
         self._made = Decision.nothing(int(self._nows[-1]))
 
     def decision(self) -> Decision:
@@ -153,15 +154,19 @@ class _Judging:
             before, ident = self._left.popleft()
             gone = set(self._reader.identified(ident))
             self._made.forgotten.extend(gone.difference(self._made.forgotten))
-            gone.update(
-                self._first + place
-                for place, other in enumerate(self._batch.ids[:before])
-                if other == ident
-            )
+            gone.update(self._first + row for row in self._rows_with(ident) if row < before)
             self._known.forgotten |= gone
             for run, bucket in self._contested.items():
                 if not gone.isdisjoint(bucket):
                     self._contested[run] = [number for number in bucket if number not in gone]
+
+    def _rows_with(self, ident: bytes) -> list[int]:
+        """Return the rows of the batch's documents that have an id."""
+        if self._rows_by_id is None:
+            self._rows_by_id = {}
+            for row, other in enumerate(self._batch.ids):
+                self._rows_by_id.setdefault(other, []).append(row)
+        return self._rows_by_id.get(ident, [])
 
     def _rows_forgotten(self) -> list[int]:
         """Return the rows of the batch's documents that were forgotten."""
