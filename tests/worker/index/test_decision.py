@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lsh.index import BucketRules, DocumentBatch, Match
+from lsh.index.chains import LEVELS
+from lsh.index.layout import BEYOND
 from tests.worker.index.decisions import (
     RULES,
     WINDOW,
@@ -170,13 +172,32 @@ def test_copies_grow_nothing(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_full_bucket_drops_its_oldest(tmp_path: Path) -> None:
+def test_what_comes_to_a_full_bucket_goes_to_finer_ones(tmp_path: Path) -> None:
     store = BandStore(tmp_path / "s", {"test": 1})
     documents = [Document(number, number, 0, (5,)) for number in range(1, 6)]
     decision = store.decide(batch(documents, [0]), RULES)
     store.apply(decision, offset=1, now=1, documents=5)
-    assert list(store.contents().buckets().values()) == [[2, 3, 4]]
+    buckets = store.contents().buckets()
+    assert buckets.pop(bytes(8) + b"\5") == [0, 1, 2, BEYOND]
+    assert sorted(buckets.values()) == [[3], [4]]
+    assert decision.dropped == 0
+    again = [Document(number + 5, number, 0, (5,)) for number in range(1, 6)]
+    found = store.decide(batch(again, [0]), RULES).matches
+    assert [found[row][0].sequence for row in range(5)] == [1, 2, 3, 4, 5]
+    store.close()
+
+
+def test_the_finest_bucket_drops_its_oldest(tmp_path: Path) -> None:
+    """These have the same sketch as far as buckets see, and aren't absorbed."""
+    rules = replace(RULES, absorb=1.1)
+    store = BandStore(tmp_path / "s", {"test": 1})
+    documents = [Document(number, 0, 0, (5,)) for number in range((LEVELS + 1) * 3 + 2)]
+    decision = store.decide(batch(documents, [0]), rules)
     assert decision.dropped == 2
+    store.apply(decision, offset=1, now=1, documents=len(documents))
+    held = [number for bucket in store.contents().buckets().values() for number in bucket]
+    gone = set(range(len(documents))).difference(held)
+    assert gone == {LEVELS * 3, LEVELS * 3 + 1}
     store.close()
 
 
