@@ -97,16 +97,21 @@ timed_documents_strategy = st.lists(
 WINDOW = 100
 
 
-def drawn_documents(count: int, seed: int) -> list[Document]:
-    """Return documents at random: a window has a hundred; copies come for longer than that."""
+def drawn_documents(count: int, seed: int, *, crowded: bool) -> list[Document]:
+    """Return documents at random: a window has a hundred; copies come for longer than that.
+
+    If crowded, they share few keys, so nearly all buckets are full.
+    """
     chance = np.random.default_rng(seed)
     rows: list[tuple[int, int, tuple[int, ...], int, int]] = []
     for number in range(count):
         family = int(chance.integers(number // 40, number // 40 + 12))
         changes = int(chance.choice([0, 0, 0, 1, 5, 8]))
-        keys = tuple(int(family * 3 + key) for key in chance.integers(0, 2, 4))
+        place = number // 150 if crowded else family * 3
+        keys = tuple(int(place + key) for key in chance.integers(0, 2, 4))
         late = int(chance.choice([0, 0, 0, 0, 30, 99, 100, 101]))
-        rows.append((family, changes, keys, int(chance.integers(0, 3)), late))
+        step = int(chance.choice([0, 1, 2, 2, 1, 0, 1, 1, 1, 45], p=[0.11] * 9 + [0.01]))
+        rows.append((family, changes, keys, step, late))
     return _at_times(rows)
 
 
