@@ -15,9 +15,9 @@ before theirs.
 from __future__ import annotations
 
 from functools import lru_cache
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-import mmh3
 import numpy as np
 
 from lsh.index.layout import BEYOND, BucketKeys
@@ -54,7 +54,8 @@ def finer_key(column: int, key: int, level: int, sketch: NDArray[np.uint8]) -> i
     column, key: of the bucket. level: from 1 to `LEVELS`. sketch: uint8[slots].
     """
     chosen = sketch[_places(column, level, len(sketch))].tobytes()
-    return mmh3.mmh3_x64_128_utupledigest(key.to_bytes(8, "little") + chosen, level)[0]
+    digest = blake2b(key.to_bytes(8, "little") + chosen, digest_size=8, person=b"finer %d" % level)
+    return int.from_bytes(digest.digest(), "little")
 
 
 def is_open(bucket: Bucket, capacity: int) -> bool:

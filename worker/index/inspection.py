@@ -175,7 +175,7 @@ def _grown(contents: Contents, runs: RunLookup, findings: Findings) -> None:
             why = _wrong_with(packed, capacity, contents)
             if why is not None:
                 findings.fault(f"{_bucket(keys, place)}: {why}")
-            findings.entries += max(0, len(packed) // _ENTRY_BYTES - 1)  # One has a cell, too.
+            findings.entries += max(0, _entries(packed) - 1)  # One has a cell, too.
         strange = ~np.isin(keys.columns, contents.runs.columns)
         for place in np.flatnonzero(strange).tolist():
             findings.fault(f"{_bucket(keys, place)}: the shard has no such band")
@@ -190,6 +190,11 @@ def _grown(contents: Contents, runs: RunLookup, findings: Findings) -> None:
         }
         for place in sorted(unmarked.union(_unknown(runs, held))):
             findings.fault(f"{_bucket(held, place)}: missing from the filter")
+
+
+def _entries(packed: bytes) -> int:
+    """Return how many entries a bucket has, without the note that it has finer ones."""
+    return len(packed) // _ENTRY_BYTES - packed.endswith(b"\xff" * _ENTRY_BYTES)
 
 
 def _wrong_with(packed: bytes, capacity: int, contents: Contents) -> str | None:

@@ -38,16 +38,20 @@ class Dump(NamedTuple):
 
 
 def dump(store: BandStore) -> Dump:
-    """Read a whole store."""
+    """Read a whole store, without what was forgotten."""
     contents = store.contents()
-    packed = list(contents.records())
-    documents = [unpack_record(record) for record in packed]
-    buckets = contents.buckets()
+    packed = dict(enumerate(contents.records(), contents.runs.eras.first))
+    documents = {number: unpack_record(record) for number, record in packed.items() if record}
+    buckets = {
+        key: [number for number in bucket if number in documents]
+        for key, bucket in contents.buckets().items()
+    }
     named = {number for bucket in buckets.values() for number in bucket}
     return Dump(
         {
             key: b"".join(_ENTRY.pack(documents[n].sequence, documents[n].time) for n in bucket)
             for key, bucket in buckets.items()
+            if bucket
         },
         {documents[number].sequence: packed[number] for number in named},
         store.offset,
@@ -85,10 +89,11 @@ def continued(
             if record.offset < store.offset:
                 continue
             batch = _batch(record, topology, shard)
+            decision = store.decide(batch, rules)
             store.apply(
-                store.decide(batch, rules),
+                decision,
                 offset=record.offset + 1,
-                now=max(store.now, record.timestamp),
+                now=decision.now,
                 documents=len(batch.ids),
             )
         return dump(store)

@@ -193,11 +193,11 @@ def test_filters_that_are_read_move_what_the_watchdog_looks_at(filtering: Filter
     watchdog = Watchdog(
         {"poll": 1e9, "transaction": 1e9, "progress": 1e9, "restore": 240}, lambda: now
     )
-    assert stage.status().restored == 100
+    assert stage.status().restored == 200
     watchdog.look({"index": Pulse(0, restored=stage.status().restored)})
     filtering.may_go_on.set()
     assert until(stage) == {PLACE: 3}
-    assert stage.status().restored == 200
+    assert stage.status().restored == 400
     now = 241.0
     assert not watchdog.look({"index": Pulse(0, restored=stage.status().restored)})
     stage.close()
@@ -210,7 +210,7 @@ def test_filters_that_nobody_waits_for_are_not_all_read(filtering: Filtering) ->
     stage.adopt({}, log)
     filtering.may_go_on.set()
     stage.close()  # It waits for the opening to end.
-    assert stage.status().restored == 100
+    assert stage.status().restored == 200
     BandStore(filtering.place, HEADER).close()  # nobody holds it
 
 
