@@ -91,6 +91,7 @@ class Application:
                 flush_documents=index.flush_documents,
                 flush_seconds=index.flush_seconds,
                 window_ms=index.window_ms,
+                erasure_seconds=index.erasure_seconds,
             ),
             clock=clock,
             probe=probe("index"),

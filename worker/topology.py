@@ -55,6 +55,11 @@ class Topology:
         return f"{self.app}.redrive"
 
     @property
+    def forget(self) -> str:
+        """Name the writer of tombstones."""
+        return f"{self.app}.forget"
+
+    @property
     def layout_log(self) -> str:
         """Name the topic of what the workers have agreed on; also the id of who writes it."""
         return f"{self.app}.layout"

@@ -29,8 +29,8 @@ from lsh.index.batch import DocumentBatch, Forgotten, Match
 from lsh.index.buckets import BucketReader, RecordMissing
 from lsh.index.decide import Decision, NewCells, decide
 from lsh.index.layout import BucketKeys
-from lsh.index.match import match
 from lsh.index.memory import MemoryIndex
+from lsh.index.query import match
 from lsh.index.rules import BucketRules
 
 __all__ = [

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from lsh.index.cells import cells_of
-from lsh.index.layout import BucketKeys, pack_records
-from lsh.index.match import Known, best_matches
+from lsh.index.chains import Chains
+from lsh.index.layout import BEYOND, BucketKeys, pack_records
+from lsh.index.match import best_matches
 from lsh.index.update import update
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Decision:
     forgotten: the numbers of the documents whose record goes, ascending.
     candidates: how many comparisons with candidates were made.
     absorbed: how many cells were not inserted because an entry stands for them.
-    dropped: how many entries were removed from full buckets.
+    dropped: how many entries were removed from the finest buckets, which were full.
     late: how many documents were not inserted because they are older than the window.
     """
 
@@ -105,7 +106,7 @@ class _Judging:
 
     Until it is known which documents are inserted, the number of each is that of its row after
     ``first``. ``contested`` are the buckets, by run of the cells, that more than one document
-    concerns.
+    concerns, and the finer ones of these; see `Chains`.
     """
 
     def __init__(
@@ -121,11 +122,14 @@ class _Judging:
         self._new = np.ones(len(cells.sizes), bool)
         self._new[list(found)] = False
         contested = np.flatnonzero(~self._new | (cells.sizes > 1)).tolist()
-        self._contested: dict[int, Bucket] = {run: found.get(run, []) for run in contested}
-        self._known = Known.of(reader, self._contested.values(), rules.window_ms)
+        self._runs = np.array(contested, np.int64)
+        buckets = {run: found.get(run, []) for run in contested}
+        self._chains = Chains(reader, cells, batch.sketches, buckets, rules)
+        self._contested, self._known = self._chains.contents, self._chains.known
         self._changed: set[int] = set()
         self._renewed: dict[int, dict[int, int]] = {}
         self._left = deque(batch.forgotten)
+        self._rows_by_id: dict[bytes, list[int]] | None = None
         self._made = Decision.nothing(int(self._nows[-1]))
 
     def decision(self) -> Decision:
@@ -136,7 +140,7 @@ class _Judging:
         kept = self._new & (cells.sizes == 1) & ~late[rows]
         inserted = np.zeros(len(self._batch.ids), bool)
         inserted[rows[kept]] = True
-        for row, runs in cells.by_row(np.array(list(self._contested), np.int64)):
+        for row, runs in cells.by_row(self._runs):
             self._forget(row)
             if self._one(row, runs, late=bool(late[row])):
                 inserted[row] = True
@@ -153,15 +157,19 @@ class _Judging:
             before, ident = self._left.popleft()
             gone = set(self._reader.identified(ident))
             self._made.forgotten.extend(gone.difference(self._made.forgotten))
-            gone.update(
-                self._first + place
-                for place, other in enumerate(self._batch.ids[:before])
-                if other == ident
-            )
+            gone.update(self._first + row for row in self._rows_with(ident) if row < before)
             self._known.forgotten |= gone
             for run, bucket in self._contested.items():
                 if not gone.isdisjoint(bucket):
                     self._contested[run] = [number for number in bucket if number not in gone]
+
+    def _rows_with(self, ident: bytes) -> list[int]:
+        """Return the rows of the batch's documents that have an id."""
+        if self._rows_by_id is None:
+            self._rows_by_id = {}
+            for row, other in enumerate(self._batch.ids):
+                self._rows_by_id.setdefault(other, []).append(row)
+        return self._rows_by_id.get(ident, [])
 
     def _rows_forgotten(self) -> list[int]:
         """Return the rows of the batch's documents that were forgotten."""
@@ -180,8 +188,10 @@ class _Judging:
 
         Returns whether it was inserted into one of them.
         """
-        self._expire(row, runs)
-        buckets = {run: self._contested[run] for run in runs}
+        window = self._rules.window_ms
+        oldest = None if window is None else int(self._nows[row]) - window
+        chains = [self._chains.of(row, run, oldest) for run in runs]
+        buckets = {number: self._contested[number] for chain in chains for number in chain}
         sketch = self._batch.sketches[row]
         similar = self._known.similar(sketch, buckets.values())
         self._made.candidates += len(similar)
@@ -190,39 +200,48 @@ class _Judging:
             self._made.matches[row] = best
         if late:
             return False
-        grown, absorbed, dropped = update(buckets, self._first + row, similar, self._rules)
-        self._made.absorbed += len(absorbed)
-        self._made.dropped += dropped
-        time = int(self._batch.times[row])
-        if self._rules.window_ms is not None:
-            self._renew(absorbed, time)
-        if not grown:
+        number, time = self._first + row, int(self._batch.times[row])
+        inserted = [self._inserted(chain, number, similar, time) for chain in chains]
+        if not any(inserted):
             return False
-        number, sequence = self._first + row, int(self._batch.sequences[row])
+        sequence = int(self._batch.sequences[row])
         self._known.add(number, sketch.tobytes(), sequence, self._batch.ids[row], time)
-        self._changed.update(grown)
         return True
 
-    def _expire(self, row: int, runs: list[int]) -> None:
-        """Remove the entries that are forgotten, or too old when a document comes."""
-        window = self._rules.window_ms
-        if window is None and not self._known.forgotten:
-            return
-        oldest = None if window is None else int(self._nows[row]) - window
-        columns = self._cells.keys.columns
-        for run in runs:
-            bucket = self._contested[run]
-            if bucket:
-                self._contested[run] = self._known.live(bucket, int(columns[run]), oldest)
+    def _inserted(
+        self, chain: list[int], number: int, similar: dict[int, float], time: int
+    ) -> bool:
+        """Insert a document into one of its buckets for a key; return False if that isn't needed.
 
-    def _renew(self, absorbed: Iterable[tuple[int, int]], time: int) -> None:
-        """Renew the entries that stand for a document to its time, if that is later."""
-        columns = self._cells.keys.columns
-        for run, number in absorbed:
-            column = int(columns[run])
-            if time > self._known.time(number, column):
-                self._known.renewals.setdefault(number, {})[column] = time
-                self._renewed.setdefault(number, {})[run] = column
+        Then the entry that stands for it is renewed to its time.
+        """
+        place, entry, dropped = update(chain, self._contested, number, similar, self._rules)
+        self._made.dropped += dropped
+        before = chain[: chain.index(place)]
+        if entry is None:
+            self._changed.add(place)
+            self._go_beyond(before)
+            return True
+        self._made.absorbed += 1
+        column = self._chains.column(place)
+        if self._rules.window_ms is not None and time > self._known.time(entry, column):
+            self._known.renewals.setdefault(entry, {})[column] = time
+            self._renewed.setdefault(entry, {})[place] = column
+            self._go_beyond(before)
+        return False
+
+    def _go_beyond(self, before: list[int]) -> None:
+        """Note in the buckets before one that has changed that they have finer ones.
+
+        With a window, the note is written anew, since what is older is given back.
+        """
+        for number in before:
+            bucket = self._contested[number]
+            if bucket[-1:] != [BEYOND]:
+                bucket.append(BEYOND)
+                self._changed.add(number)
+            elif self._rules.window_ms is not None:
+                self._changed.add(number)
 
     def _number(
         self, inserted: NDArray[np.bool_], kept: NDArray[np.bool_], rows: NDArray[np.int64]
@@ -241,13 +260,13 @@ class _Judging:
         changed = []
         for run in sorted(self._changed):
             bucket = self._contested[run]
-            if self._new[run] and len(bucket) == 1:
+            if run < len(kept) and self._new[run] and len(bucket) == 1 and bucket != [BEYOND]:
                 kept[run] = True
                 holders[run] = bucket[0] - first
             elif bucket:  # What is stored of one that is empty has expired.
                 changed.append(run)
         made.cells = NewCells(self._cells.keys.take(kept), numbers[holders[kept]])
-        made.changed = self._cells.keys.take(np.array(changed, np.int64))
+        made.changed = self._chains.keys(changed)
         made.buckets = [
             [
                 final[number - first] if number >= first else moves.get((run, number), number)

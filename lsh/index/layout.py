@@ -2,10 +2,11 @@
 
 A bucket's key is its column's number (1 byte), then the band key (8, big-endian), so that the
 buckets of a column are adjacent. A bucket is the lowest 31 bits of the numbers of its documents, in
-the order in which they came, 4 bytes each. A document's record is its sequence number (8 bytes),
-the time in ms (8), the number of shingles (4), the number of slots of its sketch (2), the sketch,
-then the id, to the record's end. Renewals are, for each time, the time (8 bytes), how many columns
-have it (1), and these columns' numbers (1 each). Numbers are little-endian unless stated otherwise.
+the order in which they came, 4 bytes each, and all bits for `BEYOND`. A document's record is its
+sequence number (8 bytes), the time in ms (8), the number of shingles (4), the number of slots of
+its sketch (2), the sketch, then the id, to the record's end. Renewals are, for each time, the time
+(8 bytes), how many columns have it (1), and these columns' numbers (1 each). Numbers are
+little-endian unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "BEYOND",
     "MOST_DOCUMENTS",
     "Bucket",
     "BucketKeys",
@@ -41,7 +43,11 @@ MOST_DOCUMENTS = 1 << 31
 
 Bucket = list[int]
 """The numbers of a bucket's documents, in the order in which they came. An index numbers documents
-as it inserts them, from 0. A document that is renewed may get another number."""
+as it inserts them, from 0. A document that is renewed may get another number. `BEYOND` may
+follow."""
+
+BEYOND = -1
+"""The last entry of a bucket that has finer ones; see `lsh.index.chains`."""
 
 Renewals = dict[int, int]
 """The times, in ms, of a document's entries that have stood for later ones, by column."""
@@ -49,6 +55,7 @@ Renewals = dict[int, int]
 _KEY = np.dtype([("column", "u1"), ("hash", ">u8")])
 _NUMBER = struct.Struct("<I")
 _LOW_BITS = MOST_DOCUMENTS - 1
+_BEYOND = 0xFFFFFFFF
 _RENEWED = struct.Struct("<qB")
 _FIXED = struct.Struct("<QqIH")
 
@@ -103,7 +110,8 @@ def number_before(low: int, end: int) -> int:
 
 def pack_bucket(bucket: Bucket) -> bytes:
     """Return the bytes of a bucket."""
-    return struct.pack(f"<{len(bucket)}I", *(number & _LOW_BITS for number in bucket))
+    lows = [_BEYOND if number == BEYOND else number & _LOW_BITS for number in bucket]
+    return struct.pack(f"<{len(bucket)}I", *lows)
 
 
 def unpack_bucket(packed: bytes, end: int) -> Bucket:
@@ -117,7 +125,7 @@ def unpack_bucket(packed: bytes, end: int) -> Bucket:
         message = f"{len(packed)} bytes are not whole entries"
         raise ValueError(message)
     lows = struct.unpack(f"<{len(packed) // _NUMBER.size}I", packed)
-    return [number_before(low, end) for low in lows]
+    return [BEYOND if low == _BEYOND else number_before(low, end) for low in lows]
 
 
 def pack_renewals(renewals: Renewals) -> bytes:

@@ -9,12 +9,11 @@ import numpy as np
 
 from lsh.index.batch import Match
 from lsh.index.buckets import RecordMissing
-from lsh.index.cells import cells_of
-from lsh.index.layout import unpack_record
+from lsh.index.layout import BEYOND, unpack_record
 from lsh.sketch import similarity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
@@ -22,44 +21,7 @@ if TYPE_CHECKING:
     from lsh.index.layout import Bucket, Renewals
     from lsh.index.rules import BucketRules
 
-__all__ = ["Known", "best_matches", "match"]
-
-
-def match(
-    reader: BucketReader,
-    columns: Sequence[int],
-    keys: NDArray[np.uint64],
-    sketches: NDArray[np.uint8],
-    rules: BucketRules,
-) -> dict[int, list[Match]]:
-    """Return the matches of n queries among the documents in the buckets; change nothing.
-
-    columns: c numbers of columns.
-    keys: uint64[c, n], the queries' keys in each column.
-    sketches: uint8[n, slots], the queries' sketches.
-
-    Returns the matches of each query that has any, best first, by number of the query.
-
-    Raises RecordMissing if a bucket names a document that has no record.
-    """
-    if not keys.size:
-        return {}
-    cells = cells_of(columns, keys)
-    buckets = reader.buckets(cells.keys)
-    known = Known.of(reader, buckets.values(), rules.window_ms)
-    if rules.window_ms is not None or known.forgotten:
-        oldest = None if rules.window_ms is None else reader.now - rules.window_ms
-        columns_of = cells.keys.columns
-        buckets = {
-            run: known.live(bucket, int(columns_of[run]), oldest) for run, bucket in buckets.items()
-        }
-    matches = {}
-    for row, runs in cells.by_row(np.array(list(buckets), np.int64)):
-        similar = known.similar(sketches[row], map(buckets.__getitem__, runs))
-        best = best_matches(similar, known, rules)
-        if best:
-            matches[row] = best
-    return matches
+__all__ = ["Known", "best_matches"]
 
 
 @dataclass(slots=True)
@@ -75,24 +37,29 @@ class Known:
 
     @classmethod
     def of(cls, reader: BucketReader, buckets: Iterable[Bucket], window: int | None) -> Known:
+        """Return what is known of the documents in these buckets; see `read`."""
+        known = cls()
+        known.read(reader, buckets, window)
+        return known
+
+    def read(self, reader: BucketReader, buckets: Iterable[Bucket], window: int | None) -> None:
         """Read the records of all documents in these buckets; with a window, their times as well.
 
         Raises RecordMissing if a document has none.
         """
-        named = sorted({number for bucket in buckets for number in bucket})
-        known = cls()
-        for number, packed in zip(named, reader.records(named), strict=True):
+        named = {number for bucket in buckets for number in bucket}
+        new = sorted(named.difference((BEYOND,), self.sketches, self.forgotten))
+        for number, packed in zip(new, reader.records(new), strict=True):
             if packed is None:
                 raise RecordMissing(number)
             if not packed:
-                known.forgotten.add(number)
+                self.forgotten.add(number)
                 continue
             record = unpack_record(packed)
-            known.add(number, record.sketch, record.sequence, record.id, record.time)
-            known.packed[number] = packed
-        if window is not None:
-            known.renewals = reader.renewals(named)
-        return known
+            self.add(number, record.sketch, record.sequence, record.id, record.time)
+            self.packed[number] = packed
+        if window is not None and new:
+            self.renewals |= reader.renewals(new)
 
     def add(self, number: int, sketch: bytes, sequence: int, ident: bytes, time: int) -> None:
         """Add a document that a bucket names."""
@@ -114,7 +81,7 @@ class Known:
         kept = [number for number in bucket if number not in self.forgotten]
         if oldest is None:
             return kept
-        return [number for number in kept if self.time(number, column) >= oldest]
+        return [n for n in kept if n == BEYOND or self.time(n, column) >= oldest]
 
     def similar(self, sketch: NDArray[np.uint8], buckets: Iterable[Bucket]) -> dict[int, float]:
         """Return the estimated similarity of a document to each candidate.
@@ -124,7 +91,7 @@ class Known:
 
         Returns the estimates by the candidates' numbers.
         """
-        candidates = list({number for bucket in buckets for number in bucket})
+        candidates = list({number for bucket in buckets for number in bucket}.difference((BEYOND,)))
         if not candidates:
             return {}
         others = np.frombuffer(b"".join(map(self.sketches.__getitem__, candidates)), np.uint8)

@@ -14,7 +14,7 @@ class BucketRules:
     threshold: least estimated similarity at which a candidate is a match.
     absorb: least estimated similarity to an entry at which a document isn't
         inserted, because the entry stands for it.
-    capacity: most entries in a bucket; the oldest is removed first.
+    capacity: most entries in a bucket; later ones go to finer buckets, see `lsh.index.chains`.
     max_matches: most matches that are reported for a document, best first.
     window_ms: how long an entry lives after its own time, or after that of the last document that
         it absorbed; None: for ever.

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 import pytest
 
 from tests.support.bus_harness import Harness
-from worker.bus.port import Fenced, LogWriter, Outgoing, Refused
+from worker.bus.port import Fenced, LogWriter, Outgoing, Refused, TopicPartition
 
 
 @pytest.fixture
@@ -37,6 +37,23 @@ def test_records_become_visible_together(harness: Harness, stack: ExitStack) -> 
     assert written(harness, two) == [b"b", None]
     found = harness.read_committed(two)
     assert (found[0].headers, found[0].timestamp, found[1].key) == ((("h", b"v"),), 7, b"k")
+
+
+def test_a_writer_knows_where_its_records_are(harness: Harness, stack: ExitStack) -> None:
+    topic = harness.topic(3)
+    writer = begun(harness, stack, harness.name("writer"), topic)
+    assert writer.commit([]) == {}
+    for values in ((b"a", b"b"), (b"c",)):
+        ends = writer.commit(
+            [Outgoing(topic, 0, None, value) for value in values]
+            + [Outgoing(topic, None, b"k", values[0]), Outgoing(topic, None, b"k", None)]
+        )
+        found = {TopicPartition(topic, one.partition): one for one in harness.read_committed(topic)}
+        assert {place: found[place].offset for place in ends} == ends
+        assert {(found[place].key, found[place].value) for place in ends} == {
+            (None, values[-1]),
+            (b"k", None),
+        }
 
 
 def test_nothing_is_written_before_the_name_is_taken(harness: Harness, stack: ExitStack) -> None:

@@ -33,8 +33,25 @@ class Feed(NamedTuple):
 
     def do(self, world: World) -> None:
         """See `Act`."""
-        done = len(world.inputs)
+        done = _fed(world)
         world.feed(TEXTS[done : done + self.documents])
+
+
+class Forget(NamedTuple):
+    """A document is forgotten: so many before the last one."""
+
+    back: int
+
+    def do(self, world: World) -> None:
+        """See `Act`."""
+        fed = min(_fed(world), len(TEXTS))
+        if fed:
+            ident, _ = TEXTS[max(0, fed - 1 - self.back)]
+            world.forget(ident)
+
+
+def _fed(world: World) -> int:
+    return sum(record.value is not None for record in world.inputs)
 
 
 class Go(NamedTuple):
@@ -182,6 +199,7 @@ def acts() -> st.SearchStrategy[list[Act]]:
         st.builds(Restart, workers),
         st.builds(Leave, workers),
         st.builds(Flush, workers),
+        st.builds(Forget, st.integers(0, 20)),
     )
     heap = st.tuples(
         st.builds(Feed, st.integers(4, 14)),

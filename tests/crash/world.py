@@ -94,11 +94,17 @@ class World:
     def feed(self, texts: Iterable[tuple[str, str]]) -> None:
         """Write documents, round the partitions."""
         for ident, text in texts:
-            value = json.dumps({"id": ident, "text": text}).encode()
-            partition = len(self.inputs) % self.topology.layout.partitions
-            record = Outgoing(self.topology.documents, partition, None, value)
-            (topic, _), offset = self.bus.append(record)
-            self.inputs.append(Record(topic, partition, offset, NOW, None, value))
+            self._write(None, json.dumps({"id": ident, "text": text}).encode())
+
+    def forget(self, ident: str) -> None:
+        """Write a tombstone, to the partition whose turn it is."""
+        self._write(ident.encode(), None)
+
+    def _write(self, key: bytes | None, value: bytes | None) -> None:
+        partition = len(self.inputs) % self.topology.layout.partitions
+        record = Outgoing(self.topology.documents, partition, key, value)
+        (topic, _), offset = self.bus.append(record)
+        self.inputs.append(Record(topic, partition, offset, NOW, key, value))
 
     def start(self, name: str, disk: Path | None = None) -> None:
         """Start a worker that doesn't run: on this disk, one that it left, or an empty one."""

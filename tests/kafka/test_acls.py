@@ -132,11 +132,16 @@ def redrive(site: Site, app: str) -> int:
     return done.returncode
 
 
+def forget(site: Site, app: str) -> int:
+    return neardup("forget", "--no-wait", "one", "--config", site.config(app)).returncode
+
+
 COMMANDS: Mapping[str, Callable[[Site, str], int]] = {
     "topics verify": verify,
     "init": init,
     "feed": feed,
     "redrive": redrive,
+    "forget": forget,
 }
 
 

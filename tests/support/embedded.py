@@ -12,6 +12,7 @@ from tests.support.checker import (
     History,
     check,
     differences,
+    frame_ranges,
     verdict_of,
     verdicts,
 )
@@ -98,6 +99,10 @@ class Run:
             if one_by_one:
                 self.embedded.run_until_idle()
 
+    def forget(self, ident: str, partition: int) -> None:
+        """Write a tombstone."""
+        self.put(Outgoing(self.topology.documents, partition, ident.encode(), None))
+
     def put(self, record: Outgoing) -> None:
         (topic, partition), offset = self.bus.append(record)
         self.inputs.append(
@@ -133,6 +138,7 @@ class Run:
             self.bus.all_of(topology.unique),
             self.bus.all_of(topology.duplicate),
             self.bus.all_of(topology.rejected),
+            frames=frame_ranges(self.bus.all_of(topology.fingerprints), topology.layout.id),
         )
 
     def prove(self, directory: Path, shards: int = 1) -> History:

@@ -18,7 +18,7 @@ from worker.index.directory import ShardDirectories
 from worker.index.owner import OwnedShards
 from worker.index.recovery import Recovery
 from worker.index.store import BandStore
-from worker.stages import Deaths, Fingerprint, Index, RejectLimit, Route
+from worker.stages import Deaths, Fingerprint, FingerprintEvents, Index, RejectLimit, Route
 from worker.stages.judge import Judge
 from worker.topology import Topology
 from worker.wire import Layout
@@ -76,6 +76,7 @@ def fingerprint(
     fingerprinter: Fingerprinter | None = None,
     deaths: Deaths | None = None,
     watched: tuple[str, ...] = (),
+    events: FingerprintEvents | None = None,
 ) -> Fingerprint:
     reader = JsonFormat(DocumentOptions())
     return Fingerprint(
@@ -87,6 +88,7 @@ def fingerprint(
         frame_bytes=frame_bytes,
         skip_deleted=skip_deleted,
         deaths=deaths,
+        events=events,
     )
 
 

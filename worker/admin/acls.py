@@ -23,6 +23,7 @@ COMMANDS = (
     "watch",
     "explain --kafka",
     "redrive",
+    "forget",
 )
 """The commands that connect to Kafka. The others, ``neardup index`` among them, never do."""
 
@@ -106,6 +107,7 @@ def grants(
         "watch": lambda: _watch(names),
         "explain --kafka": lambda: _explain(names),
         "redrive": lambda: _redrive(names),
+        "forget": lambda: _forget(names),
     }
     return list(tables[command]())
 
@@ -209,6 +211,13 @@ def _redrive(names: _Names) -> Iterator[Grant]:
     yield from names.topic(one.redrive, "Create", role=role, when=missing)
     yield Grant("group", one.redrive, "Describe", role=role)
     yield Grant("transactional-id", one.redrive, "Write", role=role)
+
+
+def _forget(names: _Names) -> Iterator[Grant]:
+    one, role = names.topology, "forget"
+    yield from names.topic(one.documents, "Write", role=role)
+    yield Grant("transactional-id", one.forget, "Write", role=role)
+    yield Grant("group", one.group("route"), "Describe", role=role, when="without `--no-wait`")
 
 
 def minimal(wanted: Collection[Grant]) -> list[Grant]:

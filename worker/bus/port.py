@@ -265,8 +265,10 @@ class LogWriter(Protocol):
             BusError: it can't be found out.
         """
 
-    def commit(self, records: Iterable[Outgoing]) -> None:
-        """Write the records, or none of them.
+    def commit(self, records: Iterable[Outgoing]) -> dict[TopicPartition, int | None]:
+        """Write the records, or none of them; return the last one's offset in each partition.
+
+        An offset is None if the log did not say where it wrote the record.
 
         After `Aborted`, `Refused` and `OutcomeUnknown`, `renew` must come before the next commit.
 

@@ -35,7 +35,7 @@ _MEANING = {
     "similarity.casefold": "ignore case",
     "similarity.collapse_whitespace": "treat any run of white space as one space",
     "index.shards": "number of shards; at most this many workers share the index",
-    "index.bucket_capacity": "most entries of a bucket; the oldest is evicted",
+    "index.bucket_capacity": "most entries of a bucket; later ones go to finer buckets",
     "index.max_matches": "most matches published with a duplicate, best first",
     "index.future_allowance_seconds": "how far a document's time may be ahead of the log's",
     "index.flush_documents": "flush a shard to disk after this many documents",

@@ -21,6 +21,7 @@ def as_row(found: Statistics) -> dict[str, Any]:
         "runs": found.runs,
         "buckets": found.buckets,
         "grown_buckets": found.grown,
+        "divided_buckets": found.divided,
         "entries": found.entries,
         "sizes": [
             {"least": _least(most), "most": most, "buckets": count}
@@ -39,8 +40,8 @@ def print_buckets(shard: int, found: Statistics) -> None:
     console.print(
         f"\nshard {shard}: {found.documents:,} documents in the index,"
         f" {found.bytes_a_document:,.0f} bytes each; {found.entries:,} entries in"
-        f" {found.buckets:,} buckets, of which {found.grown:,} have grown;"
-        f" eras: {found.eras}, runs: {found.runs}"
+        f" {found.buckets:,} buckets, of which {found.grown:,} have grown"
+        f" and {found.divided:,} have finer ones; eras: {found.eras}, runs: {found.runs}"
     )
     sizes = Table("entries", "buckets", box=None)
     sizes.columns[0].justify = sizes.columns[1].justify = "right"

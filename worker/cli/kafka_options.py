@@ -85,6 +85,7 @@ def register(app: typer.Typer) -> None:
     app.command("feed", rich_help_panel=_KAFKA)(feed)
     app.command("watch", rich_help_panel=_KAFKA)(watch)
     app.command("redrive", rich_help_panel=_KAFKA)(redrive)
+    app.command("forget", rich_help_panel=_KAFKA)(forget)
     app.command("init", rich_help_panel=_OPERATE)(init)
     topics = typer.Typer(
         help="Create or check the topics, or list the rights they need.", no_args_is_help=True
@@ -398,3 +399,30 @@ def redrive(
     from worker.cli.redrive import redrive as body
 
     body(_for_kafka(config, bootstrap, app), reasons=tuple(reason or ()), limit=limit)
+
+
+def forget(
+    ids: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ID...", help="The ids of the documents to forget.", show_default=False
+        ),
+    ],
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    app: App = None,
+    *,
+    no_wait: Annotated[
+        bool,
+        typer.Option("--no-wait", help="Don't wait until every shard has forgotten them."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Have the index forget documents, and say when nothing is left of them.
+
+    It sends a tombstone for each id: a record on the documents topic with the id as key and no
+    value. Your own producers may do the same.
+    """
+    from worker.cli.forget import forget as body
+
+    body(_for_kafka(config, bootstrap, app), ids, wait=not no_wait, as_json=as_json)

@@ -70,6 +70,16 @@ class DocumentFormat(ABC):
         ident = self._id_of_record(record) if found is None else self._id(found)
         return Document(ident, text, time)
 
+    def forgotten(self, tombstone: Record) -> bytes:
+        """Return the id that a tombstone forgets: its key, whatever the documents' id field is.
+
+        Raises:
+            Unreadable: the key is not an id, so no document has it.
+        """
+        if tombstone.key is None:
+            raise Unreadable("bad-id", "it has no key")
+        return self._id_of_key(tombstone.key)
+
     def identify(self, value: bytes) -> bytes | None:
         """Return the id in a payload, even if the rest is invalid.
 
@@ -163,14 +173,17 @@ class DocumentFormat(ABC):
 
     def _id_of_record(self, record: Record) -> bytes:
         if record.key is not None:
-            try:
-                record.key.decode()
-            except UnicodeDecodeError:
-                raise Unreadable("bad-id", "the key, which is the id, is not UTF-8") from None
-            return self._checked(record.key)
+            return self._id_of_key(record.key)
         if self._options.require_id:
             raise Unreadable("no-id", f"no field {self._options.id_field!r} and no key")
         return f"{record.topic}-{record.partition}-{record.offset}".encode()
+
+    def _id_of_key(self, key: bytes) -> bytes:
+        try:
+            key.decode()
+        except UnicodeDecodeError:
+            raise Unreadable("bad-id", "the key, which is the id, is not UTF-8") from None
+        return self._checked(key)
 
     def _checked(self, ident: bytes) -> bytes:
         if not ident:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from rocksdict import Rdict
 
 from lsh.index import BucketKeys
-from lsh.index.layout import Bucket, unpack_bucket
+from lsh.index.layout import BEYOND, Bucket, unpack_bucket
 from worker.index.keyspace import (
     CELLS,
     GROWN,
@@ -95,7 +95,10 @@ class Contents:
         for era, key, packed in self.grown():
             if era >= found[key][0]:
                 found[key] = (era, unpack_bucket(packed, self.inserted))
-        kept = {key: [one for one in two if one >= eras.first] for key, (_, two) in found.items()}
+        kept = {
+            key: [one for one in two if one >= eras.first or one == BEYOND]
+            for key, (_, two) in found.items()
+        }
         return {key: bucket for key, bucket in kept.items() if bucket}
 
 

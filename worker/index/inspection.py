@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from lsh.index import BucketKeys
-from lsh.index.layout import MOST_DOCUMENTS, unpack_bucket, unpack_record
+from lsh.index.layout import BEYOND, MOST_DOCUMENTS, unpack_bucket, unpack_record
 from worker.index.contents import Contents
 from worker.index.errors import StoreDamaged
 from worker.index.read_only import ReadOnlyStore, StoreFacts
@@ -200,11 +200,13 @@ def _wrong_with(packed: bytes, capacity: int, contents: Contents) -> str | None:
         return str(error)
     if not bucket:
         return "it is empty"
+    if bucket[-1] == BEYOND:
+        bucket.pop()
     if len(bucket) > capacity:
         return f"{len(bucket)} entries, at most {capacity} are allowed"
     if len(set(bucket)) < len(bucket):
         return "it names a document twice"
-    if min(bucket) < 0:
+    if bucket and min(bucket) < 0:
         return f"names document {_as_stored(min(bucket))}, without a record"
     return None
 

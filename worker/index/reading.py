@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lsh.index import BucketKeys
-from lsh.index.layout import Bucket, unpack_bucket
+from lsh.index.layout import BEYOND, Bucket, unpack_bucket
 from worker.index.keyspace import grown_key
 from worker.index.run_lookup import Get, RunLookup, Suspects
 
@@ -33,7 +33,7 @@ class _Grown(NamedTuple):
 class BucketReading:
     """Reads buckets by their keys.
 
-    ``standing`` is about the buckets of the last look-up.
+    ``standing`` is about the buckets that were looked up since the last `forget_standing`.
     """
 
     def __init__(self, runs: RunLookup, get: Get) -> None:
@@ -50,7 +50,6 @@ class BucketReading:
         Raises:
             ValueError: a bucket isn't as it was written.
         """
-        self.standing = Standing(set(), set())
         suspects = self._runs.suspects(keys)
         places = suspects.all_places()
         if not places:
@@ -64,7 +63,7 @@ class BucketReading:
             number = alone.get(place)
             if place in grown and (number is None or not self._later(number, grown[place].era)):
                 era, bucket = grown[place]
-                kept = [one for one in bucket if one >= first]
+                kept = [one for one in bucket if one >= first or one == BEYOND]
                 if kept:
                     found[place] = kept
                 if era == current.number:
@@ -74,6 +73,10 @@ class BucketReading:
                 if number >= current.first:
                     self.standing.cells.add(packed[place])
         return found
+
+    def forget_standing(self) -> None:
+        """Begin anew with `standing`, because an era may have begun."""
+        self.standing = Standing(set(), set())
 
     def _later(self, number: int, era: int) -> bool:
         """Return whether a document was inserted after an era."""

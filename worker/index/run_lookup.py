@@ -15,7 +15,7 @@ from worker.index.keyspace import FILTERS, OPEN_RUN, RUNS, of_run, page_key, pla
 from worker.index.open_run import OpenRun, newest_cells, unpack_open_cells
 from worker.index.run_filters import Probes, TierFilters, zeroed
 from worker.index.run_layout import RunShape, find_in_page, marked
-from worker.index.run_list import Run, RunList
+from worker.index.run_list import ID_COLUMN, Run, RunList
 from worker.index.spans import span
 
 __all__ = ["Get", "RunLookup", "Suspects", "read_filter"]
@@ -112,7 +112,8 @@ class RunLookup:
         """
         slots: npt.NDArray[np.uint8] = self._slots[columns]
         if slots.max(initial=0) == _UNKNOWN:
-            raise ValueError(f"a column that isn't one of {self.list.columns}")
+            known = [column for column in self.list.columns if column != ID_COLUMN]
+            raise ValueError(f"a column that isn't one of {known}")
         return slots
 
     def suspects(self, keys: BucketKeys) -> Suspects:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lsh.index.layout import MOST_DOCUMENTS, id_of
+from lsh.index.layout import BEYOND, MOST_DOCUMENTS, id_of
 from worker.index.errors import StoreDamaged
 from worker.index.keyspace import OPEN_RUN, Range, grown_key, page_key
 from worker.index.open_run import unpack_open_cells
@@ -50,7 +50,8 @@ class Statistics:
     """What a store holds, as of its last flush.
 
     ``documents`` have records; ``facts.documents`` were judged. ``grown`` of the ``buckets`` have
-    had more than one entry. ``sizes`` is how many buckets have how many entries, by the greatest
+    had more than one entry, and ``divided`` have been full and have finer ones, which are buckets,
+    too. ``sizes`` is how many buckets have how many entries, by the greatest
     number of a class: 1, 2, 4 (3 and 4), 8 and so on. ``largest`` buckets come first. Entries of
     eras that are dropped don't count; those of documents that were forgotten do, until then.
     """
@@ -61,6 +62,7 @@ class Statistics:
     documents: int
     buckets: int = 0
     grown: int = 0
+    divided: int = 0
     entries: int = 0
     sizes: Counter[int] = field(default_factory=Counter)
     largest: list[LargeBucket] = field(default_factory=list)
@@ -89,13 +91,14 @@ def store_statistics(path: Path, largest: int = 10) -> Statistics:
 class _Buckets(NamedTuple):
     """The n buckets of a band: their keys uint64[n], ascending, their sizes and newest entries.
 
-    Both are int64[n]. ``grown``: bool[n].
+    Both are int64[n]. ``grown`` and ``divided``, bool[n], are as in `Statistics`.
     """
 
     hashes: _Hashes
     sizes: _Numbers
     newest: _Numbers
     grown: npt.NDArray[np.bool_]
+    divided: npt.NDArray[np.bool_]
 
 
 class _Grown(NamedTuple):
@@ -104,6 +107,7 @@ class _Grown(NamedTuple):
     hashes: _Hashes
     sizes: _Numbers
     newest: _Numbers
+    divided: npt.NDArray[np.bool_]
 
 
 class _Found(NamedTuple):
@@ -148,6 +152,7 @@ class _Store(ReadOnlyStore):
         first = listed.eras.first
         sizes = (newest >= first).astype(np.int64)
         grown = np.zeros(len(hashes), np.bool_)
+        divided = np.zeros(len(hashes), np.bool_)
         starts = np.array([era.first for era in listed.eras.kept])
         written = np.searchsorted(starts, newest, side="right") - 1
         for place, era in enumerate(listed.eras.kept):
@@ -158,9 +163,9 @@ class _Store(ReadOnlyStore):
                 later = written[at] <= place
                 at = at[later]
                 sizes[at], newest[at] = some.sizes[later], some.newest[later]
-                grown[at] = True
+                grown[at], divided[at] = True, some.divided[later]
         kept = sizes > 0
-        return _Buckets(hashes[kept], sizes[kept], newest[kept], grown[kept])
+        return _Buckets(hashes[kept], sizes[kept], newest[kept], grown[kept], divided[kept])
 
     def _cells(self, listed: RunList, slot: int, inserted: int) -> tuple[_Hashes, _Numbers]:
         """Return the keys and documents of a column's cells, without marks, in no order."""
@@ -193,13 +198,16 @@ class _Store(ReadOnlyStore):
             if not packed:
                 continue
             lows = np.frombuffer(b"".join(packed), "<u4").astype(np.int64)
+            beyond = lows >= MOST_DOCUMENTS
             numbers = inserted - 1 - ((inserted - 1 - lows) & (MOST_DOCUMENTS - 1))
+            numbers[beyond] = BEYOND
             lengths = np.fromiter(map(len, packed), np.int64, len(packed)) // _ENTRY_BYTES
             starts = np.cumsum(lengths) - lengths
             yield _Grown(
                 np.frombuffer(hashes, ">u8").astype(np.uint64),
                 np.add.reduceat((numbers >= first).astype(np.int64), starts),
                 np.maximum.reduceat(numbers, starts),
+                np.logical_or.reduceat(beyond, starts),
             )
 
     def _named(self, found: list[_Found], inserted: int) -> list[LargeBucket]:
@@ -221,6 +229,7 @@ class _Store(ReadOnlyStore):
 def _count(buckets: _Buckets, total: Statistics) -> None:
     total.buckets += len(buckets.sizes)
     total.grown += int(np.count_nonzero(buckets.grown))
+    total.divided += int(np.count_nonzero(buckets.divided))
     total.entries += int(np.add.reduce(buckets.sizes))
     sizes, counts = np.unique(buckets.sizes, return_counts=True)
     for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):

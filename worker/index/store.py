@@ -249,6 +249,7 @@ class BandStore:
         for number, renewals in decision.renewals.items():
             writes.put(number_key(RENEWALS, number), pack_renewals(renewals))
         self._runs.add(writes, decision, self._buckets.standing, self._identities)
+        self._buckets.forget_standing()
         self._records.add(writes, decision.records)
         return writes
 

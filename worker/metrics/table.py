@@ -61,7 +61,16 @@ TABLE: Final = (
         "neardup_tombstones_total",
         "counter",
         "Tombstones (null values) that were copied to both outputs.",
-        "Nothing to do: they delete documents from compacted outputs.",
+        "Nothing to do: they delete documents from compacted outputs, and [from the"
+        " index](operations.md#forgetting-a-document).",
+    ),
+    Metric(
+        "verdicts",
+        "neardup_tombstones_unusable_total",
+        "counter",
+        "Tombstones that forget no document, because their key is absent or can't be an id.",
+        "Send tombstones whose key is the [id of the"
+        " document](operations.md#forgetting-a-document). A warning in the log names the first.",
     ),
     Metric(
         "verdicts",
@@ -184,7 +193,7 @@ TABLE: Final = (
         "index",
         "neardup_index_dropped_total",
         "counter",
-        "Entries evicted, oldest first, because a bucket was full.",
+        "Entries evicted, oldest first, because a bucket of the finest level was full.",
         "A later copy of a document whose entries were evicted may be judged unique. If that"
         " matters, run a new application with a larger `index.bucket_capacity`"
         " ([how](runbook.md#more-partitions-n-more-shards-p-other-parameters)).",

@@ -25,12 +25,17 @@ class VerdictMetrics(FingerprintEvents, RouteEvents):
         self._rejected = documents.labels("rejected")
         self._reasons = instruments.counter("neardup_rejected_total")
         self._tombstones = instruments.counter("neardup_tombstones_total")
+        self._unusable = instruments.counter("neardup_tombstones_unusable_total")
         self._latency = instruments.histogram("neardup_latency_seconds")
 
     def rejected(self, code: str, count: int) -> None:
         """Count rejected documents, by the reason's code."""
         self._rejected.inc(count)
         self._reasons.labels(code).inc(count)
+
+    def unusable(self, count: int) -> None:
+        """Count tombstones that forget no document."""
+        self._unusable.inc(count)
 
     def routed(self, counts: RouteCounts) -> None:
         """Add the counts of a burst, and observe the latencies of its documents."""

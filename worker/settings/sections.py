@@ -267,6 +267,13 @@ class IndexSection(_Section):
         description="a new index keeps the keys of so many documents in memory before it writes"
         " them as a sorted run",
     )
+    erasure_seconds: float = Field(
+        86_400,
+        ge=60,
+        description="within this time after a shard has judged a tombstone, the id and the sketch"
+        " of the forgotten document leave the files of its store. Logs and snapshots keep them"
+        " for their own retention",
+    )
     flush_documents: int = Field(10_000, ge=1)
     flush_seconds: float = Field(60, gt=0)
     standby: str = Field(

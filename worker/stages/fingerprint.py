@@ -7,40 +7,24 @@ from __future__ import annotations
 
 import logging
 import sys
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-import mmh3
-import numpy as np
-
-from lsh import Fingerprinter, Fingerprints
+from lsh import Fingerprinter
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.formats.base import Document, DocumentFormat, Unreadable
 from worker.formats.seen import FieldWatch
 from worker.stages.base import Burst, StageError, StatelessStage
 from worker.stages.deaths import Deaths
+from worker.stages.framing import Aside, Framer, Signed, Span
 from worker.stages.reject_limit import RejectGuard, RejectLimit
 from worker.topology import Topology
-from worker.wire import (
-    ACCOUNTED_OFFSETS,
-    FRAME_BYTES,
-    POSITION_BITS,
-    FingerprintFrame,
-    Ids,
-    document_bytes,
-    encode,
-)
+from worker.wire import FRAME_BYTES, encode
 from worker.wire.headers import reduced_rejection, rejection
 
-__all__ = ["Fingerprint", "FingerprintEvents", "checksum"]
+__all__ = ["Fingerprint", "FingerprintEvents"]
 
 _log = logging.getLogger(__name__)
-
-
-def checksum(payload: bytes) -> int:
-    """Return the 64-bit hash by which *route* recognises the payload."""
-    return mmh3.mmh3_x64_128_utupledigest(payload, 0)[0]
 
 
 _POISON = "the worker died twice while it read this document"
@@ -57,6 +41,9 @@ class FingerprintEvents:
 
     def rejected(self, code: str, count: int) -> None:
         """Handle ``count`` rejected documents; ``code`` is the reason's code."""
+
+    def unusable(self, count: int) -> None:
+        """Handle ``count`` tombstones that forget no document."""
 
 
 class Fingerprint(StatelessStage):
@@ -90,16 +77,17 @@ class Fingerprint(StatelessStage):
         self.topics = (topology.documents,)
         self._fingerprints = topology.fingerprints
         self._rejected = topology.rejected
-        self._layout = topology.layout.id
+        self._framer = Framer(topology.layout.id, frame_bytes)
         self._reader = reader
         self._fingerprinter = fingerprinter
         self._guard = RejectGuard(reject_limit, reader.fields)
-        self._frame_bytes = frame_bytes
         self._skip_deleted = skip_deleted
         self._watch = watch or FieldWatch(reader, ())
         self._deaths = deaths or Deaths(topology.documents, "", None)
         self._events = events or FingerprintEvents()
         self._next: dict[TopicPartition, int] = {}
+        self._told = False
+        self._unusable = 0
         self._reasons: Counter[str] = Counter()
         self._ends: dict[TopicPartition, int] = {}
 
@@ -114,6 +102,7 @@ class Fingerprint(StatelessStage):
         """
         self._next = dict(offsets)
         self._ends = {}
+        self._unusable = 0
         self._reasons = Counter()
         self._deaths.passed(offsets)
         if not self._skip_deleted:
@@ -136,6 +125,7 @@ class Fingerprint(StatelessStage):
         """Parse and fingerprint a batch; see `Stage`."""
         if not records:
             return None
+        self._unusable = 0
         self._reasons = Counter()
         deaths = self._deaths
         self._ends = _ends(records)
@@ -151,8 +141,11 @@ class Fingerprint(StatelessStage):
         return Burst(outgoing, self._ends)
 
     def _read_alone(self, record: Record) -> list[Outgoing]:
-        """Read a document that may kill the worker, unless it has done so twice."""
-        if not self._deaths.poison(record):
+        """Read a document that may kill the worker, unless it has done so twice.
+
+        A tombstone is never poison: whoever must forget a document can't set that aside.
+        """
+        if record.value is None or not self._deaths.poison(record):
             self._deaths.reading_alone(record)
             return self._read([record])
         size = len(record.value or b"")
@@ -171,14 +164,16 @@ class Fingerprint(StatelessStage):
         """Return the frames and rejections of some documents."""
         outgoing: list[Outgoing] = []
         rows: dict[TopicPartition, list[tuple[Record, Document]]] = {}
-        aside: dict[TopicPartition, list[int]] = {}
+        aside: dict[TopicPartition, Aside] = {}
         ends: dict[TopicPartition, int] = {}
         for record in records:
             partition = TopicPartition(record.topic, record.partition)
             ends[partition] = record.offset + 1
             kept = rows.setdefault(partition, [])
             if record.value is None:
-                aside.setdefault(partition, []).append(record.offset)
+                unread = aside.setdefault(partition, Aside.nothing())
+                unread.offsets.append(record.offset)
+                unread.tombstones.extend(self._forgotten(record))
                 continue
             try:
                 kept.append((record, self._reader.read(record)))
@@ -188,7 +183,7 @@ class Fingerprint(StatelessStage):
                 self._reasons[error.code] += 1
                 self._guard.rejected(error, record.value)
                 outgoing.append(self._reject(record, str(error)))
-                aside.setdefault(partition, []).append(record.offset)
+                aside.setdefault(partition, Aside.nothing()).offsets.append(record.offset)
         texts = [document.text for kept in rows.values() for _, document in kept]
         signed = self._fingerprinter.fingerprint(texts)
         blank = signed.blank
@@ -196,22 +191,40 @@ class Fingerprint(StatelessStage):
         for partition, kept in rows.items():
             readable = range(at, at + len(kept))
             at += len(kept)
-            accounted = aside.get(partition, [])
+            unread = aside.get(partition, Aside.nothing())
             for position, (record, _) in zip(readable, kept, strict=True):
                 if blank[position]:
                     self._reasons["empty-text"] += 1
                     reason = "empty-text: nothing is left of the text once it is normalised"
                     outgoing.append(self._reject(record, reason))
-                    accounted.append(record.offset)
+                    unread.offsets.append(record.offset)
             positions = [position for position in readable if not blank[position]]
             first = readable.start
             sources = [kept[position - first] for position in positions]
-            accounted.sort()
-            outgoing += self._frames(
-                partition, ends[partition], sources, signed, positions, accounted
-            )
-            self._next[partition] = ends[partition]
+            unread.offsets.sort()
+            span = Span(partition.partition, self._next[partition], ends[partition])
+            outgoing += self._framed(span, Signed(sources, signed, positions), unread)
+            self._next[partition] = span.end
         return outgoing
+
+    def _forgotten(self, record: Record) -> Iterator[tuple[int, bytes]]:
+        """Yield the offset and the id that a tombstone forgets, if its key can be an id."""
+        try:
+            yield record.offset, self._reader.forgotten(record)
+        except Unreadable as error:
+            if not self._told:
+                _log.warning(
+                    "%s[%d]@%d: a tombstone forgets no document: %s. It is passed on; later ones"
+                    " like it are not named",
+                    record.topic, record.partition, record.offset, error,
+                    extra={
+                        "topic": record.topic,
+                        "partition": record.partition,
+                        "offset": record.offset,
+                    },
+                )  # fmt: skip
+            self._told = True
+            self._unusable += 1
 
     def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
         """Cover ranges without documents by empty frames, so that frames still tile."""
@@ -223,9 +236,16 @@ class Fingerprint(StatelessStage):
     def _covered(self, partition: TopicPartition, end: int, accounted: list[int]) -> list[Outgoing]:
         """Return frames up to an offset, without documents."""
         signed = self._fingerprinter.fingerprint([])
-        frames = list(self._frames(partition, end, [], signed, [], accounted))
+        span = Span(partition.partition, self._next[partition], end)
         self._next[partition] = end
-        return frames
+        return self._framed(span, Signed([], signed, []), Aside(accounted, []))
+
+    def _framed(self, span: Span, signed: Signed, aside: Aside) -> list[Outgoing]:
+        """Return the frames of a range as records."""
+        return [
+            Outgoing(self._fingerprints, 0, None, encode(frame))
+            for frame in self._framer.frames(span, signed, aside)
+        ]
 
     def _reject(self, record: Record, reason: str) -> Outgoing:
         return Outgoing(
@@ -236,55 +256,6 @@ class Fingerprint(StatelessStage):
             rejection(record, self.name, reason),
             record.timestamp if record.timestamp >= 0 else None,
         )
-
-    def _frames(  # noqa: PLR0913, PLR0917 -- what a frame is made of
-        self,
-        partition: TopicPartition,
-        end: int,
-        sources: list[tuple[Record, Document]],
-        signed: Fingerprints,
-        positions: list[int],
-        accounted: list[int],
-    ) -> Iterator[Outgoing]:
-        start = self._next[partition]
-        offsets = [record.offset for record, _ in sources]
-        cuts = self._cuts([len(document.id) for _, document in sources], signed)
-        stops = {offsets[cut] for cut in cuts} | {*accounted[ACCOUNTED_OFFSETS::ACCOUNTED_OFFSETS]}
-        low = since = 0
-        for stop in [*sorted(stops), end]:
-            high = bisect_left(offsets, stop, low)
-            until = bisect_left(accounted, stop, since)
-            part = sources[low:high]
-            rows = positions[low:high]
-            frame = FingerprintFrame(
-                layout=self._layout,
-                partition=partition.partition,
-                start=start,
-                end=stop,
-                offsets=np.array([r.offset - start for r, _ in part], np.uint32),
-                times=np.array([d.time for _, d in part], np.int64),
-                checksums=np.array([checksum(r.value or b"") for r, _ in part], np.uint64),
-                ids=Ids.pack([d.id for _, d in part]),
-                shingles=signed.shingle_counts[rows],
-                keys=signed.keys[rows].T,
-                sketches=signed.sketches[rows],
-                accounted=(np.array(accounted[since:until], np.int64) - start).astype(np.uint32),
-            )
-            yield Outgoing(self._fingerprints, 0, None, encode(frame))
-            start, low, since = stop, high, until
-
-    def _cuts(self, id_lengths: list[int], signed: Fingerprints) -> list[int]:
-        """Return the rows before which a frame must end to stay under the size limit."""
-        fixed = document_bytes(signed.keys.shape[1], signed.sketches.shape[1])
-        cuts = []
-        size = count = 0
-        for row, length in enumerate(id_lengths):
-            if count and (size + fixed + length > self._frame_bytes or count >> POSITION_BITS):
-                cuts.append(row)
-                size = count = 0
-            size += fixed + length
-            count += 1
-        return cuts
 
     def close(self) -> None:
         """Release the notes."""
@@ -299,6 +270,8 @@ class Fingerprint(StatelessStage):
         self._deaths.passed(self._ends)
         for code, count in self._reasons.items():
             self._events.rejected(code, count)
+        self._events.unusable(self._unusable)
+        self._unusable = 0
         self._reasons = Counter()
         self._ends = {}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from lsh.index import DocumentBatch
+from lsh.index.batch import DocumentBatch, Forgotten
 from worker.bus import Record
 from worker.wire import POSITION_BITS, FingerprintFrame, decode
 
@@ -89,6 +89,16 @@ class Documents:
         sketches = [one.frame.sketches for one in self.frames if one.count]
         return _joined(sketches) if sketches else np.empty((0, 0), np.uint8)
 
+    @cached_property
+    def _forgotten(self) -> list[Forgotten]:
+        found: list[Forgotten] = []
+        base = 0
+        for one in self.frames:
+            if len(one.frame.tombstones):
+                found += _forgotten(one.frame, base)
+            base += one.count
+        return found
+
     def batch(self, columns: range) -> DocumentBatch:
         """Return the documents with the keys of these columns, for the shard that owns them."""
         owned = slice(columns.start, None, columns.step)
@@ -101,7 +111,15 @@ class Documents:
             columns=columns,
             keys=np.concatenate(keys, axis=1) if keys else np.empty((len(columns), 0), np.uint64),
             sketches=self._sketches,
+            forgotten=self._forgotten,
         )
+
+
+def _forgotten(frame: FingerprintFrame, base: int) -> Iterator[Forgotten]:
+    """Return what a frame's tombstones forget; its first document has row ``base``."""
+    tombstones = frame.tombstones
+    rows = base + np.searchsorted(frame.offsets, tombstones.offsets)
+    return map(Forgotten, rows.tolist(), tombstones.ids.unpack())
 
 
 def _joined(parts: Sequence[npt.NDArray[ScalarT]]) -> npt.NDArray[ScalarT]:

@@ -12,7 +12,7 @@ from itertools import compress
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.formats.matches import MatchWriter
 from worker.stages.base import Burst, StageError, Status
-from worker.stages.fingerprint import checksum
+from worker.stages.framing import checksum
 from worker.stages.lanes import Answers, Lane, Step
 from worker.stages.unpacking import Found, Judged, best
 from worker.stages.waits import Waits

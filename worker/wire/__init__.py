@@ -18,6 +18,7 @@ from worker.wire.matches import (
     MatchFrame,
     answer_bytes,
 )
+from worker.wire.tombstones import TOMBSTONE_BYTES, Tombstones
 
 __all__ = [
     "ACCOUNTED_OFFSETS",
@@ -27,11 +28,13 @@ __all__ = [
     "NAMED_BYTES",
     "POSITION_BITS",
     "ROW_BYTES",
+    "TOMBSTONE_BYTES",
     "FingerprintFrame",
     "FrameError",
     "Ids",
     "Layout",
     "MatchFrame",
+    "Tombstones",
     "answer_bytes",
     "decode",
     "document_bytes",

@@ -7,19 +7,20 @@ from typing import TypeVar
 import msgspec
 
 from worker.wire.columns import ColumnError
-from worker.wire.fingerprints import FingerprintFrame, PackedFingerprints
+from worker.wire.fingerprints import FingerprintFrame, PackedFingerprints, PackedFingerprints1
 from worker.wire.matches import MatchFrame, PackedMatches, PackedMatches1
 
 __all__ = ["FrameError", "decode", "encode"]
 
 FrameT = TypeVar("FrameT", FingerprintFrame, MatchFrame)
-_Packed = PackedFingerprints | PackedMatches1 | PackedMatches
+_Packed = PackedFingerprints1 | PackedFingerprints | PackedMatches1 | PackedMatches
 
-_WRITTEN: dict[type, int] = {FingerprintFrame: 1, MatchFrame: 2}
+_WRITTEN: dict[type, int] = {FingerprintFrame: 2, MatchFrame: 2}
 """The version that is written. Adding a field at the end, with a default, needs no new version."""
 
 _READ: dict[tuple[type, int], msgspec.msgpack.Decoder[_Packed]] = {
-    (FingerprintFrame, 1): msgspec.msgpack.Decoder(PackedFingerprints),
+    (FingerprintFrame, 1): msgspec.msgpack.Decoder(PackedFingerprints1),
+    (FingerprintFrame, 2): msgspec.msgpack.Decoder(PackedFingerprints),
     (MatchFrame, 1): msgspec.msgpack.Decoder(PackedMatches1),
     (MatchFrame, 2): msgspec.msgpack.Decoder(PackedMatches),
 }

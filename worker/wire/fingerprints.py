@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -19,8 +20,9 @@ from worker.wire.columns import (
 )
 from worker.wire.frame import Frame
 from worker.wire.ids import ID_BYTES, Ids, PackedIds
+from worker.wire.tombstones import NO_TOMBSTONES, PackedTombstones, Tombstones
 
-__all__ = ["FingerprintFrame", "PackedFingerprints", "document_bytes"]
+__all__ = ["FingerprintFrame", "PackedFingerprints", "PackedFingerprints1", "document_bytes"]
 
 _SPARE_BYTES = 5
 """A margin for each document, to cover the frame's own bytes."""
@@ -37,6 +39,8 @@ class FingerprintFrame(Frame, frozen=True, gc=False, eq=False):
     ``accounted`` uint32[r], relative to ``start``, are the offsets of the range that were read but
     not judged: rejected records and tombstones. *fingerprint* has read no record at offsets that
     are in neither array. ``accounted`` is None in frames of older workers.
+
+    ``tombstones`` are those of the range that forget an id. Frames of older workers have none.
     """
 
     offsets: npt.NDArray[np.uint32]
@@ -47,6 +51,7 @@ class FingerprintFrame(Frame, frozen=True, gc=False, eq=False):
     keys: npt.NDArray[np.uint64]
     sketches: npt.NDArray[np.uint8]
     accounted: npt.NDArray[np.uint32] | None = None
+    tombstones: Tombstones = NO_TOMBSTONES
 
     def packed(self) -> PackedFingerprints:
         """Return the frame in its written form."""
@@ -63,11 +68,12 @@ class FingerprintFrame(Frame, frozen=True, gc=False, eq=False):
             packed(self.keys, U64),
             packed(self.sketches, U8),
             any_packed(self.accounted, U32),
+            self.tombstones.packed() if len(self.tombstones) else None,
         )
 
 
 class PackedFingerprints(Frame, array_like=True, frozen=True, gc=False, eq=False):
-    """The written form, version 1."""
+    """The written form, version 2."""
 
     offsets: memoryview
     times: memoryview
@@ -76,7 +82,8 @@ class PackedFingerprints(Frame, array_like=True, frozen=True, gc=False, eq=False
     shingles: memoryview
     keys: memoryview
     sketches: memoryview
-    accounted: memoryview | None = None
+    accounted: memoryview | None
+    tombstones: PackedTombstones | None
 
     def frame(self) -> FingerprintFrame:
         """Return the frame.
@@ -98,7 +105,29 @@ class PackedFingerprints(Frame, array_like=True, frozen=True, gc=False, eq=False
             np.ndarray((width("keys", self.keys, U64, count), count), U64, self.keys),
             np.ndarray((count, width("sketches", self.sketches, U8, count)), U8, self.sketches),
             any_column("accounted", self.accounted, U32),
+            NO_TOMBSTONES if self.tombstones is None else self.tombstones.tombstones(),
         )
+
+
+class PackedFingerprints1(Frame, array_like=True, frozen=True, gc=False, eq=False):
+    """The written form, version 1. It doesn't name the tombstones."""
+
+    offsets: memoryview
+    times: memoryview
+    checksums: memoryview
+    ids: PackedIds
+    shingles: memoryview
+    keys: memoryview
+    sketches: memoryview
+    accounted: memoryview | None = None
+
+    def frame(self) -> FingerprintFrame:
+        """Return the frame, without tombstones.
+
+        Raises:
+            ColumnError: see `PackedFingerprints.frame`.
+        """
+        return PackedFingerprints(**msgspec.structs.asdict(self), tombstones=None).frame()
 
 
 def document_bytes(columns: int, slots: int) -> int:

@@ -2,8 +2,8 @@
 
 Modelled on the invariants of Jepsen's Kafka test and of Kafka's own system tests: no
 loss, no doubling, order kept, one decision per document, every match decided earlier,
-itself published and really similar, nothing aborted visible, no gap in what was signed,
-and an index that equals one rebuilt from its log.
+itself published, not forgotten and really similar, nothing aborted visible, no gap in
+what was signed, and an index that equals one rebuilt from its log.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tests.support.checker.coverage import coverage
+from tests.support.checker.forgetting import forgetting
 from tests.support.checker.history import (
     FrameRange,
     History,
@@ -51,6 +52,7 @@ __all__ = [
     "differences",
     "dump",
     "exactly_once",
+    "forgetting",
     "frame_ranges",
     "index_differences",
     "is_tombstone",
@@ -78,6 +80,7 @@ INVARIANTS: Final = (
     similarity,
     visibility,
     coverage,
+    forgetting,
 )
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lsh.index import BucketRules, DocumentBatch
+from lsh.index.batch import Forgotten
 from lsh.index.layout import unpack_record
 from worker.bus.port import Record
 from worker.index.store import BandStore
@@ -143,4 +144,10 @@ def _batch(record: Record, topology: Topology, shard: int) -> DocumentBatch:
         columns=columns,
         keys=frame.keys[list(columns)] if count else np.empty((len(columns), 0), np.uint64),
         sketches=frame.sketches,
+        forgotten=[
+            Forgotten(sum(offset < at for offset in frame.offsets.tolist()), ident)
+            for at, ident in zip(
+                frame.tombstones.offsets.tolist(), frame.tombstones.ids.unpack(), strict=True
+            )
+        ],
     )

@@ -15,6 +15,7 @@ from tests.support.checker import (
     sightings,
     verdicts,
 )
+from tests.support.checker import forgetting as forgotten
 from tests.support.checker.examples import document, published, rejected
 from worker.bus.port import Record
 
@@ -139,6 +140,48 @@ def frames(*ranges: tuple[int, int, int, int]) -> Doctor:
 def test_frames_that_do_not_tile_the_documents_are_found(doctor: Doctor, problem: str) -> None:
     found = check(doctor(GOOD))
     assert any(problem in one for one in found), found
+
+
+E, F = document(5, "e"), document(6, "f")
+
+
+def forgetting(matched: str, *numbers: int) -> History:
+    """Return a history in which F matches a document; its frames come in this order.
+
+    The first has A to D and the tombstone of A, the second E, the third F, the fourth a document of
+    another partition that is A once more.
+    """
+    again = A._replace(partition=1)
+    spans = ((0, 0, 5), (0, 5, 6), (0, 6, 7), (1, 0, 1))
+    ranges = [FrameRange(at, *span) for at, span in zip(numbers, spans, strict=True)]
+    return replace(
+        GOOD,
+        inputs=[*GOOD.inputs, E, F, again],
+        unique=[published(A, 0, numbers[0] << 16), published(E, 1, numbers[1] << 16)],
+        duplicate=[published(F, 0, numbers[2] << 16, matched), _published_on_1(again, numbers[3])],
+        frames=sorted(ranges),
+    )
+
+
+def _published_on_1(given: Record, number: int) -> Record:
+    record = published(given, 0, number << 16)
+    headers = [(n, b"documents-1-0" if n == "neardup-source" else v) for n, v in record.headers]
+    return record._replace(headers=tuple(headers))
+
+
+@pytest.mark.parametrize(
+    ("history", "found"),
+    [
+        (forgetting("a", 0, 1, 2, 3), ["(0, 6) matches a, which was forgotten at (0, 4)"]),
+        (forgetting("e", 0, 1, 2, 3), []),
+        (forgetting("a", 0, 1, 3, 2), []),  # It came again, after its tombstone.
+        (forgetting("a", 1, 2, 3, 0), ["(0, 6) matches a, which was forgotten at (1, 4)"]),
+        (replace(forgetting("a", 0, 1, 2, 3), frames=None), []),
+        (replace(forgetting("a", 0, 1, 2, 3), inputs=[A, B, C, D, E, F]), []),
+    ],
+)
+def test_a_match_that_was_forgotten_is_found(history: History, found: list[str]) -> None:
+    assert list(forgotten(history)) == found
 
 
 def test_other_verdicts_than_the_expected_are_found() -> None:

@@ -99,7 +99,7 @@ def test_check_warns_of_what_it_ignores_and_of_the_public_seed() -> None:
 
 
 def test_without_a_broker_there_is_one_line() -> None:
-    commands = ["topics verify", "topics create", "init", "watch", "redrive", "feed -"]
+    commands = ["topics verify", "topics create", "init", "watch", "redrive", "feed -", "forget a"]
     begun = [
         subprocess.Popen(
             [sys.executable, "-m", "worker.cli", *command.split(), "--bootstrap", "127.0.0.1:1"],

@@ -16,7 +16,7 @@ from confluent_kafka import TopicPartition as Place
 
 from localkafka.broker import Kafka, wait_until
 from tests.support.clusters import ClusterFactory
-from tests.support.command_line import on_kafka
+from tests.support.command_line import jsonl, on_kafka
 from worker.admin import Cluster, verify
 from worker.bus import TopicPartition
 from worker.bus.kafka.groups import group_client
@@ -182,6 +182,23 @@ def test_feed_publishes_rows_as_json_and_names_those_it_cannot_read(
     assert {(r.key(), r.value()) for r in read(kafka, f"{app_id}.documents", 2)} == {
         (b"a", b'{"id":"a","text":"one"}'), (None, b'{"id":null,"text":"five"}')
     }  # fmt: skip
+
+
+def test_forget_sends_tombstones_where_feed_sends_the_documents(
+    run: Run, kafka: Kafka, app_id: str, tmp_path: Path
+) -> None:
+    run("topics create --partitions 3")
+    ids = [f"d{number}" for number in range(20)]
+    path = tmp_path / "lines.jsonl"
+    path.write_bytes(jsonl({"id": ident, "text": "x"} for ident in ids))
+    run(f"feed {path}")
+    said = run(f"forget --no-wait {' '.join(ids)}").stderr
+    assert said.startswith(f"20 ids sent to {app_id}.documents to be forgotten; ")
+    places: dict[bool, set[tuple[object, object]]] = {True: set(), False: set()}
+    for record in read(kafka, f"{app_id}.documents", 3):
+        places[record.value() is None].add((record.key(), record.partition()))
+    assert len(places[True]) == 20
+    assert places[True] == places[False]
 
 
 def test_redrive_sends_each_rejected_record_once(run: Run, kafka: Kafka, app_id: str) -> None:

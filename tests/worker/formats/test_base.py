@@ -32,6 +32,21 @@ def test_a_key_that_must_serve_as_id_has_to_be_one(kind: str, key: bytes, detail
         read(VALUE[kind], key, kind=kind, max_id_bytes=16)
 
 
+@pytest.mark.parametrize("documents", formats(), ids=lambda made: type(made).__name__)
+def test_a_tombstone_forgets_the_id_that_its_key_is(documents: DocumentFormat) -> None:
+    for key in (b"key", "ä€".encode(), b"docs-3-17"):
+        assert documents.forgotten(record(b"", key)._replace(value=None)) == key
+
+
+@pytest.mark.parametrize("documents", formats(), ids=lambda made: type(made).__name__)
+@pytest.mark.parametrize("key", [None, b"", b"\xff", b"k" * 1_025])
+def test_a_tombstone_whose_key_is_no_id_forgets_nothing(
+    documents: DocumentFormat, key: bytes | None
+) -> None:
+    with pytest.raises(Unreadable, match=r"^bad-id: "):
+        documents.forgotten(record(b"", key)._replace(value=None))
+
+
 @pytest.mark.parametrize("kind", VALUE)
 def test_an_id_can_be_required(kind: str) -> None:
     with pytest.raises(Unreadable, match="no-id"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from lsh import pairwise_similarity
 from lsh.index import BucketRules, DocumentBatch, Forgotten, Match
+from lsh.index.chains import LEVELS, finer_key
 
 SLOTS = 16
 RULES = BucketRules(threshold=0.6, absorb=0.9, capacity=3, max_matches=4)
@@ -95,16 +97,21 @@ timed_documents_strategy = st.lists(
 WINDOW = 100
 
 
-def drawn_documents(count: int, seed: int) -> list[Document]:
-    """Return documents at random: a window has a hundred; copies come for longer than that."""
+def drawn_documents(count: int, seed: int, *, crowded: bool) -> list[Document]:
+    """Return documents at random: a window has a hundred; copies come for longer than that.
+
+    If crowded, they share few keys, so nearly all buckets are full.
+    """
     chance = np.random.default_rng(seed)
     rows: list[tuple[int, int, tuple[int, ...], int, int]] = []
     for number in range(count):
         family = int(chance.integers(number // 40, number // 40 + 12))
         changes = int(chance.choice([0, 0, 0, 1, 5, 8]))
-        keys = tuple(int(family * 3 + key) for key in chance.integers(0, 2, 4))
+        place = number // 150 if crowded else family * 3
+        keys = tuple(int(place + key) for key in chance.integers(0, 2, 4))
         late = int(chance.choice([0, 0, 0, 0, 30, 99, 100, 101]))
-        rows.append((family, changes, keys, int(chance.integers(0, 3)), late))
+        step = int(chance.choice([0, 1, 2, 2, 1, 0, 1, 1, 1, 45], p=[0.11] * 9 + [0.01]))
+        rows.append((family, changes, keys, step, late))
     return _at_times(rows)
 
 
@@ -123,39 +130,75 @@ def with_forgotten(documents: list[Document], seed: int) -> list[Document | byte
     return events
 
 
+class _Model:
+    """Plain lists of dated entries, by column, key and level."""
+
+    def __init__(self, columns: list[int], rules: BucketRules) -> None:
+        self._columns = columns
+        self._rules = rules
+        self._buckets: dict[tuple[int, int, int], list[list[Any]]] = {}
+        self._now = 0
+
+    def forget(self, ident: bytes) -> None:
+        for bucket in self._buckets.values():
+            bucket[:] = [entry for entry in bucket if entry[0].id != ident]
+
+    def judge(self, document: Document) -> list[Match]:
+        """Return the best matches of a document, and insert it."""
+        rules, near = self._rules, {}
+        self._now = max(self._now, document.time)
+        oldest = self._now - (1 << 60 if rules.window_ms is None else rules.window_ms)
+        for column in self._columns:
+            buckets = self._levels(document, column)
+            for bucket in buckets:
+                bucket[:] = [entry for entry in bucket if entry[1] >= oldest]
+            alike = [
+                (_similar(entry[0], document), entry) for bucket in buckets for entry in bucket
+            ]
+            for similarity, (other, _) in alike:
+                if similarity >= rules.threshold:
+                    near[other.sequence] = Match(other.sequence, similarity, other.id)
+            if document.time >= oldest:
+                self._insert(document, buckets, alike)
+        ordered = sorted(near.values(), key=lambda match: (-match.similarity, match.sequence))
+        return ordered[: rules.max_matches]
+
+    def _levels(self, document: Document, column: int) -> list[list[list[Any]]]:
+        key = document.keys[column]
+        finer = [finer_key(column, key, level, document.sketch) for level in range(1, LEVELS + 1)]
+        return [
+            self._buckets.setdefault((column, one, level), [])
+            for level, one in enumerate([key, *finer])
+        ]
+
+    def _insert(
+        self,
+        document: Document,
+        buckets: list[list[list[Any]]],
+        alike: list[tuple[float, list[Any]]],
+    ) -> None:
+        similarity, best = max(alike, key=itemgetter(0), default=(0.0, []))
+        if best and similarity >= self._rules.absorb:
+            best[1] = max(best[1], document.time)
+            return
+        room = next((one for one in buckets if len(one) < self._rules.capacity), buckets[-1])
+        room.append([document, document.time])
+        del room[: -self._rules.capacity]
+
+
+def _similar(one: Document, other: Document) -> float:
+    return float(pairwise_similarity(one.sketch[None], other.sketch[None])[0])
+
+
 def model(
     events: Sequence[Document | bytes], columns: list[int], rules: BucketRules = RULES
 ) -> list[list[Match]]:
     """Judge one document after the other, with plain lists of dated entries."""
-    buckets: dict[tuple[int, int], list[list[Any]]] = {}
+    lists = _Model(columns, rules)
     answers = []
-    now = 0
     for event in events:
         if isinstance(event, bytes):
-            for bucket in buckets.values():
-                bucket[:] = [entry for entry in bucket if entry[0].id != event]
-            continue
-        document = event
-        near: dict[int, Match] = {}
-        now = max(now, document.time)
-        oldest = now - (1 << 60 if rules.window_ms is None else rules.window_ms)
-
-        def similar(other: Document, document: Document = document) -> float:
-            return float(pairwise_similarity(document.sketch[None], other.sketch[None])[0])
-
-        own = [buckets.setdefault((column, document.keys[column]), []) for column in columns]
-        for bucket in own:
-            bucket[:] = [entry for entry in bucket if entry[1] >= oldest]
-            for other, _ in bucket:
-                if similar(other) >= rules.threshold:
-                    near[other.sequence] = Match(other.sequence, similar(other), other.id)
-        for bucket in own if document.time >= oldest else ():
-            best = max(bucket, key=lambda entry: similar(entry[0]), default=None)
-            if best is not None and similar(best[0]) >= rules.absorb:
-                best[1] = max(best[1], document.time)
-            else:
-                bucket.append([document, document.time])
-                del bucket[: -rules.capacity]
-        ordered = sorted(near.values(), key=lambda match: (-match.similarity, match.sequence))
-        answers.append(ordered[: rules.max_matches])
+            lists.forget(event)
+        else:
+            answers.append(lists.judge(event))
     return answers

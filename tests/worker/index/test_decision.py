@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lsh.index import BucketRules, DocumentBatch, Match
+from lsh.index.chains import LEVELS
+from lsh.index.layout import BEYOND
 from tests.worker.index.decisions import (
     RULES,
     WINDOW,
@@ -124,11 +126,14 @@ def test_with_a_window_shards_are_lists_of_dated_entries(
     assert together == model(documents, [0, 1, 2, 3], rules)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_over_many_windows_nothing_is_kept_or_lost(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("crowded", [False, True])
+def test_over_many_windows_nothing_is_kept_or_lost(
+    tmp_path: Path, seed: int, *, crowded: bool
+) -> None:
     """The records, runs and grown buckets of many eras are dropped meanwhile."""
     rules = replace(RULES, window_ms=WINDOW)
-    documents = drawn_documents(1_500, seed)
+    documents = drawn_documents(1_500, seed, crowded=crowded)
     cuts = np.random.default_rng(seed).integers(0, len(documents), 400).tolist()
     columns = [0, 1, 2, 3]
     found = run(tmp_path / "s", documents, columns, cuts, rules)
@@ -143,12 +148,15 @@ def test_over_many_windows_nothing_is_kept_or_lost(tmp_path: Path, seed: int) ->
     assert (findings.faults, findings.more_faults) == ([], 0)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("crowded", [False, True])
 @pytest.mark.parametrize("window", [None, WINDOW])
-def test_what_is_forgotten_matches_nothing(tmp_path: Path, seed: int, window: int | None) -> None:
+def test_what_is_forgotten_matches_nothing(
+    tmp_path: Path, seed: int, window: int | None, *, crowded: bool
+) -> None:
     """Ids repeat, also within a batch, and are forgotten before and after they expire."""
     rules = replace(RULES, window_ms=window)
-    events = with_forgotten(drawn_documents(700, seed), seed)
+    events = with_forgotten(drawn_documents(700, seed, crowded=crowded), seed)
     cuts = np.random.default_rng(seed).integers(0, len(events), 150).tolist()
     columns = [0, 1, 2, 3]
     assert run(tmp_path / "s", events, columns, cuts, rules) == model(events, columns, rules)
@@ -170,13 +178,32 @@ def test_copies_grow_nothing(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_full_bucket_drops_its_oldest(tmp_path: Path) -> None:
+def test_what_comes_to_a_full_bucket_goes_to_finer_ones(tmp_path: Path) -> None:
     store = BandStore(tmp_path / "s", {"test": 1})
     documents = [Document(number, number, 0, (5,)) for number in range(1, 6)]
     decision = store.decide(batch(documents, [0]), RULES)
     store.apply(decision, offset=1, now=1, documents=5)
-    assert list(store.contents().buckets().values()) == [[2, 3, 4]]
+    buckets = store.contents().buckets()
+    assert buckets.pop(bytes(8) + b"\5") == [0, 1, 2, BEYOND]
+    assert sorted(buckets.values()) == [[3], [4]]
+    assert decision.dropped == 0
+    again = [Document(number + 5, number, 0, (5,)) for number in range(1, 6)]
+    found = store.decide(batch(again, [0]), RULES).matches
+    assert [found[row][0].sequence for row in range(5)] == [1, 2, 3, 4, 5]
+    store.close()
+
+
+def test_the_finest_bucket_drops_its_oldest(tmp_path: Path) -> None:
+    """These have the same sketch as far as buckets see, and aren't absorbed."""
+    rules = replace(RULES, absorb=1.1)
+    store = BandStore(tmp_path / "s", {"test": 1})
+    documents = [Document(number, 0, 0, (5,)) for number in range((LEVELS + 1) * 3 + 2)]
+    decision = store.decide(batch(documents, [0]), rules)
     assert decision.dropped == 2
+    store.apply(decision, offset=1, now=1, documents=len(documents))
+    held = [number for bucket in store.contents().buckets().values() for number in bucket]
+    gone = set(range(len(documents))).difference(held)
+    assert gone == {LEVELS * 3, LEVELS * 3 + 1}
     store.close()
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.support.checker import History, reason
 from tests.support.embedded import Run, Texts, Verdicts, by_id, first_matches
 from tests.support.texts import near_copies
-from worker.bus.port import Outgoing, TopicPartition
+from worker.bus.port import TopicPartition
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_tombstones_are_passed_on_to_both_outputs(tmp_path: Path, texts: Texts) 
     for number, text in enumerate(texts[:60]):
         run.feed([text])
         if number % 5 == 0:
-            run.put(Outgoing(run.topology.documents, number % 3, b"key-%d" % number, None))
+            run.forget(f"key-{number}", number % 3)
     history = run.prove(tmp_path)
     assert sum(record.value is None for record in history.duplicate) == 12
 

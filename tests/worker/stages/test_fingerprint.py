@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Callable, Sequence
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.notes import KeptNotes
 from tests.support.stages import DOCS, LAYOUT, document, fingerprint, no_watermarks, records
 from worker.bus import OffsetOutOfRange, Record
-from worker.stages import RejectLimit, StageError
-from worker.wire import ACCOUNTED_OFFSETS, FingerprintFrame, decode
+from worker.stages import Deaths, FingerprintEvents, RejectLimit, StageError
+from worker.wire import ACCOUNTED_OFFSETS, FRAME_BYTES, FingerprintFrame, decode, encode
 
 
 def accounted(frame: FingerprintFrame) -> list[int]:
@@ -129,3 +134,109 @@ class TestFingerprint:
             "documents: none of the first 2,000 documents has a value in field 'title'; the fields"
             " they have: 'id', 'text'"
         )
+
+
+def frames_of(
+    records_: Sequence[Record], frame_bytes: int = FRAME_BYTES, deaths: Deaths | None = None
+) -> list[FingerprintFrame]:
+    """Return the frames that *fingerprint* makes of records, from offset 0 on."""
+    stage = fingerprint(frame_bytes=frame_bytes, deaths=deaths)
+    stage.adopt({DOCS: 0}, no_watermarks)
+    burst = stage.process(records_)
+    assert burst is not None
+    made = records(burst.records, "app.fingerprints")
+    return [decode(FingerprintFrame, record.value, LAYOUT) for record in made]
+
+
+def tombstone(offset: int, key: bytes | None) -> Record:
+    return Record("documents", 0, offset, 1, key, None)
+
+
+def forgotten(frames: Sequence[FingerprintFrame]) -> list[tuple[int, bytes]]:
+    """Return the offset and the id of each tombstone."""
+    return [
+        (frame.start + offset, ident)
+        for frame in frames
+        for offset, ident in zip(
+            frame.tombstones.offsets.tolist(), frame.tombstones.ids.unpack(), strict=True
+        )
+    ]
+
+
+class TestTombstones:
+    def test_the_frame_has_each_tombstones_offset_and_the_id_that_it_forgets(self) -> None:
+        sent = [
+            tombstone(2, b"a"),
+            document(3),
+            tombstone(4, "ä".encode()),
+            tombstone(5, b"d3"),
+            document(6),
+        ]
+        (frame,) = frames_of(sent)
+        assert forgotten([frame]) == [(2, b"a"), (4, "ä".encode()), (5, b"d3")]
+        assert accounted(frame) == [2, 4, 5]
+
+    @pytest.mark.parametrize("key", [None, b"", b"\xff", b"k" * 1_025])
+    def test_a_key_that_is_no_id_forgets_nothing(
+        self, key: bytes | None, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        frames = frames_of([tombstone(0, key), tombstone(1, b"k" * 1_024), tombstone(2, key)])
+        assert forgotten(frames) == [(1, b"k" * 1_024)]
+        assert [offset for frame in frames for offset in accounted(frame)] == [0, 1, 2]
+        (said,) = [record.getMessage() for record in caplog.records]
+        assert said.startswith("documents[0]@0: a tombstone forgets no document: bad-id: ")
+
+    def test_those_that_forget_nothing_are_counted_when_they_are_committed(self) -> None:
+        counted: list[int] = []
+
+        class Events(FingerprintEvents):
+            def unusable(self, count: int) -> None:
+                counted.append(count)
+
+        stage = fingerprint(events=Events())
+        stage.adopt({DOCS: 0}, no_watermarks)
+        stage.process([tombstone(0, None), tombstone(1, b""), tombstone(2, b"a")])
+        stage.adopt({DOCS: 0}, no_watermarks)  # As after an abort.
+        stage.process([tombstone(0, None), tombstone(1, b""), tombstone(2, b"a")])
+        assert counted == []
+        stage.committed()
+        stage.process([document(3)])
+        stage.committed()
+        assert counted == [2, 0]
+
+    def test_a_tombstone_is_never_set_aside_as_poison(self) -> None:
+        notes = KeptNotes()
+        for _ in range(2):
+            notes.life().reading_alone(tombstone(1, b"a"))
+        deaths = notes.life()
+        assert deaths.poison(tombstone(1, b"a"))
+        frames = frames_of([document(0), tombstone(1, b"a"), document(2)], deaths=deaths)
+        assert forgotten(frames) == [(1, b"a")]
+
+    def test_frames_stay_under_their_size_with_tombstones_alone(self) -> None:
+        sent = [tombstone(n, b"%04d" % n * 250) for n in range(3_000)]
+        frames = frames_of(sent)
+        assert len(frames) == 4
+        assert all(len(encode(frame)) <= FRAME_BYTES + 100 for frame in frames)
+        assert forgotten(frames) == [(n, b"%04d" % n * 250) for n in range(3_000)]
+        assert [a.end for a in frames[:-1]] == [b.start for b in frames[1:]]
+
+    @given(st.lists(st.sampled_from(["document", "long", "tombstone"]), min_size=1, max_size=40))
+    def test_wherever_frames_are_cut_each_is_in_its_place_and_none_is_too_large(
+        self, kinds: list[str]
+    ) -> None:
+        made: dict[str, Callable[[int], Record]] = {
+            "document": document,
+            "long": lambda n: tombstone(n, b"%03d" % n * 300),
+            "tombstone": lambda n: tombstone(n, b"d%d" % (n - 1)),
+        }
+        sent = [made[kind](offset) for offset, kind in enumerate(kinds)]
+        frames = frames_of(sent, frame_bytes=1_500)
+        assert all(len(encode(frame)) <= 1_500 + 100 for frame in frames)
+        expected = [(one.offset, one.key) for one in sent if one.value is None]
+        assert forgotten(frames) == expected
+        documents = [frame.start + n for frame in frames for n in frame.offsets.tolist()]
+        assert documents == [one.offset for one in sent if one.value is not None]
+        for frame in frames:
+            within = [*frame.offsets.tolist(), *frame.tombstones.offsets.tolist()]
+            assert all(frame.start + offset < frame.end for offset in within)

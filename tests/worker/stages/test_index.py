@@ -93,6 +93,26 @@ class TestIndex:
         assert stage.status().restored == 2
         stage.close()
 
+    def test_a_frame_with_nothing_but_tombstones_is_applied(self, tmp_path: Path) -> None:
+        seat = TopicPartition("app.shards", 0)
+        (frame,) = self.frames(1)
+        first = fingerprint()
+        first.adopt({DOCS: 1}, no_watermarks)
+        made = first.process([Record("documents", 0, 1, 1, b"d0", None)])
+        assert made is not None
+        stage = index(tmp_path)
+        stage.adopt({seat: 0}, lambda _: (0, 2))
+        stage.process([frame])
+        stage.committed()
+        tombstone = seated(records(made.records, "app.fingerprints", first=1))
+        burst = stage.process(tombstone)
+        assert burst is not None
+        assert burst.offsets == {seat: 2}
+        stage.committed()
+        store = stage.stores()[0]
+        assert (store.offset, store.coverage.expected(0), store.documents) == (2, 2, 1)
+        stage.close()
+
     def test_state_is_written_only_after_the_commit(self, tmp_path: Path) -> None:
         seat = TopicPartition("app.shards", 0)
         stage = index(tmp_path)

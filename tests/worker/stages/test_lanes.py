@@ -12,7 +12,7 @@ import pytest
 from tests.support.stages import DOCS, LAYOUT, document, route, whole_log
 from worker.bus import Record, TopicPartition
 from worker.stages.budget import record_cost
-from worker.stages.fingerprint import checksum
+from worker.stages.framing import checksum
 from worker.stages.route import Route
 from worker.wire import Ids, MatchFrame, encode
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lsh.index.batch import Forgotten
 from tests.support.stages import (
     DOCS,
     LAYOUT,
@@ -14,6 +15,7 @@ from tests.support.stages import (
     records,
     topology,
 )
+from tests.worker.wire.samples import recorded
 from worker.bus import Record
 from worker.stages.order import Documents, Placed, placed
 from worker.wire import POSITION_BITS, FrameError
@@ -116,3 +118,46 @@ class TestDocuments:
         assert np.array_equal(with_it.keys, without.keys)
         assert with_it.sequences.tolist() == without.sequences.tolist()
         assert np.array_equal(with_it.sketches, without.sketches)
+
+
+def gone(offset: int, ident: bytes) -> Record:
+    return Record("documents", 0, offset, 1_000, ident, None)
+
+
+class TestForgotten:
+    """What is forgotten, and before which row of the batch."""
+
+    def rows(self, *frames: Record) -> list[tuple[int, bytes]]:
+        documents = Documents([placed(one, LAYOUT, ALLOWANCE) for one in frames])
+        return list(documents.batch(topology().layout.columns_of(0)).forgotten)
+
+    def test_a_tombstone_comes_before_the_document_that_follows_it(self) -> None:
+        sent = (
+            gone(0, b"a"), document(1), gone(2, b"b"), gone(3, b"c"), document(4), gone(5, b"d"),
+        )  # fmt: skip
+        assert self.rows(frame(*sent, number=0)) == [(0, b"a"), (1, b"b"), (1, b"c"), (2, b"d")]
+
+    def test_rows_are_those_of_the_joined_frames(self) -> None:
+        frames = (
+            frame(document(0), document(1), gone(2, b"a"), number=5),
+            frame(gone(3, b"b"), gone(4, b"c"), number=6),
+            frame(gone(5, b"d"), document(6), gone(7, b"e"), number=8),
+            frame(document(8), number=9),
+        )
+        assert self.rows(*frames) == [(2, b"a"), (2, b"b"), (2, b"c"), (2, b"d"), (3, b"e")]
+
+    def test_every_shard_gets_all_of_them(self) -> None:
+        one = placed(frame(gone(0, b"a"), document(1), number=0), LAYOUT, ALLOWANCE)
+        documents = Documents([one])
+        for shard in range(4):
+            batch = documents.batch(topology(4).layout.columns_of(shard))
+            assert batch.forgotten == [Forgotten(0, b"a")]
+
+    def test_without_tombstones_there_are_none(self) -> None:
+        assert self.rows(frame(document(0), number=0)) == []
+
+    def test_frames_of_the_version_before_have_none(self) -> None:
+        record = Record("app.fingerprints", 0, 3, 9_000, None, recorded("fingerprint-1"))
+        one = placed(record, "layout", ALLOWANCE)
+        assert one.count == 2
+        assert list(Documents([one]).batch(range(3)).forgotten) == []

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from worker.wire import FingerprintFrame, Ids, MatchFrame
+from worker.wire import FingerprintFrame, Ids, MatchFrame, Tombstones
 
 __all__ = ["ANSWER", "FINGERPRINTS", "content", "recorded", "with_columns"]
 
@@ -24,7 +24,8 @@ FINGERPRINTS = FingerprintFrame(
     shingles=np.array([7, 2**32 - 1], np.uint32),
     keys=np.array([[1, 2], [3, 4], [5, 2**63]], np.uint64),
     sketches=np.array([[0, 1, 2, 3], [252, 253, 254, 255]], np.uint8),
-    accounted=np.array([1, 4], np.uint32),
+    accounted=np.array([1, 4, 5], np.uint32),
+    tombstones=Tombstones.pack(10, [(14, b"gone"), (15, "ö".encode())]),
 )
 
 ANSWER = MatchFrame(
@@ -59,8 +60,14 @@ def content(frame: FingerprintFrame | MatchFrame) -> dict[str, object]:
         if isinstance(value, np.ndarray):
             fields[name] = (value.dtype.name, value.tolist())
         else:
-            fields[name] = value.unpack() if isinstance(value, Ids) else value
+            fields[name] = _plain(value)
     return fields
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Tombstones):
+        return list(zip(value.offsets.tolist(), value.ids.unpack(), strict=True))
+    return value.unpack() if isinstance(value, Ids) else value
 
 
 def with_columns(frame: FingerprintFrame | MatchFrame, **columns: Any) -> bytes:  # noqa: ANN401 -- bytes, or packed ids

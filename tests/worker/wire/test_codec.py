@@ -7,14 +7,17 @@ import numpy as np
 import pytest
 
 from tests.worker.wire.samples import ANSWER, FINGERPRINTS, content, recorded
-from worker.wire import FingerprintFrame, FrameError, Ids, MatchFrame, decode, encode
+from worker.wire import FingerprintFrame, FrameError, Ids, MatchFrame, Tombstones, decode, encode
+
+BEFORE = {**content(FINGERPRINTS), "accounted": ("uint32", [1, 4]), "tombstones": []}
+"""The frame of version 1 that was recorded."""
 
 
 class TestRecorded:
     """Bytes that workers have written: the logs of running applications hold such."""
 
     @pytest.mark.parametrize(
-        ("frame", "name"), [(FINGERPRINTS, "fingerprint-1"), (ANSWER, "match-2")]
+        ("frame", "name"), [(FINGERPRINTS, "fingerprint-2"), (ANSWER, "match-2")]
     )
     def test_frames_are_written_as_ever(
         self, frame: FingerprintFrame | MatchFrame, name: str
@@ -22,8 +25,13 @@ class TestRecorded:
         assert encode(frame) == recorded(name)
 
     def test_frames_are_read(self) -> None:
-        read = decode(FingerprintFrame, recorded("fingerprint-1"), "layout")
+        read = decode(FingerprintFrame, recorded("fingerprint-2"), "layout")
         assert content(read) == content(FINGERPRINTS)
+
+    def test_frames_of_the_version_before_are_read(self) -> None:
+        # They don't name the tombstones.
+        read = decode(FingerprintFrame, recorded("fingerprint-1"), "layout")
+        assert content(read) == BEFORE
 
     def test_answers_are_read(self) -> None:
         assert content(decode(MatchFrame, recorded("match-2"), "layout")) == content(ANSWER)
@@ -31,7 +39,7 @@ class TestRecorded:
     def test_a_frame_without_its_last_field_is_read(self) -> None:
         # As older workers write it: the array is one shorter.
         read = decode(FingerprintFrame, recorded("fingerprint-1-unaccounted"), "layout")
-        assert content(read) == {**content(FINGERPRINTS), "accounted": None}
+        assert content(read) == {**BEFORE, "accounted": None}
 
     def test_an_answer_of_the_version_before_is_read(self) -> None:
         # It names a matched document as often as it is matched.
@@ -52,14 +60,15 @@ def test_columns_are_read_only_views_of_the_record() -> None:
         value for value in msgspec.structs.asdict(frame).values() if isinstance(value, np.ndarray)
     ]
     assert len(columns) == 7
-    for column in [*columns, frame.ids.lengths]:
+    tombstones = frame.tombstones
+    for column in [*columns, frame.ids.lengths, tombstones.offsets, tombstones.ids.lengths]:
         assert np.shares_memory(column, record)
         assert not column.flags.writeable
 
 
 def test_what_was_decoded_is_encoded_as_it_was() -> None:
-    frame = decode(FingerprintFrame, recorded("fingerprint-1"), "layout")
-    assert encode(frame) == recorded("fingerprint-1")
+    frame = decode(FingerprintFrame, recorded("fingerprint-2"), "layout")
+    assert encode(frame) == recorded("fingerprint-2")
     answer = decode(MatchFrame, recorded("match-2"), "layout")
     assert encode(answer) == recorded("match-2")
 
@@ -80,6 +89,14 @@ def test_a_frame_without_documents_comes_back() -> None:
     assert content(read) == {**content(nothing), "keys": ("uint64", [])}
 
 
+def test_a_frame_without_tombstones_pays_one_byte_for_them() -> None:
+    without = msgspec.structs.replace(FINGERPRINTS, tombstones=Tombstones.pack(0, []))
+    read = decode(FingerprintFrame, encode(without), "layout")
+    assert content(read) == {**content(FINGERPRINTS), "tombstones": []}
+    fields = msgspec.msgpack.decode(encode(without)[1:])
+    assert fields[-1] is None
+
+
 def test_columns_are_written_in_their_order_however_they_lie_in_memory() -> None:
     turned = msgspec.structs.replace(
         FINGERPRINTS,
@@ -95,7 +112,7 @@ def test_columns_are_written_in_their_order_however_they_lie_in_memory() -> None
     [
         (None, "the record is empty"),
         (b"", "the record is empty"),
-        (b"\x63rest", "format version 99, but this worker reads 1: upgrade"),
+        (b"\x63rest", "format version 99, but this worker reads 1, 2: upgrade"),
         (b"\x01\xc1", "not a FingerprintFrame"),
         (encode(FINGERPRINTS)[:-3], "not a FingerprintFrame"),
     ],

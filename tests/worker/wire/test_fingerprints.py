@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
-from tests.worker.wire.samples import FINGERPRINTS, with_columns
-from worker.wire import FingerprintFrame, FrameError, Ids, decode, document_bytes, encode
+from tests.worker.wire.samples import FINGERPRINTS, recorded, with_columns
+from worker.wire import (
+    TOMBSTONE_BYTES,
+    FingerprintFrame,
+    FrameError,
+    Ids,
+    Tombstones,
+    decode,
+    document_bytes,
+    encode,
+)
+from worker.wire.tombstones import PackedTombstones
 
 
 @pytest.mark.parametrize(
@@ -25,10 +36,24 @@ from worker.wire import FingerprintFrame, FrameError, Ids, decode, document_byte
         ("sketches", b"\0" * 5, "sketches has 5 bytes, not a whole .* each of 2 documents"),
         ("sketches", b"", "sketches has 0 bytes, not a whole .* each of 2 documents"),
         ("accounted", b"\0" * 9, "accounted has 9 bytes, not a whole number of values"),
+        (
+            "tombstones",
+            PackedTombstones(memoryview(b"\0" * 6), Ids.pack([b"a"]).packed()),
+            "tombstones.offsets has 6 bytes, not a whole number of values",
+        ),
+        (
+            "tombstones",
+            PackedTombstones(memoryview(b"\1\0\0\0\2\0\0\0"), Ids.pack([b"a"]).packed()),
+            "ids.lengths has 2 bytes, expected 4",
+        ),
+        *(
+            ("tombstones", Tombstones.pack(0, found).packed(), "tombstones.offsets does not ascend")
+            for found in ([(2, b"a"), (1, b"b")], [(1, b"a"), (1, b"b")])
+        ),
     ],
 )
 def test_a_frame_that_contradicts_itself_is_refused(column: str, data: object, reason: str) -> None:
-    damaged = b"\x01" + with_columns(FINGERPRINTS, **{column: data})
+    damaged = b"\x02" + with_columns(FINGERPRINTS, **{column: data})
     with pytest.raises(FrameError, match=f"a damaged FingerprintFrame: its column {reason}"):
         decode(FingerprintFrame, damaged, "layout")
 
@@ -40,7 +65,7 @@ def test_without_offsets_nothing_else_may_be_there(column: str) -> None:
     columns["ids"] = Ids.pack([]).packed()
     columns[column] = b"\0" * 8
     with pytest.raises(FrameError, match=f"its column {column} has 8 bytes, "):
-        decode(FingerprintFrame, b"\x01" + with_columns(FINGERPRINTS, **columns), "layout")
+        decode(FingerprintFrame, b"\x02" + with_columns(FINGERPRINTS, **columns), "layout")
 
 
 def test_the_size_of_a_document_is_about_what_it_takes() -> None:
@@ -60,3 +85,27 @@ def test_the_size_of_a_document_is_about_what_it_takes() -> None:
     )
     expected = count * (document_bytes(columns, slots) + 20)
     assert expected - 5 * count <= len(encode(frame)) <= expected
+
+
+def test_the_size_of_a_tombstone_is_about_what_it_takes() -> None:
+    count = 100
+    with_them = msgspec.structs.replace(
+        FINGERPRINTS,
+        accounted=np.arange(count, dtype=np.uint32),
+        tombstones=Tombstones.pack(0, [(n, b"i" * 20) for n in range(count)]),
+    )
+    without = msgspec.structs.replace(
+        FINGERPRINTS,
+        accounted=np.empty(0, np.uint32),
+        tombstones=Tombstones.pack(0, []),
+    )
+    taken = len(encode(with_them)) - len(encode(without))
+    assert 0 <= taken - count * (TOMBSTONE_BYTES + 20) < 16
+
+
+def test_a_damaged_frame_of_the_version_before_is_refused() -> None:
+    fields = msgspec.msgpack.decode(recorded("fingerprint-1")[1:])
+    assert len(fields[5]) == 16
+    fields[5] = b"\0" * 15
+    with pytest.raises(FrameError, match="its column times has 15 bytes, expected 16"):
+        decode(FingerprintFrame, b"\x01" + msgspec.msgpack.encode(fields), "layout")

@@ -71,6 +71,13 @@ class Delivered:
             place = TopicPartition(message.topic() or "", message.partition() or 0)
             self._chosen[number] = place
 
+    def ends(self) -> dict[TopicPartition, int | None]:
+        """Return the last record's offset in each partition; None if the brokers did not say."""
+        return {
+            TopicPartition(*place): None if offset == _UNNAMED else offset
+            for place, offset in self._ends.items()
+        }
+
     @property
     def topics(self) -> list[str]:
         """Return the topics that the records are for."""

@@ -159,8 +159,10 @@ class TransactionalProducer:
         offsets: Mapping[TopicPartition, int],
         consumer: Consumer | None = None,
         notes: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
-        """Write and commit in one transaction; raises what `Member.commit` does.
+    ) -> Delivered:
+        """Write and commit in one transaction; return where the records were written.
+
+        It raises what `Member.commit` does.
 
         ``offsets``, if any, belong to the ``consumer``'s group. ``notes`` has the metadata of
         the offsets, by topic. Without a consumer it raises what `LogWriter.commit` does.
@@ -186,6 +188,7 @@ class TransactionalProducer:
             msg = f"committed, but with trouble during the commit: {self._disturbed}"
             raise OutcomeUnknown(msg)
         self.forget()
+        return delivered
 
     def forget(self) -> None:
         """Forget the last transaction."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.producer import TransactionalProducer
-from worker.bus.port import Effect, Fenced, LogReader, Outgoing
+from worker.bus.port import Effect, Fenced, LogReader, Outgoing, TopicPartition
 
 __all__ = ["KafkaWriter"]
 
@@ -42,7 +42,7 @@ class KafkaWriter:
         self._renewed = True
         self._fenced = ""
 
-    def commit(self, records: Iterable[Outgoing]) -> None:
+    def commit(self, records: Iterable[Outgoing]) -> dict[TopicPartition, int | None]:
         """See the port. Without records, this does nothing."""
         if self._fenced:
             raise Fenced(self._fenced)
@@ -50,22 +50,25 @@ class KafkaWriter:
             raise RuntimeError(f"writer {self._name}: call renew first")
         sent = list(records)
         if not sent:
-            return
+            return {}
         self._renewed = False
-        self._fenced = self._superseded(sent)
+        delivered, self._fenced = self._superseded(sent)
         # Raised here and not in the except block, where the new exception would keep the
         # producer's error, and with it the producer.
         if self._fenced:
             raise Fenced(self._fenced)
         self._renewed = True
+        return delivered
 
-    def _superseded(self, sent: list[Outgoing]) -> str:
-        """Commit; return the error's text if another writer has the name, else an empty string."""
+    def _superseded(self, sent: list[Outgoing]) -> tuple[dict[TopicPartition, int | None], str]:
+        """Commit; return where the records are, and an empty string.
+
+        If another writer has the name, return the error's text.
+        """
         try:
-            self._producer.commit(sent, {})
+            return self._producer.commit(sent, {}).ends(), ""
         except Fenced as error:
-            return str(error)
-        return ""
+            return {}, str(error)
 
     def effect(self) -> Effect:
         """See the port."""

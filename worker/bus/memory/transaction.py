@@ -37,6 +37,7 @@ class Transaction:
         self._store = store
         self._state: Literal["open", "committed", "aborted", "torn"] = "open"
         self._logs: dict[PartitionLog, None] = {}  # an ordered set
+        self._last: dict[TopicPartition, int] = {}
         self._kept: frozenset[PartitionLog | None] = frozenset()
         self._offsets: dict[tuple[str, str | None], dict[TopicPartition, int]] = {}
 
@@ -96,6 +97,11 @@ class Transaction:
         self._check()
         log.extend(batch, self._topics.clock(), self)
         self._logs[log] = None
+        self._last[log.place] = log.end - 1
+
+    def ends(self) -> dict[TopicPartition, int]:
+        """Return the offset of the last record that it has written to each partition."""
+        return dict(self._last)
 
     def commit_offsets(
         self, group: str, offsets: Mapping[TopicPartition, int], *, of: str | None = None

@@ -8,7 +8,7 @@ from worker.bus.memory.coordinator import Coordinator, Identity
 from worker.bus.memory.faults import Faults, Step
 from worker.bus.memory.topics import Topics
 from worker.bus.memory.transaction import Attempt
-from worker.bus.port import Aborted, Effect, Fenced, Outgoing
+from worker.bus.port import Aborted, Effect, Fenced, Outgoing, TopicPartition
 
 __all__ = ["MemoryWriter"]
 
@@ -37,7 +37,7 @@ class MemoryWriter:
         self._coordinator.claim(self._identity, self)
         self._begun = self._renewed = True
 
-    def commit(self, records: Iterable[Outgoing]) -> None:
+    def commit(self, records: Iterable[Outgoing]) -> dict[TopicPartition, int | None]:
         """See the port. Without records, this does nothing."""
         self._coordinator.check_thread()
         if self._begun:
@@ -48,7 +48,7 @@ class MemoryWriter:
         sent = list(records)
         batches = self._topics.route(sent)
         if not batches:
-            return
+            return {}
         self._renewed = False
         transaction = self._coordinator.begin(self._identity)
         self._attempt = Attempt(transaction, sent, batches, offsets=False)
@@ -59,6 +59,7 @@ class MemoryWriter:
             raise
         self._renewed = True
         self._attempt = None
+        return {**transaction.ends()}
 
     def effect(self) -> Effect:
         """See the port."""

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, Message
 
 from worker.bus.kafka.delivered import Delivered
 from worker.bus.memory import MemoryBus
-from worker.bus.port import BusError, LogReader, Outgoing
+from worker.bus.port import BusError, LogReader, Outgoing, TopicPartition
 
 RECORDS = [Outgoing("out", 0, None, b"a"), Outgoing("out", None, b"key", b"b")]
 
@@ -78,3 +78,18 @@ def test_refused_records_are_named() -> None:
     refused = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
     found = delivered((refused, report(0, -1)), (None, report(1, 0)))
     assert found.refusals() == RECORDS[:1]
+
+
+def test_the_last_offset_of_each_partition_is_known() -> None:
+    assert delivered((None, report(0, 4)), (None, report(1, 7))).ends() == {
+        TopicPartition("out", 0): 4,
+        TopicPartition("out", 1): 7,
+    }
+
+
+def test_an_offset_that_the_brokers_did_not_say_is_not_made_up() -> None:
+    unnamed = Message(topic="out", partition=1, value=b"b")
+    assert delivered((None, report(0, 4)), (None, unnamed)).ends() == {
+        TopicPartition("out", 0): 4,
+        TopicPartition("out", 1): None,
+    }

@@ -1,0 +1,165 @@
+"""Full buckets key their later entries more finely, so nothing has to leave them.
+
+A bucket has room for ``capacity`` entries. A document that comes to a full one goes on to a finer
+bucket: the same key, with some slots of its sketch. Documents that are much alike have most slots
+in common, so they meet there; those that only share the bucket's key are divided. A finer bucket
+that is full has finer ones, too. Only the finest drops its oldest entry.
+
+So whoever fills a bucket can't make it forget what was there before. And what comes later shares
+a finer bucket only with documents that are as alike to it as its copies are.
+
+A bucket that has finer ones says so with a last entry, `BEYOND`, because its own entries may go
+before theirs.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import mmh3
+import numpy as np
+
+from lsh.index.layout import BEYOND, BucketKeys
+from lsh.index.match import Known
+from lsh.mixing import constants
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from lsh.index.buckets import BucketReader
+    from lsh.index.cells import Cells
+    from lsh.index.layout import Bucket
+    from lsh.index.rules import BucketRules
+
+__all__ = ["LEVELS", "Chains", "finer_key", "is_open"]
+
+_SLOTS = (2, 4, 8, 16, 32)
+"""Slots that choose a finer bucket, by level from 1."""
+LEVELS = len(_SLOTS)
+
+
+@lru_cache(maxsize=4096)
+def _places(column: int, level: int, slots: int) -> NDArray[np.intp]:
+    """Return the slots that choose a finer bucket; those of a level include the former's."""
+    draws = constants(column + 1, slots)
+    return np.argsort(draws, kind="stable")[: _SLOTS[level - 1]]
+
+
+def finer_key(column: int, key: int, level: int, sketch: NDArray[np.uint8]) -> int:
+    """Return the key of a document's finer bucket.
+
+    column, key: of the bucket. level: from 1 to `LEVELS`. sketch: uint8[slots].
+    """
+    chosen = sketch[_places(column, level, len(sketch))].tobytes()
+    return mmh3.mmh3_x64_128_utupledigest(key.to_bytes(8, "little") + chosen, level)[0]
+
+
+def is_open(bucket: Bucket, capacity: int) -> bool:
+    """Return whether a bucket has room, and none of its documents went on."""
+    return len(bucket) < capacity and (not bucket or bucket[-1] != BEYOND)
+
+
+class Chains:
+    """The buckets that a batch's documents come to.
+
+    Those of the cells have the numbers of their runs; finer ones have numbers above. ``contents``
+    are the buckets by number, as far as they are needed; ``known`` are the documents in them.
+    """
+
+    def __init__(
+        self,
+        reader: BucketReader,
+        cells: Cells,
+        sketches: NDArray[np.uint8],
+        contents: dict[int, Bucket],
+        rules: BucketRules,
+    ) -> None:
+        """Take the buckets of the cells that matter, and read the finer ones.
+
+        Raises RecordMissing if a bucket names a document that has no record.
+        """
+        self._reader = reader
+        self._sketches = sketches
+        self._rules = rules
+        self.contents = contents
+        self._columns: list[int] = cells.keys.columns.tolist()
+        self._hashes: list[int] = cells.keys.hashes.tolist()
+        self._rank = {column: rank for rank, column in enumerate(dict.fromkeys(self._columns))}
+        self._numbers: dict[tuple[int, int], int] = {}
+        self.known = Known.of(reader, (), rules.window_ms)
+        self._read_on(cells)
+        self.known.read(reader, contents.values(), rules.window_ms)
+
+    def _read_on(self, cells: Cells) -> None:
+        """Read the finer buckets that will be needed, level by level."""
+        capacity, sizes = self._rules.capacity, cells.sizes
+        # The documents of the batch itself may fill a bucket.
+        full = [
+            run
+            for run, bucket in self.contents.items()
+            if bucket and not is_open(bucket, max(1, capacity - int(sizes[run]) + 1))
+        ]
+        at = [
+            (row, run, run)
+            for run in full
+            for row in cells.rows[cells.starts[run] : cells.starts[run] + sizes[run]].tolist()
+        ]
+        for level in range(1, LEVELS + 1):
+            if not at:
+                return
+            at = [(row, run, self._finer(run, level, row)) for row, run, _ in at]
+            self._load({number for _, _, number in at} - self.contents.keys())
+            at = [one for one in at if not is_open(self.contents[one[2]], capacity)]
+
+    def _finer(self, run: int, level: int, row: int) -> int:
+        """Return the number of a document's finer bucket."""
+        column = self._columns[run]
+        key = finer_key(column, self._hashes[run], level, self._sketches[row])
+        number = self._numbers.get((column, key))
+        if number is None:
+            number = self._numbers[column, key] = len(self._columns)
+            self._columns.append(column)
+            self._hashes.append(key)
+        return number
+
+    def _load(self, numbers: Iterable[int]) -> None:
+        ordered = sorted(numbers, key=lambda n: (self._rank[self._columns[n]], self._hashes[n]))
+        found = self._reader.buckets(self.keys(ordered))
+        self.contents |= {number: found.get(place, []) for place, number in enumerate(ordered)}
+
+    def keys(self, numbers: Sequence[int]) -> BucketKeys:
+        """Return the keys of buckets."""
+        return BucketKeys(
+            np.array([self._columns[number] for number in numbers], np.uint8),
+            np.array([self._hashes[number] for number in numbers], np.uint64),
+        )
+
+    def column(self, number: int) -> int:
+        """Return the column of a bucket."""
+        return self._columns[number]
+
+    def of(self, row: int, run: int, oldest: int | None) -> list[int]:
+        """Return the buckets that a document comes to, from the coarsest.
+
+        What is forgotten, or older than ``oldest`` (ms), is removed from them.
+
+        Raises RecordMissing if a bucket names a document that has no record.
+        """
+        number, level, chain = run, 0, []
+        while True:
+            bucket = self.contents[number]
+            if bucket and (oldest is not None or self.known.forgotten):
+                bucket = self.known.live(bucket, self._columns[number], oldest)
+                self.contents[number] = bucket
+            chain.append(number)
+            if level == LEVELS or is_open(bucket, self._rules.capacity):
+                return chain
+            level += 1
+            number = self._finer(run, level, row)
+            if number not in self.contents:
+                self._load([number])
+                read = self.contents[number]
+                self.known.read(self._reader, [read], self._rules.window_ms)

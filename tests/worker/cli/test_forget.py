@@ -1,0 +1,133 @@
+"""`neardup forget` on the in-process log, with an application that runs in the pauses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.embedded import Run
+from worker.bus import Outgoing
+from worker.bus.memory import MemoryBus
+from worker.cli.errors import CommandError
+from worker.cli.forget import forget_on
+
+TEXT = "a text that is long enough to be told from all others"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    run = Run(tmp_path, partitions=2, shards=2)
+    for number in range(10):
+        ident = f"d{number}"
+        value = json.dumps({"id": ident, "text": f"{TEXT} {number}" * 3}).encode()
+        run.put(Outgoing(run.topology.documents, None, ident.encode(), value))
+    return run
+
+
+def keys(bus: MemoryBus, topic: str) -> list[bytes | None]:
+    """Return the keys of a topic's tombstones."""
+    return [
+        record.key
+        for number in range(bus.partitions([topic])[topic] or 0)
+        for record in bus.read(topic, number, 0, 100)
+        if record.value is None
+    ]
+
+
+def test_it_returns_when_every_shard_has_judged_them(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            run.embedded.run_until_idle()
+
+    forget_on(run.bus, run.settings, ["d3", "d7", "d3"], wait=True, as_json=False, pause=pause)
+    assert len(pauses) == 3
+    assert sorted(map(str, keys(run.bus, run.topology.unique))) == ["b'd3'", "b'd7'"]
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == (
+        "2 ids forgotten by all shards; what their stores' files still hold is gone at most"
+        " 86,400 s from now (index.erasure_seconds), logs and snapshots by their own retention\n"
+    )
+
+
+def test_it_need_not_wait(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    forget_on(run.bus, run.settings, ["d3"], wait=False, as_json=False, pause=no_pause)
+    assert keys(run.bus, run.topology.documents) == [b"d3"]
+    assert capsys.readouterr().err.startswith("1 id sent to neardup.documents to be forgotten; ")
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_programs_get_where_the_tombstones_are(
+    run: Run, capsys: pytest.CaptureFixture[str], *, wait: bool
+) -> None:
+    def pause(seconds: float) -> None:
+        del seconds
+        run.embedded.run_until_idle()
+
+    forget_on(run.bus, run.settings, ["d3"], wait=wait, as_json=True, pause=pause)
+    said = json.loads(capsys.readouterr().out)
+    (tombstone,) = said.pop("tombstones")
+    assert said == {"ids": ["d3"], "judged": wait, "erasure_seconds": 86_400}
+    assert tombstone["topic"] == "neardup.documents"
+    (record,) = run.bus.read(tombstone["topic"], tombstone["partition"], tombstone["offset"], 1)
+    assert (record.key, record.value) == (b"d3", None)
+
+
+def test_while_nothing_happens_it_says_what_it_waits_for(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 121:
+            run.embedded.run_until_idle()
+
+    forget_on(run.bus, run.settings, ["d3"], wait=True, as_json=False, pause=pause)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3
+    assert lines[0] == lines[1]
+    assert lines[0].startswith("waiting: neardup.documents[")
+    assert "is judged up to offset 0, the tombstone is at " in lines[0]
+
+
+def test_who_interrupts_the_wait_learns_that_they_were_sent(run: Run) -> None:
+    def pause(seconds: float) -> None:
+        del seconds
+        raise KeyboardInterrupt
+
+    with pytest.raises(CommandError, match="interrupted: the tombstones were sent") as caught:
+        forget_on(run.bus, run.settings, ["d3"], wait=True, as_json=False, pause=pause)
+    assert caught.value.status == 130
+
+
+@pytest.mark.parametrize("wrong", ["", "i" * 1_025, "\udcff"])
+def test_what_can_be_no_id_is_refused_before_anything_is_sent(run: Run, wrong: str) -> None:
+    with pytest.raises(CommandError, match=r"bad-id: .*; nothing was sent") as caught:
+        forget_on(run.bus, run.settings, ["d3", wrong], wait=False, as_json=False)
+    assert caught.value.status == 2
+    assert keys(run.bus, run.topology.documents) == []
+
+
+def test_without_the_topic_nothing_is_sent(run: Run) -> None:
+    with pytest.raises(CommandError, match=r"no topic neardup\.documents; run `neardup topics"):
+        forget_on(MemoryBus(), run.settings, ["d3"], wait=True, as_json=False)
+
+
+def test_a_wait_that_fails_says_that_they_were_sent(run: Run) -> None:
+    bus = MemoryBus()
+    bus.create_topic(run.topology.documents, 2)
+    with pytest.raises(CommandError, match="; the tombstones were sent") as caught:
+        forget_on(bus, run.settings, ["d3"], wait=True, as_json=False, pause=no_pause)
+    assert caught.value.status == 1
+
+
+def no_pause(seconds: float) -> None:
+    raise AssertionError(seconds)

@@ -1,0 +1,65 @@
+"""The tombstones of a frame: which ids are forgotten, and where in the order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from worker.wire.columns import U32, ColumnError, column, length, packed
+from worker.wire.ids import ID_BYTES, Ids, PackedIds
+
+__all__ = ["NO_TOMBSTONES", "TOMBSTONE_BYTES", "PackedTombstones", "Tombstones"]
+
+TOMBSTONE_BYTES = 2 * U32.itemsize + ID_BYTES
+"""The bytes of a tombstone in a frame, without its id: its offset is accounted for as well."""
+
+
+class Tombstones(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """t tombstones in the order of their offsets.
+
+    ``offsets`` uint32[t], relative to the frame's ``start``; ``ids``, the ids that they forget.
+    """
+
+    offsets: npt.NDArray[np.uint32]
+    ids: Ids
+
+    @classmethod
+    def pack(cls, start: int, found: Sequence[tuple[int, bytes]]) -> Self:
+        """Pack tombstones, each an offset of ``documents`` and an id."""
+        offsets = np.array([offset - start for offset, _ in found], np.uint32)
+        return cls(offsets, Ids.pack([ident for _, ident in found]))
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.offsets)
+
+    def packed(self) -> PackedTombstones:
+        """Return the tombstones in their written form."""
+        return PackedTombstones(packed(self.offsets, U32), self.ids.packed())
+
+
+NO_TOMBSTONES = Tombstones.pack(0, ())
+
+
+class PackedTombstones(msgspec.Struct, array_like=True, frozen=True, gc=False, eq=False):
+    """The written form of `Tombstones`."""
+
+    offsets: memoryview
+    ids: PackedIds
+
+    def tombstones(self) -> Tombstones:
+        """Return the tombstones.
+
+        Raises:
+            ColumnError: the offsets don't ascend, there are more or fewer ids than offsets, or see
+                `PackedIds.ids`.
+        """
+        count = length("tombstones.offsets", self.offsets, U32)
+        offsets = column("tombstones.offsets", self.offsets, U32, count)
+        if (offsets[1:] <= offsets[:-1]).any():
+            raise ColumnError("tombstones.offsets does not ascend")
+        return Tombstones(offsets, self.ids.ids(count))
