@@ -15,7 +15,7 @@ from worker.bus.memory import MemoryBus
 from worker.offline.embedded import Embedded, create_topics
 from worker.settings import Settings
 
-__all__ = ["run"]
+__all__ = ["run", "variants"]
 
 NOW = 1_700_000_000_000
 TEXT = (
@@ -55,7 +55,7 @@ def _wave(count: int, matches: int) -> tuple[float, float, float]:
     topology = settings.topology(1)
     bus = MemoryBus(clock=lambda: NOW)
     create_topics(bus, topology)
-    values = _variants(count)
+    values = variants(count)
     for value in values:
         bus.append(Outgoing(topology.documents, 0, None, value))
     with tempfile.TemporaryDirectory(prefix="neardup-bench-") as folder:
@@ -67,7 +67,7 @@ def _wave(count: int, matches: int) -> tuple[float, float, float]:
     return sum(map(len, values)) / count, answers / count, duplicate / records
 
 
-def _variants(count: int) -> list[bytes]:
+def variants(count: int) -> list[bytes]:
     """Return variants of one text, each with a few random words."""
     seed = random.Random(1)
     values = []

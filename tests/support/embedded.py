@@ -151,6 +151,14 @@ class Run:
         return history
 
 
+def first_matches(history: History) -> dict[str, str]:
+    """Give the first match of each duplicate, by id."""
+    found = {
+        json.loads(one.value)["id"]: verdict_of(one).first for one in history.duplicate if one.value
+    }
+    return {ident: first[0] for ident, first in found.items() if first is not None}
+
+
 def by_id(history: History) -> Verdicts:
     return {
         json.loads(record.value)["id"]: verdict_of(record).matches

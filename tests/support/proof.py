@@ -131,7 +131,9 @@ def _shortened(
     """Leave each decision its best matches, if workers published more or fewer of them."""
     if matches is None:
         return decisions
-    return {at: one._replace(matches=one.matches[:matches]) for at, one in decisions.items()}
+    return {
+        at: one._replace(matches=one.matches[:matches], first=None) for at, one in decisions.items()
+    }
 
 
 def ended_run(application: ApplicationUnderTest, *, rotten: bool = False) -> EndedRun:

@@ -59,8 +59,7 @@ def replay(
         index.close()
     limit = settings.index.max_matches
     return {
-        at: Verdict(sequence, _best(matches.get(at, {}), limit))
-        for at, sequence in sequences.items()
+        at: _verdict(sequence, matches.get(at, {}), limit) for at, sequence in sequences.items()
     }
 
 
@@ -107,6 +106,8 @@ def _take(frame: MatchFrame, sequences: dict[Source, int], matches: Matches) -> 
             of_document[sequence] = similarity, ident.decode()
 
 
-def _best(matches: dict[int, tuple[float, str]], limit: int) -> tuple[tuple[str, float], ...]:
-    ranked = sorted(matches.items(), key=lambda item: (-item[1][0], item[0]))
-    return tuple((ident, round(similarity, 4)) for _, (similarity, ident) in ranked[:limit])
+def _verdict(sequence: int, matches: dict[int, tuple[float, str]], limit: int) -> Verdict:
+    best = sorted(matches.items(), key=lambda item: (-item[1][0], item[0]))[:limit]
+    listed = tuple((ident, round(similarity, 4)) for _, (similarity, ident) in best)
+    firsts = sorted((number, ident) for number, (_, ident) in best)
+    return Verdict(sequence, listed, firsts[0][::-1] if firsts else None)

@@ -9,10 +9,14 @@ from typing import Any
 from rich.table import Table
 
 from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.index_buckets import as_row, print_buckets
 from worker.cli.screen import line, print_json, screen, shown
 from worker.index.directory import stores_in
 from worker.index.errors import StoreDamaged
 from worker.index.inspection import inspect_store, verify_store
+from worker.index.read_only import StoreFacts
+from worker.index.statistics import store_statistics
+from worker.offline.state_versions import StateError, current_index
 from worker.settings import Settings
 
 __all__ = ["size", "stats", "stores", "time_of", "verify"]
@@ -33,25 +37,51 @@ def stores(settings: Settings, only: list[int] | None) -> dict[int, Path]:
     return chosen
 
 
-def stats(settings: Settings, *, as_json: bool) -> None:
-    """Print the facts that each store records about itself."""
-    rows: list[dict[str, Any]] = []
-    for shard, path in stores(settings, None).items():
-        facts = inspect_store(path)
-        rows.append(
-            {
-                "shard": shard,
-                "offset": facts.offset,
-                "documents": facts.documents,
-                "keys": facts.keys,
-                "bytes": facts.size_bytes,
-                "now": facts.now,
-                "header": facts.header,
-            }
-        )
+def stats(settings: Settings, state: Path | None, *, buckets: bool, as_json: bool) -> None:
+    """Print the facts that each store records about itself, and with ``buckets`` those that it has.
+
+    The stores are those of ``state``, a directory of ``dedupe --state``, if that is given.
+
+    Raises:
+        CommandError: there are no stores.
+        StoreDamaged: one can't be read.
+    """
+    paths = stores(settings, None) if state is None else _stores_of(state)
+    found = {shard: store_statistics(path) for shard, path in paths.items()} if buckets else {}
+    rows = [
+        _row(shard, found[shard].facts) | as_row(found[shard])
+        if buckets
+        else _row(shard, inspect_store(path))
+        for shard, path in paths.items()
+    ]
     if as_json:
         print_json(rows)
         return
+    _print_rows(rows)
+    for shard, statistics in found.items():
+        print_buckets(shard, statistics)
+
+
+def _stores_of(state: Path) -> dict[int, Path]:
+    try:
+        return stores_in(current_index(state))
+    except StateError as error:
+        raise CommandError(str(error)) from None
+
+
+def _row(shard: int, facts: StoreFacts) -> dict[str, Any]:
+    return {
+        "shard": shard,
+        "offset": facts.offset,
+        "documents": facts.documents,
+        "keys": facts.keys,
+        "bytes": facts.size_bytes,
+        "now": facts.now,
+        "header": facts.header,
+    }
+
+
+def _print_rows(rows: list[dict[str, Any]]) -> None:
     table = Table("shard", "offset", "documents", "keys", "size", "newest", box=None)
     for row in rows:
         table.add_row(

@@ -59,13 +59,21 @@ def stats(
     config: Config = None,
     app: App = None,
     state_dir: StateDir = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(help="A directory of `dedupe --state` instead.", show_default=False),
+    ] = None,
     *,
+    buckets: Annotated[
+        bool,
+        typer.Option("--buckets", help="Read all buckets, and show how large they are."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show the contents of the shards in a state directory, as of their last flush."""
     from worker.cli.index import stats as body
 
-    body(_settings(config, app, state_dir, None), as_json=as_json)
+    body(_settings(config, app, state_dir, None), state, buckets=buckets, as_json=as_json)
 
 
 def verify(

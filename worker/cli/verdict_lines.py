@@ -15,6 +15,18 @@ __all__ = ["UniqueLines", "VerdictLines"]
 _encode = msgspec.json.encode
 
 
+class _First(msgspec.Struct):
+    """The first match, without its sequence number.
+
+    That depends on how files are cut into runs, and the output doesn't.
+    """
+
+    id: str
+
+
+_first = msgspec.json.Decoder(_First)
+
+
 class VerdictLines:
     """Writes a JSON object per document: id, verdict, and the matches or the reason."""
 
@@ -31,7 +43,12 @@ class VerdictLines:
         if verdict.kind == "unique":
             return b'{"id":%s,"verdict":"unique"}\n' % ident
         if verdict.kind == "duplicate":
-            return b'{"id":%s,"verdict":"duplicate","duplicate_of":%s}\n' % (ident, verdict.matches)
+            first = _encode(_first.decode(verdict.first))
+            return b'{"id":%s,"verdict":"duplicate","duplicate_of":%s,"duplicate_first":%s}\n' % (
+                ident,
+                verdict.matches,
+                first,
+            )
         reason = _encode(verdict.reason)
         return b'{"id":%s,"verdict":"rejected","reason":%s}\n' % (ident, reason)
 

@@ -118,11 +118,11 @@ class DocumentFormat(ABC):
         """Return whether the matches can be added to a payload as a field."""
 
     @abstractmethod
-    def splice(self, value: bytes, matches: bytes) -> bytes:
-        """Return a payload for which `can_splice` holds, with ``matches``, a JSON array, added.
+    def splice(self, value: bytes, matches: bytes, first: bytes) -> bytes:
+        """Return a payload for which `can_splice` holds, with two fields added.
 
-        They replace what the payload itself has in that place: nobody else can write matches.
-        Nothing else changes.
+        ``matches`` is a JSON array, ``first`` a JSON object. They replace what the payload itself
+        has in those places: nobody else can write them. Nothing else changes.
         """
 
     @abstractmethod

@@ -14,10 +14,10 @@ __all__ = ["document_format", "key_format", "watched_fields"]
 
 _FORMATS: dict[str, type[DocumentFormat]] = {"json": JsonFormat, "text": TextFormat}
 
-_MATCH_RESERVE_BYTES = 2 * (6 * 1_024 + 64) + 512
-"""The most bytes that an output record adds to its input: the best match, with an id of 1 kB of
-control characters (6 bytes each in JSON), in the header and in the value; and the other
-headers."""
+_MATCH_RESERVE_BYTES = 2 * 2 * (6 * 1_024 + 64) + 512
+"""The most bytes that an output record adds to its input: the best match, once more as the first
+one, with an id of 1 kB of control characters (6 bytes each in JSON), in the headers and in the
+value; and the other headers."""
 
 
 def document_format(settings: Settings) -> DocumentFormat:

@@ -10,17 +10,23 @@ import msgspec
 
 from worker.formats.base import DocumentFormat, DocumentOptions
 from worker.formats.fields import kind_of, time_of, utf8
-from worker.formats.members import members, without_member
+from worker.formats.members import members, without_members
 from worker.formats.unreadable import Unreadable
-from worker.wire.headers import DUPLICATE_OF
+from worker.wire.headers import DUPLICATE_FIRST, DUPLICATE_OF
 
 __all__ = ["JsonFormat"]
 
 
+_OWN = (DUPLICATE_OF, DUPLICATE_FIRST)
+_SIGNS = (*(name.encode() for name in _OWN), b"\\u")
+"""One of these is in every payload that has a member of neardup's: nothing else can spell it."""
+
+
 class _Probe(msgspec.Struct, gc=False):
-    """Detects whether a JSON object already has the member."""
+    """Detects whether a JSON object already has one of neardup's members."""
 
     duplicate_of: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    duplicate_first: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 _probe = msgspec.json.Decoder(_Probe)
@@ -82,14 +88,16 @@ class JsonFormat(DocumentFormat):
             return members(value) is not None
         return True
 
-    def splice(self, value: bytes, matches: bytes) -> bytes:
-        """Return an object with the matches as its last member, and as the only one so named."""
+    def splice(self, value: bytes, matches: bytes, first: bytes) -> bytes:
+        """Return an object with neardup's members as its last, and as the only ones so named."""
         if _has_own(value):
-            value = without_member(value, DUPLICATE_OF)
+            value = without_members(value, _OWN)
         brace = value.rindex(b"}")
         comma = b"" if value[:brace].rstrip().endswith(b"{") else b","
-        member = b'%s"%s":%s' % (comma, DUPLICATE_OF.encode(), matches)
-        return value[:brace] + member + value[brace:]
+        added = b'%s"%s":%s,"%s":%s' % (
+            comma, DUPLICATE_OF.encode(), matches, DUPLICATE_FIRST.encode(), first
+        )  # fmt: skip
+        return value[:brace] + added + value[brace:]
 
     def _parse(self, value: bytes) -> tuple[object, str, int | None]:
         if not value.isascii():
@@ -202,13 +210,14 @@ def _check_utf8(value: bytes) -> None:
 
 
 def _has_own(value: bytes) -> bool:
-    """Return whether an object has, or may have, the member itself."""
-    if DUPLICATE_OF.encode() not in value and b"\\u" not in value:  # Nothing else can spell it.
+    """Return whether an object has, or may have, one of neardup's members itself."""
+    if not any(sign in value for sign in _SIGNS):
         return False
     try:
-        return _probe.decode(value).duplicate_of is not msgspec.UNSET
+        found = _probe.decode(value)
     except RecursionError:
         return True
+    return not (found.duplicate_of is msgspec.UNSET and found.duplicate_first is msgspec.UNSET)
 
 
 def _begins_object(value: bytes) -> bool:

@@ -1,9 +1,10 @@
-"""Writing matches: as a header, and as a field of the payload."""
+"""Writing matches: as headers, and as fields of the payload."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -11,7 +12,7 @@ from lsh.index import Match
 from worker.bus import Record
 from worker.formats.base import DocumentFormat, headers_size
 
-__all__ = ["MatchWriter", "json_matches"]
+__all__ = ["MatchWriter", "Written", "json_first", "json_matches"]
 
 _encoder = msgspec.json.Encoder()
 
@@ -23,11 +24,26 @@ def json_matches(matches: Sequence[Match]) -> bytes:
     )
 
 
+def json_first(matches: Sequence[Match]) -> bytes:
+    """Return the earliest of one or more matches as JSON: ``{"id": …, "sequence": …}``."""
+    first = min(matches, key=lambda match: match.sequence)
+    return _encoder.encode({"id": first.id.decode(), "sequence": first.sequence})
+
+
+class Written(NamedTuple):
+    """A duplicate's value to publish, and the values of the headers with its matches."""
+
+    value: bytes
+    matches: bytes
+    first: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class MatchWriter:
     """Writes at most ``max_matches`` matches, and no more than fit into the output record.
 
-    ``splice``: also add the matches to the payload as a field, if its format allows it.
+    The earliest of those that are written is named once more: it stands for the group that the
+    document belongs to. ``splice``: also add both to the payload, if its format allows it.
     """
 
     format: DocumentFormat
@@ -35,15 +51,17 @@ class MatchWriter:
     max_record_bytes: int = 1_000_000
     splice: bool = True
 
-    def write(self, record: Record, matches: Sequence[Match]) -> tuple[bytes, bytes]:
-        """Return the value to publish, and the value of the matches header."""
+    def write(self, record: Record, matches: Sequence[Match]) -> Written:
+        """Return what to publish of a duplicate with these matches, best first."""
         value = record.value or b""
         spliced = self.splice and self.format.can_splice(value)
         room = self.max_record_bytes - len(value) - len(record.key or b"")
         room -= headers_size(record.headers) + 512
         kept = list(matches[: self.max_matches])
-        listed = json_matches(kept)
-        while len(kept) > 1 and len(listed) * (1 + spliced) > room:
+        listed, first = json_matches(kept), json_first(kept)
+        while len(kept) > 1 and (len(listed) + len(first)) * (1 + spliced) > room:
             kept = kept[: len(kept) // 2]
-            listed = json_matches(kept)
-        return (self.format.splice(value, listed) if spliced else value), listed
+            listed, first = json_matches(kept), json_first(kept)
+        if spliced:
+            value = self.format.splice(value, listed, first)
+        return Written(value, listed, first)

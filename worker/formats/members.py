@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-__all__ = ["Member", "members", "without_member"]
+__all__ = ["Member", "members", "without_members"]
 
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 _NAME = re.compile(rb'[ \t\r\n]*("(?:[^"\\]|\\.)*")[ \t\r\n]*:', re.DOTALL)
@@ -68,8 +69,8 @@ def _name(value: bytes, start: int, end: int) -> str:
         return ""
 
 
-def without_member(value: bytes, name: str) -> bytes:
-    """Return an object without its members of a name, however often and however spelt.
+def without_members(value: bytes, names: Collection[str]) -> bytes:
+    """Return an object without its members of these names, however often and however spelt.
 
     Each takes a comma beside it along. All other bytes stay.
 
@@ -81,5 +82,5 @@ def without_member(value: bytes, name: str) -> bytes:
         raise ValueError("not a JSON object")
     if not found:
         return value
-    kept = [value[one.start : one.end] for one in found if one.name != name]
+    kept = [value[one.start : one.end] for one in found if one.name not in names]
     return value[: found[0].start] + b",".join(kept) + value[found[-1].end :]

@@ -29,7 +29,7 @@ class TextFormat(DocumentFormat):
         """See `DocumentFormat`."""
         return False
 
-    def splice(self, value: bytes, matches: bytes) -> bytes:  # noqa: ARG002 -- text has no fields
+    def splice(self, value: bytes, matches: bytes, first: bytes) -> bytes:  # noqa: ARG002 -- text has no fields
         """See `DocumentFormat`."""
         return value
 

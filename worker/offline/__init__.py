@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from worker.offline.filter import Counts, Line, OfflineFilter, Verdict, offline_settings
-from worker.offline.state_versions import StateError, StateVersions
+from worker.offline.state_versions import StateError, StateVersions, current_index
 
 __all__ = [
     "Counts",
@@ -12,5 +12,6 @@ __all__ = [
     "StateError",
     "StateVersions",
     "Verdict",
+    "current_index",
     "offline_settings",
 ]

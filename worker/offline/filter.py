@@ -16,7 +16,7 @@ from worker.index.store import HeaderMismatch
 from worker.offline.embedded import Embedded, create_topics
 from worker.settings import Settings, load
 from worker.stages import StageError
-from worker.wire.headers import MATCHES, REASON, SOURCE, SOURCE_OFFSET
+from worker.wire.headers import FIRST, MATCHES, REASON, SOURCE, SOURCE_OFFSET
 
 __all__ = ["Counts", "Line", "OfflineFilter", "Verdict", "offline_settings"]
 
@@ -50,10 +50,15 @@ class Line(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The verdict on a document; ``matches`` are those of a duplicate as JSON, best first."""
+    """The verdict on a document.
+
+    ``matches`` are those of a duplicate as JSON, best first; ``first`` is the earliest of them,
+    with its sequence number.
+    """
 
     kind: Literal["unique", "duplicate", "rejected"]
     matches: bytes = b""
+    first: bytes = b""
     reason: str = ""
 
 
@@ -220,7 +225,8 @@ def _unique(record: Record) -> tuple[int, Verdict]:
 
 
 def _duplicate(record: Record) -> tuple[int, Verdict]:
-    return _source_offset(record), Verdict("duplicate", _header(record, MATCHES))
+    matches, first = _header(record, MATCHES), _header(record, FIRST)
+    return _source_offset(record), Verdict("duplicate", matches, first)
 
 
 def _rejected(record: Record) -> tuple[int, Verdict]:

@@ -26,7 +26,7 @@ from worker.files.closing import Closing
 from worker.files.private import open_private, private_directory
 from worker.index.snapshots.storage import sync_directory
 
-__all__ = ["StateError", "StateVersions", "Work"]
+__all__ = ["StateError", "StateVersions", "Work", "current_index"]
 
 _FORMAT = 2
 _CURRENT = "CURRENT"
@@ -39,6 +39,18 @@ _NOT_COPIED = re.compile(r"LOCK|LOG(\.old.*)?")
 
 class StateError(Exception):
     """The state directory can't be used; the message says why, and what to do."""
+
+
+def current_index(home: Path) -> Path:
+    """Return the directory of the current index, without locking: a run may replace it.
+
+    Raises:
+        StateError: there is none, or the state can't be read.
+    """
+    name, _ = _read(home)
+    if name is None:
+        raise StateError(f"--state: {home} has no state of neardup")
+    return home / name
 
 
 class Work:
@@ -86,7 +98,7 @@ class StateVersions(Closing):
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise StateError(f"--state: {home} is in use by another run") from None
-            self._current, self._offsets = self._read()
+            self._current, self._offsets = _read(self._home)
             self._sweep()
         except BaseException:
             os.close(self._lock)
@@ -105,7 +117,7 @@ class StateVersions(Closing):
                 _clone(self._home / self._current, work.path)
             yield work
         finally:
-            self._current, self._offsets = self._read()
+            self._current, self._offsets = _read(self._home)
             self._sweep()
 
     def _check_ours(self) -> None:
@@ -116,32 +128,6 @@ class StateVersions(Closing):
                 " neardup; name an empty directory, or one that doesn't exist"
             )
 
-    def _read(self) -> tuple[str | None, dict[str, list[int]]]:
-        path = self._home / _CURRENT
-        try:
-            text = path.read_text()
-        except FileNotFoundError:
-            return None, {}
-        try:
-            content = json.loads(text)
-            version = int(content["format"])
-            name, offsets = content["generation"], content["offsets"]
-            sound = _GENERATION.fullmatch(name) and all(
-                isinstance(offset, int) for numbers in offsets.values() for offset in numbers
-            )
-        except (ValueError, TypeError, KeyError, AttributeError):
-            sound = False
-        if not sound:
-            raise StateError(f"--state: {path} is damaged; restore it, or name a new directory")
-        if version != _FORMAT:
-            raise StateError(
-                f"--state: {self._home} has format {version}, but this neardup reads only format"
-                f" {_FORMAT}: name a new directory, or run the version that made this one"
-            )
-        if not (self._home / name).is_dir():
-            raise StateError(f"--state: {path} names {name}, which is missing")
-        return name, offsets
-
     def _sweep(self) -> None:
         (self._home / _NEW).unlink(missing_ok=True)
         for path in self._home.iterdir():
@@ -151,6 +137,34 @@ class StateVersions(Closing):
     def close(self) -> None:
         """Release the lock."""
         os.close(self._lock)
+
+
+def _read(home: Path) -> tuple[str | None, dict[str, list[int]]]:
+    """Return the name of the current index, None if there is none, and its offsets."""
+    path = home / _CURRENT
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return None, {}
+    try:
+        content = json.loads(text)
+        version = int(content["format"])
+        name, offsets = content["generation"], content["offsets"]
+        sound = _GENERATION.fullmatch(name) and all(
+            isinstance(offset, int) for numbers in offsets.values() for offset in numbers
+        )
+    except (ValueError, TypeError, KeyError, AttributeError):
+        sound = False
+    if not sound:
+        raise StateError(f"--state: {path} is damaged; restore it, or name a new directory")
+    if version != _FORMAT:
+        raise StateError(
+            f"--state: {home} has format {version}, but this neardup reads only format"
+            f" {_FORMAT}: name a new directory, or run the version that made this one"
+        )
+    if not (home / name).is_dir():
+        raise StateError(f"--state: {path} names {name}, which is missing")
+    return name, offsets
 
 
 def _clone(source: Path, target: Path) -> None:

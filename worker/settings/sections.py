@@ -143,7 +143,8 @@ class DocumentsSection(_Section):
         default=False, description="reject documents without an id in the value or the key"
     )
     splice: bool = Field(
-        default=True, description="add the field duplicate_of to JSON objects on *duplicate*"
+        default=True,
+        description="add duplicate_of and duplicate_first to JSON objects on *duplicate*",
     )
     skip_deleted: bool = Field(
         default=False, description="start even if documents were deleted before they were read"
@@ -355,7 +356,7 @@ class LimitsSection(_Section):
     text_characters: int = Field(2_000_000, ge=1)
     id_bytes: int = Field(1_024, ge=16, le=1_024)
     record_bytes: int = Field(
-        1_000_000, ge=16_384, description="largest output record; the topics must accept it"
+        1_000_000, ge=32_768, description="largest output record; the topics must accept it"
     )
     reject_share: float = Field(0.5, gt=0, le=1)
     reject_window: int = Field(1_000, ge=10)

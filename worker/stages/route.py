@@ -19,6 +19,7 @@ from worker.stages.waits import Waits
 from worker.topology import Topology
 from worker.wire import MatchFrame, decode
 from worker.wire.headers import (
+    FIRST,
     MATCHES,
     SEQUENCE,
     SOURCE,
@@ -223,8 +224,8 @@ class Route:
         topic = self._unique
         if found:
             topic = self._duplicate
-            value, listed = self._writer.write(record, best(found))
-            own.append((MATCHES, listed))
+            value, listed, first = self._writer.write(record, best(found))
+            own += [(MATCHES, listed), (FIRST, first)]
             self._counts.duplicate += 1
         else:
             self._counts.unique += 1

@@ -1,11 +1,13 @@
-"""The names of the headers that neardup adds, and of the JSON member that it inserts."""
+"""The names of the headers that neardup adds, and of the JSON members that it inserts."""
 
 from __future__ import annotations
 
 from worker.bus import UNREADABLE_HEADERS, Header, Outgoing, Record
 
 __all__ = [
+    "DUPLICATE_FIRST",
     "DUPLICATE_OF",
+    "FIRST",
     "MATCHES",
     "PAYLOAD",
     "PREFIX",
@@ -30,6 +32,8 @@ SEQUENCE = "neardup-sequence"
 SOURCE = "neardup-source"
 """``topic-partition-offset`` of the document in ``documents``."""
 MATCHES = "neardup-matches"
+FIRST = "neardup-first"
+"""The earliest of the published matches: ``{"id": …, "sequence": …}``."""
 
 REASON = "neardup-error-reason"
 STAGE = "neardup-error-stage"
@@ -51,6 +55,9 @@ _LEFT_OUT = b"left out, since this topic refuses it; it is at the source positio
 _ALL_LEFT_OUT = b"left out with key and headers, since this topic refuses them; see the source"
 
 DUPLICATE_OF = "duplicate_of"
+"""The member with what `MATCHES` has."""
+DUPLICATE_FIRST = "duplicate_first"
+"""The member with what `FIRST` has."""
 
 
 def rejection(record: Record, stage: str, reason: str) -> tuple[Header, ...]:

@@ -10,7 +10,10 @@ def document(offset: int, ident: str, text: str = "t") -> Record:
     return Record("documents", 0, offset, 5, ident.encode(), value, (("own", b"\xff"),))
 
 
-def published(given: Record, offset: int, sequence: int, *matches: str) -> Record:
+def published(
+    given: Record, offset: int, sequence: int, *matches: str, first: tuple[str, int] | None = None
+) -> Record:
+    """Give what is published of a document; unless told, its first match has number 10."""
     kind = "duplicate" if matches else "unique"
     own: list[tuple[str, bytes | None]] = [
         ("neardup-verdict", kind.encode()),
@@ -22,9 +25,11 @@ def published(given: Record, offset: int, sequence: int, *matches: str) -> Recor
         listed = json.dumps(
             [{"id": ident, "similarity": 0.9} for ident in matches], separators=(",", ":")
         ).encode()
-        own.append(("neardup-matches", listed))
+        ident, place = first or (matches[0], 10)
+        earliest = b'{"id":"%s","sequence":%d}' % (ident.encode(), place)
+        own += [("neardup-matches", listed), ("neardup-first", earliest)]
         assert value is not None
-        value = value[:-1] + b',"duplicate_of":' + listed + b"}"
+        value = value[:-1] + b',"duplicate_of":%s,"duplicate_first":%s}' % (listed, earliest)
     return given._replace(topic=kind, offset=offset, value=value, headers=(*given.headers, *own))
 
 

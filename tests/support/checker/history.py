@@ -38,10 +38,14 @@ OWN: Final = "neardup-"
 
 
 class Verdict(NamedTuple):
-    """The decision about a document: its place in the order, and what it matches."""
+    """The decision about a document: its place in the order, and what it matches.
+
+    ``first`` is the id and the place of the earliest match; None if there is none.
+    """
 
     sequence: int
     matches: tuple[tuple[str, float], ...]
+    first: tuple[str, int] | None = None
 
 
 class Sighting(NamedTuple):
@@ -125,9 +129,11 @@ def source(record: Record) -> Source:
 def verdict_of(record: Record) -> Verdict:
     """Give the decision that a record's headers tell."""
     matches = json.loads(header(record, "neardup-matches") or b"[]")
+    first = json.loads(header(record, "neardup-first") or b"null")
     return Verdict(
         int(header(record, "neardup-sequence") or b"-1"),
         tuple((match["id"], match["similarity"]) for match in matches),
+        None if first is None else (first["id"], first["sequence"]),
     )
 
 

@@ -15,6 +15,7 @@ from tests.support.checker.history import (
     source,
     verdict_of,
 )
+from worker.bus.port import Record
 
 __all__ = ["decisions", "exactly_once", "order", "payloads", "references"]
 
@@ -53,7 +54,7 @@ def payloads(history: History) -> Iterator[str]:
         if (record.key, headers, record.timestamp) != (given.key, given.headers, given.timestamp):
             yield f"{kind} {source(record)}: key, headers or timestamp are not the input's"
         if record.value != given.value and (
-            kind != "duplicate" or _without_matches(record.value) != given.value
+            kind != "duplicate" or _without_matches(record) != given.value
         ):
             yield f"{kind} {source(record)}: the value is not the input's"
 
@@ -83,13 +84,18 @@ def decisions(history: History) -> Iterator[str]:
             yield f"{source(record)} is on {kind}, and its header says otherwise"
         if bool(verdict.matches) != (kind == "duplicate"):
             yield f"{kind} {source(record)} has {len(verdict.matches)} matches"
+        if (verdict.first is not None) != (kind == "duplicate"):
+            yield f"{kind} {source(record)} has {verdict.first} as its first match"
         if verdict.sequence in numbers:
             yield f"{source(record)} and {numbers[verdict.sequence]} share a sequence number"
         numbers[verdict.sequence] = source(record)
 
 
 def references(history: History) -> Iterator[str]:
-    """Every match names a document that is published, and earlier in the one order."""
+    """Every match names a document that is published, and earlier in the one order.
+
+    The first match is the earliest of them.
+    """
     numbers: dict[str, int] = {}
     documents = [record for record in (*history.unique, *history.duplicate) if record.value]
     for record in documents:
@@ -102,10 +108,16 @@ def references(history: History) -> Iterator[str]:
                 yield f"{source(record)} matches {ident}, which is not published"
             elif numbers[ident] >= verdict.sequence:
                 yield f"{source(record)} matches {ident}, which is not before it"
+        matched = [(numbers[ident], ident) for ident, _ in verdict.matches if ident in numbers]
+        if verdict.matches and len(matched) == len(verdict.matches):
+            first = min(matched)[::-1]
+            if verdict.first != first:
+                yield f"{source(record)} has {verdict.first} as its first match, not {first}"
 
 
-def _without_matches(value: bytes | None) -> bytes | None:
-    if value is None:
-        return None
-    start = value.rfind(b',"duplicate_of":[')
-    return value[:start] + value[value.rindex(b"]") + 1 :] if start >= 0 else value
+def _without_matches(record: Record) -> bytes | None:
+    """Give a value without what is spliced in, if that is what the headers say."""
+    own = [header(record, name) or b"" for name in ("neardup-matches", "neardup-first")]
+    added = b',"duplicate_of":%s,"duplicate_first":%s}' % tuple(own)
+    head, found, tail = (record.value or b"").rpartition(added)
+    return head + b"}" + tail if found else record.value

@@ -42,6 +42,11 @@ def duplicate(*records: Record) -> Doctor:
     return lambda history: replace(history, duplicate=list(records))
 
 
+def without(record: Record, name: str) -> Record:
+    """Give a record without a header."""
+    return record._replace(headers=tuple(one for one in record.headers if one[0] != name))
+
+
 def test_a_good_history_has_no_problems() -> None:
     assert check(GOOD) == []
 
@@ -69,6 +74,10 @@ def test_a_good_history_has_no_problems() -> None:
         (duplicate(published(B, 0, 11, "d"), GONE), "which is not published"),
         (duplicate(published(B, 0, 11, "c"), GONE), "which is not before it"),
         (duplicate(published(B, 0, 11, "b"), GONE), "which is not before it"),
+        (duplicate(without(published(B, 0, 11, "a"), "neardup-first"), GONE), "has None as its"),
+        (duplicate(published(B, 0, 11, "a", first=("a", 9)), GONE), "not ('a', 10)"),
+        (duplicate(published(B, 0, 11, "a", first=("b", 10)), GONE), "not ('a', 10)"),
+        (duplicate(without(published(B, 0, 11, "a"), "neardup-matches"), GONE), "the value is not"),
     ],
 )
 def test_an_invariant_finds_what_breaks_it(doctor: Doctor, problem: str) -> None:
@@ -178,6 +187,12 @@ def test_a_match_that_was_forgotten_is_found(history: History, found: list[str])
 def test_other_verdicts_than_the_expected_are_found() -> None:
     published_ = verdicts(GOOD)
     assert differences(published_, dict(published_)) == []
-    for other in (Verdict(11, ()), Verdict(9, (("a", 0.9),)), Verdict(11, (("a", 0.91),))):
+    found = (("a", 0.9),)
+    for other in (
+        Verdict(11, ()),
+        Verdict(9, found, ("a", 10)),
+        Verdict(11, (("a", 0.91),), ("a", 10)),
+        Verdict(11, found, ("a", 9)),
+    ):
         assert len(differences(published_, {**published_, (0, 1): other})) == 1
     assert len(differences(published_, {})) == 3

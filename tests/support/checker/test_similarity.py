@@ -26,7 +26,9 @@ def texts(*pairs: tuple[str, str]) -> History:
             given = document(offset, f"{number}-{copy}", text)
             inputs.append(given)
             if copy:
-                duplicate.append(published(given, number, offset, f"{number}-0"))
+                match = f"{number}-0"
+                first = match, offset - 1
+                duplicate.append(published(given, number, offset, match, first=first))
             else:
                 unique.append(published(given, number, offset))
     return History(inputs, unique, duplicate)

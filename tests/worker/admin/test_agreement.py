@@ -30,7 +30,7 @@ def test_the_same_settings_agree() -> None:
         ("index.absorb", "0.99", False),
         ("documents.id_field", "key", True),
         ("documents.time_field", "at", True),
-        ("limits.record_bytes", "20000", True),
+        ("limits.record_bytes", "40000", True),
         ("topics.unique", "elsewhere", True),
     ],
 )

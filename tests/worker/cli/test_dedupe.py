@@ -165,6 +165,14 @@ def test_text_fields_are_joined_and_text_format_takes_lines() -> None:
     assert text[2]["duplicate_of"][0] == {"id": "stdin:1", "similarity": 1.0}
 
 
+def test_a_duplicate_names_the_earliest_of_its_matches() -> None:
+    texts = [SHIP, FOX + " And so on.", FOX, FOX]
+    lines = dedupe(stdin=jsonl([{"id": n, "text": text} for n, text in enumerate(texts)]))
+    assert [match["id"] for match in lines[3]["duplicate_of"]] == ["2", "1"]
+    assert [line.get("duplicate_first") for line in lines] == [None, None, {"id": "1"}, {"id": "1"}]
+    assert list(lines[3]) == ["id", "verdict", "duplicate_of", "duplicate_first"]
+
+
 def test_shards_change_no_verdict() -> None:
     sample = SAMPLES / "pypa_advisories.jsonl.gz"
     assert dedupe(sample) == dedupe("--shards", "5", sample)

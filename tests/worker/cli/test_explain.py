@@ -112,10 +112,10 @@ def test_what_is_wrong_is_one_line(folder: Path, line: str, status: int, message
 
 
 def test_a_file_above_the_limit_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "big.txt").write_text("x" * 20_000)
-    (tmp_path / "settings.toml").write_text("[limits]\nrecord_bytes = 16384\n")
+    (tmp_path / "big.txt").write_text("x" * 40_000)
+    (tmp_path / "settings.toml").write_text("[limits]\nrecord_bytes = 32768\n")
     done = neardup("explain", "big.txt", "big.txt", "--config", "settings.toml", cwd=tmp_path)
-    assert b"big.txt: more than limits.record_bytes (16384) bytes" in done.stderr
+    assert b"big.txt: more than limits.record_bytes (32768) bytes" in done.stderr
 
 
 def test_a_text_of_which_nothing_is_left_is_refused() -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from lsh import Parameters
 from lsh.index import Decision
-from tests.support.command_line import neardup
+from tests.support.command_line import dedupe, jsonl, neardup
 from tests.support.embedded import Run
 from tests.support.filling import with_bucket
 from tests.support.texts import near_copies
@@ -22,6 +23,7 @@ from worker.process.state_directory import locked
 
 SHARDS = 2
 DOCUMENTS = 60
+COLUMNS = Parameters().bands + 1
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +60,38 @@ def test_stats(folder: Path) -> None:
     assert rows[0]["offset"] > 0
     assert rows[0]["header"]["bucket_capacity"] == 3
     assert str(rows[0]["offset"]) in index(folder, "stats")
+
+
+def test_stats_of_buckets(folder: Path) -> None:
+    rows = json.loads(index(folder, "stats", "--buckets", "--json"))
+    sound = json.loads(index(folder, "verify", "--json"))
+    for row, verified in zip(rows, sound, strict=True):
+        assert row["buckets"] == verified["buckets"]
+        assert row["buckets"] < row["entries"] <= verified["entries"]
+        assert row["kept_documents"] == verified["records"]
+        assert sum(one["buckets"] for one in row["sizes"]) == row["buckets"]
+        assert [(one["least"], one["most"]) for one in row["sizes"][:2]] == [(1, 1), (2, 2)]
+        assert row["bytes_a_document"] > 0
+        assert row["largest"][0]["entries"] > 1
+        assert row["header"]["bucket_capacity"] == 3
+    largest = rows[0]["largest"][0]
+    lines = [line.split() for line in index(folder, "stats", "--buckets").splitlines()]
+    shown = [str(largest["entries"]), str(largest["band"]), largest["key"], largest["id"]]
+    assert shown in lines
+
+
+def test_stats_of_a_kept_index(folder: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    assert "--state: " in index(folder, "stats", "--state", str(kept), status=2)
+    lines = jsonl(
+        [{"id": "a\x1b", "text": "a few words"}, {"id": "b", "text": "quite another text"}]
+    )
+    dedupe("--state", kept, stdin=lines)
+    (row,) = json.loads(index(folder, "stats", "--state", str(kept), "--buckets", "--json"))
+    assert (row["documents"], row["kept_documents"], row["buckets"]) == (2, 2, 2 * COLUMNS)
+    assert row["sizes"] == [{"least": 1, "most": 1, "buckets": 2 * COLUMNS}]
+    assert {one["id"] for one in row["largest"]} == {"a\x1b", "b"}
+    assert "\x1b" not in index(folder, "stats", "--state", str(kept), "--buckets")
 
 
 def test_a_sound_index(folder: Path) -> None:

@@ -38,7 +38,7 @@ def test_fields_are_those_of_the_settings() -> None:
     [
         ("text-too-long", "limits", "text_characters", 3, {"text": "four"}),
         ("bad-id", "limits", "id_bytes", 16, {"id": "i" * 17, "text": "a"}),
-        ("too-large", "limits", "record_bytes", 16_384, {"text": "a" * 4_000}),
+        ("too-large", "limits", "record_bytes", 32_768, {"text": "a" * 8_000}),
         ("no-id", "documents", "require_id", True, {"text": "a"}),
     ],
 )

@@ -195,26 +195,32 @@ def test_what_is_no_object_has_no_fields(code: str, value: bytes) -> None:
         JSON.fields(value)
 
 
+OWN = b'"duplicate_of":[],"duplicate_first":{}}'
+
+
 @pytest.mark.parametrize(
     ("value", "spliced"),
     [
-        (b"{}", b'{"duplicate_of":[]}'),
-        (b' {"text":"a" }\n', b' {"text":"a" ,"duplicate_of":[]}\n'),
-        (b'{"a":{"duplicate_of":1}}', b'{"a":{"duplicate_of":1},"duplicate_of":[]}'),
-        (b'{"duplicate_of":null}', b'{"duplicate_of":[]}'),
-        (b'{"a":1, "duplicate_of" : [{"id":"x"}] }', b'{"a":1,"duplicate_of":[]}'),
-        (b'{"duplicate_of":1,"a":1,"duplicate_of":2}', b'{"a":1,"duplicate_of":[]}'),
-        (
-            b'{"duplicate\\u005fof":1, "a":"duplicate_of"}',
-            b'{ "a":"duplicate_of","duplicate_of":[]}',
-        ),
-        (DEEP, DEEP[:-1] + b',"duplicate_of":[]}'),
-        (DEEP[:-1] + b',"duplicate_of":1}', DEEP[:-1] + b',"duplicate_of":[]}'),
+        (b"{}", b"{" + OWN),
+        (b' {"text":"a" }\n', b' {"text":"a" ,' + OWN + b"\n"),
+        (b'{"a":{"duplicate_of":1}}', b'{"a":{"duplicate_of":1},' + OWN),
+        (b'{"a":{"duplicate_first":1}}', b'{"a":{"duplicate_first":1},' + OWN),
+        (b'{"duplicate_of":null}', b"{" + OWN),
+        (b'{"duplicate_first":null}', b"{" + OWN),
+        (b'{"a":1, "duplicate_of" : [{"id":"x"}] }', b'{"a":1,' + OWN),
+        (b'{"a":1, "duplicate_first" : {"id":"x"} }', b'{"a":1,' + OWN),
+        (b'{"duplicate_of":1,"a":1,"duplicate_of":2}', b'{"a":1,' + OWN),
+        (b'{"duplicate_first":1,"a":1,"duplicate_of":2,"duplicate_first":3}', b'{"a":1,' + OWN),
+        (b'{"duplicate\\u005fof":1, "a":"duplicate_of"}', b'{ "a":"duplicate_of",' + OWN),
+        (b'{"duplicate\\u005ffirst":1, "a":"duplicate_of"}', b'{ "a":"duplicate_of",' + OWN),
+        (DEEP, DEEP[:-1] + b"," + OWN),
+        (DEEP[:-1] + b',"duplicate_of":1}', DEEP[:-1] + b"," + OWN),
+        (DEEP[:-1] + b',"duplicate_first":1}', DEEP[:-1] + b"," + OWN),
     ],
 )
-def test_matches_are_an_objects_last_member(value: bytes, spliced: bytes) -> None:
+def test_what_neardup_adds_comes_last_and_only_once(value: bytes, spliced: bytes) -> None:
     assert JSON.can_splice(value)
-    assert JSON.splice(value, b"[]") == spliced
+    assert JSON.splice(value, b"[]", b"{}") == spliced
 
 
 @pytest.mark.parametrize("value", [b'["a"]', b"}", b"{", b'{"a"}', DEEP[:-1]])

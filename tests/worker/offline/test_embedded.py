@@ -9,10 +9,8 @@ from typing import Literal
 
 import pytest
 
-from tests.support.checker import (
-    reason,
-)
-from tests.support.embedded import Run, Texts, Verdicts, by_id
+from tests.support.checker import History, reason
+from tests.support.embedded import Run, Texts, Verdicts, by_id, first_matches
 from tests.support.texts import near_copies
 from worker.bus.port import TopicPartition
 
@@ -23,32 +21,57 @@ def texts() -> Texts:
 
 
 @pytest.fixture(scope="module")
-def expected(texts: Texts, tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
-    """Give the verdicts of one shard that sees one document at a time."""
+def history(texts: Texts, tmp_path_factory: pytest.TempPathFactory) -> History:
+    """Give what one shard publishes that sees one document at a time."""
     run = Run(tmp_path_factory.mktemp("expected"), partitions=1, shards=1, batch=1)
     run.feed(texts)
-    found = by_id(run.finish())
-    assert sum(map(bool, found.values())) > len(texts) / 5
+    return run.finish()
+
+
+@pytest.fixture(scope="module")
+def expected(history: History) -> Verdicts:
+    found = by_id(history)
+    assert sum(map(bool, found.values())) > len(found) / 5
+    return found
+
+
+@pytest.fixture(scope="module")
+def expected_firsts(history: History) -> dict[str, str]:
+    found, verdicts = first_matches(history), by_id(history)
+    assert any(first != verdicts[ident][0][0] for ident, first in found.items())
     return found
 
 
 @pytest.mark.parametrize("shards", [1, 2, 4, 18])
 @pytest.mark.parametrize("batch", [pytest.param(1, marks=pytest.mark.exhaustive), 7, 4_000])
 def test_verdicts_do_not_depend_on_shards_or_batches(
-    tmp_path: Path, texts: Texts, expected: Verdicts, shards: int, batch: int
+    tmp_path: Path,
+    texts: Texts,
+    expected: Verdicts,
+    expected_firsts: dict[str, str],
+    shards: int,
+    batch: int,
 ) -> None:
     run = Run(tmp_path, partitions=1, shards=shards, batch=batch)
     run.feed(texts)
-    assert by_id(run.finish()) == expected
+    history = run.finish()
+    assert by_id(history) == expected
+    assert first_matches(history) == expected_firsts
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 5])
 def test_verdicts_do_not_depend_on_partitions(
-    tmp_path: Path, texts: Texts, expected: Verdicts, partitions: int
+    tmp_path: Path,
+    texts: Texts,
+    expected: Verdicts,
+    expected_firsts: dict[str, str],
+    partitions: int,
 ) -> None:
     run = Run(tmp_path, partitions=partitions)
     run.feed(texts, one_by_one=True)
-    assert by_id(run.finish()) == expected
+    history = run.finish()
+    assert by_id(history) == expected
+    assert first_matches(history) == expected_firsts
 
 
 @pytest.mark.parametrize("seed", range(5))

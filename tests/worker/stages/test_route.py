@@ -15,6 +15,10 @@ from worker.stages import StageError
 from worker.wire import MatchFrame, decode, encode
 
 MATCHES = TopicPartition("app.matches-0", 0)
+ADDED = (
+    b',"duplicate_of":[{"id":"d0","similarity":1.0}],"duplicate_first":{"id":"d0","sequence":0}}'
+)
+FORGED = b',"duplicate_of":[{"id":"x"}],"duplicate_first":{"id":"x","sequence":9}}'
 
 
 def verdicts(outgoing: Sequence[Outgoing]) -> list[tuple[str, str]]:
@@ -75,16 +79,17 @@ class TestRoute:
         assert headers["neardup-verdict"] == b"duplicate"
         assert headers["neardup-source"] == b"documents-0-1"
         assert headers["neardup-matches"] == b'[{"id":"d0","similarity":1.0}]'
-        before = (sent[1].value or b"")[:-1]
-        assert duplicate.value == before + b',"duplicate_of":[{"id":"d0","similarity":1.0}]}'
+        assert headers["neardup-first"] == b'{"id":"d0","sequence":0}'
+        assert duplicate.value == (sent[1].value or b"")[:-1] + ADDED
 
     def test_headers_and_a_member_that_only_neardup_writes_are_not_passed_on(
         self, tmp_path: Path
     ) -> None:
         forged: tuple[Header, ...] = (
-            ("neardup-verdict", b"unique"), ("neardup-matches", b"[]"), ("neardup-redriven", b"1")
+            ("neardup-verdict", b"unique"), ("neardup-matches", b"[]"), ("neardup-first", b"{}"),
+            ("neardup-redriven", b"1"),
         )  # fmt: skip
-        payload = (document(1).value or b"")[:-1] + b',"duplicate_of":[{"id":"x"}]}'
+        payload = (document(1).value or b"")[:-1] + FORGED
         sent = [
             document(0)._replace(headers=(*forged, ("a", b"b"))),
             document(1)._replace(headers=forged, value=payload),
@@ -98,13 +103,17 @@ class TestRoute:
         unique, duplicate, *tombstones = burst.records
         names = ["neardup-verdict", "neardup-sequence", "neardup-source"]
         assert [name for name, _ in unique.headers] == ["a", *names]
-        assert [name for name, _ in duplicate.headers] == [*names, "neardup-matches"]
+        assert [name for name, _ in duplicate.headers] == [
+            *names,
+            "neardup-matches",
+            "neardup-first",
+        ]
         assert [one.headers for one in tombstones] == [(("a", b"b"),)] * 2
-        before = (document(1).value or b"")[:-1]
-        assert duplicate.value == before + b',"duplicate_of":[{"id":"d0","similarity":1.0}]}'
+        assert duplicate.headers[-1] == ("neardup-first", b'{"id":"d0","sequence":0}')
+        assert duplicate.value == (document(1).value or b"")[:-1] + ADDED
 
     def test_on_unique_a_payload_is_as_it_came(self, tmp_path: Path) -> None:
-        payload = (document(0).value or b"")[:-1] + b',"duplicate_of":[{"id":"x"}]}'
+        payload = (document(0).value or b"")[:-1] + FORGED
         documents, answers = through(tmp_path, [document(0)._replace(value=payload)])
         stage = route()
         stage.adopt(self.owned(1), whole_log)

@@ -1,0 +1,119 @@
+"""How well the first match tells connected documents: bundled samples, and a wave of variants."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from rich.table import Table
+
+from bench.report import Target, console
+from bench.wave import variants
+from worker.cli.inputs import Inputs
+from worker.formats.choice import document_format
+from worker.offline import OfflineFilter, offline_settings
+
+__all__ = ["run"]
+
+SHARE_TO_REACH = 0.9
+"""Of the samples' duplicates. The wave has no target: it shows the limit."""
+
+
+class Judged(NamedTuple):
+    """A document, the ids of its matches, and that of the earliest one, if any."""
+
+    ident: str
+    matches: list[str]
+    first: str | None
+
+
+class Groups(NamedTuple):
+    """The numbers of duplicates, of connected components and of first matches in a sample.
+
+    ``right`` duplicates name the earliest document of their component.
+    """
+
+    duplicates: int
+    components: int
+    groups: int
+    right: int
+
+
+class _Named(msgspec.Struct):
+    id: str
+
+
+_matches = msgspec.json.Decoder(list[_Named])
+_first = msgspec.json.Decoder(_Named)
+
+
+def run(*, quick: bool = False) -> list[Target]:
+    """Measure, print the figures, and return the target."""
+    table = Table(title="documents are connected that match")
+    for column in ("sample", "duplicates", "components", "groups", "name the earliest"):
+        table.add_column(column, justify="left" if column == "sample" else "right")
+    found = []
+    with as_file(files("worker") / "samples") as folder:
+        for sample in sorted(folder.glob("*.jsonl.gz")):
+            found.append(groups(judged(sample)))
+            table.add_row(sample.name, *(f"{figure:,}" for figure in found[-1]))
+    count = 500 if quick else 2_000
+    with tempfile.TemporaryDirectory(prefix="neardup-bench-") as scratch:
+        wave = Path(scratch) / "wave.jsonl"
+        wave.write_bytes(b"\n".join(variants(count)))
+        table.add_row(f"{count:,} variants", *(f"{figure:,}" for figure in groups(judged(wave))))
+    console.print(table)
+    right = sum(one.right for one in found) / sum(one.duplicates for one in found)
+    what = "share that names the earliest of its component"
+    return [Target(what, right, SHARE_TO_REACH, at_least=True, form=".3f")]
+
+
+def judged(sample: Path) -> Iterator[Judged]:
+    """Yield the documents of a file in its order."""
+    settings = offline_settings()
+    documents = document_format(settings)
+    with (
+        tempfile.TemporaryDirectory(prefix="neardup-bench-") as folder,
+        Inputs([sample], settings.documents) as inputs,
+        closing(OfflineFilter(settings, Path(folder))) as judge,
+    ):
+        for chunk in inputs.chunks(settings.limits.record_bytes):
+            for line, verdict in zip(chunk, judge.judge(chunk), strict=True):
+                ident = (documents.identify(line.value) or line.key).decode()
+                if verdict.kind == "duplicate":
+                    matches = [match.id for match in _matches.decode(verdict.matches)]
+                    yield Judged(ident, matches, _first.decode(verdict.first).id)
+                else:
+                    yield Judged(ident, [], None)
+
+
+def groups(documents: Iterable[Judged]) -> Groups:
+    """Compare the first matches of documents, which are in order, with connected components."""
+    parents: dict[str, str] = {}
+    place: dict[str, int] = {}
+    firsts: dict[str, str] = {}
+    for one in documents:
+        place[one.ident] = len(place)
+        if one.first is not None:
+            firsts[one.ident] = one.first
+        for match in one.matches:
+            roots = {_root(parents, one.ident), _root(parents, match)}
+            parents.update(dict.fromkeys(roots, min(roots, key=place.__getitem__)))
+    earliest = {ident: _root(parents, ident) for ident in firsts}
+    return Groups(
+        len(firsts),
+        len(set(earliest.values())),
+        len(set(firsts.values())),
+        sum(earliest[ident] == first for ident, first in firsts.items()),
+    )
+
+
+def _root(parents: dict[str, str], ident: str) -> str:
+    while (parent := parents.get(ident, ident)) != ident:
+        ident = parent
+    return ident
