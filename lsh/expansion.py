@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # (first) code point that replaces it, and one of these flags.
 _CODE = (1 << 21) - 1
 _KEPT = 1 << 21  # it has no form
-_LONG = 1 << 22  # the form has more than one code point
+_LONG = 1 << 22  # the form has more than one code point, or none
 _SINGLE = 1 << 23
 
 
@@ -55,8 +55,8 @@ class Expanded:
     """n code points, each replaced by its form.
 
     codes: uint32[m].
-    places: int64, ascending: positions behind code points with longer forms, from 1 to n.
-    growth: int64, how many code points were inserted there, at least 1.
+    places: int64, ascending: positions behind code points with forms of other lengths, 1 to n.
+    growth: int64, how many code points were inserted there; -1 if one was removed.
     kept: int64, ascending: positions below n of code points that have no form. They are
         unchanged.
     """
@@ -71,14 +71,14 @@ class Expansion:
     """Replaces code points by a table, which is filled on first use. One thread at a time."""
 
     def __init__(self, form: Callable[[int], str | None]) -> None:
-        """Take what gives the form of a code point, which isn't empty; None: it has no form."""
+        """Take what gives the form of a code point; None: it has no form."""
         self._form = form
         # Only pages that are written to take memory: about 100 kB for news in Chinese.
         self._entries = np.zeros(CODE_POINTS, dtype=np.uint32)
         self._long = _LongForms()
 
     def expand(self, codes: NDArray[np.uint32]) -> Expanded:
-        """Replace each of `codes`, uint32[n], in place unless some are inserted."""
+        """Replace each of `codes`, uint32[n], in place unless their number changes."""
         entries = self._look_up(codes)
         long = kept = _NONE
         if len(entries) and entries.min() < _SINGLE:
@@ -107,11 +107,11 @@ class Expansion:
         if len(form) == 1:
             return ord(form) | _SINGLE
         self._long.add(point, form)
-        return ord(form[0]) | _LONG
+        return ord(form[:1] or "\0") | _LONG
 
 
 class _LongForms:
-    """The forms of more than one code point, end to end."""
+    """The forms of any number of code points but one, end to end."""
 
     def __init__(self) -> None:
         self._numbers = np.zeros(CODE_POINTS, dtype=np.uint16)  # of the forms, by code point

@@ -9,41 +9,35 @@ doesn't is left to `lsh.joining`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lsh.expansion import Expansion, Shifts
+from lsh.invisible import JOINERS, without_joiners
 from lsh.joining import Joining
 from lsh.neighbours import AFRESH, kind_of
-from lsh.stream_safe import nfkc
+from lsh.replacing import Replacements
+from lsh.stream_safe import bounded, nfkc
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from lsh.switches import Switches
+
 _CHUNK = 1 << 15  # code points at a time: the arrays of a step stay in the L2 cache
 
 
-class Switches(Protocol):
-    """The part of `Parameters` that the normaliser reads."""
-
-    @property
-    def nfkc(self) -> bool:
-        """Return whether compatibility forms are unified."""
-
-    @property
-    def casefold(self) -> bool:
-        """Return whether case is folded."""
-
-    @property
-    def collapse_whitespace(self) -> bool:
-        """Return whether runs of white space become one space."""
-
-
 def fold(text: str, parameters: Switches) -> str:
-    """Return `text` with compatibility forms and case folded; white space is unchanged."""
+    """Return `text` with all steps taken that look characters up; white space is unchanged."""
+    text = text.translate(_replacements(parameters))
     if text.isascii():
         return text.lower() if parameters.casefold else text
+    if parameters.drop_invisible:
+        if parameters.nfkc:
+            text = bounded(text)
+        text = without_joiners(text)
     if parameters.nfkc:
         text = nfkc(text)
     if not parameters.casefold:
@@ -51,6 +45,11 @@ def fold(text: str, parameters: Switches) -> str:
     folded = text.casefold()
     # What case folding leaves alone is still its own NFKC.
     return nfkc(folded) if parameters.nfkc and folded != text else folded
+
+
+@lru_cache(maxsize=8)
+def _replacements(parameters: Switches) -> Replacements:
+    return Replacements(parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +77,14 @@ class Folding:
     def __init__(self, parameters: Switches) -> None:
         """Take the switches."""
         self._parameters = parameters
+        self._replacements = _replacements(parameters)
         self._forms = Expansion(self._form)
-        self.joiner = Joining(casefold=parameters.casefold)
+        self.joiner = Joining(
+            casefold=parameters.casefold, drop_invisible=parameters.drop_invisible
+        )
 
     def fold(self, codes: NDArray[np.uint32]) -> Folded:
-        """Fold each code point of `codes` by itself, in place unless some are inserted.
+        """Fold each code point of `codes` by itself, in place unless their number changes.
 
         If white space is to be collapsed, each becomes a space.
         """
@@ -96,10 +98,13 @@ class Folding:
         return Folded(codes, shifts, shifts.moved(joining))
 
     def _form(self, point: int) -> str | None:
-        char = chr(point)
-        if self._parameters.nfkc and kind_of(char) != AFRESH:
+        switches = self._parameters
+        char = self._replacements[point]
+        if not char or (switches.drop_invisible and char in JOINERS):
+            return None if char else ""
+        if switches.nfkc and kind_of(char[0]) != AFRESH:
             return None
-        folded = fold(char, self._parameters)
+        folded = fold(char, switches)
         if self._parameters.collapse_whitespace:
             folded = "".join(" " if part.isspace() else part for part in folded)
         return folded

@@ -19,8 +19,9 @@ from unicodedata import combining, normalize
 
 import numpy as np
 
-from lsh.code_points import Pieces, replaced, splice
+from lsh.code_points import Pieces, replaced
 from lsh.expansion import Expansion, Shifts
+from lsh.invisible import misplaced
 from lsh.neighbours import (
     AFRESH,
     IOTA,
@@ -31,7 +32,7 @@ from lsh.neighbours import (
     kinds,
     second_starters,
 )
-from lsh.stream_safe import JOINER, fewest, interruptions
+from lsh.stream_safe import excess, fewest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,9 +70,10 @@ class Sequences(NamedTuple):
 class Joining:
     """Normalises sequences. Reuses tables: one thread at a time."""
 
-    def __init__(self, *, casefold: bool) -> None:
-        """Take whether case is folded."""
+    def __init__(self, *, casefold: bool, drop_invisible: bool) -> None:
+        """Take whether case is folded, and whether joiners out of place are dropped."""
         self._casefold = casefold
+        self._drop_invisible = drop_invisible
         self._apart = Expansion(_apart)
         self._cases = Expansion(lambda point: normalize("NFKC", chr(point).casefold()))
 
@@ -84,13 +86,20 @@ class Joining:
         ends: int64, ascending: positions below n that don't join.
         """
         begins, afters = _spans(codes, joining)
-        lengths = afters - begins
-        long = lengths >= fewest()
+        long = afters - begins >= fewest()
         if long.any():
-            codes, shifts = _interrupted(codes, _ranges(begins[long], lengths[long]))
-            joining, ends = shifts.moved(joining), shifts.moved(ends)
+            places = _ranges(begins[long], (afters - begins)[long])
+            dropped = places.compress(excess(codes.take(places)))
+            codes, joining, ends = without(dropped, codes, joining, ends)
             begins, afters = _spans(codes, joining)
-            lengths = afters - begins
+        if self._drop_invisible:
+            dropped = misplaced(codes, joining)
+            if len(dropped):
+                codes, joining, ends = without(dropped, codes, joining, ends)
+                begins, afters = _spans(codes, joining)
+        if not len(begins):
+            return codes, ends
+        lengths = afters - begins
         parts: list[Codes] = []
         growth: list[Places] = []
         done = low = 0
@@ -175,11 +184,20 @@ def _spans(codes: Codes, joining: Places) -> tuple[Places, Places]:
     return begins, joining[first[1:]] + 1
 
 
-def _interrupted(codes: Codes, places: Places) -> tuple[Codes, Shifts]:
-    """Insert U+034F into the long runs of non-starters among codes[places]."""
-    before = places[interruptions(codes.take(places))]
-    codes = splice(codes, before, np.full(len(before), JOINER, dtype=np.uint32))
-    return codes, Shifts.of(before, np.ones(len(before), dtype=np.int64))
+def without(
+    dropped: Places, codes: Codes, joining: Places, ends: Places
+) -> tuple[Codes, Places, Places]:
+    """Return `codes`, `joining` and `ends` without the code points at `dropped`.
+
+    dropped: int64, ascending, some of `joining`.
+    """
+    if not len(dropped):
+        return codes, joining, ends
+    stays = np.ones(len(codes), dtype=np.bool_)
+    stays[dropped] = False
+    shifts = Shifts.of(dropped + 1, np.full(len(dropped), -1, dtype=np.int64))
+    joining = joining.compress(stays.take(joining))
+    return codes.compress(stays), shifts.moved(joining), shifts.moved(ends)
 
 
 def _expanded(table: Expansion, given: Sequences) -> Sequences:
