@@ -48,9 +48,7 @@ def run_together(text: str, switches: Switches) -> str:
     return "".join([*parts, text[done:]])
 
 
-def between_letters(
-    codes: Codes, ends: NDArray[np.int64], switches: Switches
-) -> NDArray[np.bool_]:
+def between_letters(codes: Codes, ends: NDArray[np.int64], switches: Switches) -> NDArray[np.bool_]:
     """Return which of `codes`, uint8[n] or uint32[n], stand between letters: bool[n].
 
     ends: int64, positions from 0 to n at which a text ends.

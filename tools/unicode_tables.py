@@ -91,7 +91,9 @@ def of_value(text: str, value: str) -> list[int]:
     """Return the code points that have a value of a property."""
     lines = re.finditer(rf"^(\w+)(?:\.\.(\w+))?\s*; {value}\b", text, re.MULTILINE)
     return [
-        point for line in lines for point in range(int(line[1], 16), int(line[2] or line[1], 16) + 1)
+        point
+        for line in lines
+        for point in range(int(line[1], 16), int(line[2] or line[1], 16) + 1)
     ]
 
 
@@ -136,7 +138,9 @@ def show_confusables(text: str, cursive: set[int]) -> None:
         print("".join(f"        {quoted(one)}\n" for one in spaced), end="")
         print("    ),")
     print("}")
-    print('"""Characters that look like ASCII, by what they look like: small letters, for both cases."""')
+    print(
+        '"""Characters that look like ASCII, by what they look like: small letters, for both cases."""'
+    )
 
 
 def quoted(text: str) -> str:
