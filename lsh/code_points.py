@@ -51,6 +51,20 @@ def replaced(
     sizes[1::2] = pieces.lengths
     sizes[0:-1:2] = begins - taken[0:-1:2]
     sizes[-1] = len(codes) - taken[-1]
-    places = np.repeat(taken - (np.cumsum(sizes) - sizes), sizes)
-    places += np.arange(len(places))
+    filled = np.flatnonzero(sizes)
+    if not len(filled):
+        return codes[:0]
+    places = stretches(taken.take(filled), sizes.take(filled))
     return np.concatenate((codes, pieces.codes)).take(places)
+
+
+def stretches(begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return all positions from begins[i], lengths[i] of them, for every i: int64.
+
+    begins, lengths: int64[m], m at least 1; each length is at least 1.
+    """
+    # One step at a time within a stretch. This takes half the time of numpy.repeat.
+    steps = np.ones(int(lengths.sum()), dtype=np.int64)
+    steps[0] = begins[0]
+    steps[np.cumsum(lengths[:-1])] = begins[1:] - begins[:-1] - lengths[:-1] + 1
+    return np.cumsum(steps, out=steps)

@@ -51,6 +51,22 @@ _NONE = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """n code points, each replaced by the first one of its form.
+
+    codes: uint32[n].
+    long: int64[m], ascending: positions of those with forms of other lengths than one.
+    forms: uint16[m], the numbers of these forms.
+    kept: as in `Expanded`.
+    """
+
+    codes: NDArray[np.uint32]
+    long: NDArray[np.int64]
+    forms: NDArray[np.uint16]
+    kept: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
 class Expanded:
     """n code points, each replaced by its form.
 
@@ -79,18 +95,37 @@ class Expansion:
 
     def expand(self, codes: NDArray[np.uint32]) -> Expanded:
         """Replace each of `codes`, uint32[n], in place unless their number changes."""
+        return self.spliced(self.found(codes))
+
+    def found(self, codes: NDArray[np.uint32]) -> Found:
+        """Replace each of `codes`, uint32[n], by the first code point of its form, in place."""
         entries = self._look_up(codes)
         long = kept = _NONE
         if len(entries) and entries.min() < _SINGLE:
             special = np.flatnonzero(entries < _SINGLE)
-            is_long = entries[special] >= _LONG
-            long, kept = special[is_long], special[~is_long]
-        points = codes[long]
+            is_long = entries.take(special) >= _LONG
+            long, kept = special.compress(is_long), special.compress(~is_long)
+        forms = self._long.numbers.take(codes.take(long))
         np.bitwise_and(entries, np.uint32(_CODE), out=codes)
-        if not len(long):
-            return Expanded(codes, _NONE, _NONE, kept)
-        spliced, growth = self._long.splice(codes, long, points)
-        return Expanded(spliced, long + 1, growth, kept)
+        return Found(codes, long, forms, kept)
+
+    def excess(self, found: Found) -> NDArray[np.int64]:
+        """Return by how much each long form exceeds the size of its code point in UTF-8."""
+        return self._long.excess.take(found.forms)
+
+    def spliced(self, found: Found, cut: NDArray[np.bool_] | None = None) -> Expanded:
+        """Return what was found with the rest of each long form.
+
+        cut: bool[m]; these of the long forms get no more code points than the size of what
+            they replace, in bytes of UTF-8.
+        """
+        if not len(found.long):
+            return Expanded(found.codes, _NONE, _NONE, found.kept)
+        pieces = self._long.pieces(found.forms)
+        if cut is not None:
+            pieces = pieces._replace(lengths=pieces.lengths - self.excess(found) * cut)
+        codes = replaced(found.codes, found.long, 1, pieces)
+        return Expanded(codes, found.long + 1, pieces.lengths - 1, found.kept)
 
     def _look_up(self, points: NDArray[np.uint32]) -> NDArray[np.uint32]:
         entries = self._entries.take(points)
@@ -111,28 +146,30 @@ class Expansion:
 
 
 class _LongForms:
-    """The forms of any number of code points but one, end to end."""
+    """The forms of any number of code points but one, end to end.
+
+    Attributes:
+        numbers: uint16[0x110000], the form of each code point.
+        excess: int64, by how much each form exceeds the size of its code point in UTF-8.
+    """
 
     def __init__(self) -> None:
-        self._numbers = np.zeros(CODE_POINTS, dtype=np.uint16)  # of the forms, by code point
-        self._lengths = np.empty(0, dtype=np.int64)
-        self._begins = np.empty(0, dtype=np.int64)
+        self.numbers = np.zeros(CODE_POINTS, dtype=np.uint16)
+        # The first form is the empty one, which thousands of code points have.
+        self.excess = self._lengths = self._begins = np.zeros(1, dtype=np.int64)
         self._codes = np.empty(0, dtype=np.uint32)
 
     def add(self, point: int, form: str) -> None:
         """Keep one more."""
-        self._numbers[point] = len(self._lengths)
+        if not form:
+            return
+        size = len(chr(point).encode("utf-8", "surrogatepass"))
+        self.numbers[point] = len(self._lengths)
+        self.excess = np.append(self.excess, max(len(form) - size, 0))
         self._lengths = np.append(self._lengths, len(form))
         self._begins = np.append(self._begins, len(self._codes))
         self._codes = np.append(self._codes, code_points(form))
 
-    def splice(
-        self, codes: NDArray[np.uint32], places: NDArray[np.int64], points: NDArray[np.uint32]
-    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """Return `codes` with codes[places[i]] replaced by the form of points[i], and the growth.
-
-        places: int64[m], ascending. points: uint32[m].
-        """
-        numbers = self._numbers.take(points)
-        lengths, begins = self._lengths[numbers], self._begins[numbers]
-        return replaced(codes, places, 1, Pieces(self._codes, begins, lengths)), lengths - 1
+    def pieces(self, forms: NDArray[np.uint16]) -> Pieces:
+        """Return these forms."""
+        return Pieces(self._codes, self._begins.take(forms), self._lengths.take(forms))

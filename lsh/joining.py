@@ -19,7 +19,7 @@ from unicodedata import combining, normalize
 
 import numpy as np
 
-from lsh.code_points import Pieces, replaced
+from lsh.code_points import Pieces, replaced, stretches
 from lsh.expansion import Expansion, Shifts
 from lsh.invisible import misplaced
 from lsh.neighbours import (
@@ -88,7 +88,7 @@ class Joining:
         begins, afters = _spans(codes, joining)
         long = afters - begins >= fewest()
         if long.any():
-            places = _ranges(begins[long], (afters - begins)[long])
+            places = stretches(begins[long], (afters - begins)[long])
             dropped = places.compress(excess(codes.take(places)))
             codes, joining, ends = without(dropped, codes, joining, ends)
             begins, afters = _spans(codes, joining)
@@ -109,7 +109,7 @@ class Joining:
             stop = int(afters[high - 1])
             part, starts, sizes = codes[done:stop], begins[low:high] - done, lengths[low:high]
             made = self._normalised(
-                Sequences(part.take(_ranges(starts, sizes)), np.cumsum(sizes) - sizes)
+                Sequences(part.take(stretches(starts, sizes)), np.cumsum(sizes) - sizes)
             )
             counts = made.lengths
             parts.append(replaced(part, starts, sizes, Pieces(made.codes, made.begins, counts)))
@@ -176,12 +176,12 @@ def _apart(point: int) -> str:
 def _spans(codes: Codes, joining: Places) -> tuple[Places, Places]:
     """Return where sequences begin, at what starts afresh, and the positions after them."""
     first = np.ones(len(joining) + 1, dtype=np.bool_)
-    first[1:-1] = joining[1:] - joining[:-1] > 1
+    np.greater(joining[1:] - joining[:-1], 1, out=first[1:-1])
     first[:-1] |= kinds().take(codes.take(joining)) == WITH_IOTA
-    begins = joining[first[:-1]]
+    begins = joining.compress(first[:-1])
     while (joins := _JOINS.take(kinds().take(codes.take(begins)))).any():
         begins -= joins
-    return begins, joining[first[1:]] + 1
+    return begins, joining.compress(first[1:]) + 1
 
 
 def without(
@@ -239,7 +239,8 @@ def _rows(marks: NDArray[np.uint8]) -> tuple[Places, Places]:
 
 def _order(marks: NDArray[np.uint8], lengths: Places) -> Places:
     """Return the canonical order: by class within each row, else unchanged."""
-    keys = np.repeat(np.arange(len(lengths), dtype=np.uint64) << _ROW, lengths)
+    keys = np.cumsum(marks == 0, dtype=np.uint64)
+    keys <<= _ROW
     keys |= marks.astype(np.uint64) << _CLASS
     keys |= np.arange(len(marks), dtype=np.uint64)
     # A sequence of any length can have more rows than the key has numbers.
@@ -283,12 +284,6 @@ def _compose(
         stays[done] = False
         places = following.take(places)
         places[composed] = done + 1
-
-
-def _ranges(begins: Places, lengths: Places) -> Places:
-    """Return all positions from begins[i], lengths[i] of them, for every i."""
-    afters = np.cumsum(lengths)
-    return np.repeat(begins - (afters - lengths), lengths) + np.arange(afters[-1])
 
 
 def _begins(lengths: Places) -> Places:

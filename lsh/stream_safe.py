@@ -11,8 +11,13 @@ bounded before it is applied:
   nothing shows; whoever stacks marks could then choose how many of them count.
 - A compatibility form is cut after 6 code points. This concerns U+FDFA (which has
   18) and U+FDFB (8), and no other code point of three bytes of UTF-8 has more than
-  6. So a normal form has at most 2 code points for each byte of the text. Unicode
-  never changes the decomposition of an assigned code point.
+  6. Unicode never changes the decomposition of an assigned code point.
+- A text can still be made of nothing but characters that expand, such as U+3316: to two
+  code points for each byte, and three times the bytes. Whether a text goes too far is
+  decided for the text as a whole: its characters may expand beyond their own sizes in
+  UTF-8 by a quarter of the text's size, and 32 more. Otherwise each is cut to its size.
+  Such a text is a list of characters, not language; any other one is unchanged. So a
+  normal form has at most 1.25 code points for each byte of the text, and 32 more.
 """
 
 from __future__ import annotations
@@ -32,6 +37,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MOST = 30  # non-starters in a row, counted in NFKD
+_SHARE = 4  # A text may expand by this part of its size,
+_FREE = 32  # and by so many code points.
+_EXPANDING_BELOW = 0x20000  # above it, no character becomes more code points than it has bytes
 _JOINER = 0x200C  # and the next
 _MARKS_BELOW = 0x20000  # all non-starters, and all that decompose to them, lie below
 _SUPPLEMENTARY = 0x10000
@@ -52,6 +60,35 @@ def bounded(text: str) -> str:
         return text
     codes = code_points(text)
     return as_text(codes.compress(~excess(codes)))
+
+
+def too_far(excess: int, size: int) -> bool:
+    """Return whether a text expands too far.
+
+    excess: how many code points its characters become beyond their own sizes in UTF-8.
+    size: the size of the text in UTF-8.
+    """
+    return _SHARE * (excess - _FREE) > size
+
+
+def size_of(text: str) -> int:
+    """Return the size of a text in UTF-8."""
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+@cache
+def expanding() -> re.Pattern[str]:
+    """Return what finds the characters that can become more code points than they have bytes."""
+    return re.compile(f"[{''.join(filter(_expands, map(chr, range(_EXPANDING_BELOW))))}]")
+
+
+def _expands(char: str) -> bool:
+    forms = normalize("NFKC", char), char.casefold()
+    return (
+        len(max(forms, key=len)) > size_of(char)
+        if char > "\x7f" and not 0xD800 <= ord(char) < 0xE000
+        else False
+    )
 
 
 def excess(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:

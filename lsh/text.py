@@ -127,9 +127,9 @@ def normalise_wide(
         a new one.
     """
     folding = folding or Folding(parameters)
-    folded = folding.fold(code_points(_join(texts)))
-    codes = folded.codes
     _, ends = _spans(_lengths(texts))
+    folded = folding.fold(code_points(_join(texts)), ends, texts)
+    codes = folded.codes
     ends = folded.shifts.moved(ends)
     joining = folded.joining
     if len(joining) and parameters.nfkc:
