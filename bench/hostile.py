@@ -21,6 +21,9 @@ MARKS = "\u0301" * 15 + "\u0323" * 15
 REPEATED = {
     "runs of marks, of 30": f"X{MARKS}",
     "letters with two marks": "E\u0323\u0301",
+    "letters that are composed anew": "\u01ed\u0323",
+    "letters with an iota": "\u1f82",
+    "letters with an iota and two marks": "\u1f82\u0323\u0301",
     "letters with an iota and a mark": "\u1f82\u0323",
     "marks that decompose to two": "\u0344",
     "the same, each with an iota": "\u0344\u0345",

@@ -97,6 +97,10 @@ class Expansion:
         """Replace each of `codes`, uint32[n], in place unless their number changes."""
         return self.spliced(self.found(codes))
 
+    def unchanged(self, codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
+        """Return which of `codes`, uint32[n], are their own forms: bool[n]."""
+        return self._look_up(codes) == codes | np.uint32(_SINGLE)
+
     def found(self, codes: NDArray[np.uint32]) -> Found:
         """Replace each of `codes`, uint32[n], by the first code point of its form, in place."""
         entries = self._look_up(codes)

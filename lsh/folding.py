@@ -75,14 +75,37 @@ class Folded:
     """n code points, each folded by itself.
 
     codes: uint32[m].
-    shifts: how positions up to n have moved.
+    ends: int64, ascending: where texts end in it.
     joining: int64, ascending: the positions among m of code points that don't
         start afresh. They are unchanged.
     """
 
     codes: NDArray[np.uint32]
-    shifts: Shifts
+    ends: NDArray[np.int64]
     joining: NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """A chunk of the code points.
+
+    found: what they are replaced by.
+    ends: int64, positions in it where texts end.
+    first: which text its first code point belongs to.
+    cut: bool, which of its long forms are cut; None for none of them.
+    """
+
+    found: Found
+    ends: NDArray[np.int64]
+    first: int
+    cut: NDArray[np.bool_] | None = None
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Return which text each of its long forms belongs to, from the first."""
+        if not len(self.ends):
+            return np.zeros(len(self.found.long), dtype=np.int64)
+        return np.searchsorted(self.ends, self.found.long)
 
 
 class Folding:
@@ -111,37 +134,49 @@ class Folding:
         codes: uint32[n], the texts and what is between them.
         ends: int64[m], where the texts end.
         """
-        lows = range(0, len(codes), _CHUNK)
-        found = [self._forms.found(codes[low : low + _CHUNK]) for low in lows]
-        cuts = self._cuts(found, ends, texts)
-        parts = list(map(self._forms.spliced, found, cuts))
-        places = np.concatenate([n * _CHUNK + part.places for n, part in enumerate(parts)])
-        joining = np.concatenate([n * _CHUNK + part.kept for n, part in enumerate(parts)])
-        shifts = Shifts.of(places, np.concatenate([part.growth for part in parts]))
-        if len(places):
-            codes = np.concatenate([part.codes for part in parts])
-        return Folded(codes, shifts, shifts.moved(joining))
+        chunks = self._chunks(codes, ends)
+        self._cut_what_goes_too_far(chunks, texts)
+        parts: list[NDArray[np.uint32]] = []
+        joining: list[NDArray[np.int64]] = []
+        moved: list[NDArray[np.int64]] = []
+        done = 0
+        for chunk in chunks:
+            made = self._forms.spliced(chunk.found, chunk.cut)
+            shifts = Shifts.of(made.places, made.growth)
+            parts.append(made.codes)
+            joining.append(shifts.moved(made.kept) + done)
+            moved.append(shifts.moved(chunk.ends) + done)
+            done += len(made.codes)
+        if any(len(chunk.found.long) for chunk in chunks):
+            codes = np.concatenate(parts)
+        return Folded(codes, np.concatenate(moved), np.concatenate(joining))
 
-    def _cuts(
-        self, found: list[Found], ends: NDArray[np.int64], texts: Sequence[str]
-    ) -> list[NDArray[np.bool_] | None]:
-        """Return which long forms of each chunk are cut; None for none of them."""
-        excess = [self._forms.excess(part) if len(part.long) else part.long for part in found]
-        total = np.zeros(len(texts), dtype=np.int64)
-        rows: list[NDArray[np.int64]] = []
-        for number, (part, more) in enumerate(zip(found, excess, strict=True)):
-            rows.append(np.empty(0, dtype=np.int64))
-            if more.any():
-                rows[-1] = np.searchsorted(ends, part.long + number * _CHUNK)
-                total += np.bincount(rows[-1], more, len(texts)).astype(np.int64)
+    def _chunks(self, codes: NDArray[np.uint32], ends: NDArray[np.int64]) -> list[_Chunk]:
+        lows = range(0, len(codes), _CHUNK)
+        edges = np.searchsorted(ends, [*lows, len(codes)]).tolist()
+        return [
+            _Chunk(self._forms.found(codes[low : low + _CHUNK]), ends[first:after] - low, first)
+            for low, first, after in zip(lows, edges, edges[1:], strict=False)
+        ]
+
+    def _cut_what_goes_too_far(self, chunks: list[_Chunk], texts: Sequence[str]) -> None:
+        """Set `cut` of chunks with texts that expand too far; see `lsh.stream_safe`."""
+        excess = [0] * (len(texts) + 1)  # The last one is for what is behind the last text.
+        long = [chunk for chunk in chunks if len(chunk.found.long)]
+        for chunk in long:
+            each = self._forms.excess(chunk.found)
+            if each.any():
+                totals = np.bincount(chunk.rows, each, len(chunk.ends) + 1)
+                for row, total in enumerate(totals.tolist(), chunk.first):
+                    excess[row] += int(total)
         far = [
             bool(more) and too_far(more, size_of(text))
-            for more, text in zip(total.tolist(), texts, strict=True)
+            for more, text in zip(excess, texts, strict=False)
         ]
-        if not any(far):
-            return [None] * len(found)
-        which = np.array(far)
-        return [which.take(row) if len(row) else None for row in rows]
+        if any(far):
+            which = np.array([*far, False])
+            for chunk in long:
+                chunk.cut = which[chunk.first :].take(chunk.rows)
 
     def _form(self, point: int) -> str | None:
         switches = self._parameters

@@ -25,6 +25,7 @@ from lsh.invisible import misplaced
 from lsh.neighbours import (
     AFRESH,
     IOTA,
+    JOINS,
     WITH_IOTA,
     classes,
     compositions,
@@ -97,6 +98,12 @@ class Joining:
             if len(dropped):
                 codes, joining, ends = without(dropped, codes, joining, ends)
                 begins, afters = _spans(codes, joining)
+        codes, dropped, left = self._pairs(codes, begins, afters)
+        if len(dropped):
+            # No pair is inside another sequence, so all others move as a whole.
+            codes, _, ends = without(dropped, codes, joining, ends)
+            begins, afters = (at - np.searchsorted(dropped, at) for at in (begins, afters))
+        begins, afters = begins.compress(left), afters.compress(left)
         if not len(begins):
             return codes, ends
         lengths = afters - begins
@@ -117,6 +124,28 @@ class Joining:
             done, low = stop, high
         moved = Shifts.of(afters, np.concatenate(growth)).moved(ends)
         return np.concatenate([*parts, codes[done:]]), moved
+
+    def _pairs(
+        self, codes: Codes, begins: Places, afters: Places
+    ) -> tuple[Codes, Places, NDArray[np.bool_]]:
+        """Compose sequences of two that neither come apart nor change in case, in place.
+
+        Most are such: a letter, and one mark. Return also which places are now void, and
+        bool[m], which sequences are left.
+        """
+        pairs = np.flatnonzero(afters - begins == 2)  # noqa: PLR2004 -- a pair
+        firsts = begins.take(pairs)
+        first, second = codes.take(firsts), codes.take(firsts + 1)
+        done = self._apart.unchanged(first) & self._apart.unchanged(second)
+        done &= kinds().take(second) == JOINS
+        left = np.ones(len(begins), dtype=np.bool_)
+        left[pairs.compress(done)] = False
+        firsts, first, second = (each.compress(done) for each in (firsts, first, second))
+        wholes = compositions().wholes(first, second)
+        composed = np.flatnonzero(wholes)
+        firsts = firsts.take(composed)
+        codes[firsts] = wholes.take(composed)
+        return codes, firsts + 1, left
 
     def _normalised(self, given: Sequences) -> Sequences:
         """Normalise sequences, those with an iota below a letter twice."""

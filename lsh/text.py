@@ -129,9 +129,7 @@ def normalise_wide(
     folding = folding or Folding(parameters)
     _, ends = _spans(_lengths(texts))
     folded = folding.fold(code_points(_join(texts)), ends, texts)
-    codes = folded.codes
-    ends = folded.shifts.moved(ends)
-    joining = folded.joining
+    codes, ends, joining = folded.codes, folded.ends, folded.joining
     if len(joining) and parameters.nfkc:
         codes, ends = _joined(folding, codes, joining, ends)
     elif len(joining):

@@ -35,6 +35,7 @@ MORE = [
 KEPT = [(switches, Folding(switches)) for switches in [*SWITCHES, *MORE]]
 EVERY = range(sys.maxunicode + 1)
 ASSIGNED = [point for point in EVERY if category(chr(point)) not in ("Cn", "Co")]
+NO_ENDS = np.empty(0, dtype=np.int64)
 MIXED = st.lists(
     st.one_of(
         # One for one: quotes, no-break space, accents, Cyrillic, Greek, Chinese, full width.
@@ -64,7 +65,7 @@ MIXED = st.lists(
 @cache
 def joining(switches: Parameters) -> set[int]:
     codes = np.arange(len(EVERY), dtype=np.uint32)
-    folded = Folding(switches).fold(codes)
+    folded = Folding(switches).fold(codes, NO_ENDS, [])
     return set(folded.codes[folded.joining].tolist())
 
 
@@ -94,8 +95,9 @@ def test_without_nfkc_no_neighbour_matters(switches: Parameters) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("switches", SWITCHES)
 def test_every_code_point_by_itself_gives_the_reference_form(switches: Parameters) -> None:
-    folded = Folding(switches).fold(np.array(ASSIGNED, dtype=np.uint32))
-    ends = folded.shifts.moved(np.arange(1, len(ASSIGNED) + 1)).tolist()
+    every = np.arange(len(ASSIGNED))
+    folded = Folding(switches).fold(np.array(ASSIGNED, dtype=np.uint32), every, [""] * len(ASSIGNED))
+    ends = [*folded.ends[1:].tolist(), len(folded.codes)]
     text = str(folded.codes.data, "utf-32-le", "surrogatepass")
     assert len(text) == ends[-1]
     forms = alone(switches)
@@ -162,6 +164,6 @@ def test_stretches_that_are_folded_as_a_whole_lie_between_what_is_folded_by_itse
 
 def test_the_table_is_in_place_where_the_length_stays() -> None:
     codes = code_points("\u00c9A\u2019")
-    folded = Folding(Parameters()).fold(codes)
+    folded = Folding(Parameters()).fold(codes, NO_ENDS, [])
     assert folded.codes is codes
     assert codes.tolist() == [0xE9, ord("a"), 0x2019]
