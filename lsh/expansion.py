@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lsh.code_points import CODE_POINTS, Pieces, code_points, replaced
+from lsh.code_points import CODE_POINTS, Pieces, code_points
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,12 +75,14 @@ class Expanded:
     growth: int64, how many code points were inserted there; -1 if one was removed.
     kept: int64, ascending: positions below n of code points that have no form. They are
         unchanged.
+    begins: int64[n], where each form begins; None: at its position.
     """
 
     codes: NDArray[np.uint32]
     places: NDArray[np.int64]
     growth: NDArray[np.int64]
     kept: NDArray[np.int64]
+    begins: NDArray[np.int64] | None
 
 
 class Expansion:
@@ -124,12 +126,23 @@ class Expansion:
             they replace, in bytes of UTF-8.
         """
         if not len(found.long):
-            return Expanded(found.codes, _NONE, _NONE, found.kept)
-        pieces = self._long.pieces(found.forms)
+            return Expanded(found.codes, _NONE, _NONE, found.kept, None)
+        pool, begins, lengths = self._long.pieces(found.forms)
         if cut is not None:
-            pieces = pieces._replace(lengths=pieces.lengths - self.excess(found) * cut)
-        codes = replaced(found.codes, found.long, 1, pieces)
-        return Expanded(codes, found.long + 1, pieces.lengths - 1, found.kept)
+            lengths = lengths - self.excess(found) * cut
+        places = np.ones(len(found.codes), dtype=np.int64)
+        places[found.long] = lengths
+        total = int(np.cumsum(places, out=places)[-1])
+        places[1:] = places[:-1]
+        places[0] = 0
+        # A form of no code points leaves its place to the next one, or to none.
+        codes = np.empty(total + 1, dtype=np.uint32)
+        codes[places] = found.codes
+        heads = places.take(found.long)
+        for place in range(1, int(lengths.max())):
+            more = np.flatnonzero(lengths > place)
+            codes[heads.take(more) + place] = pool.take(begins.take(more) + place)
+        return Expanded(codes[:total], found.long + 1, lengths - 1, found.kept, places)
 
     def _look_up(self, points: NDArray[np.uint32]) -> NDArray[np.uint32]:
         entries = self._entries.take(points)

@@ -231,12 +231,8 @@ def without(
 
 def _expanded(table: Expansion, given: Sequences) -> Sequences:
     found = table.expand(given.codes)
-    if not len(found.places):
-        return Sequences(found.codes, given.begins)
-    shifts = np.zeros(len(given.codes) + 1, dtype=np.int64)
-    shifts[found.places] = found.growth
-    np.cumsum(shifts, out=shifts)
-    return Sequences(found.codes, given.begins + shifts.take(given.begins))
+    begins = given.begins if found.begins is None else found.begins.take(given.begins)
+    return Sequences(found.codes, begins)
 
 
 def _merged(given: Sequences) -> Sequences:
@@ -305,7 +301,8 @@ def _compose(
         more = np.flatnonzero(places < afters)
         if not len(more):
             return stays
-        begins, afters, places = begins.take(more), afters.take(more), places.take(more)
+        if len(more) < len(places):
+            begins, afters, places = begins.take(more), afters.take(more), places.take(more)
         wholes = found.wholes(codes.take(begins), codes.take(places))
         composed = np.flatnonzero(wholes)
         done = places.take(composed)
