@@ -88,8 +88,14 @@ class Expanded:
 class Expansion:
     """Replaces code points by a table, which is filled on first use. One thread at a time."""
 
-    def __init__(self, form: Callable[[int], str | None]) -> None:
-        """Take what gives the form of a code point; None: it has no form."""
+    def __init__(
+        self, form: Callable[[int], str | None], limit: Callable[[int], int] | None = None
+    ) -> None:
+        """Take what gives the form of a code point; None: it has no form.
+
+        limit: gives the length to which forms may be cut (`spliced`); None: they may not.
+        """
+        self._limit = limit
         self._form = form
         # Only pages that are written to take memory: about 100 kB for news in Chinese.
         self._entries = np.zeros(CODE_POINTS, dtype=np.uint32)
@@ -116,14 +122,13 @@ class Expansion:
         return Found(codes, long, forms, kept)
 
     def excess(self, found: Found) -> NDArray[np.int64]:
-        """Return by how much each long form exceeds the size of its code point in UTF-8."""
+        """Return by how much each long form exceeds its limit."""
         return self._long.excess.take(found.forms)
 
     def spliced(self, found: Found, cut: NDArray[np.bool_] | None = None) -> Expanded:
         """Return what was found with the rest of each long form.
 
-        cut: bool[m]; these of the long forms get no more code points than the size of what
-            they replace, in bytes of UTF-8.
+        cut: bool[m], which of the long forms are cut to their limits.
         """
         if not len(found.long):
             return Expanded(found.codes, _NONE, _NONE, found.kept, None)
@@ -158,7 +163,7 @@ class Expansion:
             return point | _KEPT
         if len(form) == 1:
             return ord(form) | _SINGLE
-        self._long.add(point, form)
+        self._long.add(point, form, self._limit(point) if self._limit else len(form))
         return ord(form[:1] or "\0") | _LONG
 
 
@@ -167,7 +172,7 @@ class _LongForms:
 
     Attributes:
         numbers: uint16[0x110000], the form of each code point.
-        excess: int64, by how much each form exceeds the size of its code point in UTF-8.
+        excess: int64, by how much each form exceeds its limit.
     """
 
     def __init__(self) -> None:
@@ -176,13 +181,12 @@ class _LongForms:
         self.excess = self._lengths = self._begins = np.zeros(1, dtype=np.int64)
         self._codes = np.empty(0, dtype=np.uint32)
 
-    def add(self, point: int, form: str) -> None:
+    def add(self, point: int, form: str, limit: int) -> None:
         """Keep one more."""
         if not form:
             return
-        size = len(chr(point).encode("utf-8", "surrogatepass"))
         self.numbers[point] = len(self._lengths)
-        self.excess = np.append(self.excess, max(len(form) - size, 0))
+        self.excess = np.append(self.excess, max(len(form) - limit, 0))
         self._lengths = np.append(self._lengths, len(form))
         self._begins = np.append(self._begins, len(self._codes))
         self._codes = np.append(self._codes, code_points(form))

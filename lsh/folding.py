@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lsh.code_points import CODE_POINTS
 from lsh.expansion import Expansion, Found, Shifts
 from lsh.invisible import JOINERS, without_joiners
 from lsh.joining import Joining
 from lsh.neighbours import AFRESH, kind_of
 from lsh.replacing import Replacements
 from lsh.stream_safe import bounded, expanding, nfkc, size_of, too_far
+from lsh.weight import lightened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,11 +35,15 @@ _CHUNK = 1 << 15  # code points at a time: the arrays of a step stay in the L2 c
 
 def fold(text: str, parameters: Switches) -> str:
     """Return `text` with all steps taken that look characters up; white space is unchanged."""
-    return _folded(text if text.isascii() else _cut(text, parameters), parameters)
+    if text.isascii():
+        return _folded(text.translate(_replacements(parameters)), parameters)
+    size = size_of(text)
+    text = _cut(text, parameters).translate(_replacements(parameters))
+    return _folded(lightened(text, size) if parameters.nfkc else text, parameters)
 
 
 def _folded(text: str, parameters: Switches) -> str:
-    text = text.translate(_replacements(parameters))
+    """Fold `text`, in which characters are replaced."""
     if text.isascii():
         return text.lower() if parameters.casefold else text
     if parameters.drop_invisible:
@@ -58,11 +64,18 @@ def _cut(text: str, parameters: Switches) -> str:
     found = expanding().findall(text)
     if not found:
         return text
-    forms = {char: _folded(char, parameters) for char in set(found)}
+    replacements = _replacements(parameters)
+    forms = {char: _folded(replacements[ord(char)], parameters) for char in set(found)}
     excess = sum(max(len(forms[char]) - size_of(char), 0) for char in found)
     if not too_far(excess, size_of(text)):
         return text
     return expanding().sub(lambda char: forms[char[0]][: size_of(char[0])], text)
+
+
+def _limit(point: int) -> int:
+    """Return the length to which the form of a code point may be cut."""
+    char = chr(point)
+    return size_of(char) if expanding().match(char) else CODE_POINTS
 
 
 @lru_cache(maxsize=8)
@@ -119,7 +132,7 @@ class Folding:
         """Take the switches."""
         self._parameters = parameters
         self._replacements = _replacements(parameters)
-        self._forms = Expansion(self._form)
+        self._forms = Expansion(self._form, _limit)
         self.joiner = Joining(
             casefold=parameters.casefold, drop_invisible=parameters.drop_invisible
         )

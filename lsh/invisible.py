@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 JOINERS = "\u200c\u200d"
 _NON_JOINER = 0x200C
 _BELOW = 0x20000  # all marks lie below, except variation selectors, and all cursive letters
+_IOTA_BELOW = "\u0345"
 _VIRAMA = 9  # the combining class
 _TO_NEXT, _TO_LAST, _MARK, _STARTER, _ENDS_IN_VIRAMA, _JOINER = (1 << bit for bit in range(6))
 
@@ -118,9 +119,14 @@ def _traits() -> NDArray[np.uint8]:
     return traits
 
 
+def _is_mark(char: str) -> bool:
+    # The case of the iota below is folded to a letter.
+    return category(char) in {"Mn", "Me"} and char != _IOTA_BELOW
+
+
 def _traits_of(apart: str, simple: list[int]) -> int:
     """Return the traits of a decomposed code point, by those of its letters."""
-    letters = [simple[ord(part)] for part in apart if category(part) not in {"Mn", "Me"}]
+    letters = [simple[ord(part)] for part in apart if not _is_mark(part)]
     classes = [combining(part) for part in apart]
     last = max((at for at, number in enumerate(classes) if not number), default=0)
     return (

@@ -33,9 +33,12 @@ from lsh.neighbours import (
     kinds,
     second_starters,
 )
-from lsh.stream_safe import excess, fewest
+from lsh.stream_safe import MOST_MARKS, marks_of_runs, non_starters, size_of
+from lsh.weight import LIGHT, beyond_the_second, is_mark, too_heavy, without_iota
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     Codes = NDArray[np.uint32]
@@ -76,28 +79,26 @@ class Joining:
         self._casefold = casefold
         self._drop_invisible = drop_invisible
         self._apart = Expansion(_apart)
+        self._without_iota = Expansion(self._lighter)
         self._cases = Expansion(lambda point: normalize("NFKC", chr(point).casefold()))
 
-    def join(self, codes: Codes, joining: Places, ends: Places) -> tuple[Codes, Places]:
+    def join(
+        self, codes: Codes, joining: Places, ends: Places, texts: Sequence[str]
+    ) -> tuple[Codes, Places]:
         """Return the code points with all sequences normalised, and the moved `ends`.
 
         codes: uint32[n]. The first starts afresh.
         joining: int64, ascending: which of them aren't folded. Besides them, only what the
             last code point before them was folded to can join.
-        ends: int64, ascending: positions below n that don't join.
+        ends: int64, ascending: positions below n that don't join: where the texts end.
         """
         begins, afters = _spans(codes, joining)
-        long = afters - begins >= fewest()
-        if long.any():
-            places = stretches(begins[long], (afters - begins)[long])
-            dropped = places.compress(excess(codes.take(places)))
-            codes, joining, ends = without(dropped, codes, joining, ends)
-            begins, afters = _spans(codes, joining)
+        given = joining
+        codes, joining, ends = self._bounded(codes, joining, ends, (begins, afters), texts)
         if self._drop_invisible:
-            dropped = misplaced(codes, joining)
-            if len(dropped):
-                codes, joining, ends = without(dropped, codes, joining, ends)
-                begins, afters = _spans(codes, joining)
+            codes, joining, ends = without(misplaced(codes, joining), codes, joining, ends)
+        if joining is not given:
+            begins, afters = _spans(codes, joining)
         codes, dropped, left = self._pairs(codes, begins, afters)
         if len(dropped):
             # No pair is inside another sequence, so all others move as a whole.
@@ -125,6 +126,54 @@ class Joining:
         moved = Shifts.of(afters, np.concatenate(growth)).moved(ends)
         return np.concatenate([*parts, codes[done:]]), moved
 
+    def _bounded(
+        self,
+        codes: Codes,
+        joining: Places,
+        ends: Places,
+        spans: tuple[Places, Places],
+        texts: Sequence[str],
+    ) -> tuple[Codes, Places, Places]:
+        """Return all three without the marks that are too many."""
+        begins, afters = spans
+        if not len(begins):
+            return codes, joining, ends
+        places = stretches(begins, afters - begins)
+        own = non_starters().take(codes.take(places))
+        many = np.add.reduceat(own, _begins(afters - begins), dtype=np.int32) > LIGHT
+        if not many.any():
+            return codes, joining, ends
+        some = places.compress(np.repeat(many, afters - begins))
+        counts = marks_of_runs(codes.take(some))
+        beyond = beyond_the_second(codes.take(some), counts)
+        totals = np.bincount(np.searchsorted(ends, some), beyond, len(texts)).tolist()
+        heavy = np.array(
+            [
+                bool(total) and too_heavy(int(total), size_of(text))
+                for total, text in zip(totals, texts, strict=True)
+            ]
+        )
+        if heavy.any():
+            codes, joining, ends = self._lightened(codes, joining, ends, heavy)
+            return self._bounded(codes, joining, ends, _spans(codes, joining), texts)
+        excess = (counts > MOST_MARKS) & (non_starters().take(codes.take(some)) > 0)
+        return without(some.compress(excess), codes, joining, ends)
+
+    def _lightened(
+        self, codes: Codes, joining: Places, ends: Places, heavy: NDArray[np.bool_]
+    ) -> tuple[Codes, Places, Places]:
+        """Return all three without the marks of some texts; see `lsh.weight`.
+
+        heavy: bool, which of the texts.
+        """
+        within = joining.compress(heavy.take(np.searchsorted(ends, joining)))
+        points = codes.take(within)
+        with_iota = kinds().take(points) == WITH_IOTA
+        letters = within.compress(with_iota)
+        codes[letters] = self._without_iota.expand(points.compress(with_iota)).codes
+        codes, joining, ends = without(within.compress(is_mark(points)), codes, joining, ends)
+        return codes, joining.compress(kinds().take(codes.take(joining)) > 0), ends
+
     def _pairs(
         self, codes: Codes, begins: Places, afters: Places
     ) -> tuple[Codes, Places, NDArray[np.bool_]]:
@@ -146,6 +195,10 @@ class Joining:
         firsts = firsts.take(composed)
         codes[firsts] = wholes.take(composed)
         return codes, firsts + 1, left
+
+    def _lighter(self, point: int) -> str:
+        letter = without_iota()[point]
+        return normalize("NFKC", letter.casefold()) if self._casefold else letter
 
     def _normalised(self, given: Sequences) -> Sequences:
         """Normalise sequences, those with an iota below a letter twice."""

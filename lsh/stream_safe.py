@@ -36,7 +36,9 @@ from lsh.invisible import JOINERS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_MOST = 30  # non-starters in a row, counted in NFKD
+MOST_MARKS = 30
+"""Non-starters in a row, counted in NFKD."""
+
 _SHARE = 4  # A text may expand by this part of its size,
 _FREE = 32  # and by so many code points.
 _EXPANDING_BELOW = 0x20000  # above it, no character becomes more code points than it has bytes
@@ -92,9 +94,15 @@ def _expands(char: str) -> bool:
 
 
 def excess(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Return which of `codes`, uint32[n], are behind 30 non-starters of their run: bool[n].
+    """Return which of `codes`, uint32[n], are behind 30 non-starters of their run: bool[n]."""
+    return (marks_of_runs(codes) > MOST_MARKS) & (_marks().initial.take(codes) > 0)
 
-    U+200C and U+200D (`lsh.invisible`) neither count nor end a run: they may be dropped.
+
+def marks_of_runs(codes: NDArray[np.uint32]) -> NDArray[np.int32]:
+    """Return int32[n], the non-starters of each run up to and with each of `codes`, uint32[n].
+
+    They are counted in NFKD. U+200C and U+200D (`lsh.invisible`) neither count nor end a
+    run: they may be dropped.
     """
     marks = _marks()
     counts = marks.initial.take(codes)
@@ -103,12 +111,13 @@ def excess(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
     # What had been counted before each run began: at its starter, less the marks in that.
     before = np.where(ends, counted - marks.trailing.take(codes), 0)
     latest = np.maximum.accumulate(np.where(ends, np.arange(len(codes), dtype=np.int32), 0))
-    return (counted - before.take(latest) > _MOST) & (counts > 0)
+    return counted - before.take(latest)
 
 
-def fewest() -> int:
-    """Return how many code points a run has at least that has to be cut."""
-    return _marks().fewest
+@cache
+def non_starters() -> NDArray[np.uint8]:
+    """Return uint8[0x110000], how many non-starters the NFKD of each code point ends with."""
+    return _marks().trailing + _marks().initial
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +149,7 @@ def _marks() -> _Marks:
             initial[point] = len(classes)
         else:
             trailing[point] = classes[::-1].index(0)
-    fewest = -(-(_MOST + 1 - int(trailing.max())) // int(initial.max()))
+    fewest = -(-(MOST_MARKS + 1 - int(trailing.max())) // int(initial.max()))
     marks = np.flatnonzero(initial).tolist()
     # One range holds all marks outside the basic plane: many ranges would be slow to search.
     basic = [point for point in marks if point < _SUPPLEMENTARY]

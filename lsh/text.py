@@ -131,7 +131,7 @@ def normalise_wide(
     folded = folding.fold(code_points(_join(texts)), ends, texts)
     codes, ends, joining = folded.codes, folded.ends, folded.joining
     if len(joining) and parameters.nfkc:
-        codes, ends = _joined(folding, codes, joining, ends)
+        codes, ends = _joined(folding, codes, joining, ends, texts)
     elif len(joining):
         codes, _, ends = without(misplaced(codes, joining), codes, joining, ends)
     form = Normalised(codes, np.append(0, ends + 1)[:-1], ends)
@@ -145,13 +145,14 @@ def _joined(
     codes: NDArray[np.uint32],
     joining: NDArray[np.int64],
     ends: NDArray[np.int64],
+    texts: Sequence[str],
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
     """Return the code points with what joins others joined, and the ends of the texts."""
     if joining[0] > 0:
-        return folding.joiner.join(codes, joining, ends)
+        return folding.joiner.join(codes, joining, ends, texts)
     # There must be something to join, such as the space after another text.
     led = np.append(np.uint32(_SPACE), codes)
-    codes, ends = folding.joiner.join(led, joining + 1, ends + 1)
+    codes, ends = folding.joiner.join(led, joining + 1, ends + 1, texts)
     return codes[1:], ends - 1
 
 

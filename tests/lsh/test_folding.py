@@ -96,7 +96,9 @@ def test_without_nfkc_no_neighbour_matters(switches: Parameters) -> None:
 @pytest.mark.parametrize("switches", SWITCHES)
 def test_every_code_point_by_itself_gives_the_reference_form(switches: Parameters) -> None:
     every = np.arange(len(ASSIGNED))
-    folded = Folding(switches).fold(np.array(ASSIGNED, dtype=np.uint32), every, [""] * len(ASSIGNED))
+    folded = Folding(switches).fold(
+        np.array(ASSIGNED, dtype=np.uint32), every, [""] * len(ASSIGNED)
+    )
     ends = [*folded.ends[1:].tolist(), len(folded.codes)]
     text = str(folded.codes.data, "utf-32-le", "surrogatepass")
     assert len(text) == ends[-1]

@@ -141,4 +141,6 @@ def test_no_text_is_joined_from_more_than_its_share(family: str) -> None:
 
 
 def test_a_mark_is_joined_with_its_neighbour_alone() -> None:
-    assert Work("\u4e2d" * 2_000 + "\u0301" + "\u4e2d" * 2_000, "char").joined == 2
+    chinese = "\u4e2d" * 2_000
+    assert Work(f"{chinese}\u0301{chinese}", "char").joined == 0
+    assert Work(f"{chinese}E\u0323\u0301{chinese}", "char").joined == 3

@@ -66,6 +66,54 @@ def cut(text: str) -> str:
     return short
 
 
+def starters(char: str) -> bool:
+    return 0 in classes(char)
+
+
+def light(text: str, size: int) -> str:
+    """Return the text without marks if too many are beyond the second of their letters."""
+    beyond = run = 0
+    for char in text:
+        if char in JOINERS:
+            continue
+        if starters(char):
+            run = 0
+        for number in reversed(classes(char)):
+            if not number:
+                break
+            run += 1
+            beyond += run > 2
+    if 16 * (beyond - 32) <= size:
+        return text
+    kept = "".join(char for char in text if char in JOINERS or starters(char))
+    iotas = {char: normalize("NFD", char) for char in kept if "\u0345" in normalize("NFKD", char)}
+    for char in iotas:
+        kept = kept.replace(char, normalize("NFC", normalize("NFKD", char).replace("\u0345", "")))
+    return kept
+
+
+def form(char: str, parameters: Parameters) -> str:
+    """Return the normal form of one character, white space apart."""
+    text = visible(char, parameters)
+    text = nfkc(text) if parameters.nfkc else text
+    if parameters.casefold:
+        text = nfkc(text.casefold()) if parameters.nfkc else text.casefold()
+    return text
+
+
+def expanded(text: str, size: int, parameters: Parameters) -> str:
+    """Return the text with long forms cut if they exceed the bound."""
+    forms = {}
+    for char in set(text):
+        most = max(len(normalize("NFKC", char)), len(char.casefold()))
+        if char > "\x7f" and most > len(char.encode("utf-8", "surrogatepass")):
+            forms[char] = form(char, parameters)
+    over = {char: len(form) - len(char.encode()) for char, form in forms.items()}
+    if 4 * (sum(max(over.get(char, 0), 0) for char in text) - 32) <= size:
+        return text
+    return "".join(forms[char][: len(char.encode())] if char in forms else char for char in text)
+
+
 def nfkc(text: str) -> str:
     for long in "\ufdfa\ufdfb":
         text = text.replace(long, normalize("NFKC", long)[:6])
@@ -74,7 +122,8 @@ def nfkc(text: str) -> str:
 
 def is_mark(char: str) -> bool:
     """Return whether a joiner's neighbour is looked for behind this character."""
-    return all(category(part) in ("Mn", "Me") for part in normalize("NFKD", char))
+    parts = normalize("NFKD", char)
+    return all(category(part) in ("Mn", "Me") and part != "\u0345" for part in parts)
 
 
 def classes(char: str) -> list[int]:
@@ -116,7 +165,7 @@ def without_joiners(text: str) -> str:
 
 def letters(char: str) -> list[int]:
     parts = normalize("NFKD", char)
-    return [ord(part) for part in parts if category(part) not in ("Mn", "Me")]
+    return [ord(part) for part in parts if not is_mark(part)]
 
 
 @cache
@@ -207,8 +256,10 @@ def run_together(text: str, parameters: Parameters) -> str:
 
 
 def normalise(text: str, parameters: Parameters) -> str:
-    text = visible(text, parameters)
+    size = len(text.encode("utf-8", "surrogatepass"))
+    text = visible(expanded(text, size, parameters), parameters)
     if parameters.nfkc:
+        text = light(text, size)
         for long in "\ufdfa\ufdfb":
             text = text.replace(long, normalize("NFKC", long)[:6])
         text = cut(text)
