@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from lsh.mixing import DEFAULT_SEED, derived
 from lsh.sketch import SKETCH_BITS
@@ -27,6 +27,16 @@ SWITCHES = (
     "join_letters",
 )
 """The switches of the normaliser."""
+
+PRESETS: Final[dict[str, dict[str, bool]]] = {
+    "comments": {
+        "fold_confusables": True,
+        "fold_digits": True,
+        "drop_symbols": True,
+        "join_letters": True,
+    },
+}
+"""Switches that belong together, by what they are for: short texts that are disguised."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,16 @@ _MEANING = {
     "similarity.nfkc": "unify compatibility characters (Unicode NFKC)",
     "similarity.casefold": "ignore case",
     "similarity.collapse_whitespace": "treat any run of white space as one space",
+    "similarity.drop_invisible": "drop what nothing shows: zero-width and control characters,"
+    " soft hyphens, variation selectors; joiners stay where the script needs them",
+    "similarity.drop_overlays": "drop strokes over letters, and enclosures",
+    "similarity.fold_confusables": "read letters as the ASCII that they look like (UTS 39);"
+    " default: false, or by the preset",
+    "similarity.fold_digits": "read every digit as 0; default: false, or by the preset",
+    "similarity.drop_symbols": "drop punctuation, symbols and emoji between letters;"
+    " default: false, or by the preset",
+    "similarity.join_letters": "drop white space between letters, for shingles of characters;"
+    " default: false, or by the preset",
     "index.shards": "number of shards; at most this many workers share the index",
     "index.bucket_capacity": "most entries of a bucket; the oldest is evicted",
     "index.max_matches": "most matches published with a duplicate, best first",

@@ -73,9 +73,7 @@ class Settings(BaseSettings):
             slots=s.slots,
             bands=bands,
             rows=rows,
-            nfkc=s.nfkc,
-            casefold=s.casefold,
-            collapse_whitespace=s.collapse_whitespace,
+            **s.switches(),
             seed=s.seed_bytes(),
         )
 
