@@ -3,7 +3,8 @@
 `drop_invisible`: characters that nothing shows are dropped; see `lsh.invisible`.
 `drop_overlays`: so are strokes and enclosures; see `lsh.overlays`.
 `fold_confusables`: letters that look like ASCII become ASCII (Unicode Technical
-    Standard 39), in both cases alike: Cyrillic and Greek letters, and those with a stroke.
+    Standard 39): Cyrillic and Greek letters, for instance, and those with a stroke. Both
+    cases look alike, except for a few Greek letters: Nu and Upsilon, small, are v and u.
 `fold_digits`: every decimal digit of any script becomes 0.
 """
 
@@ -47,9 +48,13 @@ class Replacements(dict[int, str]):
     def _looks(self, char: str) -> str:
         """Return what a character looks like; itself if that isn't ASCII."""
         whole = normalize("NFKC", char) if self._switches.nfkc else char
-        apart = normalize("NFD", whole.casefold() if self._switches.casefold else whole)
-        shown = "".join(map(_look, apart))
-        return char if shown == apart else normalize("NFC", shown)
+        looks, shown, changed = _looks_like(), [], False
+        for part in normalize("NFD", whole):
+            small = normalize("NFD", part.casefold())
+            seen = looks.get(part) or "".join(looks.get(each, each) for each in small)
+            changed |= seen != small
+            shown.append(seen if self._switches.casefold or part == small else seen.upper())
+        return normalize("NFC", "".join(shown)) if changed else char
 
     def _digits(self, text: str) -> str:
         """Return `text` with 0 for every digit."""
@@ -57,14 +62,6 @@ class Replacements(dict[int, str]):
         if not any(map(str.isdecimal, whole)):
             return text
         return "".join("0" if char.isdecimal() else char for char in whole)
-
-
-def _look(char: str) -> str:
-    shown = _looks_like().get(char)
-    if shown is not None:
-        return shown
-    small = _looks_like().get(char.casefold())
-    return char if small is None else small.upper()
 
 
 @cache

@@ -1,10 +1,10 @@
 """Letters run together: what stands between two letters is dropped, at a switch.
 
-`drop_symbols`: punctuation and symbols, of which emoji are a part.
-`join_letters`: white space. So letters spaced out are joined, and words too.
-
-A stretch of these is dropped if there is a letter, mark or number on either side. What
-begins or ends a text stays, so a text of nothing but emoji has a fingerprint.
+`join_letters`: white space is dropped. So letters spaced out are joined, and words too.
+    It stays before a mark, which would join what is before it.
+`drop_symbols`: then stretches of punctuation and symbols, of which emoji are a part, are
+    dropped if there is a letter, mark or number on either side. What begins or ends a text
+    stays, so a text of nothing but emoji has a fingerprint.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ _NONE, _LETTER, _MARK, _SYMBOL, _SPACE = "\0lmsw"
 """The sorts of characters. A mark can end what is before a stretch, but not begin what is
 behind it: nothing may come to stand behind a letter that joins it (`lsh.neighbours`)."""
 _BELOW = 0x40000  # no character that is above is of any other sort than _NONE
-_STRETCHES = {
-    (True, False): re.compile(f"(?<=[{_LETTER}{_MARK}]){_SYMBOL}+(?={_LETTER})"),
-    (False, True): re.compile(f"(?<=[{_LETTER}{_MARK}]){_SPACE}+(?={_LETTER})"),
-    (True, True): re.compile(f"(?<=[{_LETTER}{_MARK}])[{_SYMBOL}{_SPACE}]+(?={_LETTER})"),
-}
+_SPACES = re.compile(f"{_SPACE}(?!{_MARK})")
+_SYMBOLS = re.compile(f"(?<=[{_LETTER}{_MARK}]){_SYMBOL}+(?={_LETTER})")
 
 
 def run_together(text: str, switches: Switches) -> str:
     """Return `text` without what stands between letters."""
-    stretches = _STRETCHES.get((switches.drop_symbols, switches.join_letters))
-    if not stretches:
-        return text
+    if switches.join_letters:
+        text = _without(_SPACES, text)
+    return _without(_SYMBOLS, text) if switches.drop_symbols else text
+
+
+def _without(stretches: re.Pattern[str], text: str) -> str:
+    """Return `text` without what has the sorts that are found."""
     parts, done = [], 0
     for found in stretches.finditer(text.translate(_Sorts())):
         parts.append(text[done : found.start()])
@@ -48,21 +49,26 @@ def run_together(text: str, switches: Switches) -> str:
     return "".join([*parts, text[done:]])
 
 
-def between_letters(codes: Codes, ends: NDArray[np.int64], switches: Switches) -> NDArray[np.bool_]:
-    """Return which of `codes`, uint8[n] or uint32[n], stand between letters: bool[n].
+def white_space(codes: Codes, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which of `codes`, uint8[n] or uint32[n], are white space to be dropped: bool[n].
 
-    ends: int64, positions from 0 to n at which a text ends.
+    ends: int64, positions from 0 to n at which a text ends. What is there stays.
     """
     sorts = _sorts().take(codes)
-    sorts[ends[ends < len(sorts)]] = ord(_NONE)
-    dropped = np.zeros(len(sorts) + 2, dtype=np.bool_)
-    if switches.drop_symbols:
-        dropped[1:-1] |= sorts == ord(_SYMBOL)
-    if switches.join_letters:
-        dropped[1:-1] |= sorts == ord(_SPACE)
-    edges = np.flatnonzero(dropped[1:] != dropped[:-1])
+    found: NDArray[np.bool_] = sorts == ord(_SPACE)
+    found[:-1] &= sorts[1:] != ord(_MARK)
+    found[ends[ends < len(found)]] = False
+    return found
+
+
+def symbols_between(codes: Codes, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which of `codes` are symbols between letters: bool[n]. See `white_space`."""
+    sorts = np.append(_sorts().take(codes), np.uint8(0))
+    sorts[ends] = ord(_NONE)
+    symbols = np.zeros(len(sorts) + 1, dtype=np.bool_)
+    symbols[1:] = sorts == ord(_SYMBOL)
+    edges = np.flatnonzero(symbols[1:] != symbols[:-1])
     begins, afters = edges[::2], edges[1::2]
-    sorts = np.append(sorts, np.uint8(0))
     before = sorts.take(begins - 1)
     between = (before == ord(_LETTER)) | (before == ord(_MARK))
     between &= sorts.take(afters) == ord(_LETTER)

@@ -28,7 +28,7 @@ from lsh.code_points import as_text, code_points
 from lsh.folding import Folding, fold
 from lsh.invisible import misplaced
 from lsh.joining import without
-from lsh.running_together import between_letters, run_together
+from lsh.running_together import run_together, symbols_between, white_space
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -158,11 +158,16 @@ def _joined(
 
 def _run_together(form: Normalised, parameters: Switches) -> Normalised:
     """Drop what stands between letters."""
-    if not (parameters.drop_symbols or parameters.join_letters):
-        return form
-    # An empty text can end where the next one begins.
-    apart = form.ends < np.append(form.begins[1:], len(form.codes))
-    return _dropped(form, between_letters(form.codes, form.ends[apart], parameters))
+    if parameters.join_letters:
+        form = _dropped(form, white_space(form.codes, _apart(form)))
+    if parameters.drop_symbols:
+        form = _dropped(form, symbols_between(form.codes, _apart(form)))
+    return form
+
+
+def _apart(form: Normalised) -> NDArray[np.int64]:
+    """Return where texts end, without empty ones that end where the next one begins."""
+    return form.ends[form.ends < np.append(form.begins[1:], len(form.codes))]
 
 
 def _dropped(form: Normalised, which: NDArray[np.bool_]) -> Normalised:

@@ -116,17 +116,19 @@ def ranges(points: list[int]) -> Iterator[str]:
 
 def show_confusables(text: str, cursive: set[int]) -> None:
     """Print what looks like ASCII, by what it looks like."""
-    small: dict[str, str] = {}
+    own: dict[str, str] = {}
     for line in re.finditer(r"^(\w+) ;\t([\w ]+) ;\tMA", text, re.MULTILINE):
         char = chr(int(line[1], 16))
         shown = looks_like(char, "".join(chr(int(part, 16)) for part in line[2].split()))
-        key = normalize("NFKC", char).casefold()
-        # If both cases look like something, the small letter decides for both.
-        if shown and ord(char) not in cursive and (key not in small or char == key):
-            small[key] = shown
+        if shown and ord(char) not in cursive:
+            own.setdefault(normalize("NFKC", char), shown)
     found: dict[str, list[int]] = {}
-    for key, shown in small.items():
-        found.setdefault(shown, []).append(ord(key))
+    for char, shown in sorted(own.items()):
+        small = char.casefold()
+        if own.get(small, shown) != shown:
+            found.setdefault(shown, []).append(ord(char))  # Only the capital looks like this.
+        elif ord(small) not in found.setdefault(shown, []):
+            found[shown].append(ord(small))  # Both cases.
     print("\nCONFUSABLE: Final[dict[str, str]] = {")
     for shown, points in sorted(found.items()):
         lines = textwrap.wrap(" ".join(ranges(sorted(points))), WIDTH - 8)

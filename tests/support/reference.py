@@ -203,12 +203,20 @@ def looks() -> dict[str, str]:
 def look(char: str, parameters: Parameters) -> str:
     """Return the character with each letter as the ASCII that it looks like."""
     whole = normalize("NFKC", char) if parameters.nfkc else char
-    apart = normalize("NFD", whole.casefold() if parameters.casefold else whole)
     shown = ""
-    for part in apart:
-        small = looks().get(part.casefold(), part)
-        shown += looks().get(part, small if small == part else small.upper())
-    return char if shown == apart else normalize("NFC", shown)
+    for part in normalize("NFD", whole):
+        small = normalize("NFD", part.casefold())
+        seen = looks()[part] if part in looks() else "".join(looks().get(one, one) for one in small)
+        shown += (
+            part
+            if seen == small
+            else seen
+            if parameters.casefold or part == small
+            else seen.upper()
+        )
+    if shown == normalize("NFD", whole):
+        return char
+    return normalize("NFC", shown.casefold() if parameters.casefold else shown)
 
 
 def visible(text: str, parameters: Parameters) -> str:
@@ -241,18 +249,21 @@ def sort(char: str) -> str:
 
 def run_together(text: str, parameters: Parameters) -> str:
     """Return the text without what is between letters, one code point at a time."""
+    if parameters.join_letters:
+        after = [*text[1:], "x"]
+        pairs = zip(text, after, strict=False)
+        text = "".join(one for one, then in pairs if sort(one) != "w" or sort(then) == "m")
     kept, at = "", 0
-    between = "s" * parameters.drop_symbols + "w" * parameters.join_letters
-    while at < len(text):
-        after = at
-        while after < len(text) and sort(text[after]) in between:
-            after += 1
-        inside = at > 0 and after < len(text) and sort(text[at - 1]) in "lm"
-        if after > at and not (inside and sort(text[after]) == "l"):
-            kept += text[at:after]
-        kept += text[after : after + 1]
-        at = after + 1
-    return kept
+    while parameters.drop_symbols and at < len(text):
+        after_it = at
+        while after_it < len(text) and sort(text[after_it]) == "s":
+            after_it += 1
+        inside = at > 0 and after_it < len(text) and sort(text[at - 1]) in "lm"
+        if after_it > at and not (inside and sort(text[after_it]) == "l"):
+            kept += text[at:after_it]
+        kept += text[after_it : after_it + 1]
+        at = after_it + 1
+    return kept if parameters.drop_symbols else text
 
 
 def normalise(text: str, parameters: Parameters) -> str:
