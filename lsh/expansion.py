@@ -107,7 +107,8 @@ class Expansion:
 
     def unchanged(self, codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
         """Return which of `codes`, uint32[n], are their own forms: bool[n]."""
-        return self._look_up(codes) == codes | np.uint32(_SINGLE)
+        same: NDArray[np.bool_] = self._look_up(codes) == codes | np.uint32(_SINGLE)
+        return same
 
     def found(self, codes: NDArray[np.uint32]) -> Found:
         """Replace each of `codes`, uint32[n], by the first code point of its form, in place."""

@@ -28,7 +28,7 @@ SWITCHES = (
 )
 """The switches of the normaliser."""
 
-PRESETS: Final[dict[str, dict[str, bool]]] = {
+PRESETS: Final[dict[str, dict[str, Any]]] = {
     "comments": {
         "fold_confusables": True,
         "fold_digits": True,

@@ -26,7 +26,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
-from unicodedata import combining, decomposition, normalize
+from unicodedata import category, combining, decomposition, normalize
 
 import numpy as np
 
@@ -85,12 +85,10 @@ def expanding() -> re.Pattern[str]:
 
 
 def _expands(char: str) -> bool:
+    if char.isascii() or category(char) == "Cs":
+        return False
     forms = normalize("NFKC", char), char.casefold()
-    return (
-        len(max(forms, key=len)) > size_of(char)
-        if char > "\x7f" and not 0xD800 <= ord(char) < 0xE000
-        else False
-    )
+    return max(map(len, forms)) > size_of(char)
 
 
 def excess(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:

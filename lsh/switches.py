@@ -8,6 +8,9 @@ from typing import Protocol
 class Switches(Protocol):
     """The steps of the normal form that are taken; see `lsh.text`."""
 
+    def __hash__(self) -> int:
+        """Return a hash: what follows from the switches is kept by them."""
+
     @property
     def nfkc(self) -> bool:
         """Return whether compatibility forms are unified."""

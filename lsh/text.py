@@ -90,7 +90,7 @@ def normalise_ascii(texts: Sequence[str], parameters: Switches) -> Normalised:
     Raises UnicodeEncodeError if a text isn't ASCII.
     """
     # An array over a bytearray is writable.
-    codes = np.frombuffer(bytearray(_join(texts).encode("ascii")), dtype=np.uint8)
+    codes: Codes = np.frombuffer(bytearray(_join(texts).encode("ascii")), dtype=np.uint8)
     form = Normalised(codes, *_spans(_lengths(texts)))
     if parameters.drop_invisible:
         form = _without_controls(form)

@@ -131,4 +131,7 @@ CONFUSABLE: Final[dict[str, str]] = {
     "}": "2775",
     "~": "2053 223C",
 }
-"""Characters that look like ASCII, by what they look like: small letters, for both cases."""
+"""Characters that look like ASCII, by what they look like.
+
+A small letter stands for its capital too, unless that is listed itself.
+"""

@@ -63,11 +63,9 @@ def lightened(text: str, size: int) -> str:
 
 def is_mark(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
     """Return which of `codes`, uint32[n], are nothing but marks: bool[n]."""
-    return (
-        (non_starters().take(codes) > 0)
-        & (kinds().take(codes) > 0)
-        & (kinds().take(codes) != WITH_IOTA)
-    )
+    kind = kinds().take(codes)
+    marks: NDArray[np.bool_] = (non_starters().take(codes) > 0) & (kind > 0) & (kind != WITH_IOTA)
+    return marks
 
 
 @cache

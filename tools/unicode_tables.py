@@ -83,7 +83,8 @@ def version(text: str) -> str:
     if named := re.search(r"# (\w+)-([\d.]+)\.txt", head):
         return f"{named[1]} {named[2]}"
     found = re.search(r"# Version: ([\d.]+)", head)
-    assert found, "a file without a version"
+    if not found:
+        raise ValueError("a file without a version")
     return f"confusables of UTS 39 {found[1]}"
 
 
@@ -140,9 +141,10 @@ def show_confusables(text: str, cursive: set[int]) -> None:
         print("".join(f"        {quoted(one)}\n" for one in spaced), end="")
         print("    ),")
     print("}")
-    print(
-        '"""Characters that look like ASCII, by what they look like: small letters, for both cases."""'
-    )
+    print('"""Characters that look like ASCII, by what they look like.')
+    print()
+    print("A small letter stands for its capital too, unless that is listed itself.")
+    print('"""')
 
 
 def quoted(text: str) -> str:
@@ -154,9 +156,10 @@ def looks_like(char: str, prototype: str) -> str | None:
     """Return the ASCII that a character is taken for; None if it is left alone.
 
     The prototypes of UTS 39 have one case, and take I, l, 1 and | for the same. Here
-    case is folded, so a capital that looks like I stands for i. Digits are left alone. A letter never stands for punctuation. Marks and letters without case are
-    left alone, except the letters of Lisu and of Canadian Aboriginal: many of them have the
-    forms of Latin capitals, while a language written in, say, Hebrew or Kana would lose
+    case is folded, so a capital that looks like I stands for i. Digits are left alone. A
+    letter never stands for punctuation. Marks and letters without case are left alone,
+    except the letters of Lisu and of Canadian Aboriginal: many of them have the forms of
+    Latin capitals, while a language written in, say, Hebrew or Kana would lose
     distinctions.
     """
     prototype = without_overlays(normalize("NFD", prototype)).replace("rn", "m")

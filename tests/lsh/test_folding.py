@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from functools import cache
+from typing import Any
 from unicodedata import category, combining, normalize
 
 import numpy as np
@@ -23,8 +24,10 @@ SWITCHES = [
     for casefold in (True, False)
     for collapse in (True, False)
 ]
-NONE = {"drop_invisible": False, "drop_overlays": False}
-EVERY_ONE = dict.fromkeys(("fold_confusables", "fold_digits", "drop_symbols", "join_letters"), True)
+NONE: dict[str, Any] = {"drop_invisible": False, "drop_overlays": False}
+EVERY_ONE: dict[str, Any] = dict.fromkeys(
+    ("fold_confusables", "fold_digits", "drop_symbols", "join_letters"), True
+)
 PLAIN = Parameters(**NONE)
 MORE = [
     Parameters(nfkc=nfkc, casefold=casefold, **more)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from lsh import Parameters, normalise
 from lsh.text import normalise_ascii, normalise_wide
 
-NONE = {"drop_invisible": False, "drop_overlays": False}
+NONE: dict[str, Any] = {"drop_invisible": False, "drop_overlays": False}
 MORE = ("fold_confusables", "fold_digits", "drop_symbols", "join_letters")
-EVERY_ONE = dict.fromkeys(MORE, True)
+EVERY_ONE: dict[str, Any] = dict.fromkeys(MORE, True)
 SWITCHES = [
     Parameters(nfkc=nfkc, casefold=casefold, collapse_whitespace=collapse, **more)
     for more in (NONE, {}, EVERY_ONE)
