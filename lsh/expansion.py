@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lsh.code_points import CODE_POINTS, Pieces, code_points
+from lsh.code_points import CODE_POINTS, Pieces, code_points, replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +20,7 @@ _CODE = (1 << 21) - 1
 _KEPT = 1 << 21  # it has no form
 _LONG = 1 << 22  # the form has more than one code point, or none
 _SINGLE = 1 << 23
+_SPARSE = 16  # Fewer long forms than one in this many are spliced into what stays as it is.
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class Expanded:
     growth: int64, how many code points were inserted there; -1 if one was removed.
     kept: int64, ascending: positions below n of code points that have no form. They are
         unchanged.
-    begins: int64[n], where each form begins; None: at its position.
+    begins: int64[n], where each form begins, if it was needed; else None.
     """
 
     codes: NDArray[np.uint32]
@@ -136,6 +137,9 @@ class Expansion:
         pool, begins, lengths = self._long.pieces(found.forms)
         if cut is not None:
             lengths = lengths - self.excess(found) * cut
+        if _SPARSE * len(found.long) < len(found.codes):
+            codes = replaced(found.codes, found.long, 1, Pieces(pool, begins, lengths))
+            return Expanded(codes, found.long + 1, lengths - 1, found.kept, None)
         places = np.ones(len(found.codes), dtype=np.int64)
         places[found.long] = lengths
         total = int(np.cumsum(places, out=places)[-1])

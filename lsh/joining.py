@@ -284,8 +284,9 @@ def without(
 
 def _expanded(table: Expansion, given: Sequences) -> Sequences:
     found = table.expand(given.codes)
-    begins = given.begins if found.begins is None else found.begins.take(given.begins)
-    return Sequences(found.codes, begins)
+    if found.begins is not None:
+        return Sequences(found.codes, found.begins.take(given.begins))
+    return Sequences(found.codes, Shifts.of(found.places, found.growth).moved(given.begins))
 
 
 def _merged(given: Sequences) -> Sequences:

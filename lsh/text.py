@@ -92,9 +92,6 @@ def normalise_ascii(texts: Sequence[str], parameters: Switches) -> Normalised:
     # An array over a bytearray is writable.
     codes: Codes = np.frombuffer(bytearray(_join(texts).encode("ascii")), dtype=np.uint8)
     form = Normalised(codes, *_spans(_lengths(texts)))
-    if parameters.drop_invisible:
-        form = _without_controls(form)
-        codes = form.codes
     if parameters.casefold:
         upper = (codes - np.uint8(_UPPER_A)) < 26  # noqa: PLR2004 -- letters; below A wraps round
         codes |= upper.view(np.uint8) * np.uint8(_CASE_BIT)
@@ -104,7 +101,13 @@ def normalise_ascii(texts: Sequence[str], parameters: Switches) -> Normalised:
         spaces = _is_ascii_space(codes)
         # All of ASCII's white space lies at or below the space.
         np.maximum(codes, spaces.view(np.uint8) * np.uint8(_SPACE), out=codes)
-        form = _collapse(codes, spaces, form.begins, form.ends)
+        if parameters.drop_invisible:
+            form = _without_controls(form)
+        if form.codes is not codes:
+            spaces = form.codes == _SPACE
+        form = _collapse(form.codes, spaces, form.begins, form.ends)
+    elif parameters.drop_invisible:
+        form = _without_controls(form)
     return _run_together(form, parameters)
 
 
