@@ -17,6 +17,7 @@ BENCHMARKS = {
     "fingerprint": "signatures per second on one core, compared with datasketch",
     "index": "cost of one index shard by the number of documents in it, compared with datasketch",
     "hostile": "time to fingerprint hostile texts, compared with plain ones",
+    "deception": "disguised copies of comments that are found, and comments wrongly merged",
     "kafka": "documents per second on Kafka, compared with a plain copier and datasketch",
     "logs": "bytes that brokers keep of each document between the stages",
     "latency": "time from record timestamp to readable verdict, at 1,000 documents/s",

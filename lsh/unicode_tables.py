@@ -5,9 +5,8 @@
 From DerivedCoreProperties 15.0.0, DerivedJoiningType 15.0.0, confusables of UTS 39
 13.0.0.
 
-Copyright (c) 1991-2022 Unicode, Inc. All rights reserved. Used under the Unicode
-License, which is in LICENSE-UNICODE. The data was modified: it was selected and
-rewritten as `tools/unicode_tables.py` says.
+Copyright (c) 2020, 2022 Unicode, Inc. The licence is in LICENSE-UNICODE. The data was
+modified: it was selected and rewritten as `tools/unicode_tables.py` says.
 
 A table is a list of code points and ranges of them, in hexadecimal digits.
 """

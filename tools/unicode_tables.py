@@ -31,9 +31,8 @@ HEAD = '''\
 
 From {sources}.
 
-Copyright (c) 1991-2022 Unicode, Inc. All rights reserved. Used under the Unicode
-License, which is in LICENSE-UNICODE. The data was modified: it was selected and
-rewritten as `tools/unicode_tables.py` says.
+Copyright (c) 2020, 2022 Unicode, Inc. The licence is in LICENSE-UNICODE. The data was
+modified: it was selected and rewritten as `tools/unicode_tables.py` says.
 
 A table is a list of code points and ranges of them, in hexadecimal digits.
 """

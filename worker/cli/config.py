@@ -109,8 +109,9 @@ def _takes(field: FieldInfo) -> str:
     kinds = [kind for kind in get_args(field.annotation) if kind is not type(None)]
     kind = kinds[0] if len(kinds) == 1 and get_origin(field.annotation) is not tuple else None
     kind = kind or field.annotation
-    if get_origin(field.annotation) is Literal:
-        return " or ".join(f"`{choice}`" for choice in get_args(field.annotation))
+    for one in (kind, field.annotation):
+        if get_origin(one) is Literal:
+            return " or ".join(f"`{choice}`" for choice in get_args(one))
     if get_origin(field.annotation) is tuple:
         return "names"
     if get_origin(field.annotation) is dict:
