@@ -36,7 +36,9 @@ _NON_JOINER = 0x200C
 _BELOW = 0x20000  # all marks lie below, except variation selectors, and all cursive letters
 _IOTA_BELOW = "\u0345"
 _VIRAMA = 9  # the combining class
-_TO_NEXT, _TO_LAST, _MARK, _STARTER, _ENDS_IN_VIRAMA, _JOINER = (1 << bit for bit in range(6))
+_TO_NEXT, _TO_LAST, _MARK, _STARTER, _ENDS_IN_VIRAMA, _JOINER, _IOTA = (
+    1 << bit for bit in range(7)
+)
 
 
 @cache
@@ -86,10 +88,11 @@ def misplaced(codes: NDArray[np.uint32], among: NDArray[np.int64]) -> NDArray[np
     before, after = before.take(joiners), after.take(joiners)
     wanted = (traits.take(before) & _TO_NEXT > 0) & (traits.take(after) & _TO_LAST > 0)
     wanted &= codes.take(places.take(joiners)) == _NON_JOINER
-    starters = _latest(traits[:-1] & _STARTER > 0, numbers).take(joiners)
-    wanted |= _latest(traits[:-1] & _ENDS_IN_VIRAMA > 0, numbers).take(joiners) >= np.maximum(
-        starters, 0
+    starters, viramas, iotas = (
+        _latest(traits[:-1] & trait > 0, numbers).take(joiners)
+        for trait in (_STARTER, _ENDS_IN_VIRAMA, _IOTA)
     )
+    wanted |= (viramas >= np.maximum(starters, 0)) & (iotas < np.maximum(starters, 0))
     wanted[1:] &= before[1:] != before[:-1]
     return places.take(joiners[~wanted])
 
@@ -116,6 +119,7 @@ def _traits() -> NDArray[np.uint8]:
         if decomposition(char) or category(char)[0] == "M":
             traits[point] = _traits_of(normalize("NFKD", char), simple)
     traits[list(map(ord, JOINERS))] = _JOINER
+    traits[ord(_IOTA_BELOW)] |= _IOTA
     return traits
 
 

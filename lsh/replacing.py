@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from functools import cache
 from typing import TYPE_CHECKING
-from unicodedata import normalize
+from unicodedata import combining, normalize
 
 from lsh.invisible import ignorable, points
 from lsh.overlays import without_overlays
@@ -54,7 +54,10 @@ class Replacements(dict[int, str]):
             seen = looks.get(part) or "".join(looks.get(each, each) for each in small)
             changed |= seen != small
             shown.append(seen if self._switches.casefold or part == small else seen.upper())
-        return normalize("NFC", "".join(shown)) if changed else char
+        if not changed:
+            return char
+        # Marks that don't compose, such as the breathings of Greek, are dropped.
+        return "".join(one for one in normalize("NFC", "".join(shown)) if not combining(one))
 
     def _digits(self, text: str) -> str:
         """Return `text` with 0 for every digit."""

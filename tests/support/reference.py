@@ -131,14 +131,18 @@ def classes(char: str) -> list[int]:
 
 
 def behind_virama(text: str) -> bool:
-    """Return whether a virama is among the marks that the text ends with."""
+    """Return whether a virama is among the marks that the text ends with, and no iota."""
+    found = False
     for char in reversed(text):
         if char in JOINERS:
             continue
+        if char == "\u0345":
+            return False
         for number in reversed(classes(char)):
-            if number in (0, 9):
-                return number == 9
-    return False
+            if number == 0:
+                return found
+            found = found or number == 9
+    return found
 
 
 def without_joiners(text: str) -> str:
@@ -216,7 +220,8 @@ def look(char: str, parameters: Parameters) -> str:
         )
     if shown == normalize("NFD", whole):
         return char
-    return normalize("NFC", shown.casefold() if parameters.casefold else shown)
+    whole = normalize("NFC", shown.casefold() if parameters.casefold else shown)
+    return "".join(one for one in whole if not combining(one))
 
 
 def visible(text: str, parameters: Parameters) -> str:
