@@ -24,4 +24,5 @@ def test_all_three_are_one(texts: list[str], kept: tuple[Parameters, Folding]) -
     expected = [reference.normalise(text, switches) for text in texts]
     assert [normalise(text, switches) for text in texts] == expected
     assert normalise_wide(texts, switches, folding).texts() == expected
-    assert [normalise(text, switches) for text in expected] == expected
+    for text, form in zip(texts, expected, strict=True):
+        assert normalise(form, switches) == form or reference.is_bounded(text, switches)

@@ -271,6 +271,15 @@ def run_together(text: str, parameters: Parameters) -> str:
     return kept if parameters.drop_symbols else text
 
 
+def is_bounded(text: str, parameters: Parameters) -> bool:
+    """Return whether a bound that follows the size of the text could change this text.
+
+    Then its normal form, which may be smaller, may have another one.
+    """
+    shown = visible(text, parameters)
+    return expanded(text, 0, parameters) != text or light(shown, 0) != shown
+
+
 def normalise(text: str, parameters: Parameters) -> str:
     size = len(text.encode("utf-8", "surrogatepass"))
     text = visible(expanded(text, size, parameters), parameters)
