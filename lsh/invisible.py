@@ -74,9 +74,10 @@ def misplaced(codes: NDArray[np.uint32], among: NDArray[np.int64]) -> NDArray[np
     traits = _traits().take(codes)
     passed = (traits & (_MARK | _JOINER)) > 0
     # Only stretches of marks and joiners matter, and what is on either side of them.
-    near = passed.copy()
-    near[1:] |= passed[:-1]
-    near[:-1] |= passed[1:]
+    inside = (traits & (_MARK | _STARTER)) != _STARTER
+    near = inside.copy()
+    near[1:] |= inside[:-1]
+    near[:-1] |= inside[1:]
     places = np.flatnonzero(near)
     traits, passed = traits.take(places), passed.take(places)
     numbers = np.arange(len(places))

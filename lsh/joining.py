@@ -21,7 +21,7 @@ import numpy as np
 
 from lsh.code_points import Pieces, replaced, stretches
 from lsh.expansion import Expansion, Shifts
-from lsh.invisible import misplaced
+from lsh.invisible import JOINERS, misplaced
 from lsh.neighbours import (
     AFRESH,
     IOTA,
@@ -97,6 +97,7 @@ class Joining:
         codes, joining, ends = self._bounded(codes, joining, ends, (begins, afters), texts)
         if self._drop_invisible:
             codes, joining, ends = without(misplaced(codes, joining), codes, joining, ends)
+            joining = _without_last_joiners(codes, joining)
         if joining is not given:
             begins, afters = _spans(codes, joining)
         codes, dropped, left = self._pairs(codes, begins, afters)
@@ -138,12 +139,16 @@ class Joining:
         begins, afters = spans
         if not len(begins):
             return codes, joining, ends
-        places = stretches(begins, afters - begins)
-        own = non_starters().take(codes.take(places))
-        many = np.add.reduceat(own, _begins(afters - begins), dtype=np.int32) > LIGHT
-        if not many.any():
+        own = non_starters().take(codes.take(joining))
+        firsts = _firsts(codes, joining)
+        marks = np.add.reduceat(own, firsts, dtype=np.int32)
+        marks += non_starters().take(codes.take(begins))
+        # What a letter was folded to can end in marks, which aren't among these.
+        some_spans = np.flatnonzero((marks > LIGHT) | (joining.take(firsts) > begins + 1))
+        if not len(some_spans):
             return codes, joining, ends
-        some = places.compress(np.repeat(many, afters - begins))
+        begins, afters = begins.take(some_spans), afters.take(some_spans)
+        some = stretches(begins, afters - begins)
         counts = marks_of_runs(codes.take(some))
         beyond = beyond_the_second(codes.take(some), counts)
         totals = np.bincount(np.searchsorted(ends, some), beyond, len(texts)).tolist()
@@ -257,13 +262,29 @@ def _apart(point: int) -> str:
 
 def _spans(codes: Codes, joining: Places) -> tuple[Places, Places]:
     """Return where sequences begin, at what starts afresh, and the positions after them."""
-    first = np.ones(len(joining) + 1, dtype=np.bool_)
-    np.greater(joining[1:] - joining[:-1], 1, out=first[1:-1])
-    first[:-1] |= kinds().take(codes.take(joining)) == WITH_IOTA
-    begins = joining.compress(first[:-1])
+    firsts = _firsts(codes, joining)
+    begins = joining.take(firsts)
     while (joins := _JOINS.take(kinds().take(codes.take(begins)))).any():
         begins -= joins
-    return begins, joining.compress(first[1:]) + 1
+    return begins, np.append(joining.take(firsts[1:] - 1), joining[-1:]) + 1
+
+
+def _firsts(codes: Codes, joining: Places) -> Places:
+    """Return which of `joining` are the first of a sequence: their numbers, ascending."""
+    first = kinds().take(codes.take(joining)) == WITH_IOTA
+    first[:1] = True
+    first[1:] |= joining[1:] - joining[:-1] > 1
+    return np.flatnonzero(first)
+
+
+def _without_last_joiners(codes: Codes, joining: Places) -> Places:
+    """Return `joining` without joiners that nothing joins: they stay as they are."""
+    joiners = (codes.take(joining) & ~np.uint32(1)) == ord(JOINERS[0])
+    if not joiners.any():
+        return joining
+    last = np.ones(len(joining), dtype=np.bool_)
+    np.greater(joining[1:] - joining[:-1], 1, out=last[:-1])
+    return joining.compress(~(joiners & last))
 
 
 def without(
