@@ -59,18 +59,21 @@ def without_joiners(text: str) -> str:
         return text
     codes = code_points(text)
     stays = np.ones(len(codes), dtype=np.bool_)
-    stays[misplaced(codes, np.arange(len(codes)))] = False
+    stays[misplaced(codes)] = False
     return as_text(codes.compress(stays))
 
 
-def misplaced(codes: NDArray[np.uint32], among: NDArray[np.int64]) -> NDArray[np.int64]:
+def is_joiner(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """Return which of `codes`, uint32[n], are U+200C or U+200D: bool[n]."""
+    found: NDArray[np.bool_] = (codes & ~np.uint32(1)) == _NON_JOINER
+    return found
+
+
+def misplaced(codes: NDArray[np.uint32]) -> NDArray[np.int64]:
     """Return the positions of joiners that are out of place, int64, ascending.
 
     codes: uint32[n]; nothing in it is ignorable.
-    among: int64, where joiners may be.
     """
-    if not ((codes.take(among) & ~np.uint32(1)) == _NON_JOINER).any():
-        return among[:0]
     traits = _traits().take(codes)
     passed = (traits & (_MARK | _JOINER)) > 0
     # Only stretches of marks and joiners matter, and what is on either side of them.

@@ -21,7 +21,7 @@ import numpy as np
 
 from lsh.code_points import Pieces, replaced, stretches
 from lsh.expansion import Expansion, Shifts
-from lsh.invisible import JOINERS, misplaced
+from lsh.invisible import is_joiner, misplaced
 from lsh.neighbours import (
     AFRESH,
     IOTA,
@@ -92,14 +92,18 @@ class Joining:
             last code point before them was folded to can join.
         ends: int64, ascending: positions below n that don't join: where the texts end.
         """
-        begins, afters = _spans(codes, joining)
         given = joining
-        codes, joining, ends = self._bounded(codes, joining, ends, (begins, afters), texts)
-        if self._drop_invisible:
-            codes, joining, ends = without(misplaced(codes, joining), codes, joining, ends)
+        points = codes.take(joining)
+        kept = kinds().take(points)
+        begins, afters = _spans(codes, joining, kept)
+        codes, joining, ends = self._bounded(codes, joining, ends, (begins, kept), texts)
+        if self._drop_invisible and is_joiner(points).any():
+            codes, joining, ends = without(misplaced(codes), codes, joining, ends)
             joining = _without_last_joiners(codes, joining)
         if joining is not given:
-            begins, afters = _spans(codes, joining)
+            kept = kinds().take(codes.take(joining))
+            begins, afters = _spans(codes, joining, kept)
+        iotas = bool((kept >= IOTA).any())
         codes, dropped, left = self._pairs(codes, begins, afters)
         if len(dropped):
             # No pair is inside another sequence, so all others move as a whole.
@@ -118,7 +122,8 @@ class Joining:
             stop = int(afters[high - 1])
             part, starts, sizes = codes[done:stop], begins[low:high] - done, lengths[low:high]
             made = self._normalised(
-                Sequences(part.take(stretches(starts, sizes)), np.cumsum(sizes) - sizes)
+                Sequences(part.take(stretches(starts, sizes)), np.cumsum(sizes) - sizes),
+                iotas=iotas,
             )
             counts = made.lengths
             parts.append(replaced(part, starts, sizes, Pieces(made.codes, made.begins, counts)))
@@ -132,22 +137,26 @@ class Joining:
         codes: Codes,
         joining: Places,
         ends: Places,
-        spans: tuple[Places, Places],
+        found: tuple[Places, NDArray[np.uint8]],
         texts: Sequence[str],
     ) -> tuple[Codes, Places, Places]:
-        """Return all three without the marks that are too many."""
-        begins, afters = spans
+        """Return all three without the marks that are too many.
+
+        found: where sequences begin, and the kinds of what joins.
+        """
+        begins, kept = found
         if not len(begins):
             return codes, joining, ends
         own = non_starters().take(codes.take(joining))
-        firsts = _firsts(codes, joining)
+        firsts = _firsts(joining, kept)
         marks = np.add.reduceat(own, firsts, dtype=np.int32)
         marks += non_starters().take(codes.take(begins))
         # What a letter was folded to can end in marks, which aren't among these.
         some_spans = np.flatnonzero((marks > LIGHT) | (joining.take(firsts) > begins + 1))
         if not len(some_spans):
             return codes, joining, ends
-        begins, afters = begins.take(some_spans), afters.take(some_spans)
+        afters = _afters(joining, firsts).take(some_spans)
+        begins = begins.take(some_spans)
         some = stretches(begins, afters - begins)
         counts = marks_of_runs(codes.take(some))
         beyond = beyond_the_second(codes.take(some), counts)
@@ -160,7 +169,9 @@ class Joining:
         )
         if heavy.any():
             codes, joining, ends = self._lightened(codes, joining, ends, heavy)
-            return self._bounded(codes, joining, ends, _spans(codes, joining), texts)
+            kept = kinds().take(codes.take(joining))
+            begins, _ = _spans(codes, joining, kept)
+            return self._bounded(codes, joining, ends, (begins, kept), texts)
         excess = (counts > MOST_MARKS) & (non_starters().take(codes.take(some)) > 0)
         return without(some.compress(excess), codes, joining, ends)
 
@@ -205,13 +216,13 @@ class Joining:
         letter = without_iota()[point]
         return normalize("NFKC", letter.casefold()) if self._casefold else letter
 
-    def _normalised(self, given: Sequences) -> Sequences:
-        """Normalise sequences, those with an iota below a letter twice."""
-        iotas = kinds().take(given.codes) >= IOTA
-        if not (self._casefold and iotas.any()):
+    def _normalised(self, given: Sequences, *, iotas: bool) -> Sequences:
+        """Normalise sequences, those with an iota below a letter twice, if there may be any."""
+        if not (self._casefold and iotas):
             return self._composed(given)
+        with_iota = kinds().take(given.codes) >= IOTA
         lengths = given.lengths
-        rows = np.logical_or.reduceat(iotas, given.begins)
+        rows = np.logical_or.reduceat(with_iota, given.begins)
         within = np.repeat(rows, lengths)
         twice = self._twice(Sequences(given.codes.compress(within), _begins(lengths[rows])))
         if rows.all():
@@ -260,28 +271,34 @@ def _apart(point: int) -> str:
     return normalize("NFC", apart[:starters]) + apart[starters:] if starters < len(apart) else char
 
 
-def _spans(codes: Codes, joining: Places) -> tuple[Places, Places]:
-    """Return where sequences begin, at what starts afresh, and the positions after them."""
-    firsts = _firsts(codes, joining)
+def _spans(codes: Codes, joining: Places, kept: NDArray[np.uint8]) -> tuple[Places, Places]:
+    """Return where sequences begin, at what starts afresh, and the positions after them.
+
+    kept: uint8, the kinds of what is at `joining`.
+    """
+    firsts = _firsts(joining, kept)
     begins = joining.take(firsts)
     while (joins := _JOINS.take(kinds().take(codes.take(begins)))).any():
         begins -= joins
-    return begins, np.append(joining.take(firsts[1:] - 1), joining[-1:]) + 1
+    return begins, _afters(joining, firsts)
 
 
-def _firsts(codes: Codes, joining: Places) -> Places:
+def _firsts(joining: Places, kept: NDArray[np.uint8]) -> Places:
     """Return which of `joining` are the first of a sequence: their numbers, ascending."""
-    first = kinds().take(codes.take(joining)) == WITH_IOTA
+    first = kept == WITH_IOTA
     first[:1] = True
     first[1:] |= joining[1:] - joining[:-1] > 1
     return np.flatnonzero(first)
 
 
+def _afters(joining: Places, firsts: Places) -> Places:
+    """Return the positions after sequences, by the numbers of their first ones."""
+    return np.append(joining.take(firsts[1:] - 1), joining[-1:]) + 1
+
+
 def _without_last_joiners(codes: Codes, joining: Places) -> Places:
     """Return `joining` without joiners that nothing joins: they stay as they are."""
-    joiners = (codes.take(joining) & ~np.uint32(1)) == ord(JOINERS[0])
-    if not joiners.any():
-        return joining
+    joiners = is_joiner(codes.take(joining))
     last = np.ones(len(joining), dtype=np.bool_)
     np.greater(joining[1:] - joining[:-1], 1, out=last[:-1])
     return joining.compress(~(joiners & last))

@@ -136,7 +136,7 @@ def normalise_wide(
     if len(joining) and parameters.nfkc:
         codes, ends = _joined(folding, codes, joining, ends, texts)
     elif len(joining):
-        codes, _, ends = without(misplaced(codes, joining), codes, joining, ends)
+        codes, _, ends = without(misplaced(codes), codes, joining, ends)
     form = Normalised(codes, np.append(0, ends + 1)[:-1], ends)
     if parameters.collapse_whitespace:
         form = _collapse(codes, codes == _SPACE, form.begins, form.ends)
