@@ -19,6 +19,7 @@ BENCHMARKS = {
     "groups": "how well the first match tells connected documents",
     "decoys": "whether thousands of texts like an original make the index forget it",
     "hostile": "time to fingerprint hostile texts, compared with plain ones",
+    "deception": "disguised copies of comments that are found, and comments wrongly merged",
     "kafka": "documents per second on Kafka, compared with a plain copier and datasketch",
     "logs": "bytes that brokers keep of each document between the stages",
     "latency": "time from record timestamp to readable verdict, at 1,000 documents/s",

@@ -16,19 +16,29 @@ from lsh import Fingerprinter, Parameters
 SIZE = 10_000_000  # bytes
 QUICK_SIZE = 1_000_000
 TURNS = 3
-RATIO = 12.0  # the target; marks that expand, and letters that are composed twice, cost most
+RATIO = 5.0  # the target; letters with marks cost most
 MARKS = "\u0301" * 15 + "\u0323" * 15
 REPEATED = {
     "runs of marks, of 30": f"X{MARKS}",
     "letters with two marks": "E\u0323\u0301",
+    "the same, some with three": "E\u0323\u0301" * 20 + "E\u0323\u0301\u0302",
+    "letters that are composed anew": "\u01ed\u0323",
+    "the same, with two marks": "\u01ed\u0323\u0316",
+    "letters with an iota": "\u1f82",
+    "letters with an iota and two marks": "\u1f82\u0323\u0301",
     "letters with an iota and a mark": "\u1f82\u0323",
     "marks that decompose to two": "\u0344",
     "the same, each with an iota": "\u0344\u0345",
+    "the same, 15 behind each letter": "x" + "\u0344" * 15,
     "vowels of jamo alone": "\u1161",
     "the longest compatibility form (U+FDFA)": "\ufdfa",
     "the longest that isn't cut (U+3316)": "\u3316",
     "the last, each with a mark": "\u3316\u0301",
     "fractions": "\u00bd",
+    "what nothing shows": "\u00ad",
+    "letters with joiners that stay": "\u0915\u094d\u200d",
+    "joiners out of place": "\u200d\u0430",
+    "control characters": "\0a",
     "one letter": "a",
     "Chinese, with one mark": "\u4e2d\u6587\u7684\u6587\u672c",
 }

@@ -14,7 +14,7 @@ from lsh.bands import band_keys, text_keys
 from lsh.fingerprint import Fingerprinter, Fingerprints
 from lsh.mixing import DEFAULT_SEED
 from lsh.pair import Pair, compare
-from lsh.parameters import SCHEME_VERSION, Parameters
+from lsh.parameters import PRESETS, SCHEME_VERSION, SWITCHES, Parameters
 from lsh.shingles import Shingler, Shingles
 from lsh.sketch import SKETCH_BITS, compact, pairwise_similarity, signatures, similarity
 from lsh.text import NORMALISER_VERSION, normalise
@@ -23,8 +23,10 @@ from lsh.tuning import candidate_load, choose, s_curve, standard_error
 __all__ = [
     "DEFAULT_SEED",
     "NORMALISER_VERSION",
+    "PRESETS",
     "SCHEME_VERSION",
     "SKETCH_BITS",
+    "SWITCHES",
     "Fingerprinter",
     "Fingerprints",
     "Pair",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+Codes: TypeAlias = "NDArray[np.uint8] | NDArray[np.uint32]"
 
 CODE_POINTS = 0x110000
 
@@ -21,24 +23,6 @@ def code_points(text: str) -> NDArray[np.uint32]:
 def as_text(codes: NDArray[np.uint32]) -> str:
     """Return the text of the code points `codes`, which may be lone surrogates."""
     return str(codes.data, "utf-32-le", "surrogatepass")
-
-
-def splice(
-    codes: NDArray[np.uint32], places: NDArray[np.int64], inserted: NDArray[np.uint32]
-) -> NDArray[np.uint32]:
-    """Return `codes` with inserted[i] before codes[places[i]].
-
-    places: int64[m], ascending, from 0 to len(codes).
-    inserted: uint32[m].
-    """
-    # Unlike numpy.insert, this sorts nothing.
-    spliced = np.empty(len(codes) + len(places), dtype=np.uint32)
-    kept = np.ones(len(spliced), dtype=np.bool_)
-    at = places + np.arange(len(places))
-    kept[at] = False
-    spliced[at] = inserted
-    spliced[kept] = codes
-    return spliced
 
 
 class Pieces(NamedTuple):
@@ -67,6 +51,20 @@ def replaced(
     sizes[1::2] = pieces.lengths
     sizes[0:-1:2] = begins - taken[0:-1:2]
     sizes[-1] = len(codes) - taken[-1]
-    places = np.repeat(taken - (np.cumsum(sizes) - sizes), sizes)
-    places += np.arange(len(places))
+    filled = np.flatnonzero(sizes)
+    if not len(filled):
+        return codes[:0]
+    places = stretches(taken.take(filled), sizes.take(filled))
     return np.concatenate((codes, pieces.codes)).take(places)
+
+
+def stretches(begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return all positions from begins[i], lengths[i] of them, for every i: int64.
+
+    begins, lengths: int64[m], m at least 1; each length is at least 1.
+    """
+    # One step at a time within a stretch. This takes half the time of numpy.repeat.
+    steps = np.ones(int(lengths.sum()), dtype=np.int64)
+    steps[0] = begins[0]
+    steps[np.cumsum(lengths[:-1])] = begins[1:] - begins[:-1] - lengths[:-1] + 1
+    return np.cumsum(steps, out=steps)

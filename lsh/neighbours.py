@@ -10,6 +10,9 @@ The others *join* what is before them: marks, some vowel signs, the jamo of Hang
 A special mark is U+0345, the iota below a letter: case folding turns it into a letter,
 behind all other marks. So letters that have one start afresh, but can't be folded by
 themselves either.
+
+U+200C and U+200D join nothing, but they count as what joins: whether they stay depends
+on their neighbours (`lsh.invisible`).
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from unicodedata import combining, decomposition, normalize
 import numpy as np
 
 from lsh.code_points import CODE_POINTS
+from lsh.invisible import JOINERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +59,8 @@ def classes() -> NDArray[np.uint8]:
 
 def kind_of(char: str) -> int:
     """Return the kind of one code point."""
+    if char in JOINERS:
+        return JOINS
     if not (combining(char) or decomposition(char) or char in seconds()):
         return AFRESH
     apart = normalize("NFKD", char)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from lsh.mixing import DEFAULT_SEED, derived
 from lsh.sketch import SKETCH_BITS
@@ -15,6 +15,28 @@ SCHEME_VERSION = 2
 
 MAX_SHINGLE_SIZE = 64
 MAX_SLOTS = 4096
+SWITCHES = (
+    "nfkc",
+    "casefold",
+    "collapse_whitespace",
+    "drop_invisible",
+    "drop_overlays",
+    "fold_confusables",
+    "fold_digits",
+    "drop_symbols",
+    "join_letters",
+)
+"""The switches of the normaliser."""
+
+PRESETS: Final[dict[str, dict[str, Any]]] = {
+    "comments": {
+        "fold_confusables": True,
+        "fold_digits": True,
+        "drop_symbols": True,
+        "join_letters": True,
+    },
+}
+"""Switches that belong together, by what they are for: short texts that are disguised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +47,8 @@ class Parameters:
     shingle, shingle_size: a shingle is this many code points (`char`) or words (`word`).
     slots: length of the MinHash signature.
     bands, rows: how the signature's first bands * rows slots are divided for the index.
-    nfkc, casefold, collapse_whitespace: the switches of the normaliser.
+    nfkc, casefold, collapse_whitespace, drop_invisible, drop_overlays, fold_confusables,
+    fold_digits, drop_symbols, join_letters: the switches of the normaliser; see `lsh.text`.
     seed: the site's secret. Without it, nobody can craft a text that lands in
         another text's bucket. The default is public, for reproducible results.
 
@@ -41,6 +64,12 @@ class Parameters:
     nfkc: bool = True
     casefold: bool = True
     collapse_whitespace: bool = True
+    drop_invisible: bool = True
+    drop_overlays: bool = True
+    fold_confusables: bool = False
+    fold_digits: bool = False
+    drop_symbols: bool = False
+    join_letters: bool = False
     seed: bytes = field(default=DEFAULT_SEED, repr=False)
 
     def __post_init__(self) -> None:
@@ -59,9 +88,11 @@ class Parameters:
                 f"takes at most the number of slots, {self.slots}"
             )
             raise ValueError(message)
-        for name in ("nfkc", "casefold", "collapse_whitespace"):
+        for name in SWITCHES:
             if not isinstance(getattr(self, name), bool):
                 raise _invalid(name, getattr(self, name), "true or false")
+        if self.join_letters and self.shingle == "word":
+            raise ValueError("join_letters: got True with shingles of words, which it would join")
         if not isinstance(self.seed, bytes) or not self.seed:
             # The seed is a secret: the message must not repeat it.
             got = "nothing" if self.seed == b"" else f"a value of type {type(self.seed).__name__}"
@@ -102,9 +133,7 @@ class Parameters:
             "sketch_bits": SKETCH_BITS,
             "bands": self.bands,
             "rows": self.rows,
-            "nfkc": self.nfkc,
-            "casefold": self.casefold,
-            "collapse_whitespace": self.collapse_whitespace,
+            **{name: getattr(self, name) for name in SWITCHES},
             "seed_digest": derived(self.seed, b"neardup header", 16).hex(),
         }
 

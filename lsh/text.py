@@ -2,12 +2,15 @@
 
 The normal form, in this order, each step a switch:
 
-1. compatibility: NFKC (Unicode Standard Annex 15) of the text made stream-safe, which
-   changes no text of any language; see `lsh.stream_safe`;
-2. case: full case folding, then the same again, because folding may decompose what
+1. single characters: what nothing shows is dropped (`lsh.invisible`), and strokes over
+   letters; if so wished, look-alikes and digits are folded (`lsh.replacing`);
+2. compatibility: NFKC (Unicode Standard Annex 15) of the text with long runs of marks
+   cut, which changes no text of any language; see `lsh.stream_safe`;
+3. case: full case folding, then the same again, because folding may decompose what
    NFKC had composed;
-3. white space, as `str.split` defines it: runs become one space, and the ends are
-   stripped.
+4. white space, as `str.split` defines it: runs become one space, and the ends are
+   stripped;
+5. if so wished, what stands between letters is dropped (`lsh.running_together`).
 
 A change to any of this increases `NORMALISER_VERSION`. Characters that Python's
 Unicode tables don't know yet are left unchanged, so a newer Python may fold a
@@ -17,27 +20,31 @@ letter that an older one does not; the folding of assigned letters never changes
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lsh.code_points import as_text, code_points
 from lsh.folding import Folding, fold
+from lsh.invisible import misplaced
+from lsh.joining import without
+from lsh.running_together import run_together, symbols_between, white_space
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from lsh.folding import Switches
-
-Codes: TypeAlias = "NDArray[np.uint8] | NDArray[np.uint32]"
+    from lsh.code_points import Codes
+    from lsh.switches import Switches
 
 NORMALISER_VERSION = 2
 """Increased whenever the same text and switches give another normal form."""
 
 _SPACE = 32
 _UPPER_A = 65
+_ZERO = 48
+_DELETE = 127
 _CASE_BIT = 32
 _SEPARATOR = " "
 
@@ -72,7 +79,9 @@ class Normalised:
 def normalise(text: str, parameters: Switches) -> str:
     """Return the normal form of one text. This is the reference for the batch functions."""
     text = fold(text, parameters)
-    return " ".join(text.split()) if parameters.collapse_whitespace else text
+    if parameters.collapse_whitespace:
+        text = " ".join(text.split())
+    return run_together(text, parameters)
 
 
 def normalise_ascii(texts: Sequence[str], parameters: Switches) -> Normalised:
@@ -81,17 +90,35 @@ def normalise_ascii(texts: Sequence[str], parameters: Switches) -> Normalised:
     Raises UnicodeEncodeError if a text isn't ASCII.
     """
     # An array over a bytearray is writable.
-    codes = np.frombuffer(bytearray(_join(texts).encode("ascii")), dtype=np.uint8)
-    begins, ends = _spans(_lengths(texts))
+    codes: Codes = np.frombuffer(bytearray(_join(texts).encode("ascii")), dtype=np.uint8)
+    form = Normalised(codes, *_spans(_lengths(texts)))
     if parameters.casefold:
         upper = (codes - np.uint8(_UPPER_A)) < 26  # noqa: PLR2004 -- letters; below A wraps round
         codes |= upper.view(np.uint8) * np.uint8(_CASE_BIT)
+    if parameters.fold_digits:
+        codes[(codes - np.uint8(_ZERO)) < 10] = _ZERO  # noqa: PLR2004 -- digits
     if parameters.collapse_whitespace:
         spaces = _is_ascii_space(codes)
         # All of ASCII's white space lies at or below the space.
         np.maximum(codes, spaces.view(np.uint8) * np.uint8(_SPACE), out=codes)
-        return _collapse(codes, spaces, begins, ends)
-    return Normalised(codes, begins, ends)
+        if parameters.drop_invisible:
+            form = _without_controls(form)
+        if form.codes is not codes:
+            spaces = form.codes == _SPACE
+        form = _collapse(form.codes, spaces, form.begins, form.ends)
+    elif parameters.drop_invisible:
+        form = _without_controls(form)
+    return _run_together(form, parameters)
+
+
+def _without_controls(form: Normalised) -> Normalised:
+    """Drop the control characters of ASCII that aren't white space."""
+    codes = form.codes
+    if codes.min() >= _SPACE and codes.max() < _DELETE:
+        return form
+    hidden = (codes < _SPACE) | (codes == _DELETE)
+    hidden &= ~_is_ascii_space(codes)
+    return _dropped(form, hidden)
 
 
 def normalise_wide(
@@ -103,17 +130,17 @@ def normalise_wide(
         a new one.
     """
     folding = folding or Folding(parameters)
-    folded = folding.fold(code_points(_join(texts)))
-    codes = folded.codes
     _, ends = _spans(_lengths(texts))
-    ends = folded.shifts.moved(ends)
-    joining = folded.joining
-    if len(joining):
-        codes, ends = _joined(folding, codes, joining, ends)
-    begins = np.append(0, ends + 1)[:-1]
+    folded = folding.fold(code_points(_join(texts)), ends, texts)
+    codes, ends, joining = folded.codes, folded.ends, folded.joining
+    if len(joining) and parameters.nfkc:
+        codes, ends = _joined(folding, codes, joining, ends, texts)
+    elif len(joining):
+        codes, _, ends = without(misplaced(codes), codes, joining, ends)
+    form = Normalised(codes, np.append(0, ends + 1)[:-1], ends)
     if parameters.collapse_whitespace:
-        return _collapse(codes, codes == _SPACE, begins, ends)
-    return Normalised(codes, begins, ends)
+        form = _collapse(codes, codes == _SPACE, form.begins, form.ends)
+    return _run_together(form, parameters)
 
 
 def _joined(
@@ -121,14 +148,38 @@ def _joined(
     codes: NDArray[np.uint32],
     joining: NDArray[np.int64],
     ends: NDArray[np.int64],
+    texts: Sequence[str],
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
     """Return the code points with what joins others joined, and the ends of the texts."""
     if joining[0] > 0:
-        return folding.joiner.join(codes, joining, ends)
+        return folding.joiner.join(codes, joining, ends, texts)
     # There must be something to join, such as the space after another text.
     led = np.append(np.uint32(_SPACE), codes)
-    codes, ends = folding.joiner.join(led, joining + 1, ends + 1)
+    codes, ends = folding.joiner.join(led, joining + 1, ends + 1, texts)
     return codes[1:], ends - 1
+
+
+def _run_together(form: Normalised, parameters: Switches) -> Normalised:
+    """Drop what stands between letters."""
+    if parameters.join_letters:
+        form = _dropped(form, white_space(form.codes, _apart(form)))
+    if parameters.drop_symbols:
+        form = _dropped(form, symbols_between(form.codes, _apart(form)))
+    return form
+
+
+def _apart(form: Normalised) -> NDArray[np.int64]:
+    """Return where texts end, without empty ones that end where the next one begins."""
+    return form.ends[form.ends < np.append(form.begins[1:], len(form.codes))]
+
+
+def _dropped(form: Normalised, which: NDArray[np.bool_]) -> Normalised:
+    """Drop some of the code points."""
+    places = np.flatnonzero(which)
+    if not len(places):
+        return form
+    begins, ends = (at - np.searchsorted(places, at) for at in (form.begins, form.ends))
+    return Normalised(form.codes.compress(~which), begins, ends)
 
 
 def _join(texts: Sequence[str]) -> str:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from functools import cache
+from typing import Any
 from unicodedata import category, combining, normalize
 
 import numpy as np
@@ -13,6 +14,7 @@ from lsh import Parameters, folding, normalise
 from lsh import joining as joining_module
 from lsh.code_points import code_points
 from lsh.folding import Folding, fold
+from lsh.invisible import JOINERS
 from lsh.neighbours import seconds
 from lsh.text import normalise_wide
 
@@ -22,9 +24,21 @@ SWITCHES = [
     for casefold in (True, False)
     for collapse in (True, False)
 ]
-KEPT = [(switches, Folding(switches)) for switches in SWITCHES]
+NONE: dict[str, Any] = {"drop_invisible": False, "drop_overlays": False}
+EVERY_ONE: dict[str, Any] = dict.fromkeys(
+    ("fold_confusables", "fold_digits", "drop_symbols", "join_letters"), True
+)
+PLAIN = Parameters(**NONE)
+MORE = [
+    Parameters(nfkc=nfkc, casefold=casefold, **more)
+    for more in (NONE, EVERY_ONE)
+    for nfkc in (True, False)
+    for casefold in (True, False)
+]
+KEPT = [(switches, Folding(switches)) for switches in [*SWITCHES, *MORE]]
 EVERY = range(sys.maxunicode + 1)
 ASSIGNED = [point for point in EVERY if category(chr(point)) not in ("Cn", "Co")]
+NO_ENDS = np.empty(0, dtype=np.int64)
 MIXED = st.lists(
     st.one_of(
         # One for one: quotes, no-break space, accents, Cyrillic, Greek, Chinese, full width.
@@ -39,6 +53,12 @@ MIXED = st.lists(
         # Runs that are interrupted, and a form that is cut.
         st.sampled_from(["\u0301" * 31, "\u0345\u0323" * 20, "\u0344" * 17, "\uff9e" * 40]),
         st.sampled_from(["\ufdfa", "\ufdfb\u0654", "\u1161" * 40, "\u1100\u1161\u11a8"]),
+        # What nothing shows, joiners, what they stand between, strokes, look-alikes, digits.
+        st.sampled_from("\u200b\u00ad\ufe0f\u202e\u034f\U000e0100\u3164\0\x7f"),
+        st.sampled_from("\u200c\u200d\u200c\u200d\u0628\u064a\u0631\u0650\u0678\ufe91\u094d\u0dda"),
+        st.sampled_from(
+            "\u0336\u0338\u2260\u20e3\u20dd=\u2adc\u00f8\u0430\u0391\u0451\u04c0\u0663\u2460"
+        ),
         st.characters(exclude_categories=()),
     ),
     max_size=30,
@@ -48,7 +68,7 @@ MIXED = st.lists(
 @cache
 def joining(switches: Parameters) -> set[int]:
     codes = np.arange(len(EVERY), dtype=np.uint32)
-    folded = Folding(switches).fold(codes)
+    folded = Folding(switches).fold(codes, NO_ENDS, [])
     return set(folded.codes[folded.joining].tolist())
 
 
@@ -62,7 +82,7 @@ def alone(switches: Parameters) -> dict[str, str]:
 @pytest.mark.exhaustive
 def test_what_is_folded_by_itself_neither_reorders_nor_composes() -> None:
     assert len(joining(Parameters())) < 0.01 * len(EVERY)
-    for char, folded in alone(Parameters()).items():
+    for char, folded in alone(PLAIN).items():
         for form in {char, normalize("NFKC", char).casefold(), folded}:
             for part in {form[0], normalize("NFD", form)[0], normalize("NFKD", form)[0]}:
                 assert combining(part) == 0
@@ -72,14 +92,17 @@ def test_what_is_folded_by_itself_neither_reorders_nor_composes() -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("switches", [switch for switch in SWITCHES if not switch.nfkc])
 def test_without_nfkc_no_neighbour_matters(switches: Parameters) -> None:
-    assert not joining(switches)
+    assert joining(switches) == set(map(ord, JOINERS))
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("switches", SWITCHES)
 def test_every_code_point_by_itself_gives_the_reference_form(switches: Parameters) -> None:
-    folded = Folding(switches).fold(np.array(ASSIGNED, dtype=np.uint32))
-    ends = folded.shifts.moved(np.arange(1, len(ASSIGNED) + 1)).tolist()
+    every = np.arange(len(ASSIGNED))
+    folded = Folding(switches).fold(
+        np.array(ASSIGNED, dtype=np.uint32), every, [""] * len(ASSIGNED)
+    )
+    ends = [*folded.ends[1:].tolist(), len(folded.codes)]
     text = str(folded.codes.data, "utf-32-le", "surrogatepass")
     assert len(text) == ends[-1]
     forms = alone(switches)
@@ -95,7 +118,7 @@ def test_every_code_point_by_itself_gives_the_reference_form(switches: Parameter
     "lead", ["A", "e\u0323\u0301", "\u09c7", "\u1100", "\uac00", "\u1b05", "\uff76", "\u03b1\u0345"]
 )
 def test_what_is_folded_by_itself_is_the_same_behind_any_lead(lead: str) -> None:
-    switches = Parameters()
+    switches = PLAIN
     forms = {char: form for char, form in alone(switches).items() if char > "\x7f"}
     together = fold("\n".join(lead + char for char in forms), switches).split("\n")
     assert together == [fold(lead, switches) + form for form in forms.values()]
@@ -146,6 +169,6 @@ def test_stretches_that_are_folded_as_a_whole_lie_between_what_is_folded_by_itse
 
 def test_the_table_is_in_place_where_the_length_stays() -> None:
     codes = code_points("\u00c9A\u2019")
-    folded = Folding(Parameters()).fold(codes)
+    folded = Folding(Parameters()).fold(codes, NO_ENDS, [])
     assert folded.codes is codes
     assert codes.tolist() == [0xE9, ord("a"), 0x2019]

@@ -30,6 +30,8 @@ from tests.support import reference
         ("nfkc", 1),
         ("casefold", "yes"),
         ("collapse_whitespace", None),
+        ("drop_invisible", 1),
+        ("join_letters", "no"),
         ("seed", b""),
         ("seed", "text"),
     ],
@@ -75,12 +77,23 @@ def test_each_field_shows_in_the_description() -> None:
         "nfkc": False,
         "casefold": False,
         "collapse_whitespace": False,
+        "drop_invisible": False,
+        "drop_overlays": False,
+        "fold_confusables": True,
+        "fold_digits": True,
+        "drop_symbols": True,
+        "join_letters": True,
         "seed": b"other",
     }
     for field, value in changes.items():
         changed: dict[str, Any] = {field: value}
         assert Parameters(**changed).describe() != usual, field
     assert usual == Parameters().describe()
+
+
+def test_words_need_white_space() -> None:
+    with pytest.raises(ValueError, match="join_letters"):
+        Parameters(shingle="word", join_letters=True)
 
 
 def test_the_description_hides_the_seed() -> None:

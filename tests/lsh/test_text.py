@@ -10,15 +10,20 @@ from hypothesis import strategies as st
 from lsh import Parameters, normalise
 from lsh.text import normalise_ascii, normalise_wide
 
+NONE: dict[str, Any] = {"drop_invisible": False, "drop_overlays": False}
+MORE = ("fold_confusables", "fold_digits", "drop_symbols", "join_letters")
+EVERY_ONE: dict[str, Any] = dict.fromkeys(MORE, True)
 SWITCHES = [
-    Parameters(nfkc=nfkc, casefold=casefold, collapse_whitespace=collapse)
+    Parameters(nfkc=nfkc, casefold=casefold, collapse_whitespace=collapse, **more)
+    for more in (NONE, {}, EVERY_ONE)
     for nfkc in (True, False)
     for casefold in (True, False)
     for collapse in (True, False)
 ]
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()), max_size=40)
 SPACED = st.text(
-    st.sampled_from(" \t\n\x0b\x1c\x1f\x85\xa0\u2003\u3000aB\u0301\u200b"), max_size=12
+    st.sampled_from(" \t\n\x0b\x1c\x1f\x85\xa0\u2003\u3000aB7\u0301\u200b\0!\U0001f600"),
+    max_size=12,
 )
 ASCII = st.text(st.characters(max_codepoint=127), max_size=40)
 
@@ -34,7 +39,9 @@ ASCII = st.text(st.characters(max_codepoint=127), max_size=40)
         ("\ufb01ne \u2460 \uff21\uff22", "fine 1 ab"),
         ("e\u0301", "\u00e9"),
         ("\u0130", "i\u0307"),
-        ("a\u200bb", "a\u200bb"),
+        ("a\u200bb", "ab"),
+        ("a\0b\x1b\x7f\x80", "ab"),
+        ("a\u0336b\u20e3\u2260", "ab="),
         ("\ud800A", "\ud800a"),
         ("@[`{AZaz", "@[`{azaz"),
     ],
@@ -49,11 +56,31 @@ def test_normal_forms(text: str, expected: str) -> None:
         ("nfkc", "\uff21 B", "\uff41 b"),
         ("casefold", "A  \uff22", "A B"),
         ("collapse_whitespace", " A\n B\u3000", " a\n b "),
+        ("drop_invisible", "a\0\u200db\u00ad", "a\0\u200db\u00ad"),
+        ("drop_overlays", "a\u0336\u2260", "a\u0336\u2260"),
     ],
 )
 def test_each_step_can_be_switched_off(switch: str, text: str, expected: str) -> None:
     off: dict[str, Any] = {switch: False}
     assert normalise(text, Parameters(**off)) == expected
+
+
+@pytest.mark.parametrize(
+    ("switch", "text", "expected"),
+    [
+        (
+            "fold_confusables",
+            "Fr\u0435\u0435 \u0395\u0410\u0405\u03a5 \u00f8\u0451",
+            "free easy o\xeb",
+        ),
+        ("fold_digits", "July 4, \u0661\u0662 \u00bd", "july 0, 00 0\u20440"),
+        ("drop_symbols", "f.r\U0001f600e\u20ace, now!", "free, now!"),
+        ("join_letters", " f r e e  gift, ok ", "freegift,ok"),
+    ],
+)
+def test_more_steps_can_be_switched_on(switch: str, text: str, expected: str) -> None:
+    on: dict[str, Any] = {switch: True}
+    assert normalise(text, Parameters(**on)) == expected
 
 
 @given(st.lists(st.one_of(ANY_TEXT, SPACED, ASCII), max_size=8), st.sampled_from(SWITCHES))

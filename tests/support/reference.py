@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from functools import cache
 from hashlib import blake2b, scrypt
-from unicodedata import combining, normalize
+from unicodedata import category, combining, normalize
 
-from lsh import Parameters
+from lsh import Parameters, unicode_tables
+from lsh.invisible import points
+from lsh.neighbours import AFRESH, kind_of
 
 MOST = 2**64 - 1
+JOINERS = "\u200c\u200d"
 
 
 def splitmix64(state: int, count: int) -> list[int]:
@@ -46,37 +49,256 @@ def keyed(text: str, key: bytes) -> int:
     return int.from_bytes(blake2b(encoded, key=key, digest_size=8).digest(), "little")
 
 
-def stream_safe(text: str) -> str:
-    """Return the text by UAX15-D4, step by step."""
-    safe, non_starters = "", 0
+def cut(text: str) -> str:
+    """Return the text without marks behind the thirtieth of a run, one code point at a time."""
+    short, non_starters = "", 0
     for char in text:
         classes = [combining(part) for part in normalize("NFKD", char)]
         starters = [place for place, number in enumerate(classes) if number == 0]
-        if non_starters + (starters[0] if starters else len(classes)) > 30:
-            safe += "\u034f"
-            non_starters = 0
-        safe += char
-        if starters:
+        if char in JOINERS:
+            short += char
+        elif starters:
+            short += char
             non_starters = len(classes) - 1 - starters[-1]
         else:
             non_starters += len(classes)
-    return safe
+            short += char if non_starters <= 30 else ""
+    return short
+
+
+def starters(char: str) -> bool:
+    return 0 in classes(char)
+
+
+def light(text: str, size: int) -> str:
+    """Return the text without marks if too many are beyond the second of their letters."""
+    beyond = run = 0
+    for char in text:
+        if char in JOINERS:
+            continue
+        if starters(char):
+            run = 0
+        for number in reversed(classes(char)):
+            if not number:
+                break
+            run += 1
+            beyond += run > 2
+    if 16 * (beyond - 32) <= size:
+        return text
+    kept = "".join(char for char in text if char in JOINERS or starters(char))
+    iotas = {char: normalize("NFD", char) for char in kept if "\u0345" in normalize("NFKD", char)}
+    for char in iotas:
+        kept = kept.replace(char, normalize("NFC", normalize("NFKD", char).replace("\u0345", "")))
+    return kept
+
+
+def form(char: str, parameters: Parameters) -> str:
+    """Return the normal form of one character, white space apart."""
+    text = visible(char, parameters)
+    text = nfkc(text) if parameters.nfkc else text
+    if parameters.casefold:
+        text = nfkc(text.casefold()) if parameters.nfkc else text.casefold()
+    return text
+
+
+def expanded(text: str, size: int, parameters: Parameters) -> str:
+    """Return the text with long forms cut if they exceed the bound."""
+    forms = {}
+    for char in set(text):
+        most = max(len(normalize("NFKC", char)), len(char.casefold()))
+        if char > "\x7f" and most > len(char.encode("utf-8", "surrogatepass")):
+            forms[char] = form(char, parameters)
+    over = {char: len(form) - len(char.encode()) for char, form in forms.items()}
+    if 4 * (sum(max(over.get(char, 0), 0) for char in text) - 32) <= size:
+        return text
+    return "".join(forms[char][: len(char.encode())] if char in forms else char for char in text)
 
 
 def nfkc(text: str) -> str:
     for long in "\ufdfa\ufdfb":
         text = text.replace(long, normalize("NFKC", long)[:6])
-    return normalize("NFKC", stream_safe(text))
+    return normalize("NFKC", cut(text))
+
+
+def is_mark(char: str) -> bool:
+    """Return whether a joiner's neighbour is looked for behind this character."""
+    parts = normalize("NFKD", char)
+    return all(category(part) in ("Mn", "Me") and part != "\u0345" for part in parts)
+
+
+def classes(char: str) -> list[int]:
+    return [combining(part) for part in normalize("NFKD", char)]
+
+
+def behind_virama(text: str) -> bool:
+    """Return whether a virama is among the marks that the text ends with, and no iota."""
+    found = False
+    for char in reversed(text):
+        if char in JOINERS:
+            continue
+        if char == "\u0345":
+            return False
+        for number in reversed(classes(char)):
+            if number == 0:
+                return found
+            found = found or number == 9
+    return found
+
+
+def without_joiners(text: str) -> str:
+    """Return the text without joiners out of place, by RFC 5892, appendix A."""
+    kept = ""
+    for at, char in enumerate(text):
+        if char not in JOINERS:
+            kept += char
+            continue
+        before, after = at - 1, at + 1
+        while before >= 0 and is_mark(text[before]):
+            before -= 1
+        while after < len(text) and (text[after] in JOINERS or is_mark(text[after])):
+            after += 1
+        if before >= 0 and text[before] in JOINERS:
+            continue
+        cursive = char == "\u200c" and before >= 0 and after < len(text)
+        cursive = cursive and letters(text[before])[-1] in to_next()
+        cursive = cursive and letters(text[after])[0] in to_last()
+        if cursive or behind_virama(text[:at]):
+            kept += char
+    return kept
+
+
+def letters(char: str) -> list[int]:
+    parts = normalize("NFKD", char)
+    return [ord(part) for part in parts if not is_mark(part)]
+
+
+@cache
+def to_next() -> set[int]:
+    return set(points(unicode_tables.JOINED_TO_THE_NEXT))
+
+
+@cache
+def to_last() -> set[int]:
+    return set(points(unicode_tables.JOINED_TO_THE_LAST))
+
+
+@cache
+def ignorable() -> set[int]:
+    return set(points(unicode_tables.IGNORABLE))
+
+
+def invisible(char: str) -> bool:
+    if char in JOINERS:
+        return False
+    return ord(char) in ignorable() or (category(char) == "Cc" and not char.isspace())
+
+
+def stroke(char: str) -> bool:
+    common = 0x300 <= ord(char) < 0x370 or 0x20D0 <= ord(char) < 0x2100
+    return common and (combining(char) == 1 or category(char) == "Me")
+
+
+@cache
+def looks() -> dict[str, str]:
+    table = unicode_tables.CONFUSABLE
+    return {chr(point): shown for shown, alike in table.items() for point in points(alike)}
+
+
+def look(char: str, parameters: Parameters) -> str:
+    """Return the character with each letter as the ASCII that it looks like."""
+    whole = normalize("NFKC", char) if parameters.nfkc else char
+    shown = ""
+    for part in normalize("NFD", whole):
+        small = normalize("NFD", part.casefold())
+        seen = looks()[part] if part in looks() else "".join(looks().get(one, one) for one in small)
+        shown += (
+            part
+            if seen == small
+            else seen
+            if parameters.casefold or part == small
+            else seen.upper()
+        )
+    if shown == normalize("NFD", whole):
+        return char
+    whole = normalize("NFC", shown.casefold() if parameters.casefold else shown)
+    return "".join(one for one in whole if not combining(one))
+
+
+def visible(text: str, parameters: Parameters) -> str:
+    """Return the text with the steps taken that concern single characters."""
+    shown = ""
+    for char in text:
+        if parameters.drop_invisible and invisible(char):
+            continue
+        parts = char
+        apart = normalize("NFD", char)
+        if parameters.drop_overlays and any(map(stroke, apart)):
+            parts = normalize("NFC", "".join(part for part in apart if not stroke(part)))
+        if parameters.fold_confusables:
+            parts = look(parts, parameters) if parts else parts
+        if parameters.fold_digits:
+            whole = normalize("NFKC", parts) if parameters.nfkc else parts
+            if any(map(str.isdecimal, whole)):
+                parts = "".join("0" if part.isdecimal() else part for part in whole)
+        shown += parts
+    return shown
+
+
+def sort(char: str) -> str:
+    if char.isspace():
+        return "w"
+    if category(char)[0] in "LN":
+        return "l" if kind_of(char) == AFRESH else "m"
+    return {"M": "m", "P": "s", "S": "s"}.get(category(char)[0], "-")
+
+
+def run_together(text: str, parameters: Parameters) -> str:
+    """Return the text without what is between letters, one code point at a time."""
+    if parameters.join_letters:
+        after = [*text[1:], "x"]
+        pairs = zip(text, after, strict=False)
+        text = "".join(one for one, then in pairs if sort(one) != "w" or sort(then) == "m")
+    kept, at = "", 0
+    while parameters.drop_symbols and at < len(text):
+        after_it = at
+        while after_it < len(text) and sort(text[after_it]) == "s":
+            after_it += 1
+        inside = at > 0 and after_it < len(text) and sort(text[at - 1]) in "lm"
+        if after_it > at and not (inside and sort(text[after_it]) == "l"):
+            kept += text[at:after_it]
+        kept += text[after_it : after_it + 1]
+        at = after_it + 1
+    return kept if parameters.drop_symbols else text
+
+
+def is_bounded(text: str, parameters: Parameters) -> bool:
+    """Return whether a bound that follows the size of the text could change this text.
+
+    Then its normal form, which may be smaller, may have another one.
+    """
+    shown = visible(text, parameters)
+    return expanded(text, 0, parameters) != text or light(shown, 0) != shown
 
 
 def normalise(text: str, parameters: Parameters) -> str:
+    size = len(text.encode("utf-8", "surrogatepass"))
+    text = visible(expanded(text, size, parameters), parameters)
+    if parameters.nfkc:
+        text = light(text, size)
+        for long in "\ufdfa\ufdfb":
+            text = text.replace(long, normalize("NFKC", long)[:6])
+        text = cut(text)
+    if parameters.drop_invisible:
+        text = without_joiners(text)
     if parameters.nfkc:
         text = nfkc(text)
     if parameters.casefold:
         text = text.casefold()
         if parameters.nfkc:
             text = nfkc(text)
-    return " ".join(text.split()) if parameters.collapse_whitespace else text
+    if parameters.collapse_whitespace:
+        text = " ".join(text.split())
+    return run_together(text, parameters)
 
 
 def shingle_hashes(text: str, parameters: Parameters) -> list[int]:

@@ -34,6 +34,16 @@ _MEANING = {
     "similarity.nfkc": "unify compatibility characters (Unicode NFKC)",
     "similarity.casefold": "ignore case",
     "similarity.collapse_whitespace": "treat any run of white space as one space",
+    "similarity.drop_invisible": "drop what nothing shows: zero-width and control characters,"
+    " soft hyphens, variation selectors; joiners stay where the script needs them",
+    "similarity.drop_overlays": "drop strokes over letters, and enclosures",
+    "similarity.fold_confusables": "read letters as the ASCII that they look like (UTS 39);"
+    " default: false, or by the preset",
+    "similarity.fold_digits": "read every digit as 0; default: false, or by the preset",
+    "similarity.drop_symbols": "drop punctuation, symbols and emoji between letters;"
+    " default: false, or by the preset",
+    "similarity.join_letters": "drop white space between letters, for shingles of characters;"
+    " default: false, or by the preset",
     "index.shards": "number of shards; at most this many workers share the index",
     "index.bucket_capacity": "most entries of a bucket; later ones go to finer buckets",
     "index.max_matches": "most matches published with a duplicate, best first",
@@ -99,8 +109,9 @@ def _takes(field: FieldInfo) -> str:
     kinds = [kind for kind in get_args(field.annotation) if kind is not type(None)]
     kind = kinds[0] if len(kinds) == 1 and get_origin(field.annotation) is not tuple else None
     kind = kind or field.annotation
-    if get_origin(field.annotation) is Literal:
-        return " or ".join(f"`{choice}`" for choice in get_args(field.annotation))
+    for one in (kind, field.annotation):
+        if get_origin(one) is Literal:
+            return " or ".join(f"`{choice}`" for choice in get_args(one))
     if get_origin(field.annotation) is tuple:
         return "names"
     if get_origin(field.annotation) is dict:

@@ -156,8 +156,6 @@ class DocumentFormat(ABC):
                 "text-too-long",
                 f"{len(text)} characters; the limit is {self._options.max_text_characters}",
             )
-        if "\0" in text:
-            raise Unreadable("nul", f"the text has a NUL at character {text.index(chr(0))}")
         if not text or text.isspace():
             raise Unreadable("empty-text", "the text is empty or blank")
 

@@ -25,7 +25,6 @@ CAUSES: Final[Mapping[str, Cause]] = {
     "bad-time": "content",
     "empty-text": "content",
     "invalid-utf8": "content",
-    "nul": "content",
     "text-too-long": "content",
     "too-deep": "content",
     "too-large": "content",

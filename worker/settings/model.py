@@ -73,9 +73,7 @@ class Settings(BaseSettings):
             slots=s.slots,
             bands=bands,
             rows=rows,
-            nfkc=s.nfkc,
-            casefold=s.casefold,
-            collapse_whitespace=s.collapse_whitespace,
+            **s.switches(),
             seed=s.seed_bytes(),
         )
 
@@ -133,6 +131,11 @@ class Settings(BaseSettings):
             raise ValueError(f"{masked}: {REFUSED}")
         if (self.similarity.bands is None) != (self.similarity.rows is None):
             raise ValueError("similarity.bands and similarity.rows: set both or neither")
+        if self.similarity.join_letters and self.similarity.shingle == "word":
+            raise ValueError(
+                "similarity.join_letters: got true, must be false with similarity.shingle = word:"
+                " without white space there are no words"
+            )
         if self.absorb < self.similarity.threshold:
             raise ValueError(
                 f"index.absorb: got {self.index.absorb}, must be between"

@@ -20,6 +20,7 @@ from pydantic import (
 )
 from pydantic_settings import NoDecode
 
+from lsh import PRESETS, SWITCHES
 from worker.settings.duration import duration_ms, duration_text
 from worker.settings.mask import REFUSED, is_mask
 from worker.settings.secret_files import check_names
@@ -173,11 +174,31 @@ class SimilaritySection(_Section):
     nfkc: bool = True
     casefold: bool = True
     collapse_whitespace: bool = True
+    drop_invisible: bool = True
+    drop_overlays: bool = True
+    preset: Literal["comments"] | None = Field(
+        None, description="switches that belong together: comments turns the next four on"
+    )
+    fold_confusables: bool | None = None
+    fold_digits: bool | None = None
+    drop_symbols: bool | None = None
+    join_letters: bool | None = None
     seed: SecretStr = Field(
         SecretStr(_DEFAULT_SEED),
         description="secret that goes into every hash; set your own, of at least 16 bytes",
     )
     seed_file: Path | None = Field(None, description="file that holds the seed")
+
+    def switches(self) -> dict[str, bool]:
+        """Return the normaliser's switches by name: what is set, else the preset, else off."""
+        preset = dict(PRESETS[self.preset]) if self.preset else {}
+        if self.shingle == "word":  # Without white space there are no words.
+            preset.pop("join_letters", None)
+        given = {name: getattr(self, name) for name in SWITCHES}
+        return {
+            name: preset.get(name, False) if value is None else value
+            for name, value in given.items()
+        }
 
     @property
     def default_seed(self) -> bool:

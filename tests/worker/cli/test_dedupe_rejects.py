@@ -75,8 +75,8 @@ def test_mostly_rejected_says_what_the_first_document_is(line: bytes, says: str)
 
 
 def test_of_rejected_texts_there_is_nothing_more_to_say() -> None:
-    done = neardup("dedupe", "--format", "text", stdin=b"a\0b\n" * 3 + b"a text\n" * 4)
-    assert done.stderr.splitlines()[1:] == [b"neardup: rejected: nul 3"]
+    done = neardup("dedupe", "--format", "text", stdin=b"\x01\n" * 3 + b"a text\n" * 4)
+    assert done.stderr.splitlines()[1:] == [b"neardup: rejected: empty-text 3"]
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,17 @@ def test_plain_text_needs_no_json() -> None:
     assert read(b'{"not": parsed', b"k", kind="text") == (b"k", '{"not": parsed', TIME)
 
 
+def test_no_character_is_a_reason_to_reject_a_text() -> None:
+    text = "".join(map(chr, [*range(0x100), 0x200B, 0x202E, 0xFFFE, 0xE0001, 0x10FFFF]))
+    assert read(text.encode(), b"k", kind="text") == (b"k", text, TIME)
+
+
 @pytest.mark.parametrize(
     ("code", "value"),
     [
         ("invalid-utf8", b"a\xff"),
         ("empty-text", b""),
         ("empty-text", b" \n"),
-        ("nul", b"a\0b"),
         ("text-too-long", b"x" * 101),
         ("too-large", b"x" * 2_000_000),
     ],

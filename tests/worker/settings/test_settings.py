@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from worker.settings import MOST_BANDS, ConfigurationError, load, redacted
+from lsh import SWITCHES
+from worker.settings import MOST_BANDS, ConfigurationError, Settings, load, redacted
 
 
 @pytest.fixture(autouse=True)
@@ -167,3 +168,25 @@ def test_the_seed_may_come_from_a_file(tmp_path: Path) -> None:
     assert settings.parameters().seed == b"from a file of ours"
     with pytest.raises(ConfigurationError, match=r"similarity\.seed_file"):
         load(toml(tmp_path, f'[similarity]\nseed_file = "{tmp_path / "none"}"'))
+
+
+def switches(**similarity: object) -> dict[str, bool]:
+    parameters = Settings.model_validate({"similarity": similarity}).parameters()
+    return {name: getattr(parameters, name) for name in SWITCHES}
+
+
+def test_without_a_preset_nothing_is_folded_that_a_reader_tells_apart() -> None:
+    on = {"nfkc", "casefold", "collapse_whitespace", "drop_invisible", "drop_overlays"}
+    assert switches() == {name: name in on for name in SWITCHES}
+
+
+def test_a_preset_turns_switches_on_and_a_setting_overrides_it() -> None:
+    assert switches(preset="comments") == dict.fromkeys(SWITCHES, True)
+    assert switches(preset="comments", fold_digits=False)["fold_digits"] is False
+    assert switches(fold_digits=True)["fold_digits"] is True
+
+
+def test_words_stay_apart_with_a_preset() -> None:
+    assert switches(preset="comments", shingle="word")["join_letters"] is False
+    with pytest.raises(ValueError, match="join_letters"):
+        switches(join_letters=True, shingle="word")

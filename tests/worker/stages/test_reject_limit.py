@@ -26,7 +26,7 @@ BY_CONFIGURATION = {
 BY_CONTENT = {
     "empty-text": b'{"text": " \\u00a0"}',
     "null": b'{"text": null}',
-    "nul": b'{"text": "a\\u0000b"}',
+    "invisible": b'{"text": "\\u0000\\u200b"}',
     "text-too-long": json.dumps({"text": "x" * 2_000_001}).encode(),
     "too-deep": b'{"text":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     "bad-id": json.dumps({"id": "i" * 2_000, "text": "x"}).encode(),

@@ -1,0 +1,48 @@
+"""The switches of the normaliser, as it reads them from `Parameters`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Switches(Protocol):
+    """The steps of the normal form that are taken; see `lsh.text`."""
+
+    def __hash__(self) -> int:
+        """Return a hash: what follows from the switches is kept by them."""
+
+    @property
+    def nfkc(self) -> bool:
+        """Return whether compatibility forms are unified."""
+
+    @property
+    def casefold(self) -> bool:
+        """Return whether case is folded."""
+
+    @property
+    def collapse_whitespace(self) -> bool:
+        """Return whether runs of white space become one space."""
+
+    @property
+    def drop_invisible(self) -> bool:
+        """Return whether characters that nothing shows are dropped."""
+
+    @property
+    def drop_overlays(self) -> bool:
+        """Return whether strokes over letters, and enclosures, are dropped."""
+
+    @property
+    def fold_confusables(self) -> bool:
+        """Return whether letters become the ASCII that they look like."""
+
+    @property
+    def fold_digits(self) -> bool:
+        """Return whether every decimal digit becomes 0."""
+
+    @property
+    def drop_symbols(self) -> bool:
+        """Return whether punctuation and symbols between letters are dropped."""
+
+    @property
+    def join_letters(self) -> bool:
+        """Return whether white space between letters is dropped."""

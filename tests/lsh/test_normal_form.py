@@ -1,0 +1,28 @@
+"""The normal form by its definition, by the reference in `lsh`, and of a batch."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lsh import Parameters, normalise
+from lsh.folding import Folding
+from lsh.text import normalise_wide
+from tests.lsh.test_folding import KEPT, MIXED
+from tests.lsh.test_invisible import OF_JOINERS
+from tests.lsh.test_stream_safe import MARKED
+from tests.support import reference
+
+REPEATED = st.tuples(MARKED, st.integers(1, 40)).map(lambda text: text[0] * text[1])
+TEXTS = st.lists(st.one_of(MIXED, MARKED, OF_JOINERS, REPEATED), max_size=4)
+
+
+@settings(deadline=None)
+@given(TEXTS, st.sampled_from(KEPT))
+def test_all_three_are_one(texts: list[str], kept: tuple[Parameters, Folding]) -> None:
+    switches, folding = kept
+    expected = [reference.normalise(text, switches) for text in texts]
+    assert [normalise(text, switches) for text in texts] == expected
+    assert normalise_wide(texts, switches, folding).texts() == expected
+    for text, form in zip(texts, expected, strict=True):
+        assert normalise(form, switches) == form or reference.is_bounded(text, switches)
