@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -71,7 +72,7 @@ class SetsOfTexts:
     def add(self, shingles: Shingles) -> None:
         """Add the texts of a batch. A text may have no shingle."""
         edges = shingles.starts.tolist()
-        for low, high in zip(edges[:-1], edges[1:], strict=True):
+        for low, high in pairwise(edges):
             self._parts.append(np.unique(shingles.hashes[low:high]))
 
     def finish(self) -> ShingleSets:
