@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lsh.exact import copies, join, shingle_sets
+from lsh.exact import copies, join, shingle_sets, without_repeats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +73,7 @@ class SetsOfTexts:
         """Add the texts of a batch. A text may have no shingle."""
         edges = shingles.starts.tolist()
         for low, high in pairwise(edges):
-            self._parts.append(np.unique(shingles.hashes[low:high]))
+            self._parts.append(without_repeats(shingles.hashes[low:high]))
 
     def finish(self) -> ShingleSets:
         """Return the sets of all texts, in their order, and forget them."""
