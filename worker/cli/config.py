@@ -30,7 +30,6 @@ _MEANING = {
     "similarity.threshold": "documents at or above this Jaccard similarity of shingles match",
     "similarity.shingle": "compare runs of characters, or of words",
     "similarity.shingle_size": "characters or words in a shingle",
-    "similarity.slots": "slots of a sketch; more slots estimate better and cost time and space",
     "similarity.nfkc": "unify compatibility characters (Unicode NFKC)",
     "similarity.casefold": "ignore case",
     "similarity.collapse_whitespace": "treat any run of white space as one space",
