@@ -56,6 +56,8 @@ _MEANING = {
 }
 
 
+_CHOSEN = {"slots": "threshold", "bands": "recall", "rows": "recall"}
+"""Settings of similarity that follow from others if they are not set."""
 _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 
 
@@ -136,15 +138,15 @@ def _effective(given: Settings) -> dict[str, Any]:
     topology = given.topology(1)
     for name in ("documents", "unique", "duplicate", "rejected"):
         values["topics"][name] = getattr(topology, name)
-    values["similarity"]["bands"] = topology.layout.parameters.bands
-    values["similarity"]["rows"] = topology.layout.parameters.rows
+    for name in _CHOSEN:
+        values["similarity"][name] = getattr(topology.layout.parameters, name)
     return values
 
 
 def to_toml(values: dict[str, Any], effective: Settings) -> str:
     """Return settings as TOML, each with its meaning; unset ones are comments."""
     meanings = {setting.name: setting.meaning for setting in settings()}
-    chosen = effective.similarity.bands is None
+    chosen = {name for name in _CHOSEN if getattr(effective.similarity, name) is None}
     lines = []
     for section, content in values.items():
         if not isinstance(content, dict):
@@ -160,8 +162,8 @@ def to_toml(values: dict[str, Any], effective: Settings) -> str:
                     tables[full] = value
                     continue
                 meaning = meanings[full]
-                if chosen and name in ("bands", "rows"):
-                    meaning = "follows from recall"
+                if title == "similarity" and name in chosen:
+                    meaning = f"follows from {_CHOSEN[name]}"
                 lines.append(_line(name, value, meaning))
     return "\n".join(lines) + "\n"
 
