@@ -69,13 +69,15 @@ def evaluate(
         _show(parameters, found, labelled)
 
 
-def judge(settings: Settings, files: Sequence[Path]) -> Reading:
+def judge(settings: Settings, files: Sequence[Path], *, exact: bool = True) -> Reading:
     """Return the documents in files, and the filter's verdicts on them.
+
+    exact: keep what the truth about them needs.
 
     Raises:
         CommandError: a file can't be read.
     """
-    reading = Reading(document_format(settings), settings.parameters())
+    reading = Reading(document_format(settings), settings.parameters(), exact=exact)
     with (
         Inputs(files, settings.documents) as inputs,
         tempfile.TemporaryDirectory(prefix="neardup-", ignore_cleanup_errors=True) as folder,

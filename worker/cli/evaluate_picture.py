@@ -70,7 +70,7 @@ def draw(
     right.set(xlabel="exact similarity", ylabel="estimate")
     for axes in (left, right):
         axes.axvline(found.threshold, linestyle=":", color="0.6")
-    left.legend(loc="upper left")
+    left.legend(loc="lower right")
     figure.suptitle(
         f"{found.documents:,} documents, threshold {found.threshold:g}, {slots} slots,"
         f" {bands} bands of {rows}"

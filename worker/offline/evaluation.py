@@ -181,8 +181,14 @@ class Evaluation(NamedTuple):
 class Reading:
     """Collects documents in order, and the verdicts on them."""
 
-    def __init__(self, format_: DocumentFormat, parameters: Parameters) -> None:
-        """Start without a document."""
+    def __init__(
+        self, format_: DocumentFormat, parameters: Parameters, *, exact: bool = True
+    ) -> None:
+        """Start without a document.
+
+        exact: keep what `truth` needs; False for another run on documents with a known truth.
+        """
+        self._exact = exact
         self._format = format_
         self._fingerprinter = Fingerprinter(parameters)
         self._sets = SetsOfTexts()
@@ -211,7 +217,8 @@ class Reading:
                     self._pairs.append((number, self._numbers[match["id"]], match["similarity"]))
             named = self._format.identify(line.value) if line.complete else None
             self._numbers[(named or line.key).decode()] = number
-        self._sets.add(self._fingerprinter.shingles(texts))
+        if self._exact:
+            self._sets.add(self._fingerprinter.shingles(texts))
         prints = self._fingerprinter.fingerprint(texts)
         self._keys.append(prints.keys)
         self._sketches.append(prints.sketches)
