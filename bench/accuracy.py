@@ -6,8 +6,11 @@
 
 The tables are Markdown. *clear* are the documents with an earlier one at J >= t + 0.05; *found* is
 the share of these that is a duplicate, *at t* that of the documents with an earlier one at J >= t.
-*precision* is the share of published pairs at J >= t, *wrong* of those at J < t - 0.1. What they count is what ``neardup evaluate`` counts: its code runs here,
-once for each seed, and the exact similarities are computed once for each corpus.
+*precision* is the share of published pairs at J >= t, *wrong* of those at J < t - 0.1. Two numbers
+are the lowest and the highest of all seeds.
+
+The code is that of ``neardup evaluate``. It runs once for each seed; the exact similarities are
+computed once for each corpus. datasketch runs once, with its defaults.
 """
 
 from __future__ import annotations
