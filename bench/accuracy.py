@@ -123,8 +123,8 @@ def _table(
 ) -> list[Figures]:
     """Print the table of one corpus; return the worst seed of each threshold."""
     first = _settings(given, thresholds[0], 0)
-    reading = judge(first, [path])
-    documents = len(reading.run().duplicate)
+    reading, judged = judge(first, [path])
+    documents = len(judged.duplicate)
     truth = reading.truth(thresholds[0])
     del reading
     peer = _signed(path, first, truth)
@@ -140,8 +140,8 @@ def _table(
         rows = []
         for seed in range(seeds):
             settings = _settings(given, threshold, seed)
-            again = judge(settings, [path], exact=False)
-            rows.append(_figures(evaluate(settings.parameters(), again, again.run(), truth)))
+            again, judged = judge(settings, [path], exact=False)
+            rows.append(_figures(evaluate(settings.parameters(), again, judged, truth)))
         p = settings.parameters()
         columns = [f"{threshold:g}", f"{p.slots}, {p.bands} x {p.rows}", f"{rows[0].clear:,}"]
         theirs, divided = _datasketch(peer, truth, threshold)

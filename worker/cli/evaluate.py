@@ -24,6 +24,7 @@ from worker.offline.evaluation import (
     Evaluation,
     Labelled,
     Reading,
+    Run,
     evaluate_labels,
 )
 from worker.offline.evaluation import (
@@ -51,8 +52,7 @@ def evaluate(
     if picture is not None:
         drawable(picture)
     parameters = settings.parameters()
-    reading = judge(settings, files)
-    run = reading.run()
+    reading, run = judge(settings, files)
     if run.rejected.all():
         raise CommandError("no document can be judged", EXIT_FAILED)
     with share_progress("comparing all pairs", shown=sys.stderr.isatty()) as advance:
@@ -69,8 +69,8 @@ def evaluate(
         _show(parameters, found, labelled)
 
 
-def judge(settings: Settings, files: Sequence[Path], *, exact: bool = True) -> Reading:
-    """Return the documents in files, and the filter's verdicts on them.
+def judge(settings: Settings, files: Sequence[Path], *, exact: bool = True) -> tuple[Reading, Run]:
+    """Return the documents in files, and what the filter made of them.
 
     exact: keep what the truth about them needs.
 
@@ -89,7 +89,7 @@ def judge(settings: Settings, files: Sequence[Path], *, exact: bool = True) -> R
             reading.add(chunk, filter_.judge(chunk))
             done += len(chunk)
             advance(inputs.position, done)
-    return reading
+        return reading, reading.run(filter_.comparisons)
 
 
 def _labelled(path: Path, numbers: Mapping[str, int]) -> list[tuple[int, int]]:
@@ -155,6 +155,8 @@ def _sentences(found: Evaluation) -> list[str]:
         f"found: {all_} of those at {t:g} or above",
         f"published pairs: {right} at {t:g} or above, {wrong} below {low:g}",
     ]
+    mean = found.comparisons / found.documents
+    lines.append(f"compared: {found.comparisons:,} candidates, {mean:,.2f} for a document")
     if sum(causes):
         lines.append(
             f"missed at {high:g} or above: {causes.estimate:,} estimated below the"

@@ -18,6 +18,7 @@ from worker.cli import (
     index_options,
     kafka_options,
     offline_options,
+    tune_options,
 )
 from worker.cli.errors import reported
 
@@ -41,6 +42,7 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 -- typer's callback
 
 offline_options.register(app)
 evaluate_options.register(app)
+tune_options.register(app)
 explain_options.register(app)
 kafka_options.register(app)
 index_options.register(app)

@@ -57,6 +57,7 @@ class Run:
     duplicate, rejected: bool[n], the verdicts.
     later, earlier: int64[m], the published pairs.
     estimate: float64[m], their published similarities, rounded to 4 digits.
+    comparisons: how many comparisons with candidates were made.
     """
 
     duplicate: NDArray[np.bool_]
@@ -64,6 +65,7 @@ class Run:
     later: NDArray[np.int64]
     earlier: NDArray[np.int64]
     estimate: NDArray[np.float64]
+    comparisons: int
 
 
 class Band(NamedTuple):
@@ -137,6 +139,7 @@ class Evaluation(NamedTuple):
 
     at_threshold, clear: documents with an earlier one at or above the threshold, and CLEAR above
         it; found_at_threshold, found_clear: those of them that are duplicates.
+    comparisons: with candidates, of all documents.
     pairs: published ones; right_pairs: of similarity at or above the threshold; wrong_pairs:
         below the threshold minus BELOW.
     """
@@ -149,6 +152,7 @@ class Evaluation(NamedTuple):
     found_at_threshold: int
     clear: int
     found_clear: int
+    comparisons: int
     pairs: int
     right_pairs: int
     wrong_pairs: int
@@ -223,8 +227,8 @@ class Reading:
         self._keys.append(prints.keys)
         self._sketches.append(prints.sketches)
 
-    def run(self) -> Run:
-        """Return the verdicts on all documents."""
+    def run(self, comparisons: int = 0) -> Run:
+        """Return the verdicts on all documents, for which so many comparisons were made."""
         later, earlier, estimate = zip(*self._pairs, strict=True) if self._pairs else ((), (), ())
         return Run(
             np.array(self._duplicate, np.bool_),
@@ -232,6 +236,7 @@ class Reading:
             np.array(later, np.int64),
             np.array(earlier, np.int64),
             np.array(estimate, np.float64),
+            comparisons,
         )
 
     def truth(self, threshold: float, progress: Callable[[float], None] | None = None) -> Truth:
@@ -293,6 +298,7 @@ def evaluate(parameters: Parameters, reading: Reading, run: Run, truth: Truth) -
         found_at_threshold=int((found & (exact >= threshold)).sum()),
         clear=int(clear.sum()),
         found_clear=int((found & clear).sum()),
+        comparisons=run.comparisons,
         pairs=len(published),
         right_pairs=int((published >= threshold).sum()),
         wrong_pairs=int((published < threshold - BELOW).sum()),
