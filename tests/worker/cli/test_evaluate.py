@@ -11,6 +11,7 @@ import pytest
 
 from lsh import Fingerprinter, compare
 from tests.support.command_line import SAMPLES, dedupe, jsonl, neardup
+from worker.cli import evaluate_picture
 from worker.offline import offline_settings
 
 TEXT = "The council has voted to close the old ferry line, after two years of debate. " * 3
@@ -144,3 +145,12 @@ def test_a_picture_of_another_kind_is_refused_before_any_work(folder: Path) -> N
     done = neardup("evaluate", "missing.jsonl", "--picture", "found.doc", cwd=folder)
     assert done.returncode == 2
     assert done.stderr == b"neardup: --picture: found.doc: must end in .pdf, .png, .svg\n"
+
+
+def test_a_picture_without_matplotlib_says_what_to_install(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluate_picture, "find_spec", lambda _name: None)
+    done = neardup("evaluate", "docs.jsonl", "--picture", "found.png", cwd=folder)
+    assert done.returncode == 2
+    assert b"--picture needs matplotlib: pip install 'neardup[plots]'" in done.stderr
