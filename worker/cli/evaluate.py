@@ -51,6 +51,7 @@ def evaluate(
     """
     if picture is not None:
         drawable(picture)
+    labels = None if pairs is None else _labels(pairs)
     parameters = settings.parameters()
     reading, run = judge(settings, files)
     if run.rejected.all():
@@ -59,8 +60,8 @@ def evaluate(
         truth = reading.truth(settings.similarity.threshold, advance)
     found = compare(parameters, reading, run, truth)
     labelled = None
-    if pairs is not None:
-        labelled = evaluate_labels(_labelled(pairs, reading.numbers), run, truth)
+    if labels is not None:
+        labelled = evaluate_labels(_numbered(labels, reading.numbers), run, truth)
     if picture is not None:
         draw(picture, parameters, reading, truth, found)
     if as_json:
@@ -92,9 +93,9 @@ def judge(settings: Settings, files: Sequence[Path], *, exact: bool = True) -> t
         return reading, reading.run(filter_.comparisons)
 
 
-def _labelled(path: Path, numbers: Mapping[str, int]) -> list[tuple[int, int]]:
-    """Return the pairs in a file of which both documents are known, by their numbers."""
-    found, unknown = [], 0
+def _labels(path: Path) -> list[tuple[str, str]]:
+    """Return the pairs of ids in a file."""
+    found = []
     with Inputs([path], DocumentsSection(format="text")) as inputs:
         for chunk in inputs.chunks(1 << 20):
             for line in chunk:
@@ -103,14 +104,22 @@ def _labelled(path: Path, numbers: Mapping[str, int]) -> list[tuple[int, int]]:
                     raise CommandError(
                         f"{line.key.decode()}: takes two ids, separated by a tab", EXIT_FAILED
                     )
-                pair = numbers.get(ids[0]), numbers.get(ids[1])
-                if pair[0] is None or pair[1] is None or pair[0] == pair[1]:
-                    unknown += 1
-                else:
-                    found.append((pair[0], pair[1]))
-    if unknown:
-        tell(f"neardup: {path}: {unknown:,} lines don't name two of the documents")
+                found.append((ids[0], ids[1]))
     return found
+
+
+def _numbered(
+    labels: Sequence[tuple[str, str]], numbers: Mapping[str, int]
+) -> list[tuple[int, int]]:
+    """Return the numbers of the pairs of which both documents are known."""
+    pairs = [(numbers.get(one), numbers.get(other)) for one, other in labels]
+    known = [(a, b) for a, b in pairs if a is not None and b is not None and a != b]
+    if len(known) < len(labels):
+        tell(
+            f"neardup: {len(labels) - len(known):,} of {len(labels):,} pairs don't name two of the"
+            " documents"
+        )
+    return known
 
 
 def _as_dict(

@@ -115,14 +115,14 @@ def test_labelled_pairs_are_looked_up(folder: Path) -> None:
     labelled = json.loads(done.stdout)["labelled"]
     assert (labelled["pairs"], labelled["published"], labelled["found"]) == (2, 1, 1)
     assert [(band["pairs"], band["found"]) for band in labelled["bands"]] == [(1, 0), (1, 1)]
-    assert b"pairs.tsv: 1 lines don't name two of the documents" in done.stderr
+    assert b"neardup: 1 of 3 pairs don't name two of the documents" in done.stderr
     shown = neardup("evaluate", "docs.jsonl", "--pairs", "pairs.tsv", cwd=folder).stdout.decode()
     assert "labelled pairs: 2; the later document is a duplicate in 1 of 2 (50.00%)" in shown
 
 
-def test_wrong_pairs_are_one_line(folder: Path) -> None:
+def test_wrong_pairs_are_one_line_before_any_work(folder: Path) -> None:
     (folder / "pairs.tsv").write_text("a c\n")
-    done = neardup("evaluate", "docs.jsonl", "--pairs", "pairs.tsv", cwd=folder)
+    done = neardup("evaluate", "missing.jsonl", "--pairs", "pairs.tsv", cwd=folder)
     assert done.returncode == 1
     assert done.stderr == b"neardup: pairs.tsv:1: takes two ids, separated by a tab\n"
 
@@ -154,3 +154,16 @@ def test_a_picture_without_matplotlib_says_what_to_install(
     done = neardup("evaluate", "docs.jsonl", "--picture", "found.png", cwd=folder)
     assert done.returncode == 2
     assert b"--picture needs matplotlib: pip install 'neardup[plots]'" in done.stderr
+
+
+@pytest.mark.parametrize("threshold", [0.12, 0.5, 0.63, 0.8, 0.97, 1.0])
+def test_bands_hold_each_document_once_and_one_begins_at_the_threshold(
+    folder: Path, threshold: float
+) -> None:
+    found = evaluated(folder, "docs.jsonl", "--threshold", str(threshold))
+    bands = found["bands"]
+    assert [band["high"] for band in bands[:-1]] == [band["low"] for band in bands[1:]]
+    assert (bands[0]["low"], bands[-1]["low"], bands[-1]["high"]) == (0, 1, 1)
+    assert threshold in [band["low"] for band in bands]
+    assert sum(band["documents"] for band in bands) == found["documents"] - found["rejected"]
+    assert sum(band["duplicates"] for band in bands) == found["duplicates"]
