@@ -16,9 +16,11 @@ from lsh.nearest import SetsOfTexts
 from lsh.spectrum import Spectrum, spectrum
 from worker.bus import Record
 from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.evaluate_picture import drawable
 from worker.cli.inputs import Inputs
 from worker.cli.progress import share_progress
 from worker.cli.screen import print_json, screen
+from worker.cli.tune_picture import draw
 from worker.formats.base import DocumentFormat, Unreadable
 from worker.formats.choice import document_format
 from worker.offline import Line
@@ -56,13 +58,21 @@ class Outlook(NamedTuple):
 
 
 def tune(
-    settings: Settings, files: Sequence[Path], *, sample: int, compare: str | None, as_json: bool
+    settings: Settings,
+    files: Sequence[Path],
+    *,
+    sample: int,
+    compare: str | None,
+    picture: Path | None,
+    as_json: bool,
 ) -> None:
     """Print what to expect of thresholds, and of bands and rows at the one that is set.
 
     Raises:
         CommandError: a file can't be read, the sample has too few documents, or a choice can't be.
     """
+    if picture is not None:
+        drawable(picture)
     similarity = settings.similarity
     others = _compared(compare, similarity.threshold, similarity.slots)
     sets = _sample(settings, files, sample)
@@ -79,6 +89,9 @@ def tune(
     ]
     at = sum(outlook.threshold < similarity.threshold for outlook in outlooks)
     outlooks[at:at] = [_outlook(seen, similarity.threshold, each) for each in (own, *others)]
+    if picture is not None:
+        choices = [(each.threshold, Choice(each.slots, each.bands, each.rows)) for each in outlooks]
+        draw(picture, seen, choices)
     if as_json:
         listed = [outlook._asdict() for outlook in outlooks]
         print_json({"documents": seen.documents, "similarities": _CURVE, "outlooks": listed})

@@ -40,6 +40,14 @@ def tune(
             show_default=False,
         ),
     ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.png",
+            help="Draw the curves, and the similarities of the sample. Needs neardup[plots].",
+            show_default=False,
+        ),
+    ] = None,
     threshold: Threshold = None,
     as_json: Json = False,
     config: Config = None,
@@ -63,4 +71,4 @@ def tune(
             "documents.text_fields": text_field or None,
         },
     )
-    run(settings, files, sample=sample, compare=compare, as_json=as_json)
+    run(settings, files, sample=sample, compare=compare, picture=picture, as_json=as_json)

@@ -65,6 +65,13 @@ def test_choices_that_cannot_be_are_refused(choice: str, said: str) -> None:
     assert (done.returncode, done.stderr.decode()) == (2, f"neardup: --compare: {said}\n")
 
 
+def test_a_picture_is_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    done = neardup("tune", COMMENTS, "--sample", "300", "--picture", tmp_path / "curves.png")
+    assert done.returncode == 0, done.stderr.decode()
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_a_sample_without_pairs_is_refused() -> None:
     done = neardup("tune", "-", stdin=jsonl([{"text": "alone"}, {"no": "text"}]))
     assert (done.returncode, done.stderr) == (
