@@ -66,10 +66,13 @@ def main() -> None:
     parser.add_argument("--kind", choices=_KINDS, action="append")
     parser.add_argument("--seeds", type=int, default=_SEEDS)
     parser.add_argument("--slots", type=int, help="default: follows from the threshold")
+    parser.add_argument("--alone", action="store_true", help="leave datasketch out")
     given = parser.parse_args()
     kinds = {kind: _KINDS[kind] for kind in given.kind or _KINDS}
     corpora = [path for path in _corpora() if not given.corpora or _name(path) in given.corpora]
-    _measure(corpora, kinds, given.threshold or _THRESHOLDS, given.seeds, given.slots)
+    _measure(
+        corpora, kinds, given.threshold or _THRESHOLDS, given.seeds, given.slots, alone=given.alone
+    )
 
 
 _Plain = argparse.RawDescriptionHelpFormatter
@@ -92,6 +95,8 @@ def _measure(
     thresholds: Sequence[float],
     seeds: int,
     slots: int | None,
+    *,
+    alone: bool = False,
 ) -> list[Target]:
     """Print a table for each corpus and kind of shingle."""
     worst: list[Figures] = []
@@ -99,7 +104,7 @@ def _measure(
         for kind, size in kinds.items():
             given = {"similarity.shingle": kind, "similarity.shingle_size": size}
             given |= {"similarity.slots": slots} if slots else {}
-            worst += _table(path, given, sorted(thresholds), seeds)
+            worst += _table(path, given, sorted(thresholds), seeds, alone=alone)
     return [
         Target(
             f"accuracy: documents found at J >= t + {CLEAR:g}, the worst row",
@@ -119,7 +124,12 @@ def _measure(
 
 
 def _table(
-    path: Path, given: dict[str, object], thresholds: Sequence[float], seeds: int
+    path: Path,
+    given: dict[str, object],
+    thresholds: Sequence[float],
+    seeds: int,
+    *,
+    alone: bool,
 ) -> list[Figures]:
     """Print the table of one corpus; return the worst seed of each threshold."""
     first = _settings(given, thresholds[0], 0)
@@ -127,14 +137,13 @@ def _table(
     documents = len(judged.duplicate)
     truth = reading.truth(thresholds[0])
     del reading
-    peer = _signed(path, first, truth)
+    peer = [] if alone else _signed(path, first, truth)
     kind = "characters" if first.similarity.shingle == "char" else "words"
     print(f"\n### {_name(path)}: {documents:,} documents, {first.similarity.shingle_size} {kind}\n")
-    print(
-        "| t | slots, bands | clear | found, % | at t, % | precision, % | wrong, %"
-        " | datasketch: bands | found, % | at t, % | precision, % | wrong, % |"
-    )
-    print("|" + "--:|" * 12)
+    shares = "found, % | at t, % | precision, % | wrong, % |"
+    theirs = "" if alone else f" datasketch: bands | {shares}"
+    print(f"| t | slots, bands | clear | {shares}{theirs}")
+    print("|" + "--:|" * (7 if alone else 12))
     worst = []
     for threshold in thresholds:
         rows = []
@@ -144,10 +153,11 @@ def _table(
             rows.append(_figures(evaluate(settings.parameters(), again, judged, truth)))
         p = settings.parameters()
         columns = [f"{threshold:g}", f"{p.slots}, {p.bands} x {p.rows}", f"{rows[0].clear:,}"]
-        theirs, divided = _datasketch(peer, truth, threshold)
-        print(
-            f"| {' | '.join([*columns, *_ranges(rows), divided, *_ranges([theirs])])} |", flush=True
-        )
+        columns += _ranges(rows)
+        if not alone:
+            figures, divided = _datasketch(peer, truth, threshold)
+            columns += [divided, *_ranges([figures])]
+        print(f"| {' | '.join(columns)} |", flush=True)
         worst.append(_worst(rows))
     return worst
 
