@@ -7,7 +7,8 @@
 The tables are Markdown. *clear* are the documents with an earlier one at J >= t + 0.05; *found* is
 the share of these that is a duplicate, *at t* that of the documents with an earlier one at J >= t.
 *precision* is the share of published pairs at J >= t, *wrong* of those at J < t - 0.1. Two numbers
-are the lowest and the highest of all seeds.
+are the lowest and the highest of all seeds. *missed* are the clear documents of all seeds together
+that were not found: estimated too low + without a band in common + no longer in the index.
 
 The code is that of ``neardup evaluate``. It runs once for each seed; the exact similarities are
 computed once for each corpus. datasketch runs once, with its defaults.
@@ -51,11 +52,22 @@ class Figures(NamedTuple):
     wrong: float
 
 
+class Plan(NamedTuple):
+    """What to measure; ``slots`` is None if they follow from the threshold."""
+
+    corpora: Sequence[Path]
+    kinds: dict[str, int] = _KINDS
+    thresholds: Sequence[float] = _THRESHOLDS
+    seeds: int = _SEEDS
+    slots: int | None = None
+    alone: bool = False
+
+
 def run(*, quick: bool) -> list[Target]:
     """Print all tables; return the targets for the worst corpus, threshold and seed."""
     if quick:
-        return _measure(_corpora()[-1:], {"char": 5}, (0.8,), 1, None)
-    return _measure(_corpora(), _KINDS, _THRESHOLDS, _SEEDS, None)
+        return _measure(Plan(_corpora()[-1:], {"char": 5}, (0.8,), 1))
+    return _measure(Plan(_corpora()))
 
 
 def main() -> None:
@@ -68,10 +80,15 @@ def main() -> None:
     parser.add_argument("--slots", type=int, help="default: follows from the threshold")
     parser.add_argument("--alone", action="store_true", help="leave datasketch out")
     given = parser.parse_args()
-    kinds = {kind: _KINDS[kind] for kind in given.kind or _KINDS}
-    corpora = [path for path in _corpora() if not given.corpora or _name(path) in given.corpora]
     _measure(
-        corpora, kinds, given.threshold or _THRESHOLDS, given.seeds, given.slots, alone=given.alone
+        Plan(
+            [path for path in _corpora() if not given.corpora or _name(path) in given.corpora],
+            {kind: _KINDS[kind] for kind in given.kind or _KINDS},
+            sorted(given.threshold or _THRESHOLDS),
+            given.seeds,
+            given.slots,
+            given.alone,
+        )
     )
 
 
@@ -89,22 +106,11 @@ def _name(path: Path) -> str:
     return path.parent.name if path.name == "docs.jsonl.gz" else path.name.partition(".")[0]
 
 
-def _measure(
-    corpora: Sequence[Path],
-    kinds: dict[str, int],
-    thresholds: Sequence[float],
-    seeds: int,
-    slots: int | None,
-    *,
-    alone: bool = False,
-) -> list[Target]:
+def _measure(plan: Plan) -> list[Target]:
     """Print a table for each corpus and kind of shingle."""
-    worst: list[Figures] = []
-    for path in corpora:
-        for kind, size in kinds.items():
-            given = {"similarity.shingle": kind, "similarity.shingle_size": size}
-            given |= {"similarity.slots": slots} if slots else {}
-            worst += _table(path, given, sorted(thresholds), seeds, alone=alone)
+    worst = [
+        row for path in plan.corpora for kind in plan.kinds for row in _table(path, kind, plan)
+    ]
     return [
         Target(
             f"accuracy: documents found at J >= t + {CLEAR:g}, the worst row",
@@ -123,42 +129,39 @@ def _measure(
     ]
 
 
-def _table(
-    path: Path,
-    given: dict[str, object],
-    thresholds: Sequence[float],
-    seeds: int,
-    *,
-    alone: bool,
-) -> list[Figures]:
+def _table(path: Path, kind: str, plan: Plan) -> list[Figures]:
     """Print the table of one corpus; return the worst seed of each threshold."""
-    first = _settings(given, thresholds[0], 0)
+    size = plan.kinds[kind]
+    given = {"similarity.shingle": kind, "similarity.shingle_size": size}
+    given |= {"similarity.slots": plan.slots} if plan.slots else {}
+    first = _settings(given, plan.thresholds[0], 0)
     reading, judged = judge(first, [path])
-    documents = len(judged.duplicate)
-    truth = reading.truth(thresholds[0])
+    truth = reading.truth(plan.thresholds[0])
     del reading
-    peer = [] if alone else _signed(path, first, truth)
-    kind = "characters" if first.similarity.shingle == "char" else "words"
-    print(f"\n### {_name(path)}: {documents:,} documents, {first.similarity.shingle_size} {kind}\n")
+    peer = [] if plan.alone else _signed(path, first, truth)
+    what = f"{size} {'characters' if kind == 'char' else 'words'}"
+    print(f"\n### {_name(path)}: {len(judged.duplicate):,} documents, {what}\n")
     shares = "found, % | at t, % | precision, % | wrong, % |"
-    theirs = "" if alone else f" datasketch: bands | {shares}"
-    print(f"| t | slots, bands | clear | {shares}{theirs}")
-    print("|" + "--:|" * (7 if alone else 12))
+    theirs = "" if plan.alone else f" datasketch: bands | {shares}"
+    print(f"| t | slots, bands | clear | {shares} missed |{theirs}")
+    print("|" + "--:|" * (8 if plan.alone else 13))
     worst = []
-    for threshold in thresholds:
+    for threshold in plan.thresholds:
         rows = []
-        for seed in range(seeds):
+        for seed in range(plan.seeds):
             settings = _settings(given, threshold, seed)
             again, judged = judge(settings, [path], exact=False)
-            rows.append(_figures(evaluate(settings.parameters(), again, judged, truth)))
+            rows.append(evaluate(settings.parameters(), again, judged, truth))
         p = settings.parameters()
         columns = [f"{threshold:g}", f"{p.slots}, {p.bands} x {p.rows}", f"{rows[0].clear:,}"]
-        columns += _ranges(rows)
-        if not alone:
-            figures, divided = _datasketch(peer, truth, threshold)
-            columns += [divided, *_ranges([figures])]
+        figures = [_figures(row) for row in rows]
+        missed = (sum(causes) for causes in zip(*(row.missed for row in rows), strict=True))
+        columns += [*_ranges(figures), " + ".join(map(str, missed))]
+        if not plan.alone:
+            other, divided = _datasketch(peer, truth, threshold)
+            columns += [divided, *_ranges([other])]
         print(f"| {' | '.join(columns)} |", flush=True)
-        worst.append(_worst(rows))
+        worst.append(_worst(figures))
     return worst
 
 
