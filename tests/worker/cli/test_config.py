@@ -121,6 +121,6 @@ def test_slots_bands_and_rows_are_shown_as_they_follow(capsys: pytest.CaptureFix
     shown = capsys.readouterr().out
     for line in ("slots = 256", "bands = 64", "rows = 4"):
         assert line in shown
-    assert shown.count("follows from") == 3
+    assert shown.count("# follows from") == 3
     config.show(load(overrides={"similarity.slots": 200}), as_json=False)
-    assert capsys.readouterr().out.count("follows from") == 2
+    assert capsys.readouterr().out.count("# follows from") == 2
