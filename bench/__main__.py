@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 from bench.report import Target, console, facts, show_targets
 from localkafka.jars import KafkaUnavailable
@@ -28,7 +24,7 @@ BENCHMARKS = {
     "replay": "replay of one shard's log, and restore of a snapshot",
     "start": "duration of `neardup --help`, and time to a worker's first verdict",
     "wave": "size of the outputs for a wave of near copies",
-    "accuracy": "recall and precision by similarity",
+    "accuracy": "recall and precision against exact similarities, compared with datasketch",
 }
 
 
@@ -39,6 +35,7 @@ def main() -> None:
         prog="python -m bench",
         description="Run the named benchmarks, or all of them.",
         epilog=f"benchmarks:\n{listed}\n\nNEARDUP_BENCH_DATA=FOLDER: use real documents."
+        " NEARDUP_ACCURACY_DATA=FOLDER: corpora of *accuracy*, CORPUS/docs.jsonl.gz each."
         " NEARDUP_BENCH_INDEX=NUMBER: documents in the index of *recovery* and *replay*.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -65,17 +62,10 @@ def main() -> None:
 
 
 def _run(name: str, *, quick: bool, documents: int | None) -> list[Target]:
-    if name != "accuracy":
-        sizes = {"documents": documents} if name == "index" and documents else {}
-        module = importlib.import_module(f"bench.{name}")
-        measured: list[Target] = module.run(quick=quick, **sizes)
-        return measured
-    folder = os.environ.get("NEARDUP_BENCH_DATA")
-    if quick or not folder or not (Path(folder) / "docs.jsonl.gz").is_file():
-        console.print("skipped: it needs docs.jsonl.gz in NEARDUP_BENCH_DATA, and minutes")
-    else:  # It prints figures by similarity, and has no target.
-        subprocess.run([sys.executable, "-m", "bench.accuracy"], check=True)
-    return []
+    sizes = {"documents": documents} if name == "index" and documents else {}
+    module = importlib.import_module(f"bench.{name}")
+    measured: list[Target] = module.run(quick=quick, **sizes)
+    return measured
 
 
 if __name__ == "__main__":

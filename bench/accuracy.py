@@ -1,13 +1,17 @@
-"""Compare the verdicts of ``neardup dedupe`` with exact similarities.
+"""Compare verdicts with exact similarities, by corpus, threshold and seed, and with datasketch.
 
-    NEARDUP_BENCH_DATA=DIR python -m bench.accuracy      # DIR holds docs.jsonl.gz
-    python -m bench.accuracy FILE [--threshold 0.8]
+    python -m bench.accuracy                                # the samples that neardup ships
+    NEARDUP_ACCURACY_DATA=FOLDER python -m bench.accuracy   # each CORPUS/docs.jsonl.gz in FOLDER
+    python -m bench.accuracy --slots 128 --threshold 0.5 --seeds 1
 
-This module computes the truth: the exact Jaccard similarity of the shingle sets of the
-normalised texts, for every pair at or above the threshold minus 0.1. Prefix filtering makes
-that feasible and stays exact (Chaudhuri et al. 2006, "A primitive operator for similarity
-joins in data cleaning"; Xiao et al. 2008, PPJoin): with shingles ordered from rare to
-common, two sets with Jaccard >= t share k of the first ``n - ceil(t * n) + k`` shingles of each.
+The tables are Markdown. *clear* are the documents with an earlier one at J >= t + 0.05; *found* is
+the share of these that is a duplicate, *at t* that of the documents with an earlier one at J >= t.
+*precision* is the share of published pairs at J >= t, *wrong* of those at J < t - 0.1. Two numbers
+are the lowest and the highest of all seeds. *missed* are the clear documents of all seeds together
+that were not found: estimated too low + without a band in common + no longer in the index.
+
+The code is that of ``neardup evaluate``. It runs once for each seed; the exact similarities are
+computed once for each corpus. datasketch runs once, with its defaults.
 """
 
 from __future__ import annotations
@@ -15,146 +19,237 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import math
 import os
-import sys
-import tempfile
-from collections import Counter, defaultdict
-from itertools import chain
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from rich.console import Console
-from rich.table import Table
+import numpy as np
+from datasketch import MinHash, MinHashLSH
 
+from bench.report import Target
 from lsh import normalise
-from worker.cli.dedupe import Job, run_job
+from lsh.exact import jaccard
+from worker.cli.evaluate import judge
 from worker.offline import offline_settings
+from worker.offline.evaluation import BELOW, CLEAR, Evaluation, Truth, evaluate
 from worker.settings import Settings
 
-_SHARED = 16
-"""Shingles that two prefixes must share (k), limited by the smaller set."""
-_BELOW = 0.1
-"""A duplicate is wrong if its best earlier document is this far below the threshold."""
+_SAMPLES = Path(__file__).parents[1] / "worker" / "samples"
+_THRESHOLDS = (0.5, 0.7, 0.8, 0.9)
+_KINDS = {"char": 5, "word": 3}
+_SEEDS = 5
+_RECALL, _WRONG = 0.99, 0.001
+
+
+class Figures(NamedTuple):
+    """What is compared: shares of documents found, and of published pairs."""
+
+    clear: int
+    found: float
+    at_threshold: float
+    precision: float
+    wrong: float
+
+
+class Plan(NamedTuple):
+    """What to measure; ``slots`` is None if they follow from the threshold."""
+
+    corpora: Sequence[Path]
+    kinds: dict[str, int] = _KINDS
+    thresholds: Sequence[float] = _THRESHOLDS
+    seeds: int = _SEEDS
+    slots: int | None = None
+    alone: bool = False
+
+
+def run(*, quick: bool) -> list[Target]:
+    """Print all tables; return the targets for the worst corpus, threshold and seed."""
+    if quick:
+        return _measure(Plan(_corpora()[-1:], {"char": 5}, (0.8,), 1))
+    return _measure(Plan(_corpora()))
 
 
 def main() -> None:
-    """Run the filter, compute the truth, and compare them."""
-    arguments = _arguments()
-    settings = offline_settings(None, {"similarity.threshold": arguments.threshold})
-    documents = _documents(arguments.file, settings)
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "verdicts.jsonl"
-        run_job(Job(files=[arguments.file], out=out), settings)
-        verdicts = [json.loads(line) for line in out.read_text().splitlines()]
-    floor = arguments.threshold - _BELOW
-    truth = _best_earlier([shingles for _, shingles in documents], floor)
-    _report(arguments.threshold, documents, verdicts, truth)
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    folder = os.environ.get("NEARDUP_BENCH_DATA")
-    default = Path(folder) / "docs.jsonl.gz" if folder else None
-    parser.add_argument("file", type=Path, nargs="?", default=default)
-    parser.add_argument("--threshold", type=float, default=0.8)
-    arguments = parser.parse_args()
-    if arguments.file is None:
-        sys.exit("name a FILE, or set NEARDUP_BENCH_DATA to a folder with docs.jsonl.gz")
-    return arguments
-
-
-def _documents(path: Path, settings: Settings) -> list[tuple[str, frozenset[int]]]:
-    """Return each document's id and the set of its shingles, as numbers from rare to common."""
-    similarity = settings.similarity
-    if similarity.shingle != "char":
-        sys.exit("this benchmark supports only character shingles")
-    parameters = settings.parameters()
-    data = path.read_bytes()
-    if path.suffix == ".gz":
-        data = gzip.decompress(data)
-    documents = [json.loads(line) for line in data.splitlines() if line.strip()]
-    texts = [normalise(document["text"], parameters) for document in documents]
-    sets = [_shingles(text, similarity.shingle_size) for text in texts]
-    frequency = Counter(shingle for shingles in sets for shingle in shingles)
-    order = sorted(frequency, key=lambda shingle: (frequency[shingle], shingle))
-    rank = {shingle: place for place, shingle in enumerate(order)}
-    return [
-        (str(document["id"]), frozenset(map(rank.__getitem__, shingles)))
-        for document, shingles in zip(documents, sets, strict=True)
-    ]
-
-
-def _shingles(text: str, size: int) -> set[str]:
-    count = max(1, len(text) - size + 1)
-    return {text[start : start + size] for start in range(count) if text}
-
-
-def _best_earlier(sets: list[frozenset[int]], floor: float) -> list[float]:
-    """Return each document's highest Jaccard similarity to an earlier one; 0 below ``floor``."""
-    postings: dict[int, list[int]] = defaultdict(list)
-    asked: list[int] = []
-    best = []
-    for number, shingles in enumerate(sets):
-        size = len(shingles)
-        least = math.ceil(floor * size)
-        asked.append(min(_SHARED, least))
-        prefix = sorted(shingles)[: size - least + asked[-1]]
-        candidates = Counter(chain.from_iterable(postings[shingle] for shingle in prefix))
-        highest = 0.0
-        for other, count in candidates.items():
-            length = len(sets[other])
-            possible = floor * max(size, length) <= min(size, length)
-            if possible and count >= min(asked[-1], asked[other]):
-                shared = len(shingles & sets[other])
-                highest = max(highest, shared / (size + length - shared))
-        best.append(highest if highest >= floor else 0.0)
-        for shingle in prefix:
-            postings[shingle].append(number)
-    return best
-
-
-def _report(
-    threshold: float,
-    documents: list[tuple[str, frozenset[int]]],
-    verdicts: list[dict[str, object]],
-    truth: list[float],
-) -> None:
-    judged = [verdict["verdict"] for verdict in verdicts]
-    if [verdict["id"] for verdict in verdicts] != [name for name, _ in documents]:
-        sys.exit("the verdicts don't match the documents and their order")
-    table = Table(title=f"{len(documents):,} documents, threshold {threshold:g}")
-    table.add_column("best exact Jaccard to an earlier document")
-    for name in ("documents", "duplicate", "share"):
-        table.add_column(name, justify="right")
-    steps = math.floor((1 - threshold + _BELOW) / 0.05 + 1e-9)
-    edges = [0.0, *(round(threshold - _BELOW + 0.05 * step, 2) for step in range(steps)), 1.0]
-    for low, high in zip(edges, [*edges[1:], math.inf], strict=True):
-        kinds = [kind for kind, best in zip(judged, truth, strict=True) if low <= best < high]
-        duplicates = kinds.count("duplicate")
-        part = f"{duplicates / len(kinds):.2%}" if kinds else "-"
-        label = f"{low:.2f} up to {high:.2f}" if high <= 1 else "1 (equal)"
-        label = f"none, or below {threshold - _BELOW:.2f}" if low == 0 else label
-        table.add_row(label, f"{len(kinds):,}", f"{duplicates:,}", part)
-    console = Console()
-    console.print(table)
-    clear = [kind for kind, best in zip(judged, truth, strict=True) if best >= threshold + 0.05]
-    found = clear.count("duplicate")
-    wrong = [
-        (verdict["id"], best)
-        for verdict, best in zip(verdicts, truth, strict=True)
-        if verdict["verdict"] == "duplicate" and best < threshold - _BELOW
-    ]
-    if clear:
-        share = found / len(clear)
-        console.print(
-            f"at {threshold + 0.05:.2f} or above: {found:,} of {len(clear):,} are duplicates,"
-            f" {share:.2%}"
+    """Measure what the arguments name."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=_Plain)
+    parser.add_argument("corpora", nargs="*", help="names of corpora; default: all")
+    parser.add_argument("--threshold", type=float, action="append")
+    parser.add_argument("--kind", choices=_KINDS, action="append")
+    parser.add_argument("--seeds", type=int, default=_SEEDS)
+    parser.add_argument("--slots", type=int, help="default: follows from the threshold")
+    parser.add_argument("--alone", action="store_true", help="leave datasketch out")
+    given = parser.parse_args()
+    _measure(
+        Plan(
+            [path for path in _corpora() if not given.corpora or _name(path) in given.corpora],
+            {kind: _KINDS[kind] for kind in given.kind or _KINDS},
+            sorted(given.threshold or _THRESHOLDS),
+            given.seeds,
+            given.slots,
+            given.alone,
         )
-    console.print(
-        f"duplicates without an earlier document at {threshold - _BELOW:.2f} or above: {len(wrong)}"
     )
-    for ident, best in wrong[:10]:
-        console.print(f"  {ident}: {best:.3f}")
+
+
+_Plain = argparse.RawDescriptionHelpFormatter
+
+
+def _corpora() -> list[Path]:
+    folder = os.environ.get("NEARDUP_ACCURACY_DATA")
+    if folder is None:
+        return sorted(_SAMPLES.glob("*.jsonl.gz"))
+    return sorted(Path(folder).glob("*/docs.jsonl.gz"))
+
+
+def _name(path: Path) -> str:
+    return path.parent.name if path.name == "docs.jsonl.gz" else path.name.partition(".")[0]
+
+
+def _measure(plan: Plan) -> list[Target]:
+    """Print a table for each corpus and kind of shingle."""
+    worst = [
+        row for path in plan.corpora for kind in plan.kinds for row in _table(path, kind, plan)
+    ]
+    return [
+        Target(
+            f"accuracy: documents found at J >= t + {CLEAR:g}, the worst row",
+            min(row.found for row in worst),
+            _RECALL,
+            at_least=True,
+            form=".4f",
+        ),
+        Target(
+            f"accuracy: published pairs at J < t - {BELOW:g}, the worst row",
+            max(row.wrong for row in worst),
+            _WRONG,
+            at_least=False,
+            form=".4f",
+        ),
+    ]
+
+
+def _table(path: Path, kind: str, plan: Plan) -> list[Figures]:
+    """Print the table of one corpus; return the worst seed of each threshold."""
+    size = plan.kinds[kind]
+    given = {"similarity.shingle": kind, "similarity.shingle_size": size}
+    given |= {"similarity.slots": plan.slots} if plan.slots else {}
+    first = _settings(given, plan.thresholds[0], 0)
+    reading, judged = judge(first, [path])
+    truth = reading.truth(plan.thresholds[0])
+    del reading
+    peer = [] if plan.alone else _signed(path, first, truth)
+    what = f"{size} {'characters' if kind == 'char' else 'words'}"
+    print(f"\n### {_name(path)}: {len(judged.duplicate):,} documents, {what}\n")
+    shares = "found, % | at t, % | precision, % | wrong, % |"
+    theirs = "" if plan.alone else f" datasketch: bands | {shares}"
+    print(f"| t | slots, bands | clear | {shares} missed |{theirs}")
+    print("|" + "--:|" * (8 if plan.alone else 13))
+    worst = []
+    for threshold in plan.thresholds:
+        rows = []
+        for seed in range(plan.seeds):
+            settings = _settings(given, threshold, seed)
+            again, judged = judge(settings, [path], exact=False)
+            rows.append(evaluate(settings.parameters(), again, judged, truth))
+        p = settings.parameters()
+        columns = [f"{threshold:g}", f"{p.slots}, {p.bands} x {p.rows}", f"{rows[0].clear:,}"]
+        figures = [_figures(row) for row in rows]
+        missed = (sum(causes) for causes in zip(*(row.missed for row in rows), strict=True))
+        columns += [*_ranges(figures), " + ".join(map(str, missed))]
+        if not plan.alone:
+            other, divided = _datasketch(peer, truth, threshold)
+            columns += [divided, *_ranges([other])]
+        print(f"| {' | '.join(columns)} |", flush=True)
+        worst.append(_worst(figures))
+    return worst
+
+
+def _worst(rows: Sequence[Figures]) -> Figures:
+    return Figures(
+        clear=rows[0].clear,
+        found=min(row.found for row in rows),
+        at_threshold=min(row.at_threshold for row in rows),
+        precision=min(row.precision for row in rows),
+        wrong=max(row.wrong for row in rows),
+    )
+
+
+def _settings(given: dict[str, object], threshold: float, seed: int) -> Settings:
+    secret = {"similarity.seed": f"seed number {seed:>4} of this benchmark"} if seed else {}
+    return offline_settings(None, {**given, **secret, "similarity.threshold": threshold})
+
+
+def _ranges(rows: Sequence[Figures]) -> Iterator[str]:
+    """Yield each figure, the lowest and the highest of all seeds."""
+    for name in ("found", "at_threshold", "precision", "wrong"):
+        values = sorted(getattr(row, name) for row in rows)
+        shown = list(dict.fromkeys(f"{value * 100:.2f}" for value in (values[0], values[-1])))
+        yield " to ".join(shown)
+
+
+def _figures(found: Evaluation) -> Figures:
+    return Figures(
+        found.clear,
+        1.0 if found.recall is None else found.recall,
+        found.found_at_threshold / max(found.at_threshold, 1),
+        1.0 if found.precision is None else found.precision,
+        found.wrong_pairs / max(found.pairs, 1),
+    )
+
+
+def _signed(path: Path, settings: Settings, truth: Truth) -> list[MinHash | None]:
+    """Return datasketch's signatures, with its defaults, of the same shingles."""
+    signed: list[MinHash | None] = []
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            text = normalise(json.loads(line)["text"], settings.parameters())
+            shingles = _shingles(text, settings)
+            if not truth.sets.sizes[len(signed)]:  # neardup has rejected it.
+                signed.append(None)
+                continue
+            minhash = MinHash()
+            minhash.update_batch([shingle.encode() for shingle in shingles])
+            signed.append(minhash)
+    return signed
+
+
+def _shingles(text: str, settings: Settings) -> set[str]:
+    size = settings.similarity.shingle_size
+    words = text.split()
+    if not words:
+        return set()
+    if settings.similarity.shingle == "char":
+        return {text[at : at + size] for at in range(max(1, len(text) - size + 1))}
+    return {" ".join(words[at : at + size]) for at in range(max(1, len(words) - size + 1))}
+
+
+def _datasketch(
+    signed: Sequence[MinHash | None], truth: Truth, threshold: float
+) -> tuple[Figures, str]:
+    """Judge with MinHashLSH as its documentation shows: what shares a band is a match."""
+    index = MinHashLSH(threshold=threshold)
+    later, earlier = [], []
+    duplicate = np.zeros(len(signed), np.bool_)
+    for number, minhash in enumerate(signed):
+        if minhash is None:
+            continue
+        matches = index.query(minhash)
+        duplicate[number] = bool(matches)
+        later += [number] * len(matches)
+        earlier += matches
+        index.insert(number, minhash)
+    published = jaccard(truth.sets, np.array(later, np.int64), np.array(earlier, np.int64))
+    best = truth.nearest.similarity
+    clear, right = best >= min(threshold + CLEAR, 1.0), best >= threshold
+    figures = Figures(
+        int(clear.sum()),
+        float(duplicate[clear].mean()) if clear.any() else 1.0,
+        float(duplicate[right].mean()) if right.any() else 1.0,
+        float((published >= threshold).mean()) if len(published) else 1.0,
+        float((published < threshold - BELOW).mean()) if len(published) else 0.0,
+    )
+    return figures, f"{index.b} x {index.r}"
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ Pure: numpy and the standard library; no I/O, no clock, no logging.
 from __future__ import annotations
 
 from lsh.bands import band_keys, text_keys
+from lsh.detection import detection
 from lsh.fingerprint import Fingerprinter, Fingerprints
 from lsh.mixing import DEFAULT_SEED
 from lsh.pair import Pair, compare
@@ -18,7 +19,7 @@ from lsh.parameters import PRESETS, SCHEME_VERSION, SWITCHES, Parameters
 from lsh.shingles import Shingler, Shingles
 from lsh.sketch import SKETCH_BITS, compact, pairwise_similarity, signatures, similarity
 from lsh.text import NORMALISER_VERSION, normalise
-from lsh.tuning import candidate_load, choose, s_curve, standard_error
+from lsh.tuning import Choice, candidate_load, choose, s_curve, standard_error, sufficient_slots
 
 __all__ = [
     "DEFAULT_SEED",
@@ -27,6 +28,7 @@ __all__ = [
     "SCHEME_VERSION",
     "SKETCH_BITS",
     "SWITCHES",
+    "Choice",
     "Fingerprinter",
     "Fingerprints",
     "Pair",
@@ -38,11 +40,13 @@ __all__ = [
     "choose",
     "compact",
     "compare",
+    "detection",
     "normalise",
     "pairwise_similarity",
     "s_curve",
     "signatures",
     "similarity",
     "standard_error",
+    "sufficient_slots",
     "text_keys",
 ]

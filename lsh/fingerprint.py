@@ -10,7 +10,7 @@ import numpy as np
 from lsh import text as text_module
 from lsh.bands import band_keys, text_keys
 from lsh.folding import Folding
-from lsh.shingles import Shingler
+from lsh.shingles import Shingler, Shingles
 from lsh.sketch import compact, signatures
 from lsh.text import Normalised, normalise_ascii, normalise_wide
 
@@ -73,15 +73,32 @@ class Fingerprinter:
             shingle_counts=np.zeros(count, dtype=np.uint32),
             blank=np.zeros(count, dtype=np.bool_),
         )
+        for block, normalised in self._normalised(texts):
+            self._write(normalised, block, result)
+        return result
+
+    def shingles(self, texts: Sequence[str]) -> Shingles:
+        """Return the hashes of the shingles that the fingerprints of n texts are made of.
+
+        A blank text has none.
+        """
+        rows = [np.empty(0, dtype=np.uint64)] * len(texts)
+        for block, normalised in self._normalised(texts):
+            found = self._shingler.shingles(normalised)
+            for row, part in zip(block, np.split(found.hashes, found.starts[1:-1]), strict=True):
+                rows[row] = part
+        starts = np.append(0, np.cumsum([len(row) for row in rows], dtype=np.int64))
+        return Shingles(np.concatenate(rows) if rows else np.empty(0, np.uint64), starts)
+
+    def _normalised(self, texts: Sequence[str]) -> Iterator[tuple[list[int], Normalised]]:
+        """Yield the normal forms of all texts in blocks, each with the rows of its texts."""
         ascii_rows = [row for row, text in enumerate(texts) if text.isascii()]
         wide_rows = [row for row, text in enumerate(texts) if not text.isascii()]
         for block in _blocks(ascii_rows, texts):
-            normalised = normalise_ascii([texts[row] for row in block], self._parameters)
-            self._write(normalised, block, result)
+            yield block, normalise_ascii([texts[row] for row in block], self._parameters)
         for block in _blocks(wide_rows, texts):
             picked = [texts[row] for row in block]
-            self._write(normalise_wide(picked, self._parameters, self._folding), block, result)
-        return result
+            yield block, normalise_wide(picked, self._parameters, self._folding)
 
     def _write(self, texts: Normalised, block: list[int], result: Fingerprints) -> None:
         """Fingerprint one block of normal forms into its rows of `result`."""

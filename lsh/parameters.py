@@ -101,17 +101,17 @@ class Parameters:
 
     @classmethod
     def for_threshold(cls, threshold: float, *, recall: float = 0.98, **kw: Any) -> Parameters:  # noqa: ANN401 -- any field
-        """Return parameters with bands and rows chosen for `threshold`.
+        """Return parameters with slots, bands and rows chosen for `threshold`.
 
         recall: least share of pairs exactly at the threshold that must become
             candidates; see `lsh.tuning.choose`.
-        kw: any other field.
+        kw: any other field; with `slots`, only bands and rows are chosen.
 
         Raises ValueError if a field is invalid, or no bands and rows reach `recall`.
         """
-        checked = cls(threshold=threshold, **{**kw, "bands": 1, "rows": 1})
-        bands, rows = choose(threshold, checked.slots, recall)
-        return cls(threshold=threshold, **{**kw, "bands": bands, "rows": rows})
+        cls(threshold=threshold, **{**kw, "bands": 1, "rows": 1})  # Checks all fields.
+        slots, bands, rows = choose(threshold, kw.get("slots"), recall)
+        return cls(threshold=threshold, **{**kw, "slots": slots, "bands": bands, "rows": rows})
 
     def describe(self) -> dict[str, str | int | float | bool]:
         """Return everything that determines a fingerprint, for the header of an index.

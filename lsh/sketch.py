@@ -198,12 +198,12 @@ def pairwise_similarity(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[n
 def _corrected(agree: NDArray[np.bool_]) -> NDArray[np.float64]:
     # einsum sums bytes several times faster than sum(axis=1).
     matches = np.einsum("ij->i", agree.view(np.uint8), dtype=np.uint16, casting="unsafe")
-    estimates: NDArray[np.float64] = _estimates(agree.shape[1])[matches]
-    return estimates
+    found: NDArray[np.float64] = estimates(agree.shape[1])[matches]
+    return found
 
 
 @cache
-def _estimates(slots: int) -> NDArray[np.float64]:
+def estimates(slots: int) -> NDArray[np.float64]:
     """Return float64[slots + 1], the similarity for each number of equal slots."""
     chance = 2.0**-SKETCH_BITS
     share = np.arange(slots + 1) / np.float64(slots)

@@ -1,21 +1,43 @@
-"""Chooses bands and rows: recall at the threshold is a constraint, candidates are minimised.
+"""Chooses slots, bands and rows: what must be found is a constraint, cost is minimised.
 
 Verification on sketches removes false candidates, so bands need not be precise;
 what they miss is lost for good. The usual way, minimising a weighted sum of
 false positives and negatives over all similarities, leaves recall at the
 threshold itself between 30 % and 60 %.
+
+A pair exactly at the threshold is estimated below it half of the time, whatever the
+parameters. So there is a constraint for the bands at the threshold, and one for what remains
+after verification a little above it, which decides how many slots are needed.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+from lsh.detection import detection
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+FOUND = 0.945
+"""The least share of candidates at `threshold` + 0.05 that must be published."""
+WRONG = 0.01
+"""The largest share of pairs at `threshold` - 0.1 that may be published."""
+
+_ABOVE, _BELOW = 0.05, 0.1
+_SLOTS = (128, 256, 512, 1024, 2048, 4096)  # Powers of 2 are fastest.
 _INTEGRATION_STEPS = 1000
+
+
+class Choice(NamedTuple):
+    """The length of a signature, and how it is divided."""
+
+    slots: int
+    bands: int
+    rows: int
 
 
 def s_curve(similarity: ArrayLike, bands: int, rows: int) -> NDArray[np.float64]:
@@ -40,10 +62,21 @@ def candidate_load(threshold: float, bands: int, rows: int) -> float:
     return float(s_curve(middles, bands, rows).mean())
 
 
+@lru_cache(maxsize=64)
 def choose(
-    threshold: float, slots: int, recall: float = 0.98, most_bands: int | None = None
-) -> tuple[int, int]:
-    """Return (bands, rows) for a similarity threshold.
+    threshold: float,
+    slots: int | None = None,
+    recall: float = 0.98,
+    most_bands: int | None = None,
+) -> Choice:
+    """Return slots, bands and rows for a similarity threshold.
+
+    slots: the length of a signature. None means the shortest of 128, 256, 512 and so on up to
+        4096 with which, by the model in `lsh.detection`, the index publishes at least the
+        share `FOUND` of candidates at `threshold` + 0.05, and at most the share `WRONG` of
+        all pairs at `threshold` - 0.1.
+    recall: least share of pairs exactly at the threshold that must become candidates.
+    most_bands: the largest number of bands; None means no limit.
 
     For each number of rows, it takes as many bands as the slots and `most_bands`
     allow: the slots are computed anyway, and an additional band can only find
@@ -51,15 +84,38 @@ def choose(
     probability `recall` or more, the one with the fewest expected candidates
     wins, then the one with the fewest bands.
 
-    Raises ValueError if a number is out of range, or no choice reaches `recall`.
+    Raises ValueError if a number is out of range, or no choice meets the constraints.
     """
     for name, value in (("threshold", threshold), ("recall", recall)):
         if not 0 < value <= 1:
             message = f"{name}: got {value!r}, takes a number above 0 and at most 1"
             raise ValueError(message)
-    if slots < 1:
-        message = f"slots: got {slots!r}, takes an integer of at least 1"
-        raise ValueError(message)
+    if slots is not None:
+        if slots < 1:
+            message = f"slots: got {slots!r}, takes an integer of at least 1"
+            raise ValueError(message)
+        return _divided(threshold, slots, recall, most_bands)
+    for enough in _SLOTS[:-1]:
+        try:
+            choice = _divided(threshold, enough, recall, most_bands)
+        except ValueError:
+            continue
+        if _sharp(threshold, choice):
+            return choice
+    return _divided(threshold, _SLOTS[-1], recall, most_bands)
+
+
+def sufficient_slots(threshold: float) -> int:
+    """Return the slots that `choose` would take if every pair became a candidate.
+
+    This is for bands and rows that somebody else has chosen.
+    """
+    enough = (slots for slots in _SLOTS if _sharp(threshold, Choice(slots, slots, 1)))
+    return next(enough, _SLOTS[-1])
+
+
+def _divided(threshold: float, slots: int, recall: float, most_bands: int | None) -> Choice:
+    """Return the bands and rows for a number of slots."""
     most = slots if most_bands is None else min(slots, most_bands)
     choices = [(min(slots // rows, most), rows) for rows in range(1, slots + 1)]
     good = [(b, r) for b, r in choices if s_curve(threshold, b, r) >= recall]
@@ -70,7 +126,17 @@ def choose(
             f"at threshold {threshold!r} with {slots} slots; use more slots"
         )
         raise ValueError(message)
-    return min(good, key=lambda choice: (candidate_load(threshold, *choice), choice[0]))
+    return Choice(
+        slots, *min(good, key=lambda choice: (candidate_load(threshold, *choice), choice[0]))
+    )
+
+
+def _sharp(threshold: float, choice: Choice) -> bool:
+    """Return whether estimates tell what is above a threshold from what is below it."""
+    pairs = min(threshold + _ABOVE, 1.0), max(threshold - _BELOW, 0.0)
+    found, wrong = detection(pairs, threshold, *choice, smooth=True).tolist()
+    met = float(s_curve(pairs[0], choice.bands, choice.rows))
+    return bool(found >= FOUND * met and wrong <= WRONG)
 
 
 def standard_error(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lsh
-from lsh import Fingerprinter, Fingerprints, Parameters, similarity
+from lsh import Fingerprinter, Fingerprints, Parameters, compact, signatures, similarity
 
 CHARS = Parameters()
 WORDS = Parameters(shingle="word", shingle_size=2)
@@ -157,3 +157,14 @@ def test_degenerate_long_texts_match_by_what_they_repeat() -> None:
     prints = Fingerprinter(CHARS).fingerprint(["ab" * 100_000, "ab" * 5, "cd" * 100_000])
     assert similarity(prints.sketches[0], prints.sketches[1:])[0] == 1.0
     assert similarity(prints.sketches[0], prints.sketches[1:])[1] < 0.1
+
+
+def test_shingles_are_those_of_the_fingerprints_in_the_order_of_the_texts() -> None:
+    texts = ["Über den Fluss", "a ferry", "", "日本語のテキスト", "the old ferry line"]
+    fingerprinter = Fingerprinter(Parameters())
+    shingles = fingerprinter.shingles(texts)
+    expected = fingerprinter.fingerprint(texts)
+    assert np.diff(shingles.starts).tolist() == expected.shingle_counts.tolist()
+    signed = signatures(shingles.hashes, shingles.starts, Parameters().slots)
+    assert np.array_equal(compact(signed), expected.sketches)
+    assert fingerprinter.shingles([]).starts.tolist() == [0]

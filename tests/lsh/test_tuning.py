@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsh import candidate_load, choose, s_curve, standard_error
+from lsh import candidate_load, choose, detection, s_curve, standard_error, sufficient_slots
+from lsh.tuning import FOUND, WRONG
 
 
 @pytest.mark.parametrize(
@@ -13,14 +14,14 @@ from lsh import candidate_load, choose, s_curve, standard_error
     [(0.8, 128, (18, 7)), (0.7, 128, (25, 5)), (0.9, 128, (11, 11)), (0.5, 256, (64, 4))],
 )
 def test_usual_choices(threshold: float, slots: int, expected: tuple[int, int]) -> None:
-    assert choose(threshold, slots) == expected
+    assert choose(threshold, slots) == (slots, *expected)
 
 
 @given(st.floats(0.2, 1.0), st.integers(16, 300), st.floats(0.5, 0.99))
 def test_the_choice_reaches_the_recall_and_none_with_fewer_candidates_does(
     threshold: float, slots: int, recall: float
 ) -> None:
-    bands, rows = choose(threshold, slots, recall)
+    _, bands, rows = choose(threshold, slots, recall)
     assert bands * rows <= slots
     assert s_curve(threshold, bands, rows) >= recall
     load = candidate_load(threshold, bands, rows)
@@ -29,9 +30,60 @@ def test_the_choice_reaches_the_recall_and_none_with_fewer_candidates_does(
             assert candidate_load(threshold, slots // other, other) >= load
 
 
+@pytest.mark.parametrize(
+    ("threshold", "expected"),
+    [
+        (0.5, (256, 64, 4)),
+        (0.6, (256, 51, 5)),
+        (0.7, (256, 42, 6)),
+        (0.8, (128, 18, 7)),
+        (0.9, (128, 11, 11)),
+        (1.0, (128, 1, 128)),
+    ],
+)
+def test_without_slots_the_threshold_decides_how_many(
+    threshold: float, expected: tuple[int, int, int]
+) -> None:
+    assert choose(threshold) == expected
+
+
+@given(st.floats(0.2, 1.0), st.floats(0.5, 0.99))
+def test_what_is_published_meets_the_constraints_and_half_the_slots_would_not(
+    threshold: float, recall: float
+) -> None:
+    slots, bands, rows = choose(threshold, recall=recall)
+
+    def holds(slots: int, bands: int, rows: int) -> bool:
+        above, below = min(threshold + 0.05, 1.0), threshold - 0.1
+        pairs = detection([above, below], threshold, slots, bands, rows, smooth=True)
+        found = FOUND * float(s_curve(above, bands, rows))
+        return bool(pairs[0] >= found and pairs[1] <= WRONG)
+
+    assert holds(slots, bands, rows)
+    assert slots == 128 or not holds(*choose(threshold, slots // 2, recall))
+
+
+def test_a_higher_threshold_takes_no_more_slots() -> None:
+    taken = [choose(percent / 100).slots for percent in range(20, 101)]
+    assert taken == sorted(taken, reverse=True)
+    assert set(taken) == {128, 256}
+
+
+def test_bands_and_rows_of_others_get_slots_by_the_threshold_alone() -> None:
+    for percent in range(20, 101):
+        threshold = percent / 100
+        assert sufficient_slots(threshold) == choose(threshold).slots
+    assert sufficient_slots(0.001) == 128
+
+
+def test_no_number_of_slots_reaches_every_recall() -> None:
+    with pytest.raises(ValueError, match=r"recall: got 0\.999999, takes at most"):
+        choose(0.01, recall=0.999_999, most_bands=250)
+
+
 def test_no_more_bands_than_given_are_taken_and_rows_make_up_for_it() -> None:
-    assert choose(0.2, 4_096)[0] > 250
-    bands, rows = choose(0.2, 4_096, most_bands=250)
+    assert choose(0.2, 4_096).bands > 250
+    _, bands, rows = choose(0.2, 4_096, most_bands=250)
     assert bands <= 250
     assert s_curve(0.2, bands, rows) >= 0.98
 

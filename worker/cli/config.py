@@ -30,7 +30,6 @@ _MEANING = {
     "similarity.threshold": "documents at or above this Jaccard similarity of shingles match",
     "similarity.shingle": "compare runs of characters, or of words",
     "similarity.shingle_size": "characters or words in a shingle",
-    "similarity.slots": "slots of a sketch; more slots estimate better and cost time and space",
     "similarity.nfkc": "unify compatibility characters (Unicode NFKC)",
     "similarity.casefold": "ignore case",
     "similarity.collapse_whitespace": "treat any run of white space as one space",
@@ -67,6 +66,8 @@ _MEANING = {
 }
 
 
+_CHOSEN = {"slots": "threshold", "bands": "recall", "rows": "recall"}
+"""Settings of similarity that follow from others if they are not set."""
 _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 
 
@@ -148,15 +149,15 @@ def _effective(given: Settings) -> dict[str, Any]:
     topology = given.topology(1)
     for name in ("documents", "unique", "duplicate", "rejected"):
         values["topics"][name] = getattr(topology, name)
-    values["similarity"]["bands"] = topology.layout.parameters.bands
-    values["similarity"]["rows"] = topology.layout.parameters.rows
+    for name in _CHOSEN:
+        values["similarity"][name] = getattr(topology.layout.parameters, name)
     return values
 
 
 def to_toml(values: dict[str, Any], effective: Settings) -> str:
     """Return settings as TOML, each with its meaning; unset ones are comments."""
     meanings = {setting.name: setting.meaning for setting in settings()}
-    chosen = effective.similarity.bands is None
+    chosen = {name for name in _CHOSEN if getattr(effective.similarity, name) is None}
     lines = []
     for section, content in values.items():
         if not isinstance(content, dict):
@@ -172,8 +173,8 @@ def to_toml(values: dict[str, Any], effective: Settings) -> str:
                     tables[full] = value
                     continue
                 meaning = meanings[full]
-                if chosen and name in ("bands", "rows"):
-                    meaning = "follows from recall"
+                if title == "similarity" and name in chosen:
+                    meaning = f"follows from {_CHOSEN[name]}"
                 lines.append(_line(name, value, meaning))
     return "\n".join(lines) + "\n"
 

@@ -19,7 +19,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-__all__ = ["byte_progress"]
+__all__ = ["byte_progress", "share_progress"]
 
 
 class _Documents(ProgressColumn):
@@ -56,3 +56,21 @@ def byte_progress(total: int | None, *, shown: bool) -> Iterator[Callable[[int, 
             progress.update(task, completed=position, documents=documents)
 
         yield advance
+
+
+@contextmanager
+def share_progress(what: str, *, shown: bool) -> Iterator[Callable[[float], None]]:
+    """Show a progress bar; yield a function of the share that is done, in [0, 1]."""
+    if not shown:
+        yield lambda _share: None
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn(what, markup=False),
+        BarColumn(bar_width=None),
+        TaskProgressColumn(),
+        TimeRemainingColumn(compact=True),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True, expand=True) as progress:
+        task = progress.add_task("", total=1.0)
+        yield lambda share: progress.update(task, completed=share)

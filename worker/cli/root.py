@@ -12,7 +12,14 @@ from typing import Annotated
 import typer
 
 from worker import __version__
-from worker.cli import explain_options, index_options, kafka_options, offline_options
+from worker.cli import (
+    evaluate_options,
+    explain_options,
+    index_options,
+    kafka_options,
+    offline_options,
+    tune_options,
+)
 from worker.cli.errors import reported
 
 __all__ = ["app", "main"]
@@ -34,6 +41,8 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 -- typer's callback
 
 
 offline_options.register(app)
+evaluate_options.register(app)
+tune_options.register(app)
 explain_options.register(app)
 kafka_options.register(app)
 index_options.register(app)

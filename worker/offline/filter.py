@@ -203,6 +203,12 @@ class OfflineFilter(Closing):
             for line, verdict in zip(lines, found, strict=True)
         ]
 
+    @property
+    def comparisons(self) -> int:
+        """Return how many comparisons with candidates were made."""
+        registry = self._embedded.application.metrics.registry
+        return int(registry.get_sample_value("neardup_index_candidates_total") or 0)
+
     def reached(self) -> dict[str, list[int]]:
         """Return the offsets by topic at which the next run on this index starts."""
         return self._embedded.reached()

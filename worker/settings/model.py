@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from lsh import Parameters, choose
+from lsh import Parameters, choose, sufficient_slots
 from worker.bus.kafka import KafkaOptions, Value
 from worker.settings.mask import REFUSED, masks
 from worker.settings.oauth import token_provider
@@ -61,16 +61,18 @@ class Settings(BaseSettings):
         return self.index.absorb
 
     def parameters(self) -> Parameters:
-        """Return the fingerprint's parameters; bands and rows are chosen if not set."""
+        """Return the fingerprint's parameters; slots, bands and rows are chosen if not set."""
         s = self.similarity
-        bands, rows = s.bands, s.rows
+        slots, bands, rows = s.slots, s.bands, s.rows
         if bands is None or rows is None:
-            bands, rows = choose(s.threshold, s.slots, s.recall, MOST_BANDS)
+            slots, bands, rows = choose(s.threshold, slots, s.recall, MOST_BANDS)
+        elif slots is None:
+            slots = sufficient_slots(s.threshold)
         return Parameters(
             threshold=s.threshold,
             shingle=s.shingle,
             shingle_size=s.shingle_size,
-            slots=s.slots,
+            slots=slots,
             bands=bands,
             rows=rows,
             **s.switches(),

@@ -164,7 +164,13 @@ class SimilaritySection(_Section):
     )
     shingle: Literal["char", "word"] = "char"
     shingle_size: int = Field(5, ge=1, le=64)
-    slots: int = Field(128, ge=16, le=4096)
+    slots: int | None = Field(
+        None,
+        ge=16,
+        le=4096,
+        description="slots of a sketch; more slots estimate better and cost time and space;"
+        " default: follows from the threshold, 128 from 0.79 on and 256 below",
+    )
     bands: int | None = Field(
         None, ge=1, le=MOST_BANDS, description="number of bands; default: follows from recall"
     )

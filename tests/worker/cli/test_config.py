@@ -114,3 +114,13 @@ def test_without_a_broker_there_is_one_line() -> None:
         assert process.returncode == 1
         assert said.count("\n") == 1
         assert "no broker of 127.0.0.1:1 answers" in said
+
+
+def test_slots_bands_and_rows_are_shown_as_they_follow(capsys: pytest.CaptureFixture[str]) -> None:
+    config.show(load(overrides={"similarity.threshold": 0.5}), as_json=False)
+    shown = capsys.readouterr().out
+    for line in ("slots = 256", "bands = 64", "rows = 4"):
+        assert line in shown
+    assert shown.count("# follows from") == 3
+    config.show(load(overrides={"similarity.slots": 200}), as_json=False)
+    assert capsys.readouterr().out.count("# follows from") == 2

@@ -65,6 +65,8 @@ def run(program: str, *arguments: str, cwd: Path = ROOT) -> subprocess.Completed
         ("dedupe docs.jsonl", 0),
         ("dedupe missing.jsonl", 2),
         ("config show", 0),
+        ("evaluate docs.jsonl", 0),
+        ("tune docs.jsonl", 1),
         ("index stats", 2),
         ("explain docs.jsonl docs.jsonl", 0),
         ("index snapshots --url snapshots", 0),

@@ -156,6 +156,24 @@ def test_bands_that_are_chosen_are_as_many_as_a_store_can_tell_apart() -> None:
     assert settings.parameters().bands <= MOST_BANDS
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, (128, 18, 7)),
+        ({"threshold": 0.7}, (256, 42, 6)),
+        ({"threshold": 0.7, "slots": 128}, (128, 25, 5)),
+        ({"threshold": 0.7, "bands": 18, "rows": 7}, (256, 18, 7)),
+        ({"bands": 9, "rows": 13}, (128, 9, 13)),
+    ],
+)
+def test_slots_bands_and_rows_that_are_not_given_follow(
+    given: dict[str, float], expected: tuple[int, int, int]
+) -> None:
+    chosen = load(overrides={f"similarity.{name}": value for name, value in given.items()})
+    parameters = chosen.parameters()
+    assert (parameters.slots, parameters.bands, parameters.rows) == expected
+
+
 def test_a_name_may_have_more_than_one_section() -> None:
     settings = load(overrides={"index.snapshots.url": "/x", "index.snapshots.keep": 5})
     assert (settings.index.snapshots.url, settings.index.snapshots.keep) == ("/x", 5)

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from itertools import product
+from math import comb
+
+import numpy as np
+import pytest
+
+from lsh import band_keys, compact, detection, pairwise_similarity, s_curve, signatures
+from lsh.sketch import estimates
+
+BYTE = 256
+
+
+def by_hand(similarity: float, threshold: float, slots: int, bands: int, rows: int) -> float:
+    """Sum over all ways in which slots agree, and how many others look equal by chance."""
+    total = 0.0
+    for agree in product([False, True], repeat=slots):
+        count = sum(agree)
+        if not any(all(agree[band * rows : (band + 1) * rows]) for band in range(bands)):
+            continue
+        chance = similarity**count * (1 - similarity) ** (slots - count)
+        for more in range(slots - count + 1):
+            ways = comb(slots - count, more)
+            by_chance = ways * (1 / BYTE) ** more * (1 - 1 / BYTE) ** (slots - count - more)
+            if estimates(slots)[count + more] >= threshold:
+                total += chance * by_chance
+    return total
+
+
+@pytest.mark.parametrize("similarity", [0.0, 0.2, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize(("bands", "rows"), [(1, 1), (3, 3), (2, 4), (1, 9), (9, 1)])
+def test_it_is_the_sum_over_all_ways_to_agree(similarity: float, bands: int, rows: int) -> None:
+    found = float(detection(similarity, 0.5, 9, bands, rows))
+    assert found == pytest.approx(by_hand(similarity, 0.5, 9, bands, rows), abs=1e-12)
+
+
+def test_without_a_threshold_it_is_the_s_curve() -> None:
+    similarities = np.linspace(0, 1, 23).reshape(1, 23)
+    found = detection(similarities, 0.0, 128, 18, 7)
+    np.testing.assert_allclose(found, s_curve(similarities, 18, 7), atol=1e-12)
+
+
+def test_between_two_counts_a_smooth_threshold_takes_part_of_each() -> None:
+    grid = estimates(128)
+    low, high = (float(detection(0.8, grid[at], 128, 18, 7)) for at in (102, 101))
+    middle = float(detection(0.8, (grid[101] + grid[102]) / 2, 128, 18, 7, smooth=True))
+    assert middle == pytest.approx((low + high) / 2)
+    assert float(detection(0.8, grid[102], 128, 18, 7, smooth=True)) == pytest.approx(low)
+
+
+def test_long_signatures_are_no_problem() -> None:
+    np.testing.assert_allclose(detection([0.75, 0.85], 0.8, 4096, 250, 15), [0, 1], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "slots", "bands", "rows"), [(0.8, 128, 18, 7), (0.5, 256, 64, 4)]
+)
+def test_sets_of_known_similarity_are_found_as_often_as_it_says(
+    threshold: float, slots: int, bands: int, rows: int
+) -> None:
+    rng = np.random.default_rng(7)
+    pairs, union = 3000, 20  # Few shingles leave most slots to hashes of their own.
+    for common in (8, 10, 12, 16, 18):  # The rest is divided between the two sets.
+        pool = rng.integers(0, 2**64, (pairs, union), dtype=np.uint64)
+        spare = (union - common) // 2
+        sides = []
+        for part in (pool[:, : common + spare], pool[:, spare:]):
+            flat = np.ascontiguousarray(part).reshape(-1)
+            sides.append(signatures(flat, np.arange(pairs + 1) * part.shape[1], slots))
+        similarity = common / union
+        keys = [band_keys(side, bands, rows) for side in sides]
+        met = (keys[0] == keys[1]).any(axis=1)
+        enough = pairwise_similarity(compact(sides[0]), compact(sides[1])) >= threshold
+        expected = float(detection(similarity, threshold, slots, bands, rows))
+        error = np.sqrt(expected * (1 - expected) / pairs)
+        assert abs(np.mean(met & enough) - expected) < 4 * error + 0.02, (similarity, expected)

@@ -1,0 +1,226 @@
+"""``neardup evaluate``: verdicts compared with the exact similarity of all pairs."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich import box
+from rich.table import Table
+
+from lsh import Parameters
+from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.evaluate_picture import draw, drawable
+from worker.cli.inputs import Inputs
+from worker.cli.progress import byte_progress, share_progress
+from worker.cli.screen import print_json, screen, tell
+from worker.formats.choice import document_format
+from worker.offline import OfflineFilter
+from worker.offline.evaluation import (
+    BELOW,
+    CLEAR,
+    Evaluation,
+    Labelled,
+    Reading,
+    Run,
+    evaluate_labels,
+)
+from worker.offline.evaluation import (
+    evaluate as compare,
+)
+from worker.settings import Settings
+from worker.settings.sections import DocumentsSection
+
+__all__ = ["evaluate", "judge"]
+
+
+def evaluate(
+    settings: Settings,
+    files: Sequence[Path],
+    *,
+    pairs: Path | None,
+    picture: Path | None,
+    as_json: bool,
+) -> None:
+    """Judge the documents, compare with the truth, and print the result.
+
+    Raises:
+        CommandError: a file can't be read or written, or no document can be judged.
+    """
+    if picture is not None:
+        drawable(picture)
+    labels = None if pairs is None else _labels(pairs)
+    parameters = settings.parameters()
+    reading, run = judge(settings, files)
+    if run.rejected.all():
+        raise CommandError("no document can be judged", EXIT_FAILED)
+    with share_progress("comparing all pairs", shown=sys.stderr.isatty()) as advance:
+        truth = reading.truth(settings.similarity.threshold, advance)
+    found = compare(parameters, reading, run, truth)
+    labelled = None
+    if labels is not None:
+        labelled = evaluate_labels(_numbered(labels, reading.numbers), run, truth)
+    if picture is not None:
+        draw(picture, parameters, reading, truth, found)
+    if as_json:
+        print_json(_as_dict(parameters, found, labelled))
+    else:
+        _show(parameters, found, labelled)
+
+
+def judge(settings: Settings, files: Sequence[Path], *, exact: bool = True) -> tuple[Reading, Run]:
+    """Return the documents in files, and what the filter made of them.
+
+    exact: keep what the truth about them needs.
+
+    Raises:
+        CommandError: a file can't be read.
+    """
+    reading = Reading(document_format(settings), settings.parameters(), exact=exact)
+    with (
+        Inputs(files, settings.documents) as inputs,
+        tempfile.TemporaryDirectory(prefix="neardup-", ignore_cleanup_errors=True) as folder,
+        OfflineFilter(settings, Path(folder)) as filter_,
+        byte_progress(inputs.total, shown=sys.stderr.isatty()) as advance,
+    ):
+        done = 0
+        for chunk in inputs.chunks(settings.limits.record_bytes):
+            reading.add(chunk, filter_.judge(chunk))
+            done += len(chunk)
+            advance(inputs.position, done)
+        return reading, reading.run(filter_.comparisons)
+
+
+def _labels(path: Path) -> list[tuple[str, str]]:
+    """Return the pairs of ids in a file."""
+    found = []
+    with Inputs([path], DocumentsSection(format="text")) as inputs:
+        for chunk in inputs.chunks(1 << 20):
+            for line in chunk:
+                ids = line.value.decode(errors="replace").split("\t")
+                if len(ids) < 2:  # noqa: PLR2004 -- a pair
+                    raise CommandError(
+                        f"{line.key.decode()}: takes two ids, separated by a tab", EXIT_FAILED
+                    )
+                found.append((ids[0], ids[1]))
+    return found
+
+
+def _numbered(
+    labels: Sequence[tuple[str, str]], numbers: Mapping[str, int]
+) -> list[tuple[int, int]]:
+    """Return the numbers of the pairs of which both documents are known."""
+    pairs = [(numbers.get(one), numbers.get(other)) for one, other in labels]
+    known = [(a, b) for a, b in pairs if a is not None and b is not None and a != b]
+    if len(known) < len(labels):
+        tell(
+            f"neardup: {len(labels) - len(known):,} of {len(labels):,} pairs don't name two of the"
+            " documents"
+        )
+    return known
+
+
+def _as_dict(
+    parameters: Parameters, found: Evaluation, labelled: Labelled | None
+) -> dict[str, object]:
+    kept = ("shingle", "shingle_size", "slots", "bands", "rows")
+    described = {name: getattr(parameters, name) for name in kept}
+    labels = None if labelled is None else labelled.as_dict()
+    return {**described, **found.as_dict(), "labelled": labels}
+
+
+def _show(parameters: Parameters, found: Evaluation, labelled: Labelled | None) -> None:
+    console = screen()
+    kind = "characters" if parameters.shingle == "char" else "words"
+    console.print(
+        f"{found.documents:,} documents, threshold {found.threshold:g}, shingles of"
+        f" {parameters.shingle_size} {kind}, {parameters.slots} slots, {parameters.bands} bands of"
+        f" {parameters.rows}"
+    )
+    for line in _sentences(found):
+        console.print(line)
+    console.print(_found_table(found))
+    console.print(_estimates_table(found))
+    if labelled is not None:
+        console.print(
+            f"labelled pairs: {labelled.pairs:,}; the later document is a duplicate in"
+            f" {_share(labelled.found, labelled.pairs)}, of the earlier one in"
+            f" {_share(labelled.published, labelled.pairs)}"
+        )
+        console.print(_labelled_table(labelled))
+
+
+def _sentences(found: Evaluation) -> list[str]:
+    """Return what matters most, a line for each."""
+    t, high, low = found.threshold, min(found.threshold + CLEAR, 1), found.threshold - BELOW
+    causes = found.missed
+    clear = _share(found.found_clear, found.clear)
+    all_ = _share(found.found_at_threshold, found.at_threshold)
+    right, wrong = _share(found.right_pairs, found.pairs), _share(found.wrong_pairs, found.pairs)
+    lines = [
+        f"found: {clear} of the documents with an earlier one at {high:g} or above",
+        f"found: {all_} of those at {t:g} or above",
+        f"published pairs: {right} at {t:g} or above, {wrong} below {low:g}",
+    ]
+    mean = found.comparisons / found.documents
+    lines.append(f"compared: {found.comparisons:,} candidates, {mean:,.2f} for a document")
+    if sum(causes):
+        lines.append(
+            f"missed at {high:g} or above: {causes.estimate:,} estimated below the"
+            f" threshold, {causes.bands:,} without a band in common, {causes.gone:,} no longer in"
+            " the index"
+        )
+    if found.rejected:
+        lines.append(f"rejected: {found.rejected:,} documents, which take no part")
+    return lines
+
+
+def _found_table(found: Evaluation) -> Table:
+    table = _table("nearest earlier document", "documents", "duplicate", "share", "predicted")
+    for band in found.bands:
+        label = _range(band.low, band.high) if band.low else f"none, or below {band.high:g}"
+        share = f"{band.duplicates / band.documents:.2%}" if band.documents else "-"
+        known = band.low and band.documents
+        predicted = f"{band.predicted / band.documents:.2%}" if known else "-"
+        table.add_row(label, f"{band.documents:,}", f"{band.duplicates:,}", share, predicted)
+    return table
+
+
+def _estimates_table(found: Evaluation) -> Table:
+    table = _table("exact similarity", "pairs", "bias", "error", "expected error")
+    for row in found.estimates:
+        table.add_row(
+            _range(row.low, row.high),
+            f"{row.pairs:,}",
+            f"{row.bias:+.4f}",
+            f"{row.error:.4f}",
+            f"{row.expected:.4f}",
+        )
+    return table
+
+
+def _labelled_table(labelled: Labelled) -> Table:
+    table = _table("labelled pairs, exact similarity", "pairs", "found", "share")
+    for band in labelled.bands:
+        share = f"{band.found / band.pairs:.2%}"
+        label = f"{band.low:.1f} up to {band.high:.1f}"
+        table.add_row(label, f"{band.pairs:,}", f"{band.found:,}", share)
+    return table
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    table.add_column(first, no_wrap=True)
+    for name in others:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _range(low: float, high: float) -> str:
+    return "1 (equal)" if low == high else f"{low:.2f} up to {high:.2f}"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part:,} of {whole:,}" + (f" ({part / whole:.2%})" if whole else "")

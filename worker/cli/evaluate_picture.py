@@ -1,0 +1,81 @@
+"""The picture of ``neardup evaluate``. Needs the extra ``neardup[plots]``."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from lsh import Parameters, detection, s_curve
+from worker.cli.errors import CommandError
+from worker.offline.evaluation import Evaluation, Reading, Truth
+
+__all__ = ["draw", "drawable"]
+
+_SUFFIXES = (".pdf", ".png", ".svg")
+
+
+def drawable(path: Path) -> None:
+    """Check, before any work is done, that a picture can be drawn into this file.
+
+    Raises:
+        CommandError: matplotlib is not installed, or the file can't be written.
+    """
+    if find_spec("matplotlib") is None:
+        raise CommandError("--picture needs matplotlib: pip install 'neardup[plots]'")
+    if path.suffix not in _SUFFIXES:
+        raise CommandError(f"--picture: {path}: must end in {', '.join(_SUFFIXES)}")
+    if not path.absolute().parent.is_dir():
+        raise CommandError(f"--picture: {path}: no such directory")
+
+
+def draw(
+    path: Path, parameters: Parameters, reading: Reading, truth: Truth, found: Evaluation
+) -> None:
+    """Draw what was found by similarity, and estimates against exact similarities.
+
+    Raises:
+        CommandError: the file can't be written.
+    """
+    from matplotlib.figure import Figure  # noqa: PLC0415 -- an extra, and slow to load
+
+    figure = Figure(figsize=(11, 4.5), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    curve = np.linspace(truth.nearest.floor, 1, 200)
+    slots, bands, rows = parameters.slots, parameters.bands, parameters.rows
+    left.plot(curve, s_curve(curve, bands, rows), "--", color="0.6", label="share a band")
+    left.plot(
+        curve,
+        detection(curve, found.threshold, slots, bands, rows),
+        color="tab:blue",
+        label="found, as predicted",
+    )
+    known = [band for band in found.bands if band.low and band.documents]
+    left.plot(
+        [(band.low + band.high) / 2 for band in known],
+        [band.duplicates / band.documents for band in known],
+        "o",
+        color="tab:red",
+        label="found",
+    )
+    left.set(xlabel="exact similarity to the nearest earlier document", ylabel="share of documents")
+    later = np.flatnonzero(truth.nearest.document >= 0)
+    estimate, _ = reading.estimated(later, truth.nearest.document[later])
+    right.plot(
+        truth.nearest.similarity[later], estimate, ".", markersize=3, alpha=0.4, color="tab:blue"
+    )
+    right.plot(curve, curve, color="0.6")
+    right.axhline(found.threshold, linestyle=":", color="0.6")
+    right.set(xlabel="exact similarity", ylabel="estimate")
+    for axes in (left, right):
+        axes.axvline(found.threshold, linestyle=":", color="0.6")
+    left.legend(loc="lower right")
+    figure.suptitle(
+        f"{found.documents:,} documents, threshold {found.threshold:g}, {slots} slots,"
+        f" {bands} bands of {rows}"
+    )
+    try:
+        figure.savefig(path, dpi=120)
+    except OSError as error:
+        raise CommandError(f"--picture: {path}: {error.strerror}") from None
