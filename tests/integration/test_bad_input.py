@@ -51,7 +51,7 @@ REJECTED: Final[dict[str, tuple[bytes, str]]] = {
     "a lone surrogate": (b'{"id": "a", "text": "b \\ud800 c"}', "not-json"),
     "a lone low surrogate": (b'{"id": "a", "text": "b \\udc00"}', "not-json"),
     "a surrogate in the id": (b'{"id": "\\ud800", "text": "b"}', "not-json"),
-    "NUL": (b'{"id": "a", "text": "b\\u0000c"}', "nul"),
+    "NULs": (b'{"id": "a", "text": "\\u0000\\u0000"}', "empty-text"),
     "a raw NUL": (b'{"id": "a", "text": "b\0c"}', "not-json"),
     "a BOM": (b'\xef\xbb\xbf{"id": "a", "text": "b"}', "not-json"),
     "NaN": (b'{"id": "a", "text": "b", "time": NaN}', "not-json"),

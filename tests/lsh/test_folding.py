@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import sys
 from functools import cache
-from typing import Any
 from unicodedata import category, combining, normalize
 
 import numpy as np
@@ -17,52 +16,11 @@ from lsh.folding import Folding, fold
 from lsh.invisible import JOINERS
 from lsh.neighbours import seconds
 from lsh.text import normalise_wide
+from tests.support.normal_forms import KEPT, MIXED, PLAIN, SWITCHES
 
-SWITCHES = [
-    Parameters(nfkc=nfkc, casefold=casefold, collapse_whitespace=collapse)
-    for nfkc in (True, False)
-    for casefold in (True, False)
-    for collapse in (True, False)
-]
-NONE: dict[str, Any] = {"drop_invisible": False, "drop_overlays": False}
-EVERY_ONE: dict[str, Any] = dict.fromkeys(
-    ("fold_confusables", "fold_digits", "drop_symbols", "join_letters"), True
-)
-PLAIN = Parameters(**NONE)
-MORE = [
-    Parameters(nfkc=nfkc, casefold=casefold, **more)
-    for more in (NONE, EVERY_ONE)
-    for nfkc in (True, False)
-    for casefold in (True, False)
-]
-KEPT = [(switches, Folding(switches)) for switches in [*SWITCHES, *MORE]]
 EVERY = range(sys.maxunicode + 1)
 ASSIGNED = [point for point in EVERY if category(chr(point)) not in ("Cn", "Co")]
 NO_ENDS = np.empty(0, dtype=np.int64)
-MIXED = st.lists(
-    st.one_of(
-        # One for one: quotes, no-break space, accents, Cyrillic, Greek, Chinese, full width.
-        st.sampled_from("\u2019\u201c\u2014\xa0\u3000\u2028\u00c9\u0416\u03a3\u03c2\u4e2d\uff21"),
-        # More than one: ellipsis, sharp s, one half, trade mark, ligature, dotted I, a phrase.
-        st.sampled_from("\u2026\u00df\u1e9e\u00bd\u2122\ufb03\u0130\u01f0\u00a8\ufdfa"),
-        # The neighbours matter: marks, vowel signs, jamo, sound marks, what folds to a mark.
-        st.sampled_from("\u0301\u0323\u0345\u09be\u0f73\u1161\u11a8\u3099\uff9e\u0344\u094d"),
-        # What these join: vowels, jamo, syllables, kana.
-        st.sampled_from("\u03b1\u1fb3\u09c7\u1100\uac00\u304b\uff76\u1e69\u0915"),
-        st.sampled_from("aEiS \n\x1f\x00\ud800\udc00\U0001f600\U00010400"),
-        # Runs that are interrupted, and a form that is cut.
-        st.sampled_from(["\u0301" * 31, "\u0345\u0323" * 20, "\u0344" * 17, "\uff9e" * 40]),
-        st.sampled_from(["\ufdfa", "\ufdfb\u0654", "\u1161" * 40, "\u1100\u1161\u11a8"]),
-        # What nothing shows, joiners, what they stand between, strokes, look-alikes, digits.
-        st.sampled_from("\u200b\u00ad\ufe0f\u202e\u034f\U000e0100\u3164\0\x7f"),
-        st.sampled_from("\u200c\u200d\u200c\u200d\u0628\u064a\u0631\u0650\u0678\ufe91\u094d\u0dda"),
-        st.sampled_from(
-            "\u0336\u0338\u2260\u20e3\u20dd=\u2adc\u00f8\u0430\u0391\u0451\u04c0\u0663\u2460"
-        ),
-        st.characters(exclude_categories=()),
-    ),
-    max_size=30,
-).map("".join)
 
 
 @cache

@@ -7,42 +7,13 @@ from unicodedata import category, name, normalize
 
 import pytest
 from hypothesis import example, given
-from hypothesis import strategies as st
 
 from lsh import Parameters, normalise
 from lsh.invisible import JOINERS, ignorable, without_joiners
 from tests.support import reference
+from tests.support.languages import LANGUAGES, OF_JOINERS
 
 NON_JOINER, JOINER = JOINERS[0], JOINERS[1]
-# Of Wikipedia's kind: sentences with marks, joiners and signs that a language needs.
-LANGUAGES = {
-    "Arabic with vowels": "\u0627\u0644\u0633\u0651\u064e\u0644\u0627\u0645\u064f"
-    " \u0639\u064e\u0644\u064e\u064a\u0652\u0643\u064f\u0645\u0652\u060c \u0664\u0662",
-    "Persian": "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
-    " \u06a9\u062a\u0627\u0628\u200c\u0647\u0627",
-    "Hebrew with points": "\u05d1\u05b0\u05bc\u05e8\u05b5\u05d0\u05e9\u05b4\u05c1\u05d9\u05ea"
-    " \u05d1\u05b8\u05bc\u05e8\u05b8\u05d0",
-    "Thai": "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35 \u0e40\u0e1b\u0e47\u0e19\u0e2d\u0e22\u0e48\u0e32"
-    "\u0e07\u0e44\u0e23\u0e1a\u0e49\u0e32\u0e07",
-    "Hindi": "\u0915\u094d\u200d\u0937\u092e\u093e \u0930\u093e\u0937\u094d\u200c\u091f\u094d\u0930"
-    " \u0939\u093f\u0928\u094d\u0926\u0940",
-    "Malayalam": "\u0d05\u0d35\u0d28\u0d4d\u200d \u0d0e\u0d28\u0d4d\u200c\u0d31\u0d46",
-    "Sinhala": "\u0dc1\u0dca\u200d\u0dbb\u0dd3 \u0dbd\u0d82\u0d9a\u0dcf\u0dc0",
-    "Chinese": "\u4eba\u4eba\u751f\u800c\u81ea\u7531,\u5728\u5c0a\u4e25\u548c\u6743\u5229\u4e0a",
-    "Japanese": "\u3059\u3079\u3066\u306e\u4eba\u9593\u306f\u3001\u751f\u307e\u308c\u306a\u304c"
-    "\u3089\u306b\u3057\u3066\u30ce\u30fc\u30c8",
-    "Korean": "\ubaa8\ub4e0 \uc778\uac04\uc740 \ud0dc\uc5b4\ub0a0 \ub54c\ubd80\ud130",
-    "Vietnamese": "T\u1ea5t c\u1ea3 m\u1ecdi ng\u01b0\u1eddi",
-    "Greek": "\u1f10\u03bd \u1f00\u03c1\u03c7\u1fc7"
-    " \u1f26\u03bd \u1f41 \u03bb\u03cc\u03b3\u03bf\u03c2",
-}
-OF_JOINERS = st.text(
-    st.sampled_from(
-        "\u200c\u200d\u200c\u200d"
-        "\u0628\u0631\u0627\u0650\u0915\u094d\u093f\u0ddc\u0dca\u0dda\u0345\u0301 x"
-    ),
-    max_size=24,
-)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from lsh import Parameters, normalise
 from lsh.folding import Folding
 from lsh.text import normalise_wide
-from tests.lsh.test_folding import KEPT, MIXED
-from tests.lsh.test_invisible import OF_JOINERS
-from tests.lsh.test_stream_safe import MARKED
 from tests.support import reference
+from tests.support.languages import OF_JOINERS
+from tests.support.normal_forms import KEPT, MARKED, MIXED
 
 REPEATED = st.tuples(MARKED, st.integers(1, 40)).map(lambda text: text[0] * text[1])
 TEXTS = st.lists(st.one_of(MIXED, MARKED, OF_JOINERS, REPEATED), max_size=4)

@@ -11,7 +11,7 @@ from lsh.overlays import overlays, without_overlays
 from lsh.replacing import Replacements
 from lsh.stream_safe import expanding, size_of
 from lsh.unicode_tables import CONFUSABLE
-from tests.lsh.test_invisible import LANGUAGES
+from tests.support.languages import LANGUAGES
 
 EVERY = range(sys.maxunicode + 1)
 COMMENTS = Parameters(**PRESETS["comments"])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lsh import Parameters, Shingler
 from lsh.text import normalise_wide
 
-RAW = Parameters(nfkc=False, casefold=False, collapse_whitespace=False)
+RAW = Parameters(nfkc=False, casefold=False, collapse_whitespace=False, drop_invisible=False)
 TEXTS = st.lists(st.text(st.sampled_from("ab \u4e2d\U0001f600"), max_size=20), max_size=6)
 Kind = Literal["char", "word"]
 

@@ -13,20 +13,9 @@ from lsh import Parameters, normalise
 from lsh.invisible import JOINERS
 from lsh.stream_safe import _marks, bounded, nfkc
 from tests.support import reference
+from tests.support.normal_forms import MARKED
 
 EVERY = range(sys.maxunicode + 1)
-# Marks that sort apart, that decompose to two, that are starters but decompose to marks.
-MARKS = "\u0301\u0323\u0345\u3099\u0344\u0f73\u0f75\u0f81\uff9e\U0001d165\u200c\u200d"
-# No mark, marks behind it once decomposed (one, two, three), Hangul, an expansion.
-LEADS = ["", "x", "\u00e9", "\u1eaf", "\u1f82", "\uac00", "\u1161", "\u034f", "\ufdfa", "\u00a8"]
-RUNS = st.tuples(
-    st.sampled_from(LEADS),
-    st.one_of(
-        st.tuples(st.sampled_from(MARKS), st.integers(0, 70)).map(lambda run: run[0] * run[1]),
-        st.text(st.sampled_from(MARKS), min_size=12, max_size=70),
-    ),
-).map("".join)
-MARKED = st.lists(RUNS, max_size=5).map("".join)
 
 
 def longest_run(text: str) -> int:

@@ -13,8 +13,8 @@ from lsh.neighbours import WITH_IOTA, kind_of
 from lsh.stream_safe import marks_of_runs, size_of
 from lsh.text import normalise_wide
 from lsh.weight import beyond_the_second, without_iota
-from tests.lsh.test_invisible import LANGUAGES
 from tests.support import reference
+from tests.support.languages import LANGUAGES
 
 HEAVY = ["\u01ed\u0323", "\u1f82", "\u1f82\u0323\u0301", "x" + "\u0344" * 15, "\u0345\u0301"]
 GENESIS = (  # 1:1, with points and accents

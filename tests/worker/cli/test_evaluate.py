@@ -3,8 +3,6 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
-from random import Random
-from string import ascii_lowercase
 from typing import Any
 
 import pytest
@@ -97,15 +95,13 @@ def test_few_bands_are_named_as_the_cause_of_what_they_miss(folder: Path) -> Non
     assert found["recall"] < 0.99
 
 
-def test_full_buckets_are_named_as_the_cause_of_what_they_miss(tmp_path: Path) -> None:
-    random = Random(1)
-    variants = ["".join(random.choices(ascii_lowercase, k=30)) for _ in range(200)]
-    texts = [TEXT, *(TEXT + more for more in variants), TEXT + TEXT]
-    (tmp_path / "docs.jsonl").write_bytes(jsonl([{"text": text} for text in texts]))
-    (tmp_path / "one.toml").write_text(
-        "[index]\nshards = 1\nbucket_capacity = 1\n[similarity]\nbands = 4\nrows = 4\n"
+def test_what_the_index_has_forgotten_is_named_as_the_cause_of_a_miss(tmp_path: Path) -> None:
+    documents = [{"text": TEXT, "time": 1_000}, {"text": TEXT, "time": 100_000}]
+    (tmp_path / "docs.jsonl").write_bytes(jsonl(documents))
+    (tmp_path / "window.toml").write_text(
+        '[index]\nwindow = "60s"\n[documents]\ntime_field = "time"\n'
     )
-    found = evaluated(tmp_path, "docs.jsonl", "--config", "one.toml", "--threshold", "0.9")
+    found = evaluated(tmp_path, "docs.jsonl", "--config", "window.toml")
     assert found["missed"] == {"estimate": 0, "bands": 0, "gone": 1}
 
 
