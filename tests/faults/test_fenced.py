@@ -70,3 +70,27 @@ def test_trouble_that_was_not_heard_of_yet_counts(
             wait_until(lambda: assigned(late), 30, "another assignment")
             if COUNTABLE:
                 await_clients(before)
+
+
+def test_a_fatal_error_right_after_the_partitions_are_lost_is_not_missed(
+    one_node: Ground, app_id: str
+) -> None:
+    """Both come in one poll. The member must not stay without a seat, waiting for nothing.
+
+    Its heartbeats are lost until the group gives its seat to a namesake. It then hears that its
+    partitions are lost, and, when it joins again, that the seat is taken.
+    """
+    cluster, proxies = one_node
+    topic = cluster.create_topic(app_id)
+    options = KafkaOptions(cluster.proxied_bootstrap, protocol="consumer")
+    with ExitStack() as stack:
+        late = stack.enter_context(closing(KafkaBus(options).join(app_id, [topic], "alpha")))
+        wait_until(lambda: assigned(late), 30, "an assignment")
+        direct = KafkaBus(KafkaOptions(cluster.bootstrap, protocol="consumer"))
+        namesake = stack.enter_context(closing(direct.join(app_id, [topic], "alpha")))
+        heartbeats = frozenset({Api.CONSUMER_GROUP_HEARTBEAT})
+        with proxies.rule(Rule(heartbeats, "drop", "request", client=app_id)):
+            wait_until(lambda: assigned(namesake), 60, "a namesake with the seat")
+        wait_until(lambda: late.poll(1, 1, 10.0).assignment == frozenset(), 30, "a loss")
+        namesake.close(leave=True)
+        wait_until(lambda: assigned(late), 30, "another assignment")

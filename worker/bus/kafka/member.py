@@ -154,7 +154,7 @@ class KafkaMember:
         assigned = self._assignment.take()
         self._reported = not self._assignment.revoked
         self._unreleased_since = None
-        self._errors.clear()
+        self._errors.sought()
         self._member_id = self._consumer.memberid() or ""
         if not assigned:
             self._producer.close()
@@ -163,14 +163,17 @@ class KafkaMember:
         return Polled((), assigned)
 
     def _consume(self, limit: int, wait: float) -> list[Message]:
-        """Return messages; none once the assignment has changed."""
+        """Return messages; once the assignment has changed, only errors of the whole client."""
         try:
             messages = self._consumer.consume(limit, wait)
         except KafkaException as error:
             self._handle_error(cause(error), None)
             messages = []
         self._identities.check()
-        return [] if self._assignment.changed else messages
+        if self._assignment.changed:
+            # librdkafka reports a fatal error once, often right after the loss of the partitions.
+            return [found for found in messages if found.error() is not None and not found.topic()]
+        return messages
 
     def _sift(self, messages: list[Message]) -> list[Record]:
         """Return the records that may be delivered; keep the errors.

@@ -53,7 +53,15 @@ class PendingErrors:
         while self._messages:
             yield self._messages.popleft()
 
+    def sought(self) -> None:
+        """Forget the errors of partitions, all of which are sought again.
+
+        Those of the whole client stay: a fatal one is reported only once.
+        """
+        self._messages = deque(found for found in self._messages if not found.topic())
+        self.broken.clear()
+
     def clear(self) -> None:
-        """Forget all errors, when every partition is sought again."""
+        """Forget all errors, because the client is replaced."""
         self._messages.clear()
         self.broken.clear()
