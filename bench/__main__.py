@@ -44,6 +44,12 @@ def main() -> None:
     parser.add_argument(
         "--documents", type=int, metavar="NUMBER", help="documents of *index* (2,000,000)"
     )
+    parser.add_argument(
+        "--window",
+        type=int,
+        metavar="NUMBER",
+        help="documents that *index* remembers; all by default",
+    )
     given = parser.parse_args()
     unknown = [name for name in given.names if name not in BENCHMARKS]
     if unknown:
@@ -54,17 +60,18 @@ def main() -> None:
         console.rule(f"[bold]{name}")
         began = time.monotonic()
         try:
-            targets += _run(name, quick=given.quick, documents=given.documents)
+            sizes = {"documents": given.documents, "window": given.window}
+            targets += _run(name, sizes if name == "index" else {}, quick=given.quick)
         except KafkaUnavailable as error:
             console.print(f"skipped: {error}", style="yellow")
         console.print(f"{time.monotonic() - began:.0f} s", style="dim")
     show_targets(targets)
 
 
-def _run(name: str, *, quick: bool, documents: int | None) -> list[Target]:
-    sizes = {"documents": documents} if name == "index" and documents else {}
+def _run(name: str, sizes: dict[str, int | None], *, quick: bool) -> list[Target]:
     module = importlib.import_module(f"bench.{name}")
-    measured: list[Target] = module.run(quick=quick, **sizes)
+    given = {key: size for key, size in sizes.items() if size is not None}
+    measured: list[Target] = module.run(quick=quick, **given)
     return measured
 
 

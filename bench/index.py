@@ -36,8 +36,13 @@ _MEANINGS = (
 )
 
 
-def run(*, quick: bool = False, documents: int = DOCUMENTS) -> list[Target]:
-    """Measure, print the figures, and return the targets."""
+def run(
+    *, quick: bool = False, documents: int = DOCUMENTS, window: int | None = None
+) -> list[Target]:
+    """Measure, print the figures, and return the targets.
+
+    window: after how many others a document is forgotten; None: never.
+    """
     peer = min(_DATASKETCH_DOCUMENTS, 10_000 if quick else documents)
     total = 50_000 if quick else documents
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -45,21 +50,23 @@ def run(*, quick: bool = False, documents: int = DOCUMENTS) -> list[Target]:
     for column in ("CPU µs", "index", "RocksDB", "per s", "burst s", "MB", "memory B", "disk B"):
         table.add_column(column, justify="right", no_wrap=True)
     found = []
-    for one in _feed("neardup", total):
+    for one in _feed("neardup", total, *([] if window is None else [window])):
         found.append(one)
         table.add_row(f"{one.documents:,}", *_row(one))
         console.print(f"{one.documents:,}: {_cpu(one):.1f} µs a document", style="dim")
     (*_, other) = _feed("datasketch", peer)
     table.add_row(f"datasketch, {peer:,}", *_row(other))
-    console.print(f"\n[bold]One shard with all bands, {total:,} synthetic documents")
+    kept = "" if window is None else f", of which the last {window:,} are remembered"
+    console.print(f"\n[bold]One shard with all bands, {total:,} synthetic documents{kept}")
     console.print(table)
     console.print(_MEANINGS, style="dim")
     return _targets(found, other)
 
 
-def _feed(kind: str, documents: int) -> Iterator[Checkpoint]:
+def _feed(kind: str, documents: int, *window: int) -> Iterator[Checkpoint]:
     with tempfile.TemporaryDirectory(prefix="neardup-bench-") as folder:
-        command = [sys.executable, "-m", "bench.index_feed", kind, str(documents), folder]
+        arguments = [kind, str(documents), folder, *map(str, window)]
+        command = [sys.executable, "-m", "bench.index_feed", *arguments]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as feeding:  # noqa: S603 -- our own
             assert feeding.stdout is not None  # noqa: S101 -- a pipe
             for line in feeding.stdout:

@@ -1,6 +1,8 @@
 """Feed one index with synthetic documents, and print its cost at checkpoints as lines of JSON.
 
-python -m bench.index_feed neardup|datasketch DOCUMENTS DIRECTORY
+python -m bench.index_feed neardup|datasketch DOCUMENTS DIRECTORY [WINDOW]
+
+With a window, neardup forgets a document after so many others.
 
 A process of its own, so that its memory is that of the index. malloc has the limits of a worker's.
 """
@@ -60,32 +62,35 @@ class Checkpoint:
 def main() -> None:
     """Feed the index that the arguments name."""
     limit()
-    kind, documents, directory = sys.argv[1:]
+    kind, documents, directory, *window = sys.argv[1:]
     path = Path(directory)
-    feed = {"neardup": _neardup, "datasketch": _datasketch}[kind]
-    for checkpoint in _fed(feed(path), int(documents), path):
+    kept = int(window[0]) if window else None
+    index = _neardup(path, kept) if kind == "neardup" else _datasketch()
+    for checkpoint in _fed(index, int(documents), path):
         print(json.dumps(asdict(checkpoint)), flush=True)
 
 
-def _neardup(directory: Path) -> Index:
-    """One shard with all bands, with the settings' defaults."""
+def _neardup(directory: Path, window: int | None) -> Index:
+    """One shard with all bands, with the settings' defaults. A document comes each millisecond."""
     store = BandStore(
-        directory / "shard-000", {"bench": 1}, cache=Cache(_CACHE_BYTES), options=StoreOptions()
+        directory / "shard-000",
+        {"bench": 1},
+        cache=Cache(_CACHE_BYTES),
+        options=StoreOptions(window_ms=window),
     )
-    rules = BucketRules(threshold=0.8)
+    rules = BucketRules(threshold=0.8, window_ms=window)
 
     def index(batch: DocumentBatch) -> int:
         decision = store.decide(batch, rules)
         count = len(batch.ids)
-        store.apply(decision, offset=store.offset + 1, now=int(batch.times[-1]), documents=count)
+        store.apply(decision, offset=store.offset + 1, now=decision.now, documents=count)
         return len(decision.matches)
 
     return index
 
 
-def _datasketch(directory: Path) -> Index:
+def _datasketch() -> Index:
     """Make a `MinHashLSH` in memory with the same bands; candidates are not verified."""
-    del directory
     lsh = MinHashLSH(num_perm=SLOTS, params=_BANDS_AND_ROWS)
     empty = MinHash(num_perm=SLOTS)
 
