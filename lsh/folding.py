@@ -47,8 +47,11 @@ def _folded(text: str, parameters: Switches) -> str:
     if text.isascii():
         return text.lower() if parameters.casefold else text
     if parameters.drop_invisible:
+        # Case folding makes a letter of the iota below, which NFKC puts behind other marks.
         if parameters.nfkc:
             text = bounded(text)
+        elif parameters.casefold:
+            text = text.casefold()
         text = without_joiners(text)
     if parameters.nfkc:
         text = nfkc(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lsh import Parameters, normalise
@@ -16,7 +16,8 @@ REPEATED = st.tuples(MARKED, st.integers(1, 40)).map(lambda text: text[0] * text
 TEXTS = st.lists(st.one_of(MIXED, MARKED, OF_JOINERS, REPEATED), max_size=4)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=400)
+@example(["\u0345\u094d\u200c"], KEPT[4])
 @given(TEXTS, st.sampled_from(KEPT))
 def test_all_three_are_one(texts: list[str], kept: tuple[Parameters, Folding]) -> None:
     switches, folding = kept

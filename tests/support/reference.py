@@ -288,6 +288,8 @@ def normalise(text: str, parameters: Parameters) -> str:
         for long in "\ufdfa\ufdfb":
             text = text.replace(long, normalize("NFKC", long)[:6])
         text = cut(text)
+    if parameters.casefold and not parameters.nfkc:
+        text = text.casefold()
     if parameters.drop_invisible:
         text = without_joiners(text)
     if parameters.nfkc:
