@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lsh.index import BucketKeys, BucketReader, DocumentBatch, MemoryIndex, decide, match
+from lsh.index.layout import BEYOND
 from lsh.index.match import Known
 from tests.support.killed_disk import left_by_kill
 from tests.worker.index.decisions import (
@@ -53,6 +54,7 @@ def entries(index: BucketReader, keys: BucketKeys, window: int) -> dict[bytes, l
         live[packed[place]] = [
             Entry(known.names[number][0], known.time(number, column))
             for number in known.live(bucket, column, index.now - window)
+            if number != BEYOND
         ]
     return {key: some for key, some in live.items() if some}
 
