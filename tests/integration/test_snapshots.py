@@ -55,7 +55,7 @@ def test_a_worker_that_lost_its_disk_restores_what_the_log_has_no_more(
         _empty_a_bucket(path)
     problems = index_problems(application)
     assert problems
-    assert all(" of alpha: bucket " in problem and "holds []" in problem for problem in problems)
+    assert all(" of alpha: bucket " in found and " is missing: " in found for found in problems)
 
 
 def _empty_a_bucket(path: Path) -> None:
