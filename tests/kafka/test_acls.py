@@ -136,6 +136,8 @@ def forget(site: Site, app: str) -> int:
     return neardup("forget", "--no-wait", "one", "--config", site.config(app)).returncode
 
 
+_TRIES = 5
+
 COMMANDS: Mapping[str, Callable[[Site, str], int]] = {
     "topics verify": verify,
     "init": init,
@@ -176,7 +178,8 @@ def test_a_command_fails_without_any_one_right(site: Site, command: str) -> None
     unneeded = []
     for one in wanted:
         site.revoke(one)
-        if COMMANDS[command](site, site.app) == 0:
+        # A command may have what it needs before a broker refuses something to its client.
+        if all(COMMANDS[command](site, site.app) == 0 for _ in range(_TRIES)):
             unneeded.append(one)
         site.allow([one])
     assert unneeded == []
