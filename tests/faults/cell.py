@@ -63,6 +63,10 @@ class Cell:
     """How fast all links of workers are; None: as fast as they can be."""
     aborts: float = 0.0
     """Before which share of the slices fed a transaction aborts; 0: no transactions are used."""
+    window: str | None = None
+    """How long documents are remembered; None: for ever."""
+    forgets: float = 0.0
+    """How many tombstones are fed with the documents, as a share of these."""
     endings: tuple[Ending, ...] = ()
     """How workers may end by themselves; any other end breaks the cell."""
     least_faults: int = 2

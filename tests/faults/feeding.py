@@ -1,4 +1,7 @@
-"""The stream of documents of a run: even, held up, past a partition, or in transactions."""
+"""The stream of documents of a run: even, held up, past a partition, or in transactions.
+
+Tombstones of earlier documents may be among them.
+"""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,11 +25,26 @@ TRICKLE: Final = 0.1
 class Feeding:
     """Feeds an application at an even rate. Faults may hold it up, from another thread."""
 
-    def __init__(self, application: ApplicationUnderTest, over: Event, aborts: float = 0.0) -> None:
-        """Take whom to feed, and of transactions the share that is aborted; 0: none are used."""
+    def __init__(
+        self,
+        application: ApplicationUnderTest,
+        over: Event,
+        aborts: float = 0.0,
+        forgets: float = 0.0,
+    ) -> None:
+        """Take whom to feed.
+
+        Args:
+            application: gets the documents.
+            over: ends the feeding.
+            aborts: of transactions the share that is aborted; 0: none are used.
+            forgets: tombstones, as a share of the documents.
+        """
         self._application = application
         self._over = over
         self._lock = Lock()
+        self._forgets = forgets
+        self._random = Random(2)
         self._left_out: frozenset[int] = frozenset()
         self._held = False
         self._transactions = TransactionalFeeder(application, aborts, Random(1)) if aborts else None
@@ -92,6 +110,7 @@ class Feeding:
                 size = min(int(due) - done, LARGEST_SLICE)
                 if size > 0:
                     self._feed(run.documents[done : done + size], done)
+                    self._forget(run.documents[:done], size)
                     done += size
 
     def _feed(self, texts: Sequence[tuple[str, str]], first: int) -> None:
@@ -100,6 +119,23 @@ class Feeding:
             self._application.feed(records)
         else:
             self._transactions.feed(records)
+
+    def _forget(self, fed: Sequence[tuple[str, str]], size: int) -> None:
+        """Write tombstones of documents that are in the log, for so many that came after."""
+        if not self._forgets:
+            return
+        count = int(size * self._forgets + self._random.random())
+        topology = self._application.topology
+        places = self._random.choices(range(len(fed)), k=count)
+        self._application.feed(
+            Outgoing(
+                topology.documents,
+                place % topology.layout.partitions,
+                fed[place][0].encode(),
+                None,
+            )
+            for place in places
+        )
 
     def _placed(self, records: list[Outgoing]) -> list[Outgoing]:
         if not self._left_out:

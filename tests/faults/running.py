@@ -109,9 +109,11 @@ def application_of(
     """Set an application up behind the proxies; its topics go with it."""
     cluster, proxies = ground
     with ExitStack() as stack:
-        warm = {"standby": "all"} if cell.standby else {}
+        more = {"standby": "all"} if cell.standby else {}
+        if cell.window is not None:
+            more["window"] = cell.window
         verified = {} if cell.verified is None else {"verify_seconds": cell.verified}
-        sections: dict[str, Mapping[str, object]] = {"index": {**FAST, **warm}}
+        sections: dict[str, Mapping[str, object]] = {"index": {**FAST, **more}}
         if cell.snapshots is not None:
             sections["index.snapshots"] = {
                 "url": stack.enter_context(TemporaryDirectory(prefix="neardup-snapshots-")),
@@ -148,7 +150,7 @@ def application_of(
             worker = application.worker(name, wrapper=disk.wrapper(ROOT))
             worker.state_from_outside = disk.inside
         over = Event()
-        feeding = Feeding(application, over, cell.aborts)
+        feeding = Feeding(application, over, cell.aborts, cell.forgets)
         supervisor = Supervisor(application, cell.workers, cell.unexpected)
         world = World(cluster, proxies, supervisor, application, feeding, over, disk)
         if cell.retention is not None:

@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.support.audit import read_all
-from tests.support.checker import Dump, continued, dump, index_differences, rebuilt
+from tests.support.checker import (
+    Dump,
+    continued,
+    dump,
+    index_differences,
+    rebuilt,
+    unexpired,
+)
 from worker.admin import Cluster
 from worker.app import Application
 from worker.bus.kafka.bus import KafkaBus
@@ -82,7 +89,7 @@ class EndedRun(NamedTuple):
                 store.close()
             fresh = fresh or self._rebuilt(shard, log, high, whole=low == 0)
             wanted = fresh if low == 0 else fresh._replace(offset=live.offset)
-            for problem in _few(index_differences(live, wanted)):
+            for problem in _few(self._differences(live, wanted)):
                 yield f"shard {shard} of {name}: {problem}"
         if fresh is None and not self.rotten:
             yield f"no worker has an index of shard {shard} that has reached the end of its log"
@@ -90,8 +97,14 @@ class EndedRun(NamedTuple):
             fresh = fresh or self._rebuilt(shard, log, high, whole=low == 0)
             restored = self._restored(shard, log, LogRange(low, high, high))
             wanted = fresh._replace(offset=restored.offset)
-            for problem in _few(index_differences(restored, wanted)):
+            for problem in _few(self._differences(restored, wanted)):
                 yield f"shard {shard}, restored from its snapshots and its log: {problem}"
+
+    def _differences(self, live: Dump, wanted: Dump) -> Iterator[str]:
+        window = self.settings.index.window_ms
+        if window is not None:
+            live, wanted = unexpired(live, window), unexpired(wanted, window)
+        return index_differences(live, wanted)
 
     def _owner(self, state: Path) -> Application:
         bus = KafkaBus(self.settings.kafka_options())

@@ -27,7 +27,14 @@ from tests.support.checker.history import (
     verdict_of,
     verdicts,
 )
-from tests.support.checker.index import Dump, continued, dump, index_differences, rebuilt
+from tests.support.checker.index import (
+    Dump,
+    continued,
+    dump,
+    index_differences,
+    rebuilt,
+    unexpired,
+)
 from tests.support.checker.publication import (
     decisions,
     exactly_once,
@@ -64,6 +71,7 @@ __all__ = [
     "sightings",
     "similarity",
     "source",
+    "unexpired",
     "verdict_of",
     "verdicts",
     "visibility",

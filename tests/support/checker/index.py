@@ -17,7 +17,7 @@ from worker.index.store import BandStore
 from worker.topology import Topology
 from worker.wire import POSITION_BITS, FingerprintFrame, decode
 
-__all__ = ["Dump", "continued", "dump", "index_differences", "rebuilt"]
+__all__ = ["Dump", "continued", "dump", "index_differences", "rebuilt", "unexpired"]
 
 ALLOWANCE_MS = 60_000
 """By default a document's time is at most so far after the log's."""
@@ -99,6 +99,28 @@ def continued(
         return dump(store)
     finally:
         store.close()
+
+
+def unexpired(whole: Dump, window_ms: int) -> Dump:
+    """Return the entries that live by their own documents' times, those of a bucket by number.
+
+    When space is given back depends on where bursts were cut, and so does whether a document
+    that was renewed has moved behind others. Which entries live doesn't.
+    """
+    buckets = {
+        key: b"".join(
+            _ENTRY.pack(*entry)
+            for entry in sorted(entries(bucket))
+            if entry[1] >= whole.now - window_ms
+        )
+        for key, bucket in whole.buckets.items()
+    }
+    buckets = {key: bucket for key, bucket in buckets.items() if bucket}
+    named = {sequence for bucket in buckets.values() for sequence, _ in entries(bucket)}
+    return whole._replace(
+        buckets=buckets,
+        records={number: whole.records[number] for number in named},
+    )
 
 
 def index_differences(live: Dump, fresh: Dump) -> Iterator[str]:
