@@ -2,6 +2,9 @@
 
     python -m bench.deception
 
+The last two tricks are those of the web rather than of spammers: the page of a text, and other
+links in it. They are found with the preset ``news``.
+
 Each trick leaves a comment readable. A disguised copy is found if a band or the exact text
 leads from it to its original, and the estimated similarity reaches the threshold. A comment is
 wrongly merged if it comes out as a duplicate, but the exact similarity of each comment that it
@@ -17,7 +20,9 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
+from html import escape
 from itertools import cycle
 from pathlib import Path
 
@@ -31,6 +36,7 @@ FOUND = 0.95  # the target: of the copies of each trick
 MERGED = 0.001  # the target: more wrong merges than without the preset, of all comments
 PLAIN = Parameters()
 PRESET = Parameters(**PRESETS["comments"])
+NEWS = Parameters(**PRESETS["news"])
 TOGETHER = Parameters(drop_symbols=True, join_letters=True)
 TOLERANCE = 0.1
 
@@ -105,6 +111,31 @@ TRICKS: dict[str, Callable[[str], str]] = {
 }
 
 
+def _page(text: str) -> str:
+    """Return a page with the text in it: some words in bold, lines as paragraphs.
+
+    A text that is HTML, or looks like it, is left as it is.
+    """
+    if set("<&") & set(text):
+        return text
+    words = [
+        f"<b>{word}</b>" if at % 5 == 0 else word for at, word in enumerate(escape(text).split(" "))
+    ]
+    body = " ".join(words).replace("\n", '</p>\n<p class="text">')
+    return (
+        "<!DOCTYPE html><html><head><style>p { margin: 1em }</style>"
+        f'<script>let shown = 1 < 2;</script></head><body><p class="text">{body}</p></body></html>'
+    )
+
+
+def _linked(text: str) -> str:
+    """Return the text with other links to the same host in place of those that it has."""
+    return re.sub(r"(https?://[^\s/<]+)[^\s<]*", r"\1/c/8f3a9d21?from=feed&session=5502117", text)
+
+
+OF_THE_WEB: dict[str, Callable[[str], str]] = {"the page of a text": _page, "other links": _linked}
+
+
 def comments(wanted: int) -> list[str]:
     """Return different comments, the first of each."""
     folder = os.environ.get("NEARDUP_BENCH_DATA")
@@ -175,6 +206,11 @@ def run(*, quick: bool = False) -> list[Target]:
         worst = min(worst, preset)
     default_merged, preset_merged = (len(wrongly_merged(texts, one)) for one in (PLAIN, PRESET))
     console.print(f"{'wrongly merged':34}{default_merged:>9}{preset_merged:>10}")
+    console.print(f"\n{'trick':34}{'default':>9}{'news':>10}")
+    for name, trick in OF_THE_WEB.items():
+        default, preset = (share_found(texts, trick, one) for one in (PLAIN, NEWS))
+        console.print(f"{name:34}{default:>9.1%}{preset:>10.1%}")
+    console.print(f"{'wrongly merged':34}{default_merged:>9}{len(wrongly_merged(texts, NEWS)):>10}")
     more = (preset_merged - default_merged) / len(texts)
     return [
         Target("disguised copies found, worst trick", worst, FOUND, at_least=True, form=".3f"),

@@ -42,6 +42,22 @@ REPEATED = {
     "one letter": "a",
     "Chinese, with one mark": "\u4e2d\u6587\u7684\u6587\u672c",
 }
+PAGES = {
+    "tags": "<p>a</p>",
+    "tags that don't end": "<a ",
+    "the same, with quotes": "<a '\"",
+    "elements that aren't closed": "<script>",
+    "elements whose end isn't closed": "<script></script ",
+    "comments that aren't closed": "<!--",
+    "declarations": "<!a>",
+    "references": "&amp;",
+    "references to nothing": "&aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    "long numbers": "&#" + "1" * 5_000,
+    "addresses": "http://a.b/c ",
+    "one address": "http://",
+    "users without hosts": "http://a:b",
+    "what could be addresses": "www.",
+}
 
 
 def texts(size: int) -> dict[str, str]:
@@ -69,23 +85,35 @@ def words(size: int) -> dict[str, str]:
     }
 
 
+def pages(size: int) -> dict[str, str]:
+    """Return texts for the switches that take off what a text is in, the plain one first."""
+    return {
+        "plain": " ".join(short_texts(size // 150))[:size],
+        **{name: pattern * (size // len(pattern)) for name, pattern in PAGES.items()},
+    }
+
+
 def run(*, quick: bool = False) -> list[Target]:
     """Measure each kind, print the medians, and return the targets."""
     size = QUICK_SIZE if quick else SIZE
     targets = []
-    for unit, kinds in (("char", texts(size)), ("word", words(size))):
-        fingerprinter = Fingerprinter(Parameters(shingle="word" if unit == "word" else "char"))
+    for what, parameters, kinds in (
+        ("shingles of characters", Parameters(), texts(size)),
+        ("shingles of words", Parameters(shingle="word"), words(size)),
+        ("pages", Parameters(strip_html=True, reduce_urls=True), pages(size)),
+    ):
+        fingerprinter = Fingerprinter(parameters)
         taken = {name: _seconds(fingerprinter, text) for name, text in kinds.items()}
         plain = Figures("plain", taken.pop("plain"), ".2f")
         others = [Figures(name, values, ".2f") for name, values in taken.items()]
         worst = max(others, key=lambda one: one.median)
         show(
-            f"CPU seconds for {size / 1e6:g} MB of text, shingles of {unit}s, one core",
+            f"CPU seconds for {size / 1e6:g} MB of text, {what}, one core",
             [plain, *others],
             ", ".join(f"{one.name}: {one.median / plain.median:.1f} times" for one in others),
         )
-        what = f"hostile text to plain, {unit} shingles ({worst.name})"
-        targets.append(Target(what, worst.median / plain.median, RATIO, at_least=False))
+        title = f"hostile text to plain, {what} ({worst.name})"
+        targets.append(Target(title, worst.median / plain.median, RATIO, at_least=False))
     return targets
 
 

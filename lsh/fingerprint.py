@@ -10,6 +10,7 @@ import numpy as np
 from lsh import text as text_module
 from lsh.bands import band_keys, text_keys
 from lsh.folding import Folding
+from lsh.markup import all_unwrapped
 from lsh.shingles import Shingler, Shingles
 from lsh.sketch import compact, signatures
 from lsh.text import Normalised, normalise_ascii, normalise_wide
@@ -92,6 +93,7 @@ class Fingerprinter:
 
     def _normalised(self, texts: Sequence[str]) -> Iterator[tuple[list[int], Normalised]]:
         """Yield the normal forms of all texts in blocks, each with the rows of its texts."""
+        texts = all_unwrapped(texts, self._parameters)
         ascii_rows = [row for row, text in enumerate(texts) if text.isascii()]
         wide_rows = [row for row, text in enumerate(texts) if not text.isascii()]
         for block in _blocks(ascii_rows, texts):

@@ -25,6 +25,8 @@ SWITCHES = (
     "fold_digits",
     "drop_symbols",
     "join_letters",
+    "strip_html",
+    "reduce_urls",
 )
 """The switches of the normaliser."""
 
@@ -35,8 +37,11 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
         "drop_symbols": True,
         "join_letters": True,
     },
+    "news": {"strip_html": True, "reduce_urls": True},
+    "code": {"nfkc": False, "casefold": False, "drop_overlays": False},
 }
-"""Switches that belong together, by what they are for: short texts that are disguised."""
+"""Switches that belong together, by what they are for: short texts that are disguised, pages of
+the web, and source code, in which upper and lower case differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,8 @@ class Parameters:
     slots: length of the MinHash signature.
     bands, rows: how the signature's first bands * rows slots are divided for the index.
     nfkc, casefold, collapse_whitespace, drop_invisible, drop_overlays, fold_confusables,
-    fold_digits, drop_symbols, join_letters: the switches of the normaliser; see `lsh.text`.
+    fold_digits, drop_symbols, join_letters, strip_html, reduce_urls: the switches of the
+        normaliser; see `lsh.text`.
     seed: the site's secret. Without it, nobody can craft a text that lands in
         another text's bucket. The default is public, for reproducible results.
 
@@ -70,6 +76,8 @@ class Parameters:
     fold_digits: bool = False
     drop_symbols: bool = False
     join_letters: bool = False
+    strip_html: bool = False
+    reduce_urls: bool = False
     seed: bytes = field(default=DEFAULT_SEED, repr=False)
 
     def __post_init__(self) -> None:

@@ -12,6 +12,14 @@ class Switches(Protocol):
         """Return a hash: what follows from the switches is kept by them."""
 
     @property
+    def strip_html(self) -> bool:
+        """Return whether HTML becomes text."""
+
+    @property
+    def reduce_urls(self) -> bool:
+        """Return whether web addresses become their hosts."""
+
+    @property
     def nfkc(self) -> bool:
         """Return whether compatibility forms are unified."""
 

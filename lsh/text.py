@@ -2,6 +2,7 @@
 
 The normal form, in this order, each step a switch:
 
+0. if so wished, HTML becomes text, and web addresses become hosts (`lsh.markup`);
 1. single characters: what nothing shows is dropped (`lsh.invisible`), and strokes over
    letters; if so wished, look-alikes and digits are folded (`lsh.replacing`);
 2. compatibility: NFKC (Unicode Standard Annex 15) of the text with long runs of marks
@@ -28,6 +29,7 @@ from lsh.code_points import as_text, code_points
 from lsh.folding import Folding, fold
 from lsh.invisible import misplaced
 from lsh.joining import without
+from lsh.markup import unwrapped
 from lsh.running_together import run_together, symbols_between, white_space
 
 if TYPE_CHECKING:
@@ -78,14 +80,14 @@ class Normalised:
 
 def normalise(text: str, parameters: Switches) -> str:
     """Return the normal form of one text. This is the reference for the batch functions."""
-    text = fold(text, parameters)
+    text = fold(unwrapped(text, parameters), parameters)
     if parameters.collapse_whitespace:
         text = " ".join(text.split())
     return run_together(text, parameters)
 
 
 def normalise_ascii(texts: Sequence[str], parameters: Switches) -> Normalised:
-    """Return the normal forms of ASCII texts, which NFKC doesn't change.
+    """Return the normal forms of ASCII texts, which NFKC doesn't change, from step 1 on.
 
     Raises UnicodeEncodeError if a text isn't ASCII.
     """
@@ -124,7 +126,7 @@ def _without_controls(form: Normalised) -> Normalised:
 def normalise_wide(
     texts: Sequence[str], parameters: Switches, folding: Folding | None = None
 ) -> Normalised:
-    """Return the normal forms of texts of any kind.
+    """Return the normal forms of texts of any kind, from step 1 on.
 
     folding: made with the same switches, and reused for its table; None makes
         a new one.

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from bench.deception import PLAIN, PRESET, SAMPLES, TRICKS, share_found, wrongly_merged
+from bench.deception import (
+    NEWS,
+    OF_THE_WEB,
+    PLAIN,
+    PRESET,
+    SAMPLES,
+    TRICKS,
+    share_found,
+    wrongly_merged,
+)
 from lsh import Parameters, normalise
 
 BY_DEFAULT = list(TRICKS)[:7]
@@ -26,6 +35,12 @@ def test_without_the_preset_the_others_pass(trick: str) -> None:
     assert share_found(list(SAMPLES), TRICKS[trick], PLAIN) < 0.5
 
 
-@pytest.mark.parametrize("parameters", [PLAIN, PRESET])
+def test_a_page_is_found_with_the_preset_for_news() -> None:
+    page = OF_THE_WEB["the page of a text"]
+    assert share_found(list(SAMPLES), page, NEWS) == 1
+    assert share_found(list(SAMPLES), page, PLAIN) < 0.5
+
+
+@pytest.mark.parametrize("parameters", [PLAIN, PRESET, NEWS])
 def test_no_comments_are_merged(parameters: Parameters) -> None:
     assert not wrongly_merged(list(SAMPLES), parameters)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from functools import cache
 from hashlib import blake2b, scrypt
+from html import unescape
+from html.entities import html5
 from unicodedata import category, combining, normalize
 
 from lsh import Parameters, unicode_tables
@@ -280,7 +282,133 @@ def is_bounded(text: str, parameters: Parameters) -> bool:
     return expanded(text, 0, parameters) != text or light(shown, 0) != shown
 
 
+def tag_at(text: str, at: int) -> int | None:
+    """Return the position behind the tag that begins at `at`; None if none does."""
+    end = at + 1
+    while end < len(text) and text[end] not in "<>":
+        end += 1
+    if end == len(text) or text[end] == "<":
+        return None
+    inside = text[at + 1 : end]
+    if inside[:1] in ("!", "?"):
+        return end + 1 if inside[1:] else None
+    name = inside.removeprefix("/")[:1]
+    return end + 1 if "a" <= name.lower() <= "z" else None
+
+
+def name_of(tag: str) -> str:
+    """Return the name of a tag, with the stroke of a closing one."""
+    name = "/" if tag[1] == "/" else ""
+    for char in tag[1 + len(name) : -1]:
+        if char.isspace() or char == "/":
+            break
+        name += char.lower()
+    return name
+
+
+def tags(text: str) -> list[tuple[int, int, str]]:
+    """Return where tags begin and end, and their names; that of a declaration is empty."""
+    found, at = [], 0
+    while at < len(text):
+        end = tag_at(text, at) if text[at] == "<" else None
+        if end is not None:
+            found.append((at, end, "" if text[at + 1] in "!?" else name_of(text[at:end])))
+        at = end or at + 1
+    return found
+
+
+def without_element(text: str, name: str) -> str:
+    kept, at = "", 0
+    all_tags = tags(text)
+    for begin, end, found in all_tags:
+        if begin < at or found != name or text[end - 2] == "/":
+            continue
+        closing = [last for first, last, other in all_tags if first >= end and other == f"/{name}"]
+        if closing:
+            kept, at = kept + text[at:begin] + " ", closing[0]
+    return kept + text[at:]
+
+
+def without_comments(text: str) -> str:
+    begin = text.find("<!--")
+    end = text.find("-->", begin + 4)
+    if begin < 0 or end < 0:
+        return text
+    return text[:begin] + without_comments(text[end + 3 :])
+
+
+def without_html(text: str) -> str:
+    for name in ("script", "style", "template", "noscript"):
+        text = without_element(text, name)
+    text = without_comments(text)
+    for inline in (False, True):
+        for begin, end, name in reversed(tags(text)):
+            if (name.removeprefix("/") in INLINE.split("|")) == inline:
+                text = text[:begin] + ("" if inline else " ") + text[end:]
+    return resolved(text)
+
+
+INLINE = (
+    "a|abbr|acronym|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|ins|kbd|label|mark|q|s|samp"
+    "|small|span|strike|strong|sub|sup|time|tt|u|var|wbr"
+)
+
+
+def resolved(text: str) -> str:
+    """Return the text with references to characters resolved."""
+    kept = ""
+    for at, char in enumerate(text):
+        begin = kept.rfind("&")
+        kept += char
+        if char != ";" or begin < 0 or at == 0:
+            continue
+        inside = kept[begin + 1 : -1]
+        number = inside.startswith("#")
+        hexadecimal = inside[:2] in ("#x", "#X")
+        taken = inside[number + hexadecimal :]
+        allowed = HEX if hexadecimal else DIGITS if number else LETTERS + DIGITS
+        sizes = range(1, 7) if hexadecimal else range(1, 8) if number else range(2, 33)
+        if len(taken) not in sizes or set(taken) - set(allowed):
+            continue
+        if number:
+            kept = kept[:begin] + unescape(kept[begin:])
+        elif taken[0] not in DIGITS and f"{taken};" in html5:
+            kept = kept[:begin] + html5[f"{taken};"]
+    return kept
+
+
+DIGITS = "0123456789"
+HEX = DIGITS + "abcdefABCDEF"
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def with_hosts(text: str) -> str:
+    kept, at = "", 0
+    while at < len(text):
+        inside_word = at > 0 and (text[at - 1].isalnum() or text[at - 1] == "_")
+        rest = text[at : at + 8].lower()
+        scheme = next((one for one in ("https://", "http://") if rest.startswith(one)), "")
+        if inside_word or not (scheme or rest.startswith("www.")):
+            kept, at = kept + text[at], at + 1
+            continue
+        end = at + len(scheme)
+        while end < len(text) and not text[end].isspace() and text[end] not in '<>"':
+            end += 1
+        address = text[at + len(scheme) : end]
+        before = until(address, "/?#@")
+        user = f"{before}@" if scheme and address[len(before) :].startswith("@") else ""
+        host = until(address[len(user) :], "/?#:@")
+        kept, at = (kept + host, end) if host else (kept + text[at], at + 1)
+    return kept
+
+
+def until(text: str, ends: str) -> str:
+    return text[: next((at for at, char in enumerate(text) if char in ends), len(text))]
+
+
 def normalise(text: str, parameters: Parameters) -> str:
+    text = without_html(text) if parameters.strip_html else text
+    text = with_hosts(text) if parameters.reduce_urls else text
     size = len(text.encode("utf-8", "surrogatepass"))
     text = visible(expanded(text, size, parameters), parameters)
     if parameters.nfkc:

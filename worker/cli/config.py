@@ -30,12 +30,15 @@ _MEANING = {
     "similarity.threshold": "documents at or above this Jaccard similarity of shingles match",
     "similarity.shingle": "compare runs of characters, or of words",
     "similarity.shingle_size": "characters or words in a shingle",
-    "similarity.nfkc": "unify compatibility characters (Unicode NFKC)",
-    "similarity.casefold": "ignore case",
-    "similarity.collapse_whitespace": "treat any run of white space as one space",
+    "similarity.nfkc": "unify compatibility characters (Unicode NFKC); default: true, or by the"
+    " preset",
+    "similarity.casefold": "ignore case; default: true, or by the preset",
+    "similarity.collapse_whitespace": "treat any run of white space as one space; default: true",
     "similarity.drop_invisible": "drop what nothing shows: zero-width and control characters,"
-    " soft hyphens, variation selectors; joiners stay where the script needs them",
-    "similarity.drop_overlays": "drop strokes over letters, and enclosures",
+    " soft hyphens, variation selectors; joiners stay where the script needs them;"
+    " default: true",
+    "similarity.drop_overlays": "drop strokes over letters, and enclosures; default: true, or by"
+    " the preset",
     "similarity.fold_confusables": "read letters as the ASCII that they look like (UTS 39);"
     " default: false, or by the preset",
     "similarity.fold_digits": "read every digit as 0; default: false, or by the preset",
@@ -43,6 +46,9 @@ _MEANING = {
     " default: false, or by the preset",
     "similarity.join_letters": "drop white space between letters, for shingles of characters;"
     " default: false, or by the preset",
+    "similarity.strip_html": "take the text out of HTML; default: false, or by the preset",
+    "similarity.reduce_urls": "reduce web addresses to their hosts; default: false, or by the"
+    " preset",
     "index.shards": "number of shards; at most this many workers share the index",
     "index.bucket_capacity": "most entries of a bucket; later ones go to finer buckets",
     "index.max_matches": "most matches published with a duplicate, best first",

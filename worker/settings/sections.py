@@ -20,7 +20,7 @@ from pydantic import (
 )
 from pydantic_settings import NoDecode
 
-from lsh import PRESETS, SWITCHES
+from lsh import PRESETS, SWITCHES, Parameters
 from worker.settings.duration import duration_ms, duration_text
 from worker.settings.mask import REFUSED, is_mask
 from worker.settings.secret_files import check_names
@@ -48,6 +48,7 @@ _DEFAULT_SEED = "neardup"
 _SEED_BYTES = 16
 _NO_WINDOW = "none"
 _LEAST_WINDOW_MS = 1_000
+_DEFAULTS = Parameters()
 
 
 def _listed(value: object) -> object:
@@ -177,18 +178,23 @@ class SimilaritySection(_Section):
     rows: int | None = Field(
         None, ge=1, le=250, description="slots per band; default: follows from recall"
     )
-    nfkc: bool = True
-    casefold: bool = True
-    collapse_whitespace: bool = True
-    drop_invisible: bool = True
-    drop_overlays: bool = True
-    preset: Literal["comments"] | None = Field(
-        None, description="switches that belong together: comments turns the next four on"
+    nfkc: bool | None = None
+    casefold: bool | None = None
+    collapse_whitespace: bool | None = None
+    drop_invisible: bool | None = None
+    drop_overlays: bool | None = None
+    preset: Literal["comments", "news", "code"] | None = Field(
+        None,
+        description="switches that belong together: comments turns fold_confusables, fold_digits,"
+        " drop_symbols and join_letters on; news turns strip_html and reduce_urls on; code turns"
+        " nfkc, casefold and drop_overlays off",
     )
     fold_confusables: bool | None = None
     fold_digits: bool | None = None
     drop_symbols: bool | None = None
     join_letters: bool | None = None
+    strip_html: bool | None = None
+    reduce_urls: bool | None = None
     seed: SecretStr = Field(
         SecretStr(_DEFAULT_SEED),
         description="secret that goes into every hash; set your own, of at least 16 bytes",
@@ -196,13 +202,13 @@ class SimilaritySection(_Section):
     seed_file: Path | None = Field(None, description="file that holds the seed")
 
     def switches(self) -> dict[str, bool]:
-        """Return the normaliser's switches by name: what is set, else the preset, else off."""
+        """Return the normaliser's switches by name: what is set, else the preset, else default."""
         preset = dict(PRESETS[self.preset]) if self.preset else {}
         if self.shingle == "word":  # Without white space there are no words.
             preset.pop("join_letters", None)
         given = {name: getattr(self, name) for name in SWITCHES}
         return {
-            name: preset.get(name, False) if value is None else value
+            name: preset.get(name, getattr(_DEFAULTS, name)) if value is None else value
             for name, value in given.items()
         }
 

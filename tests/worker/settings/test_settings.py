@@ -199,7 +199,11 @@ def test_without_a_preset_nothing_is_folded_that_a_reader_tells_apart() -> None:
 
 
 def test_a_preset_turns_switches_on_and_a_setting_overrides_it() -> None:
-    assert switches(preset="comments") == dict.fromkeys(SWITCHES, True)
+    assert switches(preset="comments") == {
+        name: name not in {"strip_html", "reduce_urls"} for name in SWITCHES
+    }
+    assert switches(preset="news") == switches(strip_html=True, reduce_urls=True)
+    assert switches(preset="code", nfkc=True) == switches(casefold=False, drop_overlays=False)
     assert switches(preset="comments", fold_digits=False)["fold_digits"] is False
     assert switches(fold_digits=True)["fold_digits"] is True
 
