@@ -1,34 +1,31 @@
-"""Compare verdicts with exact similarities, by corpus, threshold and seed, and with datasketch.
+"""Compare verdicts with exact similarities, by corpus, threshold and seed, and with other filters.
 
     python -m bench.accuracy                                # the samples that neardup ships
     NEARDUP_ACCURACY_DATA=FOLDER python -m bench.accuracy   # each CORPUS/docs.jsonl.gz in FOLDER
     python -m bench.accuracy --slots 128 --threshold 0.5 --seeds 1
 
-The tables are Markdown. *clear* are the documents with an earlier one at J >= t + 0.05; *found* is
-the share of these that is a duplicate, *at t* that of the documents with an earlier one at J >= t.
-*precision* is the share of published pairs at J >= t, *wrong* of those at J < t - 0.1. Two numbers
-are the lowest and the highest of all seeds. *missed* are the clear documents of all seeds together
-that were not found: estimated too low + without a band in common + no longer in the index.
+The tables are Markdown, with a row for each filter. *clear* are the documents with an earlier one
+at J >= t + 0.05; *found* is the share of these that is a duplicate, *at t* that of the documents
+with an earlier one at J >= t. *precision* is the share of published pairs at J >= t, *wrong* of
+those at J < t - 0.1. Two numbers are the lowest and the highest of all seeds. *missed* are the
+clear documents of all seeds together that were not found: estimated too low + without a band in
+common + no longer in the index.
 
 The code is that of ``neardup evaluate``. It runs once for each seed; the exact similarities are
-computed once for each corpus. datasketch runs once, with its defaults.
+computed once for each corpus. Other filters run once, with their own seed (`bench.accuracy_peers`).
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-from datasketch import MinHash, MinHashLSH
-
+from bench.accuracy_peers import Judged, Peers
 from bench.report import Target
-from lsh import normalise
+from lsh import Choice
 from lsh.exact import jaccard
 from worker.cli.evaluate import judge
 from worker.offline import offline_settings
@@ -78,7 +75,7 @@ def main() -> None:
     parser.add_argument("--kind", choices=_KINDS, action="append")
     parser.add_argument("--seeds", type=int, default=_SEEDS)
     parser.add_argument("--slots", type=int, help="default: follows from the threshold")
-    parser.add_argument("--alone", action="store_true", help="leave datasketch out")
+    parser.add_argument("--alone", action="store_true", help="leave other filters out")
     given = parser.parse_args()
     _measure(
         Plan(
@@ -138,13 +135,11 @@ def _table(path: Path, kind: str, plan: Plan) -> list[Figures]:
     reading, judged = judge(first, [path])
     truth = reading.truth(plan.thresholds[0])
     del reading
-    peer = [] if plan.alone else _signed(path, first, truth)
+    peers = None if plan.alone else Peers(path, first, truth.sets.sizes > 0)
     what = f"{size} {'characters' if kind == 'char' else 'words'}"
     print(f"\n### {_name(path)}: {len(judged.duplicate):,} documents, {what}\n")
-    shares = "found, % | at t, % | precision, % | wrong, % |"
-    theirs = "" if plan.alone else f" datasketch: bands | {shares}"
-    print(f"| t | slots, bands | clear | {shares} missed |{theirs}")
-    print("|" + "--:|" * (8 if plan.alone else 13))
+    print("| t | filter | slots, bands | clear | found | at t | precision | wrong | missed |")
+    print("|--:|---|--:|--:|--:|--:|--:|--:|--:|")
     worst = []
     for threshold in plan.thresholds:
         rows = []
@@ -153,15 +148,17 @@ def _table(path: Path, kind: str, plan: Plan) -> list[Figures]:
             again, judged = judge(settings, [path], exact=False)
             rows.append(evaluate(settings.parameters(), again, judged, truth))
         p = settings.parameters()
-        columns = [f"{threshold:g}", f"{p.slots}, {p.bands} x {p.rows}", f"{rows[0].clear:,}"]
         figures = [_figures(row) for row in rows]
         missed = (sum(causes) for causes in zip(*(row.missed for row in rows), strict=True))
-        columns += [*_ranges(figures), " + ".join(map(str, missed))]
-        if not plan.alone:
-            other, divided = _datasketch(peer, truth, threshold)
-            columns += [divided, *_ranges([other])]
+        columns = [f"{threshold:g}", "neardup", f"{p.slots}, {p.bands} x {p.rows}"]
+        columns += [f"{rows[0].clear:,}", *_ranges(figures), " + ".join(map(str, missed))]
         print(f"| {' | '.join(columns)} |", flush=True)
         worst.append(_worst(figures))
+        choice = Choice(p.slots, p.bands, p.rows)
+        for other in peers.judge(threshold, choice) if peers is not None else ():
+            columns = ["", other.name, other.parameters, ""]
+            columns += [*_ranges([_figures_of_peer(other, truth, threshold)]), ""]
+            print(f"| {' | '.join(columns)} |", flush=True)
     return worst
 
 
@@ -185,7 +182,7 @@ def _ranges(rows: Sequence[Figures]) -> Iterator[str]:
     for name in ("found", "at_threshold", "precision", "wrong"):
         values = sorted(getattr(row, name) for row in rows)
         shown = list(dict.fromkeys(f"{value * 100:.2f}" for value in (values[0], values[-1])))
-        yield " to ".join(shown)
+        yield " to ".join(shown) + " %"
 
 
 def _figures(found: Evaluation) -> Figures:
@@ -198,58 +195,17 @@ def _figures(found: Evaluation) -> Figures:
     )
 
 
-def _signed(path: Path, settings: Settings, truth: Truth) -> list[MinHash | None]:
-    """Return datasketch's signatures, with its defaults, of the same shingles."""
-    signed: list[MinHash | None] = []
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            text = normalise(json.loads(line)["text"], settings.parameters())
-            shingles = _shingles(text, settings)
-            if not truth.sets.sizes[len(signed)]:  # neardup has rejected it.
-                signed.append(None)
-                continue
-            minhash = MinHash()
-            minhash.update_batch([shingle.encode() for shingle in shingles])
-            signed.append(minhash)
-    return signed
-
-
-def _shingles(text: str, settings: Settings) -> set[str]:
-    size = settings.similarity.shingle_size
-    words = text.split()
-    if not words:
-        return set()
-    if settings.similarity.shingle == "char":
-        return {text[at : at + size] for at in range(max(1, len(text) - size + 1))}
-    return {" ".join(words[at : at + size]) for at in range(max(1, len(words) - size + 1))}
-
-
-def _datasketch(
-    signed: Sequence[MinHash | None], truth: Truth, threshold: float
-) -> tuple[Figures, str]:
-    """Judge with MinHashLSH as its documentation shows: what shares a band is a match."""
-    index = MinHashLSH(threshold=threshold)
-    later, earlier = [], []
-    duplicate = np.zeros(len(signed), np.bool_)
-    for number, minhash in enumerate(signed):
-        if minhash is None:
-            continue
-        matches = index.query(minhash)
-        duplicate[number] = bool(matches)
-        later += [number] * len(matches)
-        earlier += matches
-        index.insert(number, minhash)
-    published = jaccard(truth.sets, np.array(later, np.int64), np.array(earlier, np.int64))
+def _figures_of_peer(judged: Judged, truth: Truth, threshold: float) -> Figures:
     best = truth.nearest.similarity
     clear, right = best >= min(threshold + CLEAR, 1.0), best >= threshold
-    figures = Figures(
+    published = jaccard(truth.sets, judged.later, judged.earlier)
+    return Figures(
         int(clear.sum()),
-        float(duplicate[clear].mean()) if clear.any() else 1.0,
-        float(duplicate[right].mean()) if right.any() else 1.0,
+        float(judged.duplicate[clear].mean()) if clear.any() else 1.0,
+        float(judged.duplicate[right].mean()) if right.any() else 1.0,
         float((published >= threshold).mean()) if len(published) else 1.0,
         float((published < threshold - BELOW).mean()) if len(published) else 0.0,
     )
-    return figures, f"{index.b} x {index.r}"
 
 
 if __name__ == "__main__":

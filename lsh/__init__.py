@@ -19,7 +19,16 @@ from lsh.parameters import PRESETS, SCHEME_VERSION, SWITCHES, Parameters
 from lsh.shingles import Shingler, Shingles
 from lsh.sketch import SKETCH_BITS, compact, pairwise_similarity, signatures, similarity
 from lsh.text import NORMALISER_VERSION, normalise
-from lsh.tuning import Choice, candidate_load, choose, s_curve, standard_error, sufficient_slots
+from lsh.tuning import (
+    Choice,
+    candidate_load,
+    choose,
+    s_curve,
+    standard_error,
+    steepest,
+    steepest_approximately,
+    sufficient_slots,
+)
 
 __all__ = [
     "DEFAULT_SEED",
@@ -47,6 +56,8 @@ __all__ = [
     "signatures",
     "similarity",
     "standard_error",
+    "steepest",
+    "steepest_approximately",
     "sufficient_slots",
     "text_keys",
 ]

@@ -57,6 +57,16 @@ class Spectrum:
         met = s_curve(self.similarity, bands, rows)
         return float(met @ self.weight) / max(self.documents, 1)
 
+    def published(self, least: float, threshold: float, slots: int, bands: int, rows: int) -> float:
+        """Return how many pairs at or above a similarity an index is expected to publish.
+
+        The conditions are those of `candidates`.
+        """
+        at = self.similarity >= least
+        return float(
+            _detected(self.similarity[at], threshold, slots, bands, rows) @ self.weight[at]
+        )
+
     def found(
         self, least: float, threshold: float, slots: int, bands: int, rows: int
     ) -> tuple[int, float]:
@@ -67,9 +77,16 @@ class Spectrum:
         The second number is expected: it takes each document to be found by its nearest one.
         """
         near = self.nearest[self.nearest >= least]
-        grid = np.linspace(0, 1, _GRID + 1)
-        curve = detection(grid, threshold, slots, bands, rows)
-        return len(near), float(np.interp(near, grid, curve).sum())
+        return len(near), float(_detected(near, threshold, slots, bands, rows).sum())
+
+
+def _detected(
+    similarity: NDArray[np.float64], threshold: float, slots: int, bands: int, rows: int
+) -> NDArray[np.float64]:
+    """Return `detection` of many similarities."""
+    grid = np.linspace(0, 1, _GRID + 1)
+    curve = detection(grid, threshold, slots, bands, rows)
+    return np.interp(similarity, grid, curve)
 
 
 def spectrum(

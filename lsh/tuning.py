@@ -62,6 +62,30 @@ def candidate_load(threshold: float, bands: int, rows: int) -> float:
     return float(s_curve(middles, bands, rows).mean())
 
 
+def steepest(bands: int, rows: int) -> float:
+    """Return the similarity at which the S-curve is steepest: ((1 - 1/r) / (b - 1/r))^(1/r).
+
+    There, x = s^r makes the second derivative 0: (r - 1) (1 - x) = (b - 1) r x. With one row or
+    one band, this is the end of the curve where it is steepest, 0 or 1; with one of each, the
+    curve is straight, and the result 0.
+    """
+    if rows == 1:
+        return 0.0
+    return float(((1 - 1 / rows) / (bands - 1 / rows)) ** (1 / rows))
+
+
+def steepest_approximately(bands: int, rows: int) -> float:
+    """Return (1/b)^(1/r), the usual approximation of the similarity where the curve is steepest.
+
+    A pair with this similarity shares a band with probability 1 - (1 - 1/b)^b, which is 0.63 and a
+    little more. So it is no threshold to choose bands and rows by: more than a third of the pairs
+    there would be lost.
+
+    Source: Leskovec, Rajaraman, Ullman, "Mining of Massive Datasets", 3.4.2.
+    """
+    return float((1 / bands) ** (1 / rows))
+
+
 @lru_cache(maxsize=64)
 def choose(
     threshold: float,

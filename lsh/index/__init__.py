@@ -29,6 +29,7 @@ from lsh.index.batch import DocumentBatch, Forgotten, Match
 from lsh.index.buckets import BucketReader, RecordMissing
 from lsh.index.decide import Decision, NewCells, decide
 from lsh.index.layout import BucketKeys
+from lsh.index.load import comparisons
 from lsh.index.memory import MemoryIndex
 from lsh.index.query import match
 from lsh.index.rules import BucketRules
@@ -44,6 +45,7 @@ __all__ = [
     "MemoryIndex",
     "NewCells",
     "RecordMissing",
+    "comparisons",
     "decide",
     "match",
 ]

@@ -60,6 +60,14 @@ def test_what_is_found_follows_the_model() -> None:
     assert expected == pytest.approx(float(detection([0.7, 0.9], 0.8, 128, 18, 7).sum()), abs=1e-4)
 
 
+def test_published_pairs_are_those_that_the_model_detects_by_their_weights() -> None:
+    similarity, weight = np.array([0.3, 0.7, 0.8, 1.0]), np.array([900.0, 10.0, 3.0, 2.0])
+    seen = Spectrum(40, np.ones(1), similarity, weight, 0.2)
+    each = detection(similarity, 0.8, 128, 18, 7) * weight
+    assert seen.published(0.0, 0.8, 128, 18, 7) == pytest.approx(each.sum(), abs=1e-3)
+    assert seen.published(0.8, 0.8, 128, 18, 7) == pytest.approx(each[2:].sum(), abs=1e-3)
+
+
 def test_one_document_has_no_pair() -> None:
     found = spectrum(sets_of([[1, 2, 3], []]), 0.5)
     assert (found.documents, len(found.nearest), found.candidates(18, 7)) == (1, 0, 0.0)

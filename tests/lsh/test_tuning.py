@@ -5,7 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsh import candidate_load, choose, detection, s_curve, standard_error, sufficient_slots
+from lsh import (
+    candidate_load,
+    choose,
+    detection,
+    s_curve,
+    standard_error,
+    steepest,
+    steepest_approximately,
+    sufficient_slots,
+)
 from lsh.tuning import FOUND, WRONG
 
 
@@ -104,6 +113,26 @@ def test_the_curve_by_hand() -> None:
     assert float(s_curve(0.5, 1, 3)) == 0.125
     assert float(s_curve(0.5, 2, 1)) == 0.75
     np.testing.assert_array_equal(s_curve([0.0, 1.0], 18, 7), [0.0, 1.0])
+
+
+@given(st.integers(1, 200), st.integers(1, 40))
+def test_the_curve_rises_nowhere_faster_than_at_its_steepest_point(bands: int, rows: int) -> None:
+    step = 1e-4
+    middles = np.linspace(step, 1 - step, 2000)
+    slopes = s_curve(middles + step, bands, rows) - s_curve(middles - step, bands, rows)
+    at = min(max(steepest(bands, rows), step), 1 - step)
+    low, high = s_curve([at - step, at + step], bands, rows)
+    assert high - low >= slopes.max() * (1 - 1e-6) - 1e-12
+
+
+def test_the_steepest_point_and_its_approximation_by_hand() -> None:
+    assert steepest(18, 7) == pytest.approx(((6 / 7) / (18 - 1 / 7)) ** (1 / 7))
+    assert (steepest(1, 7), steepest(9, 1), steepest(1, 1)) == (1.0, 0.0, 0.0)
+    assert steepest_approximately(16, 4) == 0.5
+    for bands, rows in ((18, 7), (64, 4), (11, 11)):
+        at = steepest_approximately(bands, rows)
+        assert at > steepest(bands, rows)
+        assert 0.63 < float(s_curve(at, bands, rows)) < 0.66
 
 
 def test_the_standard_error_by_hand() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich import box
@@ -14,8 +14,9 @@ from lsh import Parameters
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.evaluate_picture import draw, drawable
 from worker.cli.inputs import Inputs
+from worker.cli.labels import labelled_pairs, numbered
 from worker.cli.progress import byte_progress, share_progress
-from worker.cli.screen import print_json, screen, tell
+from worker.cli.screen import print_json, screen
 from worker.formats.choice import document_format
 from worker.offline import OfflineFilter
 from worker.offline.evaluation import (
@@ -31,7 +32,6 @@ from worker.offline.evaluation import (
     evaluate as compare,
 )
 from worker.settings import Settings
-from worker.settings.sections import DocumentsSection
 
 __all__ = ["evaluate", "judge"]
 
@@ -51,7 +51,7 @@ def evaluate(
     """
     if picture is not None:
         drawable(picture)
-    labels = None if pairs is None else _labels(pairs)
+    labels = None if pairs is None else labelled_pairs(pairs)
     parameters = settings.parameters()
     reading, run = judge(settings, files)
     if run.rejected.all():
@@ -61,7 +61,7 @@ def evaluate(
     found = compare(parameters, reading, run, truth)
     labelled = None
     if labels is not None:
-        labelled = evaluate_labels(_numbered(labels, reading.numbers), run, truth)
+        labelled = evaluate_labels(numbered(labels, reading.numbers), run, truth)
     if picture is not None:
         draw(picture, parameters, reading, truth, found)
     if as_json:
@@ -91,35 +91,6 @@ def judge(settings: Settings, files: Sequence[Path], *, exact: bool = True) -> t
             done += len(chunk)
             advance(inputs.position, done)
         return reading, reading.run(filter_.comparisons)
-
-
-def _labels(path: Path) -> list[tuple[str, str]]:
-    """Return the pairs of ids in a file."""
-    found = []
-    with Inputs([path], DocumentsSection(format="text")) as inputs:
-        for chunk in inputs.chunks(1 << 20):
-            for line in chunk:
-                ids = line.value.decode(errors="replace").split("\t")
-                if len(ids) < 2:  # noqa: PLR2004 -- a pair
-                    raise CommandError(
-                        f"{line.key.decode()}: takes two ids, separated by a tab", EXIT_FAILED
-                    )
-                found.append((ids[0], ids[1]))
-    return found
-
-
-def _numbered(
-    labels: Sequence[tuple[str, str]], numbers: Mapping[str, int]
-) -> list[tuple[int, int]]:
-    """Return the numbers of the pairs of which both documents are known."""
-    pairs = [(numbers.get(one), numbers.get(other)) for one, other in labels]
-    known = [(a, b) for a, b in pairs if a is not None and b is not None and a != b]
-    if len(known) < len(labels):
-        tell(
-            f"neardup: {len(labels) - len(known):,} of {len(labels):,} pairs don't name two of the"
-            " documents"
-        )
-    return known
 
 
 def _as_dict(

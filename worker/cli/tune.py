@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
-from rich import box
-from rich.table import Table
+import numpy as np
 
-from lsh import Choice, Fingerprinter, choose, detection, sufficient_slots
+from lsh import (
+    Choice,
+    Fingerprinter,
+    Fingerprints,
+    choose,
+    detection,
+    standard_error,
+    steepest,
+    steepest_approximately,
+    sufficient_slots,
+)
+from lsh.exact import ShingleSets, jaccard
+from lsh.index import BucketRules, comparisons
 from lsh.nearest import SetsOfTexts
+from lsh.sketch import SKETCH_BITS
 from lsh.spectrum import Spectrum, spectrum
 from worker.bus import Record
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.evaluate_picture import drawable
 from worker.cli.inputs import Inputs
+from worker.cli.labels import labelled_pairs, numbered
 from worker.cli.progress import share_progress
-from worker.cli.screen import print_json, screen
+from worker.cli.screen import print_json
 from worker.cli.tune_picture import draw
+from worker.cli.tune_tables import CURVE, FLOOR, Labels, Outlook, ToldApart, show
 from worker.formats.base import DocumentFormat, Unreadable
 from worker.formats.choice import document_format
 from worker.offline import Line
@@ -30,31 +44,45 @@ from worker.settings.sections import MOST_BANDS
 
 __all__ = ["tune"]
 
-_FLOOR = 0.2
 _THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
-_CURVE = (0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+_LABEL_THRESHOLDS = tuple(percent / 100 for percent in range(30, 100, 5))
 _CHOICE = re.compile(r"\s*(\d{1,3})\s*[x×]\s*(\d{1,3})\s*")  # noqa: RUF001 -- as people write it
+_TOGETHER = 1_000  # documents that are judged at a time
 
 
-class Outlook(NamedTuple):
-    """What to expect of a choice on the sample.
+class _Sample:
+    """The first documents that can be read: their texts, and their numbers by id."""
 
-    clear: documents with an earlier one CLEAR above the threshold; found: the expected share of
-        them that is a duplicate, None if there are none.
-    duplicates: the expected number of duplicates.
-    compared: the expected number of comparisons for a document.
-    curve: the probabilities that a pair of each similarity in _CURVE is published.
-    """
+    def __init__(self, settings: Settings, files: Sequence[Path], most: int) -> None:
+        documents = document_format(settings)
+        self.texts: list[str] = []
+        self.numbers: dict[str, int] = {}
+        with Inputs(files, settings.documents) as inputs:
+            for chunk in inputs.chunks(settings.limits.record_bytes):
+                for line in chunk:
+                    text = _text(documents, line)
+                    if text is None or len(self.texts) == most:
+                        continue
+                    named = documents.identify(line.value) or line.key
+                    self.numbers[named.decode()] = len(self.texts)
+                    self.texts.append(text)
+                if len(self.texts) == most:
+                    break
 
-    threshold: float
-    slots: int
-    bands: int
-    rows: int
-    clear: int
-    found: float | None
-    duplicates: float
-    compared: float
-    curve: list[float]
+    def sets(self, fingerprinter: Fingerprinter) -> ShingleSets:
+        """Return the sets of shingles of all texts."""
+        sets = SetsOfTexts()
+        for texts in self._parts():
+            sets.add(fingerprinter.shingles(texts))
+        return sets.finish()
+
+    def fingerprints(self, fingerprinter: Fingerprinter) -> Iterator[Fingerprints]:
+        """Yield the fingerprints of all texts, part by part."""
+        return map(fingerprinter.fingerprint, self._parts())
+
+    def _parts(self) -> Iterator[list[str]]:
+        for low in range(0, len(self.texts), _TOGETHER):
+            yield self.texts[low : low + _TOGETHER]
 
 
 def tune(
@@ -63,6 +91,7 @@ def tune(
     *,
     sample: int,
     compare: str | None,
+    labels: Path | None,
     picture: Path | None,
     as_json: bool,
 ) -> None:
@@ -73,30 +102,42 @@ def tune(
     """
     if picture is not None:
         drawable(picture)
+    pairs = None if labels is None else labelled_pairs(labels)
     similarity = settings.similarity
     others = _compared(compare, similarity.threshold, similarity.slots)
-    sets = _sample(settings, files, sample)
+    taken = _Sample(settings, files, sample)
+    sets = taken.sets(Fingerprinter(settings.parameters()))
     with share_progress("comparing all pairs", shown=sys.stderr.isatty()) as advance:
-        seen = spectrum(sets.finish(), _FLOOR, advance)
+        seen = spectrum(sets, FLOOR, advance)
     if seen.documents < 2:  # noqa: PLR2004 -- a pair
         raise CommandError("fewer than two documents can be judged", EXIT_FAILED)
     parameters = settings.parameters()
     own = Choice(parameters.slots, parameters.bands, parameters.rows)
-    recall, slots = similarity.recall, similarity.slots
-    outlooks = [
-        _outlook(seen, threshold, choose(threshold, slots, recall, MOST_BANDS))
+    choices = [
+        (threshold, _chosen(settings, threshold))
         for threshold in sorted({*_THRESHOLDS} - {similarity.threshold})
     ]
-    at = sum(outlook.threshold < similarity.threshold for outlook in outlooks)
-    outlooks[at:at] = [_outlook(seen, similarity.threshold, each) for each in (own, *others)]
+    at = sum(threshold < similarity.threshold for threshold, _ in choices)
+    choices[at:at] = [(similarity.threshold, each) for each in (own, *others)]
+    outlooks = [_outlook(settings, taken, seen, *each) for each in choices]
+    told = None
+    if pairs is not None:
+        told = _told_apart(settings, seen, sets, numbered(pairs, taken.numbers))
     if picture is not None:
-        choices = [(each.threshold, Choice(each.slots, each.bands, each.rows)) for each in outlooks]
         draw(picture, seen, choices)
     if as_json:
         listed = [outlook._asdict() for outlook in outlooks]
-        print_json({"documents": seen.documents, "similarities": _CURVE, "outlooks": listed})
+        labelled = None if told is None else told.as_dict()
+        print_json(
+            {
+                "documents": seen.documents,
+                "similarities": CURVE,
+                "outlooks": listed,
+                "labelled": labelled,
+            }
+        )
     else:
-        _show(seen, outlooks)
+        show(seen, outlooks, told)
 
 
 def _compared(given: str | None, threshold: float, slots: int | None) -> list[Choice]:
@@ -116,19 +157,9 @@ def _compared(given: str | None, threshold: float, slots: int | None) -> list[Ch
     return choices
 
 
-def _sample(settings: Settings, files: Sequence[Path], most: int) -> SetsOfTexts:
-    """Return the shingles of the first documents that can be read."""
-    documents = document_format(settings)
-    fingerprinter = Fingerprinter(settings.parameters())
-    sets, left = SetsOfTexts(), most
-    with Inputs(files, settings.documents) as inputs:
-        for chunk in inputs.chunks(settings.limits.record_bytes):
-            texts = [text for line in chunk if (text := _text(documents, line)) is not None]
-            sets.add(fingerprinter.shingles(texts[:left]))
-            left -= len(texts[:left])
-            if not left:
-                break
-    return sets
+def _chosen(settings: Settings, threshold: float) -> Choice:
+    similarity = settings.similarity
+    return choose(threshold, similarity.slots, similarity.recall, MOST_BANDS)
 
 
 def _text(documents: DocumentFormat, line: Line) -> str | None:
@@ -140,49 +171,62 @@ def _text(documents: DocumentFormat, line: Line) -> str | None:
         return None
 
 
-def _outlook(seen: Spectrum, threshold: float, choice: Choice) -> Outlook:
+def _outlook(
+    settings: Settings, taken: _Sample, seen: Spectrum, threshold: float, choice: Choice
+) -> Outlook:
+    slots, bands, rows = choice
     clear, found = seen.found(min(threshold + CLEAR, 1.0), threshold, *choice)
+    pairs = seen.published(0.0, threshold, *choice)
     return Outlook(
-        threshold,
-        *choice,
-        clear,
-        found / clear if clear else None,
-        seen.found(_FLOOR, threshold, *choice)[1],
-        seen.candidates(choice.bands, choice.rows),
-        detection(_CURVE, threshold, *choice).tolist(),
+        threshold=threshold,
+        slots=slots,
+        bands=bands,
+        rows=rows,
+        error=float(standard_error(threshold, slots, SKETCH_BITS)),
+        clear=clear,
+        found=found / clear if clear else None,
+        duplicates=seen.found(FLOOR, threshold, *choice)[1],
+        precision=seen.published(threshold, threshold, *choice) / pairs if pairs else None,
+        compared=_comparisons(settings, taken, threshold, choice) / seen.documents,
+        compared_expected=seen.candidates(bands, rows),
+        steepest=steepest(bands, rows),
+        steepest_approximately=steepest_approximately(bands, rows),
+        curve=detection(CURVE, threshold, *choice).tolist(),
     )
 
 
-def _show(seen: Spectrum, outlooks: Sequence[Outlook]) -> None:
-    console = screen()
-    near = len(seen.nearest)
-    console.print(
-        f"{seen.documents:,} documents, of which {near:,} have an earlier one at {_FLOOR:g} or"
-        " above. Expected on these:"
+def _comparisons(settings: Settings, taken: _Sample, threshold: float, choice: Choice) -> int:
+    """Return how many comparisons a filter makes for the sample, with the seed that is set."""
+    slots, bands, rows = choice
+    parameters = replace(
+        settings.parameters(), threshold=threshold, slots=slots, bands=bands, rows=rows
     )
-    table = Table(box=box.SIMPLE, pad_edge=False)
-    headings = ("threshold", "slots", "bands", "duplicates", "clear", "found", "compared")
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
-    for each in outlooks:
-        table.add_row(
-            f"{each.threshold:g}",
-            f"{each.slots}",
-            f"{each.bands} x {each.rows}",
-            f"{each.duplicates:,.0f}",
-            f"{each.clear:,}",
-            "-" if each.found is None else f"{each.found:.2%}",
-            f"{each.compared:,.2f}",
-        )
-    console.print(table)
-    console.print(
-        f"clear: documents with an earlier one {CLEAR:g} above the threshold; found: of these."
-        " compared: candidates for a document.\nShare of pairs that are published, by similarity:"
+    similarity = settings.similarity.model_copy(update={"threshold": threshold})
+    rules = BucketRules(
+        threshold=threshold,
+        absorb=settings.model_copy(update={"similarity": similarity}).absorb,
+        capacity=settings.index.bucket_capacity,
     )
-    curves = Table(box=box.SIMPLE, pad_edge=False)
-    for heading in ("threshold", "bands", *(f"{similarity:g}" for similarity in _CURVE)):
-        curves.add_column(heading, justify="right", no_wrap=True)
-    for each in outlooks:
-        shares = [f"{share:.3f}" for share in each.curve]
-        curves.add_row(f"{each.threshold:g}", f"{each.bands} x {each.rows}", *shares)
-    console.print(curves)
+    return comparisons(taken.fingerprints(Fingerprinter(parameters)), rules)
+
+
+def _told_apart(
+    settings: Settings, seen: Spectrum, sets: ShingleSets, pairs: Sequence[tuple[int, int]]
+) -> Labels:
+    """Return how well each threshold tells labelled pairs from others.
+
+    Raises:
+        CommandError: there is no such pair.
+    """
+    if not pairs:
+        raise CommandError("--labels: no pair names two documents of the sample", EXIT_FAILED)
+    one, other = np.array(pairs, np.int64).T
+    exact = jaccard(sets, one, other)
+    rows = []
+    for threshold in _LABEL_THRESHOLDS:
+        choice = _chosen(settings, threshold)
+        found = float(detection(exact, threshold, *choice).sum())
+        others = max(seen.published(0.0, threshold, *choice) - found, 0.0)
+        rows.append(ToldApart(threshold, found, others, 2 * found / (len(pairs) + found + others)))
+    half, most = np.quantile(exact, [0.5, 0.1]).tolist()
+    return Labels(len(pairs), half, most, rows)

@@ -40,6 +40,15 @@ def tune(
             show_default=False,
         ),
     ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PAIRS",
+            help="Pairs of ids that somebody calls duplicates, to see which threshold tells them"
+            " from others: a line for each, separated by a tab.",
+            show_default=False,
+        ),
+    ] = None,
     picture: Annotated[
         Path | None,
         typer.Option(
@@ -71,4 +80,12 @@ def tune(
             "documents.text_fields": text_field or None,
         },
     )
-    run(settings, files, sample=sample, compare=compare, picture=picture, as_json=as_json)
+    run(
+        settings,
+        files,
+        sample=sample,
+        compare=compare,
+        labels=labels,
+        picture=picture,
+        as_json=as_json,
+    )

@@ -18,7 +18,7 @@ from worker.settings.names import env_name, hint, names, tables
 
 __all__ = ["check_environment", "not_json", "service_links"]
 
-_OTHERS = ("NEARDUP_TEST_", "NEARDUP_BENCH_", "NEARDUP_REQUIRE_")
+_OTHERS = ("NEARDUP_TEST_", "NEARDUP_BENCH_", "NEARDUP_ACCURACY_", "NEARDUP_REQUIRE_")
 _CONFIG = "NEARDUP_CONFIG"
 
 _HOST = re.compile(r"_SERVICE_HOST$|_PORT_\d+_(TCP|UDP|SCTP)_ADDR$")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,32 @@ def test_it_expects_what_evaluate_measures() -> None:
         assert expected["clear"] == measured["clear"]
         assert abs(expected["found"] - measured["recall"]) < 0.01
         assert abs(expected["duplicates"] - measured["duplicates"]) < 0.05 * measured["duplicates"]
+        assert expected["precision"] == pytest.approx(measured["precision"], abs=0.05)
+        assert not measured["rejected"]
         compared = measured["comparisons"] / measured["documents"]
-        assert abs(expected["compared"] - compared) < 0.25 * compared
+        assert expected["compared"] == pytest.approx(compared)
+        assert expected["compared_expected"] == pytest.approx(compared, rel=0.25)
+
+
+def test_comparisons_are_counted_with_the_seed_and_the_absorb_rule_that_are_set(
+    tmp_path: Path,
+) -> None:
+    config = tmp_path / "neardup.toml"
+    config.write_text(
+        '[similarity]\nseed = "a seed of this test"\n[index]\nabsorb = 0.9\nbucket_capacity = 2\n'
+    )
+    some = tmp_path / "some.jsonl"
+    some.write_bytes(
+        b"".join(gzip.decompress(COMMENTS.read_bytes()).splitlines(keepends=True)[:500])
+    )
+    given = (some, "--threshold", "0.6", "--config", config)
+    done = neardup("evaluate", "--json", *given)
+    measured = json.loads(done.stdout)
+    (own,) = (each for each in tuned(*given)["outlooks"] if each["threshold"] == 0.6)
+    (other,) = (each for each in tuned(some)["outlooks"] if each["threshold"] == 0.6)
+    assert own["compared"] == pytest.approx(measured["comparisons"] / measured["documents"])
+    assert own["compared_expected"] == other["compared_expected"]
+    assert own["compared"] != other["compared"]
 
 
 def test_choices_of_bands_and_rows_stand_side_by_side() -> None:
@@ -49,7 +74,52 @@ def test_the_table_has_a_line_for_each_and_the_curves() -> None:
     text = done.stdout.decode()
     assert text.startswith("300 documents, of which ")
     assert text.count("18 x 7") == 2
-    assert "Share of pairs that are published, by similarity:" in text
+    assert "Share of pairs that are published, by similarity" in text
+    assert "0.648         0.662" in text  # where 18 bands of 7 are steepest
+
+
+def test_a_curve_is_a_line_of_blocks_that_rises_to_full(tmp_path: Path) -> None:
+    (tmp_path / "two.jsonl").write_bytes(jsonl([{"text": "one text"}, {"text": "one text"}]))
+    text = neardup("tune", tmp_path / "two.jsonl").stdout.decode()
+    (line,) = (line for line in text.splitlines() if "11 x 11" in line and "█" in line)
+    drawn = line[line.index("0.804") + len("0.804") + 3 :].rstrip()
+    assert drawn == drawn.lstrip().rjust(len(drawn))
+    assert list(drawn.strip()) == sorted(drawn.strip())
+    assert drawn.endswith("█")
+
+
+def test_labelled_pairs_say_which_threshold_tells_them_apart(tmp_path: Path) -> None:
+    story = [
+        f"Story {number} has {number * 7919} words of its own, and no more." for number in range(40)
+    ]
+    documents = [{"id": f"{at}", "text": f"{text} {text[::-1]}"} for at, text in enumerate(story)]
+    documents += [
+        {"id": f"{at}b", "text": f"{text} {text[::-1]}!"} for at, text in enumerate(story)
+    ]
+    (tmp_path / "docs.jsonl").write_bytes(jsonl(documents))
+    (tmp_path / "pairs.tsv").write_text("".join(f"{at}\t{at}b\n" for at in range(40)) + "0\tnone\n")
+    given = ("tune", tmp_path / "docs.jsonl", "--labels", tmp_path / "pairs.tsv")
+    done = neardup(*given, "--json")
+    assert done.stderr == b"neardup: 1 of 41 pairs don't name two of the documents\n"
+    labelled = json.loads(done.stdout)["labelled"]
+    assert labelled["pairs"] == 40
+    assert labelled["half"] >= labelled["most"] > 0.8
+    rows = {each["threshold"]: each for each in labelled["thresholds"]}
+    assert rows[0.8]["found"] == pytest.approx(40, abs=0.5)
+    assert rows[0.3]["others"] > rows[0.8]["others"]
+    best = rows[labelled["best"]]
+    assert best["f1"] == max(each["f1"] for each in rows.values())
+    assert best["f1"] == pytest.approx(2 * best["found"] / (40 + best["found"] + best["others"]))
+    text = neardup(*given).stdout.decode()
+    assert "40 labelled pairs: half of them at " in text
+    assert f"It is highest at {labelled['best']:g}." in text
+
+
+def test_labels_that_name_no_document_of_the_sample_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("one\tother\n")
+    done = neardup("tune", COMMENTS, "--sample", "50", "--labels", tmp_path / "pairs.tsv")
+    assert done.returncode == 1
+    assert b"neardup: --labels: no pair names two documents of the sample" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,11 @@ def test_a_misspelt_setting_is_an_error(name: str, value: str, near: str) -> Non
         check_environment({name: value})
 
 
+@pytest.mark.parametrize("what", ["ACCURACY_DATA", "BENCH_DATA", "REQUIRE_KAFKA", "TEST_DATA"])
+def test_variables_of_benchmarks_and_tests_are_no_settings(what: str) -> None:
+    check_environment({f"NEARDUP_{what}": "1"})
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -1,0 +1,46 @@
+"""Pairs of documents that somebody calls duplicates, in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.inputs import Inputs
+from worker.cli.screen import tell
+from worker.settings.sections import DocumentsSection
+
+__all__ = ["labelled_pairs", "numbered"]
+
+
+def labelled_pairs(path: Path) -> list[tuple[str, str]]:
+    """Return the pairs of ids in a file: a line for each, with a tab between them.
+
+    Raises:
+        CommandError: the file can't be read, or a line has no tab.
+    """
+    found = []
+    with Inputs([path], DocumentsSection(format="text")) as inputs:
+        for chunk in inputs.chunks(1 << 20):
+            for line in chunk:
+                ids = line.value.decode(errors="replace").split("\t")
+                if len(ids) < 2:  # noqa: PLR2004 -- a pair
+                    raise CommandError(
+                        f"{line.key.decode()}: takes two ids, separated by a tab", EXIT_FAILED
+                    )
+                found.append((ids[0], ids[1]))
+    return found
+
+
+def numbered(
+    labels: Sequence[tuple[str, str]], numbers: Mapping[str, int]
+) -> list[tuple[int, int]]:
+    """Return the numbers of the pairs of which both documents are known; tell of the others."""
+    pairs = [(numbers.get(one), numbers.get(other)) for one, other in labels]
+    known = [(a, b) for a, b in pairs if a is not None and b is not None and a != b]
+    if len(known) < len(labels):
+        tell(
+            f"neardup: {len(labels) - len(known):,} of {len(labels):,} pairs don't name two of the"
+            " documents"
+        )
+    return known
