@@ -4,7 +4,7 @@ Pure: numpy and the standard library; no I/O, no clock, no logging.
 
 >>> from lsh import Fingerprinter, Parameters, similarity
 >>> fingerprints = Fingerprinter(Parameters()).fingerprint(["Hello,  world!", "hello, WORLD!"])
->>> float(similarity(fingerprints.sketches[0], fingerprints.sketches[1:])[0])
+>>> float(similarity(fingerprints.sketches[0], fingerprints.sketches[1]))
 1.0
 """
 
@@ -13,6 +13,13 @@ from __future__ import annotations
 from lsh.bands import band_keys, text_keys
 from lsh.detection import detection
 from lsh.fingerprint import Fingerprinter, Fingerprints
+from lsh.measures import (
+    exact_containment,
+    exact_jaccard,
+    is_candidate,
+    shared_bands,
+    shingle_set,
+)
 from lsh.mixing import DEFAULT_SEED
 from lsh.pair import Pair, compare
 from lsh.parameters import PRESETS, SCHEME_VERSION, SWITCHES, Parameters
@@ -41,9 +48,14 @@ __all__ = [
     "compact",
     "compare",
     "detection",
+    "exact_containment",
+    "exact_jaccard",
+    "is_candidate",
     "normalise",
     "pairwise_similarity",
     "s_curve",
+    "shared_bands",
+    "shingle_set",
     "signatures",
     "similarity",
     "standard_error",
