@@ -26,7 +26,9 @@ from lsh.parameters import PRESETS, SCHEME_VERSION, SWITCHES, Parameters
 from lsh.shingles import Shingler, Shingles
 from lsh.sketch import SKETCH_BITS, compact, pairwise_similarity, signatures, similarity
 from lsh.text import NORMALISER_VERSION, normalise
+from lsh.tokens import fingerprint_counts, fingerprint_tokens
 from lsh.tuning import Choice, candidate_load, choose, s_curve, standard_error, sufficient_slots
+from lsh.weighted import fingerprint_weights
 
 __all__ = [
     "DEFAULT_SEED",
@@ -50,6 +52,9 @@ __all__ = [
     "detection",
     "exact_containment",
     "exact_jaccard",
+    "fingerprint_counts",
+    "fingerprint_tokens",
+    "fingerprint_weights",
     "is_candidate",
     "normalise",
     "pairwise_similarity",
