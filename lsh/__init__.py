@@ -4,7 +4,7 @@ Pure: numpy and the standard library; no I/O, no clock, no logging.
 
 >>> from lsh import Fingerprinter, Parameters, similarity
 >>> fingerprints = Fingerprinter(Parameters()).fingerprint(["Hello,  world!", "hello, WORLD!"])
->>> float(similarity(fingerprints.sketches[0], fingerprints.sketches[1:])[0])
+>>> float(similarity(fingerprints.sketches[0], fingerprints.sketches[1]))
 1.0
 """
 
@@ -13,12 +13,20 @@ from __future__ import annotations
 from lsh.bands import band_keys, text_keys
 from lsh.detection import detection
 from lsh.fingerprint import Fingerprinter, Fingerprints
+from lsh.measures import (
+    exact_containment,
+    exact_jaccard,
+    is_candidate,
+    shared_bands,
+    shingle_set,
+)
 from lsh.mixing import DEFAULT_SEED
 from lsh.pair import Pair, compare
 from lsh.parameters import PRESETS, SCHEME_VERSION, SWITCHES, Parameters
 from lsh.shingles import Shingler, Shingles
 from lsh.sketch import SKETCH_BITS, compact, pairwise_similarity, signatures, similarity
 from lsh.text import NORMALISER_VERSION, normalise
+from lsh.tokens import fingerprint_counts, fingerprint_tokens
 from lsh.tuning import (
     Choice,
     candidate_load,
@@ -29,6 +37,7 @@ from lsh.tuning import (
     steepest_approximately,
     sufficient_slots,
 )
+from lsh.weighted import fingerprint_weights
 
 __all__ = [
     "DEFAULT_SEED",
@@ -50,9 +59,17 @@ __all__ = [
     "compact",
     "compare",
     "detection",
+    "exact_containment",
+    "exact_jaccard",
+    "fingerprint_counts",
+    "fingerprint_tokens",
+    "fingerprint_weights",
+    "is_candidate",
     "normalise",
     "pairwise_similarity",
     "s_curve",
+    "shared_bands",
+    "shingle_set",
     "signatures",
     "similarity",
     "standard_error",

@@ -9,6 +9,7 @@ import numpy as np
 
 from lsh import text as text_module
 from lsh.bands import band_keys, text_keys
+from lsh.columns import values_of
 from lsh.folding import Folding
 from lsh.markup import all_unwrapped
 from lsh.shingles import Shingler, Shingles
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lsh.columns import Column
     from lsh.parameters import Parameters
 
 _BLOCK = 200_000  # code points at a time: enough to amortise numpy's cost per call
@@ -61,12 +63,17 @@ class Fingerprinter:
         """Return the normal form of one text, as `fingerprint` sees it."""
         return text_module.normalise(text, self._parameters)
 
-    def fingerprint(self, texts: Sequence[str]) -> Fingerprints:
+    def fingerprint(self, texts: Column) -> Fingerprints:
         """Return the fingerprints of n texts.
+
+        texts: a sequence, or a column of numpy, pandas or Arrow; see `lsh.columns`.
 
         A text's fingerprint depends only on the text and the parameters.
         Lone surrogates are treated like any other code point.
+
+        Raises TypeError if a column has missing values.
         """
+        texts = values_of(texts)
         count, bands, slots = len(texts), self._parameters.bands, self._parameters.slots
         result = Fingerprints(
             keys=np.zeros((count, bands + 1), dtype=np.uint64),
@@ -78,11 +85,12 @@ class Fingerprinter:
             self._write(normalised, block, result)
         return result
 
-    def shingles(self, texts: Sequence[str]) -> Shingles:
+    def shingles(self, texts: Column) -> Shingles:
         """Return the hashes of the shingles that the fingerprints of n texts are made of.
 
-        A blank text has none.
+        texts: as for `fingerprint`. A blank text has none.
         """
+        texts = values_of(texts)
         rows = [np.empty(0, dtype=np.uint64)] * len(texts)
         for block, normalised in self._normalised(texts):
             found = self._shingler.shingles(normalised)

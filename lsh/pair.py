@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lsh.measures import windows
 from lsh.sketch import SKETCH_BITS, similarity
 from lsh.tuning import s_curve, standard_error
 
 if TYPE_CHECKING:
     from lsh.fingerprint import Fingerprinter
-    from lsh.parameters import Parameters
 
 __all__ = ["Pair", "compare"]
 
@@ -64,7 +64,7 @@ def compare(fingerprinter: Fingerprinter, left: str, right: str) -> Pair:
     if prints.blank.any():
         raise ValueError("nothing is left of a text once it is normalised")
     texts = fingerprinter.normalise(left), fingerprinter.normalise(right)
-    one, other = _shingles(texts[0], parameters), _shingles(texts[1], parameters)
+    one, other = windows(texts[0], parameters), windows(texts[1], parameters)
     common = len(one & other)
     exact = common / (len(one) + len(other) - common)
     shared = np.flatnonzero(prints.keys[0, :-1] == prints.keys[1, :-1])
@@ -80,13 +80,3 @@ def compare(fingerprinter: Fingerprinter, left: str, right: str) -> Pair:
         same_text=texts[0] == texts[1],
         threshold=parameters.threshold,
     )
-
-
-def _shingles(text: str, parameters: Parameters) -> frozenset[str] | frozenset[tuple[str, ...]]:
-    """Return the distinct shingles themselves: this is what hashes are to be judged by."""
-    size = parameters.shingle_size
-    if parameters.shingle == "char":
-        last = max(1, len(text) - size + 1)
-        return frozenset(text[at : at + size] for at in range(last))
-    words = text.split()
-    return frozenset(tuple(words[at : at + size]) for at in range(max(1, len(words) - size + 1)))

@@ -67,7 +67,20 @@ class Shingler:
         if self._kind == "char":
             return self._windows(texts.codes, texts.begins, texts.ends)
         words = _Words(self._word_key)
-        rows = [words.hashes(text) for text in texts.texts()]
+        return self._sequences([words.hashes(text) for text in texts.texts()])
+
+    def tokens(self, sequences: Iterable[Iterable[str | bytes]]) -> Shingles:
+        """Return the shingle hashes of a batch of sequences of tokens, as if each were a word.
+
+        A token given as str is its UTF-8, with surrogates passed through.
+
+        Raises TypeError if a sequence is itself a text, or a token is neither str nor bytes.
+        """
+        words = _Words(self._word_key)
+        return self._sequences([words.hashes_of(tokens) for tokens in sequences])
+
+    def _sequences(self, rows: list[NDArray[np.uint64]]) -> Shingles:
+        """Hash the windows of sequences of hashed words."""
         ends = np.cumsum(np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)))
         begins = np.concatenate((np.zeros(1, np.int64), ends[:-1]))[: len(rows)]
         tokens = np.concatenate(rows) if rows else np.empty(0, np.uint64)
@@ -148,17 +161,17 @@ class Shingler:
             hashes[rows] = windows[::length]
 
 
-class _Words(dict[str, int]):
+class _Words(dict[str | bytes, int]):
     """Cached hashes of words: 64 bits of BLAKE2b, keyed, so that nobody constructs collisions."""
 
     def __init__(self, key: bytes) -> None:
         super().__init__()
         self._key = key
 
-    def __missing__(self, word: str) -> int:
+    def __missing__(self, word: str | bytes) -> int:
         if len(self) >= _MOST_WORDS:
             self.clear()
-        encoded = word.encode("utf-8", "surrogatepass")
+        encoded = word if isinstance(word, bytes) else word.encode("utf-8", "surrogatepass")
         digest = blake2b(encoded, digest_size=8, key=self._key).digest()
         hashed = int.from_bytes(digest, "little")
         self[word] = hashed
@@ -169,6 +182,17 @@ class _Words(dict[str, int]):
         # All words of a long text at once would take many times its own memory.
         words: Iterable[str] = text.split() if len(text) <= _LONG else _each_word(text)
         return np.fromiter(map(self.__getitem__, words), dtype=np.uint64)
+
+    def hashes_of(self, tokens: Iterable[str | bytes]) -> NDArray[np.uint64]:
+        """Return the hash of each token."""
+        if isinstance(tokens, (str, bytes)):
+            raise TypeError("tokens: got a single text, takes its tokens; see str.split")
+        known = list(tokens)
+        for token in known:
+            if not isinstance(token, (str, bytes)):
+                message = f"tokens: got {token!r}, takes str or bytes; encode what is neither"
+                raise TypeError(message)
+        return np.fromiter(map(self.__getitem__, known), dtype=np.uint64, count=len(known))
 
 
 def _each_word(text: str) -> Iterator[str]:

@@ -179,11 +179,13 @@ def compact(signatures: NDArray[np.uint64]) -> NDArray[np.uint8]:
 def similarity(sketch: NDArray[np.uint8], others: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Return the estimated Jaccard similarity of one sketch with each of m others.
 
-    sketch: uint8[slots]. others: uint8[m, slots].
+    sketch: uint8[slots]. others: uint8[m, slots], or one sketch, uint8[slots].
 
-    Returns float64[m] in [0, 1]: the share of equal slots, corrected for chance
-    agreement, R = (share - 2^-8) / (1 - 2^-8). Equal sketches give exactly 1.0.
+    Returns float64[m], or one number, in [0, 1]: the share of equal slots, corrected for
+    chance agreement, R = (share - 2^-8) / (1 - 2^-8). Equal sketches give exactly 1.0.
     """
+    if others.ndim == 1:
+        return pairwise_similarity(sketch[None], others[None])[0]  # type: ignore[no-any-return]
     return _corrected(others == sketch)
 
 

@@ -124,6 +124,7 @@ def test_similarity_is_exact_at_its_ends() -> None:
     others = np.stack((sketch, sketch + np.uint8(1)))
     assert similarity(sketch, others).tolist() == [1.0, 0.0]
     assert similarity(sketch, others[:0]).shape == (0,)
+    assert float(similarity(sketch, others[1])) == 0.0
 
 
 def test_similarity_takes_off_the_chance_agreement() -> None:
@@ -139,7 +140,7 @@ def test_similarity_of_one_with_many_is_the_row_by_row_similarity(slots: int, se
     a, b = rng.integers(0, 3, size=(2, 5, slots), dtype=np.uint8)
     by_row = pairwise_similarity(a, b)
     for row in range(5):
-        assert similarity(a[row], b)[row] == by_row[row]
+        assert similarity(a[row], b)[row] == similarity(a[row], b[row]) == by_row[row]
     np.testing.assert_array_equal(by_row, pairwise_similarity(b, a))
     assert ((by_row >= 0) & (by_row <= 1)).all()
 

@@ -1,0 +1,145 @@
+"""How alike two things are, computed in full: no hashes, no estimates.
+
+For sets A and B, the Jaccard similarity is |A & B| / |A | B|, and the containment of A in B is
+|A & B| / |A|. With weights, the generalised ones are sum(min(a, b)) / sum(max(a, b)) and
+sum(min(a, b)) / sum(a), over all tokens; whole weights are counts. A text counts as the set of
+its shingles, once normalised.
+
+Besides, which bands of two signatures agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from lsh.parameters import Parameters
+from lsh.text import normalise
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "Thing",
+    "exact_containment",
+    "exact_jaccard",
+    "is_candidate",
+    "shared_bands",
+    "shingle_set",
+    "windows",
+]
+
+Thing: TypeAlias = str | Iterable[Hashable] | Mapping[Hashable, float]
+"""A text, a set of tokens, or tokens with their weights."""
+
+Slots: TypeAlias = "NDArray[np.uint64] | NDArray[np.uint8]"
+
+
+def exact_jaccard(a: Thing, b: Thing, parameters: Parameters | None = None) -> float:
+    """Return the Jaccard similarity of two texts, two sets, or two mappings to weights.
+
+    parameters: how texts become shingles; None means the default ones.
+
+    Two empty things have similarity 0. With weights, this is the generalised similarity.
+
+    Raises TypeError if the two differ in kind, and ValueError for a weight below 0.
+    """
+    one, other = _weights(a, b, parameters)
+    common = _common(one, other)
+    union = sum(one.values()) + sum(other.values()) - common
+    return common / union if union else 0.0
+
+
+def exact_containment(a: Thing, b: Thing, parameters: Parameters | None = None) -> float:
+    """Return how much of `a` is in `b`, in [0, 1]; 0 if `a` is empty.
+
+    The arguments and errors are those of `exact_jaccard`.
+    """
+    one, other = _weights(a, b, parameters)
+    whole = sum(one.values())
+    return _common(one, other) / whole if whole else 0.0
+
+
+def shingle_set(
+    text: str, parameters: Parameters | None = None
+) -> frozenset[str] | frozenset[tuple[str, ...]]:
+    """Return the different shingles of a text, once normalised: strings, or tuples of words.
+
+    A text shorter than a shingle is one shingle. A blank one has none.
+    """
+    parameters = parameters or Parameters()
+    return windows(normalise(text, parameters), parameters)
+
+
+def windows(normal: str, parameters: Parameters) -> frozenset[str] | frozenset[tuple[str, ...]]:
+    """Return the different shingles of a normal form, like `shingle_set`."""
+    size = parameters.shingle_size
+    if parameters.shingle == "char":
+        last = max(1, len(normal) - size + 1) if normal else 0
+        return frozenset(normal[at : at + size] for at in range(last))
+    words = normal.split()
+    last = max(1, len(words) - size + 1) if words else 0
+    return frozenset(tuple(words[at : at + size]) for at in range(last))
+
+
+def shared_bands(a: Slots, b: Slots, bands: int, rows: int) -> tuple[int, ...]:
+    """Return the numbers of the bands in which two signatures agree, ascending.
+
+    a, b: uint64[slots] with slots >= bands * rows. Sketches, uint8[slots], are taken too; a
+        band of theirs agrees by chance in one pair of 256^rows.
+
+    Raises ValueError if there are fewer slots than bands * rows.
+    """
+    if bands * rows > len(a):
+        message = f"bands * rows: got {bands} * {rows}, takes at most the number of slots, {len(a)}"
+        raise ValueError(message)
+    agree = (a[: bands * rows] == b[: bands * rows]).reshape(bands, rows).all(axis=1)
+    return tuple(np.flatnonzero(agree).tolist())
+
+
+def is_candidate(a: Slots, b: Slots, bands: int, rows: int) -> bool:
+    """Return whether two signatures share a band, so that an index compares the two.
+
+    The arguments and errors are those of `shared_bands`.
+    """
+    return bool(shared_bands(a, b, bands, rows))
+
+
+def _weights(
+    a: Thing, b: Thing, parameters: Parameters | None
+) -> tuple[Mapping[Hashable, float], Mapping[Hashable, float]]:
+    """Return two things of one kind as mappings from tokens to weights."""
+    kinds = {_kind(a), _kind(b)}
+    if len(kinds) > 1:
+        message = f"a, b: got {' and '.join(sorted(kinds))}, takes two of one kind"
+        raise TypeError(message)
+    return _weighed(a, parameters), _weighed(b, parameters)
+
+
+def _kind(thing: Thing) -> str:
+    if isinstance(thing, (bytes, bytearray)):
+        raise TypeError("a, b: got bytes, takes texts (str), sets of tokens, or weights by token")
+    if isinstance(thing, str):
+        return "a text"
+    return "weights" if isinstance(thing, Mapping) else "a set"
+
+
+def _weighed(thing: Thing, parameters: Parameters | None) -> Mapping[Hashable, float]:
+    if isinstance(thing, Mapping):
+        for token, weight in thing.items():
+            if not weight >= 0:
+                message = f"weight of {token!r}: got {weight!r}, takes a number of at least 0"
+                raise ValueError(message)
+        return thing
+    if isinstance(thing, str):
+        return dict.fromkeys(shingle_set(thing, parameters), 1)
+    return dict.fromkeys(thing, 1)
+
+
+def _common(a: Mapping[Hashable, float], b: Mapping[Hashable, float]) -> float:
+    """Return the sum of the lesser weight of each token."""
+    if len(b) < len(a):
+        a, b = b, a
+    return sum(min(weight, b[token]) for token, weight in a.items() if token in b)
