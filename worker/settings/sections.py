@@ -281,6 +281,13 @@ class IndexSection(_Section):
         description="how long a document is remembered after its time, or after that of the last"
         " copy that it stands for: a length such as 30d, 12h, 90m, 45s or 1d12h; none: for ever",
     )
+    same_id: Literal["duplicate", "replace", "ignore"] = Field(
+        "duplicate",
+        description="what a document is whose id the index already has: duplicate: judged like any"
+        " other, so it may match its own earlier version; replace: it takes the place of the"
+        " earlier one, and is not matched against it; ignore: sent again, and published with the"
+        " first one's verdict",
+    )
     max_matches: int = Field(64, ge=1, le=1024)
     future_allowance_seconds: float = Field(60, ge=0)
     cache_bytes: int = Field(
