@@ -15,8 +15,6 @@ from lsh.index.match import best_matches
 from lsh.index.update import update
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
     from lsh.index.batch import DocumentBatch, Match
@@ -91,14 +89,11 @@ def decide(reader: BucketReader, batch: DocumentBatch, rules: BucketRules) -> De
     """
     if not len(batch.ids):
         nothing = Decision.nothing(reader.now)
-        nothing.forgotten = sorted(_identified(reader, (one.id for one in batch.forgotten)))
+        found = reader.identified({one.id for one in batch.forgotten})
+        nothing.forgotten = sorted(number for numbers in found.values() for number in numbers)
         return nothing
     cells = cells_of(batch.columns, batch.keys)
     return _Judging(reader, batch, rules, cells).decision()
-
-
-def _identified(reader: BucketReader, ids: Iterable[bytes]) -> set[int]:
-    return {number for ident in ids for number in reader.identified(ident)}
 
 
 class _Judging:
@@ -129,7 +124,11 @@ class _Judging:
         self._changed: set[int] = set()
         self._renewed: dict[int, dict[int, int]] = {}
         self._left = deque(batch.forgotten)
-        self._rows_by_id: dict[bytes, list[int]] | None = None
+        ids = {one.id for one in batch.forgotten}
+        self._stored = reader.identified(ids) if ids else {}
+        self._rows_by_id: dict[bytes, deque[int]] = {ident: deque() for ident in ids}
+        if ids:
+            self._find_rows()
         self._made = Decision.nothing(int(self._nows[-1]))
 
     def decision(self) -> Decision:
@@ -151,25 +150,24 @@ class _Judging:
         self._number(inserted, kept, rows)
         return self._made
 
+    def _find_rows(self) -> None:
+        """Find the rows of the batch's documents that have an id that is forgotten."""
+        for row, ident in enumerate(self._batch.ids):
+            if ident in self._rows_by_id:
+                self._rows_by_id[ident].append(row)
+
     def _forget(self, row: int) -> None:
-        """Forget the ids that are forgotten before a row."""
+        """Forget the ids that are forgotten before a row.
+
+        They leave a bucket when it is next looked at, or written.
+        """
         while self._left and self._left[0].row <= row:
             before, ident = self._left.popleft()
-            gone = set(self._reader.identified(ident))
-            self._made.forgotten.extend(gone.difference(self._made.forgotten))
-            gone.update(self._first + row for row in self._rows_with(ident) if row < before)
-            self._known.forgotten |= gone
-            for run, bucket in self._contested.items():
-                if not gone.isdisjoint(bucket):
-                    self._contested[run] = [number for number in bucket if number not in gone]
-
-    def _rows_with(self, ident: bytes) -> list[int]:
-        """Return the rows of the batch's documents that have an id."""
-        if self._rows_by_id is None:
-            self._rows_by_id = {}
-            for row, other in enumerate(self._batch.ids):
-                self._rows_by_id.setdefault(other, []).append(row)
-        return self._rows_by_id.get(ident, [])
+            stored, rows = self._stored.pop(ident, []), self._rows_by_id[ident]
+            self._made.forgotten += stored
+            self._known.forgotten.update(stored)
+            while rows and rows[0] < before:
+                self._known.forgotten.add(self._first + rows.popleft())
 
     def _rows_forgotten(self) -> list[int]:
         """Return the rows of the batch's documents that were forgotten."""
@@ -259,7 +257,7 @@ class _Judging:
         holders = rows.copy()
         changed = []
         for run in sorted(self._changed):
-            bucket = self._contested[run]
+            bucket = self._contested[run] = self._left_in(run)
             if run < len(kept) and self._new[run] and len(bucket) == 1 and bucket != [BEYOND]:
                 kept[run] = True
                 holders[run] = bucket[0] - first
@@ -274,6 +272,11 @@ class _Judging:
             ]
             for run in changed
         ]
+
+    def _left_in(self, run: int) -> Bucket:
+        """Return a bucket without what was forgotten since it was last looked at."""
+        bucket, gone = self._contested[run], self._known.forgotten
+        return [number for number in bucket if number not in gone] if gone else bucket
 
     def _renewals(self, final: list[int]) -> dict[tuple[int, int], int]:
         """Write down the renewals.

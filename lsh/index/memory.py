@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lsh.index.layout import id_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from lsh.index.decide import Decision
     from lsh.index.layout import Bucket, BucketKeys, Renewals
@@ -43,9 +43,9 @@ class MemoryIndex:
         known = len(self._records)
         return [self._records[number] if number < known else None for number in numbers]
 
-    def identified(self, ident: bytes) -> list[int]:
-        """Return the documents that have an id; see `BucketReader`."""
-        return list(self._by_id.get(ident, []))
+    def identified(self, ids: Iterable[bytes]) -> dict[bytes, list[int]]:
+        """Return the documents that have these ids; see `BucketReader`."""
+        return {ident: list(self._by_id[ident]) for ident in ids if ident in self._by_id}
 
     def renewals(self, numbers: Sequence[int]) -> dict[int, Renewals]:
         """Return the renewals of those documents that have any; see `BucketReader`."""

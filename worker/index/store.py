@@ -8,7 +8,7 @@ Whatever a crash leaves on disk is a state that the shard really was in; the res
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, cast
@@ -173,10 +173,10 @@ class BandStore:
         except ValueError as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
 
-    def identified(self, ident: bytes) -> list[int]:
-        """Return the documents that have an id and were not forgotten; see `BucketReader`."""
+    def identified(self, ids: Iterable[bytes]) -> dict[bytes, list[int]]:
+        """Return the documents that have these ids and were not forgotten; see `BucketReader`."""
         try:
-            return self._identities.numbers(ident)
+            return self._identities.numbers(ids)
         except ValueError as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
 
