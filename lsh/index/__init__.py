@@ -31,7 +31,7 @@ from lsh.index.decide import Decision, NewCells, decide
 from lsh.index.layout import BucketKeys
 from lsh.index.memory import MemoryIndex
 from lsh.index.query import match
-from lsh.index.rules import BucketRules
+from lsh.index.rules import BucketRules, SameId
 
 __all__ = [
     "BucketKeys",
@@ -44,6 +44,7 @@ __all__ = [
     "MemoryIndex",
     "NewCells",
     "RecordMissing",
+    "SameId",
     "decide",
     "match",
 ]

@@ -12,6 +12,7 @@ from lsh.index.cells import cells_of
 from lsh.index.chains import Chains
 from lsh.index.layout import BEYOND, BucketKeys, pack_records
 from lsh.index.match import best_matches
+from lsh.index.same_id import replacing
 from lsh.index.update import update
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ class Decision:
 def decide(reader: BucketReader, batch: DocumentBatch, rules: BucketRules) -> Decision:
     """Judge a batch of documents in order, as if each came alone; write nothing.
 
-    A document whose id is forgotten is as if it had never been inserted, from there on.
+    A document whose id is forgotten is as if it had never been inserted, from there on. The rules
+    say what a document is whose id the index already has; see `lsh.index.same_id`.
 
     A cell is a document's key in a column. Cells whose bucket is new, and that no other
     document of the batch shares, are inserted all at once: on a feed of mostly new
@@ -87,6 +89,8 @@ def decide(reader: BucketReader, batch: DocumentBatch, rules: BucketRules) -> De
 
     Raises RecordMissing if a bucket names a document that has no record.
     """
+    if rules.same_id == "replace":
+        batch = replacing(batch)
     if not len(batch.ids):
         nothing = Decision.nothing(reader.now)
         found = reader.identified({one.id for one in batch.forgotten})

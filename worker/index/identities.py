@@ -34,6 +34,8 @@ class Identities:
         self._runs = runs
         self._records = records
         self._get = get
+        self._followed: dict[int, list[int]] = {}
+        self._forgotten: frozenset[int] = frozenset()
 
     def numbers(self, ids: Iterable[bytes]) -> dict[bytes, list[int]]:
         """Return the documents that have these ids and were not forgotten, newest first.
@@ -50,6 +52,7 @@ class Identities:
         hashes = keys.hashes.tolist()
         newest = {hashes[place]: number for place, number in self._newest(keys).items()}
         chains = self._chains(newest)
+        self._followed |= {key: [number for number, _ in some] for key, some in chains.items()}
         found: dict[bytes, list[int]] = {}
         for ident, key in zip(asked, hashes, strict=True):
             numbers = [number for number, owner in chains.get(key, ()) if owner == ident]
@@ -80,11 +83,18 @@ class Identities:
             at = {key: before[n] for key, n in at.items() if before.get(n, -1) >= first}
         return chains
 
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Leave out documents that are forgotten in the next `add`."""
+        self._forgotten = frozenset(numbers)
+
     def add(self, batch: WriteBatch, first: int, records: Sequence[bytes]) -> SortedCells:
         """Add new documents to a write; return their cells.
 
         ``first`` is the number of the first. A cell may take the place of one in the open run.
+        Chains that `numbers` has followed since the last call go on with what is left of them, so
+        an id that is forgotten and comes again all the time has a short one.
         """
+        followed, self._followed = self._followed, {}
         if not records:
             return SortedCells.none()
         keys = _keys(list(map(id_of, records)))
@@ -92,6 +102,9 @@ class Identities:
         last: dict[int, int] = {}
         for place, key in enumerate(keys.hashes.tolist()):
             before = last.get(key, newest.get(place))
+            if key in followed and key not in last:
+                left = (one for one in followed[key] if one not in self._forgotten)
+                before = next(left, None)
             if before is not None:
                 batch.put(number_key(PREVIOUS, first + place), pack_number(before))
             last[key] = first + place

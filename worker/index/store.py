@@ -244,6 +244,7 @@ class BandStore:
             raise OSError(f"{self.path}: it is full: it has {kept} documents")
         writes = WriteBatch(raw_mode=True)
         self._purge.note(writes, self._records.forget(writes, decision.forgotten))
+        self._identities.forget(decision.forgotten)
         for number in decision.forgotten:
             writes.delete(number_key(RENEWALS, number))
         for number, renewals in decision.renewals.items():

@@ -21,6 +21,7 @@ from pydantic import (
 from pydantic_settings import NoDecode
 
 from lsh import PRESETS, SWITCHES
+from lsh.index import SameId
 from worker.settings.duration import duration_ms, duration_text
 from worker.settings.mask import REFUSED, is_mask
 from worker.settings.secret_files import check_names
@@ -281,7 +282,7 @@ class IndexSection(_Section):
         description="how long a document is remembered after its time, or after that of the last"
         " copy that it stands for: a length such as 30d, 12h, 90m, 45s or 1d12h; none: for ever",
     )
-    same_id: Literal["duplicate", "replace", "ignore"] = Field(
+    same_id: SameId = Field(
         "duplicate",
         description="what a document is whose id the index already has: duplicate: judged like any"
         " other, so it may match its own earlier version; replace: it takes the place of the"

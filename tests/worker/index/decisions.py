@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from operator import itemgetter
 from typing import Any
 
@@ -130,6 +131,25 @@ def with_forgotten(documents: list[Document], seed: int) -> list[Document | byte
     return events
 
 
+def _with_ids(
+    documents: list[Document], names: list[int], forgotten: list[int]
+) -> list[Document | bytes]:
+    events: list[Document | bytes] = []
+    for document, name, gone in zip(documents, cycle(names), cycle(forgotten)):
+        document.id = b"n%d" % name
+        events += [document, b"n%d" % gone] if gone else [document]
+    return events
+
+
+repeating_strategy = st.builds(
+    _with_ids,
+    timed_documents_strategy,
+    st.lists(st.integers(1, 5), min_size=1, max_size=60),
+    st.lists(st.sampled_from([0, 0, 0, 1, 2, 3]), min_size=1, max_size=60),
+)
+"""Documents as above; they have few ids, and some of these are forgotten."""
+
+
 class _Model:
     """Plain lists of dated entries, by column, key and level."""
 
@@ -146,6 +166,8 @@ class _Model:
     def judge(self, document: Document) -> list[Match]:
         """Return the best matches of a document, and insert it."""
         rules, near = self._rules, {}
+        if rules.same_id == "replace":
+            self.forget(document.id)
         self._now = max(self._now, document.time)
         oldest = self._now - (1 << 60 if rules.window_ms is None else rules.window_ms)
         for column in self._columns:

@@ -164,6 +164,20 @@ def test_what_is_forgotten_matches_nothing(
     assert (findings.faults, findings.more_faults) == ([], 0)
 
 
+@pytest.mark.parametrize("window", [None, WINDOW])
+def test_shards_with_ids_that_come_again_are_lists(
+    paths: Iterator[Path], window: int | None
+) -> None:
+    rules = replace(RULES, window_ms=window, same_id="replace")
+    events = with_forgotten(drawn_documents(500, 1, crowded=False), 1)
+    cuts = np.random.default_rng(1).integers(0, len(events), 120).tolist()
+    for columns in ([0, 2], [1, 3]):
+        path = next(paths)
+        assert run(path, events, columns, cuts, rules) == model(events, columns, rules)
+        findings = verify_store(path)
+        assert (findings.faults, findings.more_faults) == ([], 0)
+
+
 def test_copies_grow_nothing(tmp_path: Path) -> None:
     store = BandStore(tmp_path / "s", {"test": 1})
     first = store.decide(batch([Document(1, 0, 0, (1, 2))], [0, 1]), RULES)

@@ -93,6 +93,22 @@ def test_no_byte_is_left_in_time(tmp_path: Path, *, reopened: bool) -> None:
     store.close()
 
 
+def test_many_pages_are_purged_some_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worker.index.purge._MOST", 2)
+    clock = Clock()
+    store = BandStore(tmp_path / "s", {"test": 1}, options=OPTIONS, clock=clock)
+    ids = list(inserted(store).ids[: 5 * 32])
+    forget(store, ids)
+    clock.now = 50
+    for left in (3, 1, 0):
+        store.purge_if_due()
+        assert len(store._purge._pages) == left
+    assert not any(in_files(tmp_path / "s", ident) for ident in ids)
+    store.close()
+
+
 def test_far_apart_pages_are_purged_one_range_at_a_time(tmp_path: Path) -> None:
     clock = Clock()
     path = tmp_path / "s"
