@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from lsh.index.layout import Bucket, BucketKeys, Renewals
+    from lsh.index.verdicts import Verdict
 
 __all__ = ["BucketReader", "RecordMissing"]
 
@@ -56,6 +57,9 @@ class BucketReader(Protocol):
 
         Ids that no document has are left out.
         """
+
+    def verdicts(self, numbers: Sequence[int]) -> dict[int, Verdict]:
+        """Return the verdicts that are stored of those of these documents that have one."""
 
     def renewals(self, numbers: Sequence[int]) -> dict[int, Renewals]:
         """Return the renewals of those of these documents that have any, by number."""

@@ -10,12 +10,15 @@ import numpy as np
 
 from lsh.index.cells import cells_of
 from lsh.index.chains import Chains
-from lsh.index.layout import BEYOND, BucketKeys, pack_records
+from lsh.index.layout import BEYOND, BucketKeys, pack_records, without_sketch
 from lsh.index.match import best_matches
-from lsh.index.same_id import replacing
+from lsh.index.same_id import Repeats, replacing
 from lsh.index.update import update
+from lsh.index.verdicts import Naming
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from lsh.index.batch import DocumentBatch, Match
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from lsh.index.cells import Cells
     from lsh.index.layout import Bucket, Renewals
     from lsh.index.rules import BucketRules
+    from lsh.index.verdicts import Verdict
 
 __all__ = ["Decision", "NewCells", "decide"]
 
@@ -47,14 +51,17 @@ class Decision:
     cells: the new buckets.
     changed: the keys of the buckets whose content isn't one new cell. They replace earlier ones.
     buckets: the content of each changed bucket.
-    records: the records of the documents that a bucket now names, in the order of their numbers,
-        which follow those in the index.
+    records: the records of the documents that a bucket or a verdict now names, or whose id is
+        remembered, in the order of their numbers, which follow those in the index.
     renewals: all renewals of each document that has a new one, by number.
+    verdicts: the verdicts of new documents that have matches, by number, if they are kept.
+    columns: the columns of the batch.
     forgotten: the numbers of the documents whose record goes, ascending.
     candidates: how many comparisons with candidates were made.
     absorbed: how many cells were not inserted because an entry stands for them.
     dropped: how many entries were removed from the finest buckets, which were full.
     late: how many documents were not inserted because they are older than the window.
+    repeated: how many documents were ignored because they were sent again.
     """
 
     matches: dict[int, list[Match]]
@@ -64,11 +71,14 @@ class Decision:
     buckets: list[Bucket]
     records: list[bytes]
     renewals: dict[int, Renewals] = field(default_factory=dict)
+    verdicts: dict[int, Verdict] = field(default_factory=dict)
+    columns: Sequence[int] = ()
     forgotten: list[int] = field(default_factory=list)
     candidates: int = 0
     absorbed: int = 0
     dropped: int = 0
     late: int = 0
+    repeated: int = 0
 
     @classmethod
     def nothing(cls, now: int = 0) -> Decision:
@@ -91,13 +101,31 @@ def decide(reader: BucketReader, batch: DocumentBatch, rules: BucketRules) -> De
     """
     if rules.same_id == "replace":
         batch = replacing(batch)
+    nows = np.maximum.accumulate(np.maximum(batch.times, reader.now))
+    if rules.same_id != "ignore":
+        return _judged(reader, batch, rules, nows)
+    repeats = Repeats.of(reader, batch, nows, rules)
+    decision = _judged(reader, repeats.others(), rules, nows[repeats.rows])
+    decision.now = int(nows.max(initial=reader.now))
+    decision.matches = repeats.matches(reader, decision.matches)
+    decision.repeated = len(repeats.firsts)
+    return decision
+
+
+def _judged(
+    reader: BucketReader, batch: DocumentBatch, rules: BucketRules, nows: NDArray[np.int64]
+) -> Decision:
+    """Judge documents of which none was sent again.
+
+    nows: int64[n], the latest time of a document so far, at each of the batch, in ms.
+    """
     if not len(batch.ids):
         nothing = Decision.nothing(reader.now)
         found = reader.identified({one.id for one in batch.forgotten})
         nothing.forgotten = sorted(number for numbers in found.values() for number in numbers)
         return nothing
     cells = cells_of(batch.columns, batch.keys)
-    return _Judging(reader, batch, rules, cells).decision()
+    return _Judging(reader, batch, rules, cells, nows).decision()
 
 
 class _Judging:
@@ -109,14 +137,19 @@ class _Judging:
     """
 
     def __init__(
-        self, reader: BucketReader, batch: DocumentBatch, rules: BucketRules, cells: Cells
+        self,
+        reader: BucketReader,
+        batch: DocumentBatch,
+        rules: BucketRules,
+        cells: Cells,
+        nows: NDArray[np.int64],
     ) -> None:
         self._reader = reader
         self._batch = batch
         self._rules = rules
         self._cells = cells
         self._first = reader.inserted
-        self._nows = np.maximum.accumulate(np.maximum(batch.times, reader.now))
+        self._nows = nows
         found = reader.buckets(cells.keys)
         self._new = np.ones(len(cells.sizes), bool)
         self._new[list(found)] = False
@@ -133,7 +166,8 @@ class _Judging:
         self._rows_by_id: dict[bytes, deque[int]] = {ident: deque() for ident in ids}
         if ids:
             self._find_rows()
-        self._made = Decision.nothing(int(self._nows[-1]))
+        self._made = Decision.nothing(int(nows[-1]))
+        self._made.columns = batch.columns
 
     def decision(self) -> Decision:
         """Judge the batch."""
@@ -149,9 +183,11 @@ class _Judging:
                 inserted[row] = True
         self._forget(len(inserted))
         gone = self._rows_forgotten()
-        inserted[gone] = False
         kept &= ~np.isin(rows, gone)
-        self._number(inserted, kept, rows)
+        recorded = ~late if self._rules.same_id == "ignore" else inserted.copy()
+        recorded[gone] = False
+        self._number(recorded, kept, rows)
+        self._remember(recorded, inserted)
         return self._made
 
     def _find_rows(self) -> None:
@@ -246,16 +282,16 @@ class _Judging:
                 self._changed.add(number)
 
     def _number(
-        self, inserted: NDArray[np.bool_], kept: NDArray[np.bool_], rows: NDArray[np.int64]
+        self, recorded: NDArray[np.bool_], kept: NDArray[np.bool_], rows: NDArray[np.int64]
     ) -> None:
-        """Number the documents that are inserted, and write down all changes.
+        """Number the documents that get a record, and write down all changes.
 
-        inserted: bool[n]. kept: bool[r], the runs of cells that are new buckets of one document.
+        recorded: bool[n]. kept: bool[r], the runs of cells that are new buckets of one document.
         rows: int64[r], the first document of each run.
         """
         first, made = self._first, self._made
-        numbers = first + np.cumsum(inserted) - inserted
-        made.records = self._records(np.flatnonzero(inserted))
+        numbers = first + np.cumsum(recorded) - recorded
+        made.records = self._records(np.flatnonzero(recorded))
         final = numbers.tolist()
         moves = self._renewals(final)
         holders = rows.copy()
@@ -276,6 +312,23 @@ class _Judging:
             ]
             for run in changed
         ]
+
+    def _remember(self, recorded: NDArray[np.bool_], inserted: NDArray[np.bool_]) -> None:
+        """Write down what is needed to answer for documents that are sent again.
+
+        recorded, inserted: bool[n], the documents that have a record, and that a bucket names.
+        """
+        if self._rules.same_id != "ignore":
+            return
+        made = self._made
+        places: NDArray[np.int64] = np.cumsum(recorded) - recorded
+        for place in places[recorded & ~inserted].tolist():
+            made.records[place] = without_sketch(made.records[place])
+        matches = [(row, some) for row, some in made.matches.items() if recorded[row]]
+        if matches:
+            final = (self._first + places).tolist()
+            naming = Naming(self._reader, self._known, final, made.records)
+            made.verdicts = naming.verdicts(matches)
 
     def _left_in(self, run: int) -> Bucket:
         """Return a bucket without what was forgotten since it was last looked at."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from lsh.index.decide import Decision
     from lsh.index.layout import Bucket, BucketKeys, Renewals
+    from lsh.index.verdicts import Verdict
 
 __all__ = ["MemoryIndex"]
 
@@ -24,6 +25,7 @@ class MemoryIndex:
         self._buckets: dict[bytes, Bucket] = {}
         self._records: list[bytes] = []
         self._renewals: dict[int, Renewals] = {}
+        self._verdicts: dict[int, Verdict] = {}
         self._by_id: dict[bytes, list[int]] = {}
         self.now = 0
         self.moved_below = 0
@@ -47,6 +49,10 @@ class MemoryIndex:
         """Return the documents that have these ids; see `BucketReader`."""
         return {ident: list(self._by_id[ident]) for ident in ids if ident in self._by_id}
 
+    def verdicts(self, numbers: Sequence[int]) -> dict[int, Verdict]:
+        """Return the verdicts of those documents that have one; see `BucketReader`."""
+        return {n: list(self._verdicts[n]) for n in numbers if n in self._verdicts}
+
     def renewals(self, numbers: Sequence[int]) -> dict[int, Renewals]:
         """Return the renewals of those documents that have any; see `BucketReader`."""
         found = ((number, self._renewals.get(number)) for number in numbers)
@@ -63,10 +69,12 @@ class MemoryIndex:
         for number in decision.forgotten:
             self._records[number] = b""
             self._renewals.pop(number, None)
+            self._verdicts.pop(number, None)
         for number, record in enumerate(decision.records, len(self._records)):
             self._by_id.setdefault(id_of(record), []).append(number)
         self._records += decision.records
         self._renewals |= decision.renewals
+        self._verdicts |= decision.verdicts
         self.now = decision.now
 
     def items(self) -> Mapping[bytes, Bucket]:

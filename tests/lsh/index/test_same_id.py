@@ -59,7 +59,7 @@ def joined(parts: Sequence[list[list[Match]]], rules: BucketRules) -> list[list[
 cuts_strategy = st.lists(st.integers(0, 1000), max_size=20)
 
 
-@pytest.mark.parametrize("same_id", ["duplicate", "replace"])
+@pytest.mark.parametrize("same_id", ["duplicate", "replace", "ignore"])
 @pytest.mark.parametrize("window", [None, WINDOW])
 @settings(max_examples=60, deadline=None)
 @given(events=repeating_strategy, cuts=cuts_strategy, shards=st.integers(1, 4))

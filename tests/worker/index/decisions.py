@@ -158,8 +158,14 @@ class _Model:
         self._rules = rules
         self._buckets: dict[tuple[int, int, int], list[list[Any]]] = {}
         self._now = 0
+        self._firsts: dict[bytes, tuple[int, list[Match]]] = {}
 
     def forget(self, ident: bytes) -> None:
+        self._firsts.pop(ident, None)
+        for _, matches in self._firsts.values():
+            matches[:] = [
+                match._replace(id=b"") if match.id == ident else match for match in matches
+            ]
         for bucket in self._buckets.values():
             bucket[:] = [entry for entry in bucket if entry[0].id != ident]
 
@@ -170,6 +176,9 @@ class _Model:
             self.forget(document.id)
         self._now = max(self._now, document.time)
         oldest = self._now - (1 << 60 if rules.window_ms is None else rules.window_ms)
+        time, first = self._firsts.get(document.id, (0, []))
+        if rules.same_id == "ignore" and document.id in self._firsts and time >= oldest:
+            return list(first)
         for column in self._columns:
             buckets = self._levels(document, column)
             for bucket in buckets:
@@ -183,6 +192,8 @@ class _Model:
             if document.time >= oldest:
                 self._insert(document, buckets, alike)
         ordered = sorted(near.values(), key=lambda match: (-match.similarity, match.sequence))
+        if document.time >= oldest:
+            self._firsts[document.id] = (document.time, ordered[: rules.max_matches])
         return ordered[: rules.max_matches]
 
     def _levels(self, document: Document, column: int) -> list[list[list[Any]]]:
