@@ -139,7 +139,7 @@ def _firsts(
         first = known.get(ident)
         if first is not None and (window is None or first.time >= now - window):
             found[row] = first
-        elif window is None or time >= now - window:
+        else:  # One that is older than the window now is the first of none.
             known[ident] = First(row, -1, time)
     return found
 

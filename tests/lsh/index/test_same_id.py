@@ -16,8 +16,8 @@ from tests.worker.index.decisions import (
     WINDOW,
     Document,
     batch,
+    drawn_repeats,
     model,
-    repeating_strategy,
 )
 
 COLUMNS = [0, 1, 2, 3]
@@ -56,13 +56,14 @@ def joined(parts: Sequence[list[list[Match]]], rules: BucketRules) -> list[list[
     ]
 
 
-cuts_strategy = st.lists(st.integers(0, 1000), max_size=20)
+events_strategy = st.integers(0, 1 << 32).map(drawn_repeats)
+cuts_strategy = st.lists(st.integers(0, 1000), max_size=8)
 
 
 @pytest.mark.parametrize("same_id", ["duplicate", "replace", "ignore"])
 @pytest.mark.parametrize("window", [None, WINDOW])
-@settings(max_examples=60, deadline=None)
-@given(events=repeating_strategy, cuts=cuts_strategy, shards=st.integers(1, 4))
+@settings(max_examples=80, deadline=None)
+@given(events=events_strategy, cuts=cuts_strategy, shards=st.integers(1, 4))
 def test_shards_together_are_a_naive_list(
     same_id: SameId, window: int | None, events: Events, cuts: list[int], shards: int
 ) -> None:
@@ -73,8 +74,8 @@ def test_shards_together_are_a_naive_list(
     assert joined(parts, rules) == model(events, COLUMNS, rules)
 
 
-@settings(max_examples=60, deadline=None)
-@given(events=repeating_strategy, cuts=cuts_strategy)
+@settings(max_examples=80, deadline=None)
+@given(events=events_strategy, cuts=cuts_strategy)
 def test_to_replace_is_to_forget_just_before(events: Events, cuts: list[int]) -> None:
     replaced = judged(events, cuts, replace(RULES, same_id="replace"))
     assert replaced == judged(list(forgotten_before(events)), cuts, RULES)

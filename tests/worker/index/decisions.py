@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import cycle
 from operator import itemgetter
 from typing import Any
 
@@ -131,23 +130,29 @@ def with_forgotten(documents: list[Document], seed: int) -> list[Document | byte
     return events
 
 
-def _with_ids(
-    documents: list[Document], names: list[int], forgotten: list[int]
-) -> list[Document | bytes]:
+def drawn_repeats(seed: int) -> list[Document | bytes]:
+    """Return documents at random: few texts, few ids, and ids that are forgotten."""
+    chance = np.random.default_rng(seed)
+    rows: list[tuple[int, int, tuple[int, ...], int, int]] = [
+        (
+            int(chance.integers(0, 2)),
+            int(chance.choice([0, 0, 0, 1, 8])),
+            tuple(chance.integers(0, 2, 4).tolist()),
+            int(chance.choice([0, 1, 10, 30, 60], p=[0.3, 0.3, 0.2, 0.1, 0.1])),
+            int(chance.choice([0, 50, 100, 101], p=[0.7, 0.1, 0.1, 0.1])),
+        )
+        for _ in range(40)
+    ]
     events: list[Document | bytes] = []
-    for document, name, gone in zip(documents, cycle(names), cycle(forgotten)):
-        document.id = b"n%d" % name
-        events += [document, b"n%d" % gone] if gone else [document]
+    ids: list[bytes] = []
+    for document in _at_times(rows):
+        if ids and chance.random() < 0.5:
+            document.id = ids[int(chance.integers(0, len(ids)))]
+        ids.append(document.id)
+        events.append(document)
+        if chance.random() < 0.2:
+            events.append(ids[int(chance.integers(0, len(ids)))])
     return events
-
-
-repeating_strategy = st.builds(
-    _with_ids,
-    timed_documents_strategy,
-    st.lists(st.integers(1, 5), min_size=1, max_size=60),
-    st.lists(st.sampled_from([0, 0, 0, 1, 2, 3]), min_size=1, max_size=60),
-)
-"""Documents as above; they have few ids, and some of these are forgotten."""
 
 
 class _Model:
