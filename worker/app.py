@@ -185,6 +185,7 @@ class Application:
             capacity=index.bucket_capacity,
             max_matches=index.max_matches,
             window_ms=index.window_ms,
+            same_id=index.same_id,
         )
 
     def _store_header(self, shard: int) -> StoreHeader:
@@ -197,6 +198,7 @@ class Application:
             "absorb": rules.absorb,
             "bucket_capacity": rules.capacity,
             **self._window_header(),
+            **self._same_id_header(),
             "log": self._log_identity,
             **self.topology.layout.parameters.describe(),
         }
@@ -207,6 +209,11 @@ class Application:
         if index.window_ms is None:
             return {}
         return {"window": index.window, "future_allowance_ms": index.future_allowance_ms}
+
+    def _same_id_header(self) -> StoreHeader:
+        """Return what a repeated id means; nothing by default, as in earlier versions."""
+        same_id = self.settings.index.same_id
+        return {} if same_id == "duplicate" else {"same_id": same_id}
 
     def repository(self) -> Repository | None:
         """Find where snapshots lie, if anywhere.

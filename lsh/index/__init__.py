@@ -32,7 +32,7 @@ from lsh.index.layout import BucketKeys
 from lsh.index.load import comparisons
 from lsh.index.memory import MemoryIndex
 from lsh.index.query import match
-from lsh.index.rules import BucketRules
+from lsh.index.rules import BucketRules, SameId
 
 __all__ = [
     "BucketKeys",
@@ -45,6 +45,7 @@ __all__ = [
     "MemoryIndex",
     "NewCells",
     "RecordMissing",
+    "SameId",
     "comparisons",
     "decide",
     "match",

@@ -15,7 +15,11 @@ __all__ = ["DocumentBatch", "Forgotten", "Match"]
 
 
 class Match(NamedTuple):
-    """An earlier document that is a near duplicate of a document."""
+    """An earlier document that is a near duplicate of a document.
+
+    The id is empty in the matches of a document that was sent again, if it was forgotten meanwhile.
+    Whoever publishes matches leaves these out, after taking the best of all indexes.
+    """
 
     sequence: int
     similarity: float

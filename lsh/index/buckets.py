@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from lsh.index.layout import Bucket, BucketKeys, Renewals
+    from lsh.index.verdicts import Verdict
 
 __all__ = ["BucketReader", "RecordMissing"]
 
@@ -51,8 +52,14 @@ class BucketReader(Protocol):
         None where there is none; no bytes for a document that was forgotten.
         """
 
-    def identified(self, ident: bytes) -> list[int]:
-        """Return the numbers of the documents that have an id and were not forgotten."""
+    def identified(self, ids: Iterable[bytes]) -> dict[bytes, list[int]]:
+        """Return the numbers of the documents that have these ids and were not forgotten.
+
+        Ids that no document has are left out.
+        """
+
+    def verdicts(self, numbers: Sequence[int]) -> dict[int, Verdict]:
+        """Return the verdicts that are stored of those of these documents that have one."""
 
     def renewals(self, numbers: Sequence[int]) -> dict[int, Renewals]:
         """Return the renewals of those of these documents that have any, by number."""

@@ -10,12 +10,14 @@ import numpy as np
 
 from lsh.index.cells import cells_of
 from lsh.index.chains import Chains
-from lsh.index.layout import BEYOND, BucketKeys, pack_records
+from lsh.index.layout import BEYOND, BucketKeys, pack_records, without_sketch
 from lsh.index.match import best_matches
+from lsh.index.same_id import Repeats, replacing
 from lsh.index.update import update
+from lsh.index.verdicts import Naming
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from lsh.index.cells import Cells
     from lsh.index.layout import Bucket, Renewals
     from lsh.index.rules import BucketRules
+    from lsh.index.verdicts import Verdict
 
 __all__ = ["Decision", "NewCells", "decide"]
 
@@ -48,14 +51,17 @@ class Decision:
     cells: the new buckets.
     changed: the keys of the buckets whose content isn't one new cell. They replace earlier ones.
     buckets: the content of each changed bucket.
-    records: the records of the documents that a bucket now names, in the order of their numbers,
-        which follow those in the index.
+    records: the records of the documents that a bucket or a verdict now names, or whose id is
+        remembered, in the order of their numbers, which follow those in the index.
     renewals: all renewals of each document that has a new one, by number.
+    verdicts: the verdicts of new documents that have matches, by number, if they are kept.
+    columns: the columns of the batch.
     forgotten: the numbers of the documents whose record goes, ascending.
     candidates: how many comparisons with candidates were made.
     absorbed: how many cells were not inserted because an entry stands for them.
     dropped: how many entries were removed from the finest buckets, which were full.
     late: how many documents were not inserted because they are older than the window.
+    repeated: how many documents were ignored because they were sent again.
     """
 
     matches: dict[int, list[Match]]
@@ -65,11 +71,14 @@ class Decision:
     buckets: list[Bucket]
     records: list[bytes]
     renewals: dict[int, Renewals] = field(default_factory=dict)
+    verdicts: dict[int, Verdict] = field(default_factory=dict)
+    columns: Sequence[int] = ()
     forgotten: list[int] = field(default_factory=list)
     candidates: int = 0
     absorbed: int = 0
     dropped: int = 0
     late: int = 0
+    repeated: int = 0
 
     @classmethod
     def nothing(cls, now: int = 0) -> Decision:
@@ -81,7 +90,8 @@ class Decision:
 def decide(reader: BucketReader, batch: DocumentBatch, rules: BucketRules) -> Decision:
     """Judge a batch of documents in order, as if each came alone; write nothing.
 
-    A document whose id is forgotten is as if it had never been inserted, from there on.
+    A document whose id is forgotten is as if it had never been inserted, from there on. The rules
+    say what a document is whose id the index already has; see `lsh.index.same_id`.
 
     A cell is a document's key in a column. Cells whose bucket is new, and that no other
     document of the batch shares, are inserted all at once: on a feed of mostly new
@@ -89,16 +99,33 @@ def decide(reader: BucketReader, batch: DocumentBatch, rules: BucketRules) -> De
 
     Raises RecordMissing if a bucket names a document that has no record.
     """
+    if rules.same_id == "replace":
+        batch = replacing(batch)
+    nows = np.maximum.accumulate(np.maximum(batch.times, reader.now))
+    if rules.same_id != "ignore":
+        return _judged(reader, batch, rules, nows)
+    repeats = Repeats.of(reader, batch, nows, rules)
+    decision = _judged(reader, repeats.others(), rules, nows[repeats.rows])
+    decision.now = int(nows.max(initial=reader.now))
+    decision.matches = repeats.matches(reader, decision.matches)
+    decision.repeated = len(repeats.firsts)
+    return decision
+
+
+def _judged(
+    reader: BucketReader, batch: DocumentBatch, rules: BucketRules, nows: NDArray[np.int64]
+) -> Decision:
+    """Judge documents of which none was sent again.
+
+    nows: int64[n], the latest time of a document so far, at each of the batch, in ms.
+    """
     if not len(batch.ids):
         nothing = Decision.nothing(reader.now)
-        nothing.forgotten = sorted(_identified(reader, (one.id for one in batch.forgotten)))
+        found = reader.identified({one.id for one in batch.forgotten})
+        nothing.forgotten = sorted(number for numbers in found.values() for number in numbers)
         return nothing
     cells = cells_of(batch.columns, batch.keys)
-    return _Judging(reader, batch, rules, cells).decision()
-
-
-def _identified(reader: BucketReader, ids: Iterable[bytes]) -> set[int]:
-    return {number for ident in ids for number in reader.identified(ident)}
+    return _Judging(reader, batch, rules, cells, nows).decision()
 
 
 class _Judging:
@@ -110,14 +137,19 @@ class _Judging:
     """
 
     def __init__(
-        self, reader: BucketReader, batch: DocumentBatch, rules: BucketRules, cells: Cells
+        self,
+        reader: BucketReader,
+        batch: DocumentBatch,
+        rules: BucketRules,
+        cells: Cells,
+        nows: NDArray[np.int64],
     ) -> None:
         self._reader = reader
         self._batch = batch
         self._rules = rules
         self._cells = cells
         self._first = reader.inserted
-        self._nows = np.maximum.accumulate(np.maximum(batch.times, reader.now))
+        self._nows = nows
         found = reader.buckets(cells.keys)
         self._new = np.ones(len(cells.sizes), bool)
         self._new[list(found)] = False
@@ -129,8 +161,13 @@ class _Judging:
         self._changed: set[int] = set()
         self._renewed: dict[int, dict[int, int]] = {}
         self._left = deque(batch.forgotten)
-        self._rows_by_id: dict[bytes, list[int]] | None = None
-        self._made = Decision.nothing(int(self._nows[-1]))
+        ids = {one.id for one in batch.forgotten}
+        self._stored = reader.identified(ids) if ids else {}
+        self._rows_by_id: dict[bytes, deque[int]] = {ident: deque() for ident in ids}
+        if ids:
+            self._find_rows()
+        self._made = Decision.nothing(int(nows[-1]))
+        self._made.columns = batch.columns
 
     def decision(self) -> Decision:
         """Judge the batch."""
@@ -146,30 +183,31 @@ class _Judging:
                 inserted[row] = True
         self._forget(len(inserted))
         gone = self._rows_forgotten()
-        inserted[gone] = False
         kept &= ~np.isin(rows, gone)
-        self._number(inserted, kept, rows)
+        recorded = ~late if self._rules.same_id == "ignore" else inserted.copy()
+        recorded[gone] = False
+        self._number(recorded, kept, rows)
+        self._remember(recorded, inserted)
         return self._made
 
+    def _find_rows(self) -> None:
+        """Find the rows of the batch's documents that have an id that is forgotten."""
+        for row, ident in enumerate(self._batch.ids):
+            if ident in self._rows_by_id:
+                self._rows_by_id[ident].append(row)
+
     def _forget(self, row: int) -> None:
-        """Forget the ids that are forgotten before a row."""
+        """Forget the ids that are forgotten before a row.
+
+        They leave a bucket when it is next looked at, or written.
+        """
         while self._left and self._left[0].row <= row:
             before, ident = self._left.popleft()
-            gone = set(self._reader.identified(ident))
-            self._made.forgotten.extend(gone.difference(self._made.forgotten))
-            gone.update(self._first + row for row in self._rows_with(ident) if row < before)
-            self._known.forgotten |= gone
-            for run, bucket in self._contested.items():
-                if not gone.isdisjoint(bucket):
-                    self._contested[run] = [number for number in bucket if number not in gone]
-
-    def _rows_with(self, ident: bytes) -> list[int]:
-        """Return the rows of the batch's documents that have an id."""
-        if self._rows_by_id is None:
-            self._rows_by_id = {}
-            for row, other in enumerate(self._batch.ids):
-                self._rows_by_id.setdefault(other, []).append(row)
-        return self._rows_by_id.get(ident, [])
+            stored, rows = self._stored.pop(ident, []), self._rows_by_id[ident]
+            self._made.forgotten += stored
+            self._known.forgotten.update(stored)
+            while rows and rows[0] < before:
+                self._known.forgotten.add(self._first + rows.popleft())
 
     def _rows_forgotten(self) -> list[int]:
         """Return the rows of the batch's documents that were forgotten."""
@@ -244,22 +282,22 @@ class _Judging:
                 self._changed.add(number)
 
     def _number(
-        self, inserted: NDArray[np.bool_], kept: NDArray[np.bool_], rows: NDArray[np.int64]
+        self, recorded: NDArray[np.bool_], kept: NDArray[np.bool_], rows: NDArray[np.int64]
     ) -> None:
-        """Number the documents that are inserted, and write down all changes.
+        """Number the documents that get a record, and write down all changes.
 
-        inserted: bool[n]. kept: bool[r], the runs of cells that are new buckets of one document.
+        recorded: bool[n]. kept: bool[r], the runs of cells that are new buckets of one document.
         rows: int64[r], the first document of each run.
         """
         first, made = self._first, self._made
-        numbers = first + np.cumsum(inserted) - inserted
-        made.records = self._records(np.flatnonzero(inserted))
+        numbers = first + np.cumsum(recorded) - recorded
+        made.records = self._records(np.flatnonzero(recorded))
         final = numbers.tolist()
         moves = self._renewals(final)
         holders = rows.copy()
         changed = []
         for run in sorted(self._changed):
-            bucket = self._contested[run]
+            bucket = self._contested[run] = self._left_in(run)
             if run < len(kept) and self._new[run] and len(bucket) == 1 and bucket != [BEYOND]:
                 kept[run] = True
                 holders[run] = bucket[0] - first
@@ -274,6 +312,28 @@ class _Judging:
             ]
             for run in changed
         ]
+
+    def _remember(self, recorded: NDArray[np.bool_], inserted: NDArray[np.bool_]) -> None:
+        """Write down what is needed to answer for documents that are sent again.
+
+        recorded, inserted: bool[n], the documents that have a record, and that a bucket names.
+        """
+        if self._rules.same_id != "ignore":
+            return
+        made = self._made
+        places: NDArray[np.int64] = np.cumsum(recorded) - recorded
+        for place in places[recorded & ~inserted].tolist():
+            made.records[place] = without_sketch(made.records[place])
+        matches = [(row, some) for row, some in made.matches.items() if recorded[row]]
+        if matches:
+            final = (self._first + places).tolist()
+            naming = Naming(self._reader, self._known, final, made.records)
+            made.verdicts = naming.verdicts(matches)
+
+    def _left_in(self, run: int) -> Bucket:
+        """Return a bucket without what was forgotten since it was last looked at."""
+        bucket, gone = self._contested[run], self._known.forgotten
+        return [number for number in bucket if number not in gone] if gone else bucket
 
     def _renewals(self, final: list[int]) -> dict[tuple[int, int], int]:
         """Write down the renewals.

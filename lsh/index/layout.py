@@ -36,6 +36,7 @@ __all__ = [
     "unpack_bucket",
     "unpack_record",
     "unpack_renewals",
+    "without_sketch",
 ]
 
 MOST_DOCUMENTS = 1 << 31
@@ -192,6 +193,11 @@ def pack_records(
 def id_of(packed: bytes) -> bytes:
     """Return the id in the bytes of a record."""
     return packed[_FIXED.size + int.from_bytes(packed[_FIXED.size - 2 : _FIXED.size], "little") :]
+
+
+def without_sketch(packed: bytes) -> bytes:
+    """Return the record of a document that no bucket names: its sketch has no slots."""
+    return packed[: _FIXED.size - 2] + bytes(2) + id_of(packed)
 
 
 def unpack_record(packed: bytes) -> Record:

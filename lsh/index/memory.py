@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from lsh.index.layout import id_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from lsh.index.decide import Decision
     from lsh.index.layout import Bucket, BucketKeys, Renewals
+    from lsh.index.verdicts import Verdict
 
 __all__ = ["MemoryIndex"]
 
@@ -24,6 +25,7 @@ class MemoryIndex:
         self._buckets: dict[bytes, Bucket] = {}
         self._records: list[bytes] = []
         self._renewals: dict[int, Renewals] = {}
+        self._verdicts: dict[int, Verdict] = {}
         self._by_id: dict[bytes, list[int]] = {}
         self.now = 0
         self.moved_below = 0
@@ -43,9 +45,13 @@ class MemoryIndex:
         known = len(self._records)
         return [self._records[number] if number < known else None for number in numbers]
 
-    def identified(self, ident: bytes) -> list[int]:
-        """Return the documents that have an id; see `BucketReader`."""
-        return list(self._by_id.get(ident, []))
+    def identified(self, ids: Iterable[bytes]) -> dict[bytes, list[int]]:
+        """Return the documents that have these ids; see `BucketReader`."""
+        return {ident: list(self._by_id[ident]) for ident in ids if ident in self._by_id}
+
+    def verdicts(self, numbers: Sequence[int]) -> dict[int, Verdict]:
+        """Return the verdicts of those documents that have one; see `BucketReader`."""
+        return {n: list(self._verdicts[n]) for n in numbers if n in self._verdicts}
 
     def renewals(self, numbers: Sequence[int]) -> dict[int, Renewals]:
         """Return the renewals of those documents that have any; see `BucketReader`."""
@@ -63,10 +69,12 @@ class MemoryIndex:
         for number in decision.forgotten:
             self._records[number] = b""
             self._renewals.pop(number, None)
+            self._verdicts.pop(number, None)
         for number, record in enumerate(decision.records, len(self._records)):
             self._by_id.setdefault(id_of(record), []).append(number)
         self._records += decision.records
         self._renewals |= decision.renewals
+        self._verdicts |= decision.verdicts
         self.now = decision.now
 
     def items(self) -> Mapping[bytes, Bucket]:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-__all__ = ["BucketRules"]
+__all__ = ["BucketRules", "SameId"]
+
+SameId = Literal["duplicate", "replace", "ignore"]
+"""What a document is whose id the index already has; see `lsh.index.same_id`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,7 @@ class BucketRules:
     max_matches: most matches that are reported for a document, best first.
     window_ms: how long an entry lives after its own time, or after that of the last document that
         it absorbed; None: for ever.
+    same_id: what a document is whose id the index already has.
     """
 
     threshold: float
@@ -25,3 +30,4 @@ class BucketRules:
     capacity: int = 32
     max_matches: int = 64
     window_ms: int | None = None
+    same_id: SameId = "duplicate"

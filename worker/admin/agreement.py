@@ -21,7 +21,8 @@ _PARAMETERS = {
 """What isn't a setting by the name that `Parameters.describe` gives."""
 _WINDOW = "index.window"
 _ALLOWANCE = "index.future_allowance_seconds"
-_NOT_NAMED = {_WINDOW: "none"}
+_SAME_ID = "index.same_id"
+_NOT_NAMED = {_WINDOW: "none", _SAME_ID: json.dumps("duplicate")}
 """What a record means that doesn't name a setting. So those of earlier versions stay valid."""
 _PARTITIONS = "partitions of "
 _BY_CHOICE = ("documents.", "limits.", "topics.")
@@ -64,6 +65,7 @@ def agreed(settings: Settings, topology: Topology) -> Facts:
         "index.absorb": settings.absorb,
         "index.bucket_capacity": settings.index.bucket_capacity,
         **_window(settings),
+        **_same_id(settings),
         **parameters,
         "documents.format": documents.format,
         "documents.id_field": documents.id_field,
@@ -92,6 +94,11 @@ def _window(settings: Settings) -> Facts:
         _WINDOW: index.window,
         _ALLOWANCE: float(index.future_allowance_seconds),
     }
+
+
+def _same_id(settings: Settings) -> Facts:
+    """Return what a repeated id means; nothing if it means what it meant in earlier versions."""
+    return {} if settings.index.same_id == "duplicate" else {_SAME_ID: settings.index.same_id}
 
 
 def partitions_in(facts: Facts, documents: str) -> int | None:

@@ -239,7 +239,7 @@ setting: `NEARDUP_SIMILARITY__THRESHOLD=0.85`. A table is written as JSON:
 which exactly-once depends. neardup refuses those, and names them.
 
 All workers of an application need the same settings of `similarity`, `documents`, `index.shards`,
-`index.absorb`, `index.bucket_capacity` and `index.window`, and with a window of
+`index.absorb`, `index.bucket_capacity`, `index.window` and `index.same_id`, and with a window of
 `index.future_allowance_seconds`. A worker that differs is refused before it joins; see
 [what workers agree on](topics.md#what-workers-agree-on).
 

@@ -235,6 +235,7 @@ def _header(settings: Settings, repository: Repository, shard: int) -> StoreHead
         "bucket_capacity": index.bucket_capacity,
         "window": None if index.window_ms is None else index.window,
         "future_allowance_ms": None if index.window_ms is None else index.future_allowance_ms,
+        "same_id": None if index.same_id == "duplicate" else index.same_id,
         **topology.layout.parameters.describe(),
     }
     for name, value in wanted.items():

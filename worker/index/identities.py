@@ -6,7 +6,7 @@ newest. Two ids with the same hash share a chain; whoever follows it compares th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import mmh3
 import numpy as np
@@ -34,28 +34,67 @@ class Identities:
         self._runs = runs
         self._records = records
         self._get = get
+        self._followed: dict[int, list[int]] = {}
+        self._forgotten: frozenset[int] = frozenset()
 
-    def numbers(self, ident: bytes) -> list[int]:
-        """Return the documents that have an id and were not forgotten, newest first.
+    def numbers(self, ids: Iterable[bytes]) -> dict[bytes, list[int]]:
+        """Return the documents that have these ids and were not forgotten, newest first.
+
+        Ids that no document has are left out.
 
         Raises:
             ValueError: something isn't as it was written.
         """
-        found = []
-        number: int | None = self._newest(_keys([ident])).get(0)
-        while number is not None and number >= self._runs.list.eras.first:
-            (record,) = self._records.read([number])
-            if record and id_of(record) == ident:
-                found.append(number)
-            (previous,) = self._get([number_key(PREVIOUS, number)])
-            number = None if previous is None else unpack_number(previous)
+        asked = list(dict.fromkeys(ids))
+        if not asked:
+            return {}
+        keys = _keys(asked)
+        hashes = keys.hashes.tolist()
+        newest = {hashes[place]: number for place, number in self._newest(keys).items()}
+        chains = self._chains(newest)
+        self._followed |= {key: [number for number, _ in some] for key, some in chains.items()}
+        found: dict[bytes, list[int]] = {}
+        for ident, key in zip(asked, hashes, strict=True):
+            numbers = [number for number, owner in chains.get(key, ()) if owner == ident]
+            if numbers:
+                found[ident] = numbers
         return found
+
+    def _chains(self, newest: Mapping[int, int]) -> dict[int, list[tuple[int, bytes]]]:
+        """Follow the chains of documents from the newest of each key.
+
+        Returns the numbers and ids of those that were not forgotten, newest first, by key. All
+        chains are read at the same time, link by link.
+        """
+        chains: dict[int, list[tuple[int, bytes]]] = {key: [] for key in newest}
+        first, at = self._runs.list.eras.first, dict(newest)
+        while at:
+            numbers = sorted(set(at.values()))
+            records = dict(zip(numbers, self._records.read(numbers), strict=True))
+            links = self._get([number_key(PREVIOUS, number) for number in numbers])
+            before = {
+                number: unpack_number(link)
+                for number, link in zip(numbers, links, strict=True)
+                if link is not None
+            }
+            for key, number in at.items():
+                if record := records[number]:
+                    chains[key].append((number, id_of(record)))
+            at = {key: before[n] for key, n in at.items() if before.get(n, -1) >= first}
+        return chains
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Leave out documents that are forgotten in the next `add`."""
+        self._forgotten = frozenset(numbers)
 
     def add(self, batch: WriteBatch, first: int, records: Sequence[bytes]) -> SortedCells:
         """Add new documents to a write; return their cells.
 
         ``first`` is the number of the first. A cell may take the place of one in the open run.
+        Chains that `numbers` has followed since the last call go on with what is left of them, so
+        an id that is forgotten and comes again all the time has a short one.
         """
+        followed, self._followed = self._followed, {}
         if not records:
             return SortedCells.none()
         keys = _keys(list(map(id_of, records)))
@@ -63,6 +102,9 @@ class Identities:
         last: dict[int, int] = {}
         for place, key in enumerate(keys.hashes.tolist()):
             before = last.get(key, newest.get(place))
+            if key in followed and key not in last:
+                left = (one for one in followed[key] if one not in self._forgotten)
+                before = next(left, None)
             if before is not None:
                 batch.put(number_key(PREVIOUS, first + place), pack_number(before))
             last[key] = first + place

@@ -1,6 +1,7 @@
 """The keys of a shard's store, in order, and how keys and small values are packed.
 
 ===============  ==========================================================================
+``f6``           verdicts of documents, by number (8 bytes); see `lsh.index.verdicts`
 ``f7``           pages of records that had a document which was forgotten (8 bytes): that is still
                  in the files of the store; the value is when that was noted, in ms
 ``f8``           an earlier document with the same id, by number (8 bytes); see `identities`
@@ -37,6 +38,7 @@ __all__ = [
     "RECORDS",
     "RENEWALS",
     "RUNS",
+    "VERDICTS",
     "Place",
     "Progress",
     "Range",
@@ -60,6 +62,7 @@ class Range(NamedTuple):
     high: bytes
 
 
+VERDICTS: Final = Range(b"\xf6", b"\xf7")
 FORGOTTEN: Final = Range(b"\xf7", b"\xf8")
 PREVIOUS: Final = Range(b"\xf8", b"\xf9")
 RENEWALS: Final = Range(b"\xf9", b"\xfa")

@@ -19,6 +19,8 @@ _SHARE = 0.5
 """Of the time that is allowed, how much passes before the files are compacted."""
 _NEAR = 64
 """Pages that are no further apart are compacted together."""
+_MOST = 1 << 13
+"""The most pages that are compacted together: about 50 MB."""
 
 
 class Purge:
@@ -59,7 +61,7 @@ class Purge:
         ordered = sorted(self._pages)
         last = first = ordered[0]
         for page in ordered:
-            if page - last > _NEAR:
+            if page - last > _NEAR or page - first >= _MOST:
                 break
             last = page
         self._db.compact_range(number_key(RECORDS, first), number_key(RECORDS, last + 1))

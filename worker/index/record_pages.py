@@ -106,15 +106,16 @@ class RecordPages:
         for number in numbers:
             if number >> _BITS == last:
                 self._open[number % DOCUMENTS_A_PAGE] = b""
-        pages = {number >> _BITS for number in numbers}
-        stored = sorted(pages - {last})
+        gone: dict[int, list[int]] = {}
+        for number in numbers:
+            gone.setdefault(number >> _BITS, []).append(number % DOCUMENTS_A_PAGE)
+        stored = [page for page in gone if page != last]
         for page, packed in zip(stored, self._get(_keys(stored)), strict=True):
             records = unpack_page(packed or b"")
-            gone = [number % DOCUMENTS_A_PAGE for number in numbers if number >> _BITS == page]
-            for place in gone:
+            for place in gone[page]:
                 records[place] = b""
             batch.put(number_key(RECORDS, page), _packed(records))
-        return pages
+        return set(gone)
 
     @staticmethod
     def drop(batch: WriteBatch, first: int) -> None:

@@ -32,6 +32,7 @@ from worker.index.keyspace import (
     PREVIOUS,
     RENEWALS,
     RUNS,
+    VERDICTS,
     filter_key,
     grown_key,
     number_key,
@@ -96,7 +97,7 @@ class Runs:
             ValueError: the columns aren't those of the first write.
         """
         end = self._end + len(decision.records)
-        columns = np.union1d(decision.cells.keys.columns, decision.changed.columns).tolist()
+        columns = sorted(decision.columns)
         if not self._list.columns and not columns:
             return
         listed = not self._list.columns
@@ -170,7 +171,7 @@ class Runs:
         dropped = eras.drop(now, self._window)
         if dropped:
             batch.delete_range(GROWN.low, grown_key(eras.kept[0].number, b""))
-            for kind in (PREVIOUS, RENEWALS):
+            for kind in (PREVIOUS, RENEWALS, VERDICTS):
                 batch.delete_range(kind.low, number_key(kind, eras.first))
             RecordPages.drop(batch, eras.first)
             _log.debug("dropped %d eras: the documents before %d", dropped, eras.first)

@@ -8,20 +8,30 @@ Whatever a crash leaves on disk is a state that the shard really was in; the res
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from rocksdict import Cache, Checkpoint, Rdict, WriteBatch, WriteOptions
 
 from lsh.index import BucketKeys, BucketRules, Decision, DocumentBatch, RecordMissing, decide
 from lsh.index.layout import MOST_DOCUMENTS, Bucket, Renewals, pack_renewals, unpack_renewals
+from lsh.index.verdicts import Verdict, pack_verdict, unpack_verdict
 from worker.index.contents import Contents
 from worker.index.errors import HeaderMismatch, StoreDamaged
 from worker.index.header import StoreHeader, check_header, pack_header
 from worker.index.identities import Identities
-from worker.index.keyspace import COVERAGE, HEADER, PROGRESS, RENEWALS, Progress, number_key
+from worker.index.keyspace import (
+    COVERAGE,
+    HEADER,
+    PROGRESS,
+    RENEWALS,
+    VERDICTS,
+    Progress,
+    Range,
+    number_key,
+)
 from worker.index.purge import Purge
 from worker.index.reading import BucketReading
 from worker.index.record_pages import RecordPages
@@ -33,6 +43,8 @@ from worker.probe import UNWATCHED, Probe, probing
 from worker.stages.coverage import Coverage
 
 __all__ = ["BandStore", "HeaderMismatch", "StoreDamaged", "StoreHeader", "StoreOptions"]
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -173,19 +185,29 @@ class BandStore:
         except ValueError as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
 
-    def identified(self, ident: bytes) -> list[int]:
-        """Return the documents that have an id and were not forgotten; see `BucketReader`."""
+    def identified(self, ids: Iterable[bytes]) -> dict[bytes, list[int]]:
+        """Return the documents that have these ids and were not forgotten; see `BucketReader`."""
         try:
-            return self._identities.numbers(ident)
+            return self._identities.numbers(ids)
         except ValueError as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
 
+    def verdicts(self, numbers: Sequence[int]) -> dict[int, Verdict]:
+        """Return the verdicts of those documents that have one; see `BucketReader`."""
+        return self._stored(VERDICTS, numbers, unpack_verdict)
+
     def renewals(self, numbers: Sequence[int]) -> dict[int, Renewals]:
         """Return the renewals of those documents that have any; see `BucketReader`."""
-        packed = self._get([number_key(RENEWALS, number) for number in numbers])
+        return self._stored(RENEWALS, numbers, unpack_renewals)
+
+    def _stored(
+        self, kind: Range, numbers: Sequence[int], unpack: Callable[[bytes], T]
+    ) -> dict[int, T]:
+        """Return what is stored of documents, by number, where there is something."""
+        packed = self._get([number_key(kind, number) for number in numbers])
         try:
             return {
-                number: unpack_renewals(value)
+                number: unpack(value)
                 for number, value in zip(numbers, packed, strict=True)
                 if value is not None
             }
@@ -244,10 +266,14 @@ class BandStore:
             raise OSError(f"{self.path}: it is full: it has {kept} documents")
         writes = WriteBatch(raw_mode=True)
         self._purge.note(writes, self._records.forget(writes, decision.forgotten))
+        self._identities.forget(decision.forgotten)
         for number in decision.forgotten:
             writes.delete(number_key(RENEWALS, number))
+            writes.delete(number_key(VERDICTS, number))
         for number, renewals in decision.renewals.items():
             writes.put(number_key(RENEWALS, number), pack_renewals(renewals))
+        for number, verdict in decision.verdicts.items():
+            writes.put(number_key(VERDICTS, number), pack_verdict(verdict))
         self._runs.add(writes, decision, self._buckets.standing, self._identities)
         self._buckets.forget_standing()
         self._records.add(writes, decision.records)

@@ -21,6 +21,7 @@ from pydantic import (
 from pydantic_settings import NoDecode
 
 from lsh import PRESETS, SWITCHES, Parameters
+from lsh.index import SameId
 from worker.settings.duration import duration_ms, duration_text
 from worker.settings.mask import REFUSED, is_mask
 from worker.settings.secret_files import check_names
@@ -286,6 +287,13 @@ class IndexSection(_Section):
         _NO_WINDOW,
         description="how long a document is remembered after its time, or after that of the last"
         " copy that it stands for: a length such as 30d, 12h, 90m, 45s or 1d12h; none: for ever",
+    )
+    same_id: SameId = Field(
+        "duplicate",
+        description="what a document is whose id the index already has: duplicate: judged like any"
+        " other, so it may match its own earlier version; replace: it takes the place of the"
+        " earlier one, and is not matched against it; ignore: sent again, and published with the"
+        " first one's verdict",
     )
     max_matches: int = Field(64, ge=1, le=1024)
     future_allowance_seconds: float = Field(60, ge=0)

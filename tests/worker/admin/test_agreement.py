@@ -28,6 +28,7 @@ def test_the_same_settings_agree() -> None:
         ("similarity.casefold", "false", False),
         ("index.bucket_capacity", "16", False),
         ("index.absorb", "0.99", False),
+        ("index.same_id", "replace", False),
         ("documents.id_field", "key", True),
         ("documents.time_field", "at", True),
         ("limits.record_bytes", "40000", True),
@@ -50,6 +51,15 @@ def test_a_setting_that_decides_a_verdict_is_compared(
 )
 def test_a_setting_that_decides_none_may_differ(setting: str, value: str) -> None:
     assert differences(facts(), facts(**{setting.replace(".", "__"): value})) == []
+
+
+def test_a_record_of_an_earlier_version_says_what_a_repeated_id_meant_there() -> None:
+    assert "index.same_id" not in facts()
+    assert facts(index__same_id="duplicate") == facts()
+    [found] = differences(facts(), facts(index__same_id="ignore"))
+    assert (found.name, found.recorded, found.here) == ("index.same_id", '"duplicate"', '"ignore"')
+    [found] = differences(facts(index__same_id="ignore"), facts())
+    assert (found.recorded, found.here) == ('"ignore"', '"duplicate"')
 
 
 def test_the_seed_is_compared_by_its_digest() -> None:

@@ -130,6 +130,31 @@ def with_forgotten(documents: list[Document], seed: int) -> list[Document | byte
     return events
 
 
+def drawn_repeats(seed: int) -> list[Document | bytes]:
+    """Return documents at random: few texts, few ids, and ids that are forgotten."""
+    chance = np.random.default_rng(seed)
+    rows: list[tuple[int, int, tuple[int, ...], int, int]] = [
+        (
+            int(chance.integers(0, 2)),
+            int(chance.choice([0, 0, 0, 1, 8])),
+            tuple(chance.integers(0, 2, 4).tolist()),
+            int(chance.choice([0, 1, 10, 30, 60], p=[0.3, 0.3, 0.2, 0.1, 0.1])),
+            int(chance.choice([0, 50, 100, 101], p=[0.7, 0.1, 0.1, 0.1])),
+        )
+        for _ in range(40)
+    ]
+    events: list[Document | bytes] = []
+    ids: list[bytes] = []
+    for document in _at_times(rows):
+        if ids and chance.random() < 0.5:
+            document.id = ids[int(chance.integers(0, len(ids)))]
+        ids.append(document.id)
+        events.append(document)
+        if chance.random() < 0.2:
+            events.append(ids[int(chance.integers(0, len(ids)))])
+    return events
+
+
 class _Model:
     """Plain lists of dated entries, by column, key and level."""
 
@@ -138,16 +163,27 @@ class _Model:
         self._rules = rules
         self._buckets: dict[tuple[int, int, int], list[list[Any]]] = {}
         self._now = 0
+        self._firsts: dict[bytes, tuple[int, list[Match]]] = {}
 
     def forget(self, ident: bytes) -> None:
+        self._firsts.pop(ident, None)
+        for _, matches in self._firsts.values():
+            matches[:] = [
+                match._replace(id=b"") if match.id == ident else match for match in matches
+            ]
         for bucket in self._buckets.values():
             bucket[:] = [entry for entry in bucket if entry[0].id != ident]
 
     def judge(self, document: Document) -> list[Match]:
         """Return the best matches of a document, and insert it."""
         rules, near = self._rules, {}
+        if rules.same_id == "replace":
+            self.forget(document.id)
         self._now = max(self._now, document.time)
         oldest = self._now - (1 << 60 if rules.window_ms is None else rules.window_ms)
+        time, first = self._firsts.get(document.id, (0, []))
+        if rules.same_id == "ignore" and document.id in self._firsts and time >= oldest:
+            return list(first)
         for column in self._columns:
             buckets = self._levels(document, column)
             for bucket in buckets:
@@ -161,6 +197,8 @@ class _Model:
             if document.time >= oldest:
                 self._insert(document, buckets, alike)
         ordered = sorted(near.values(), key=lambda match: (-match.similarity, match.sequence))
+        if document.time >= oldest:
+            self._firsts[document.id] = (document.time, ordered[: rules.max_matches])
         return ordered[: rules.max_matches]
 
     def _levels(self, document: Document, column: int) -> list[list[list[Any]]]:

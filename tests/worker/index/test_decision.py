@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lsh.index import BucketRules, DocumentBatch, Match
+from lsh.index import BucketRules, DocumentBatch, Match, SameId
 from lsh.index.chains import LEVELS
 from lsh.index.layout import BEYOND
 from tests.worker.index.decisions import (
@@ -162,6 +162,21 @@ def test_what_is_forgotten_matches_nothing(
     assert run(tmp_path / "s", events, columns, cuts, rules) == model(events, columns, rules)
     findings = verify_store(tmp_path / "s")
     assert (findings.faults, findings.more_faults) == ([], 0)
+
+
+@pytest.mark.parametrize("same_id", ["replace", "ignore"])
+@pytest.mark.parametrize("window", [None, WINDOW])
+def test_shards_with_ids_that_come_again_are_lists(
+    paths: Iterator[Path], same_id: SameId, window: int | None
+) -> None:
+    rules = replace(RULES, window_ms=window, same_id=same_id)
+    events = with_forgotten(drawn_documents(500, 1, crowded=False), 1)
+    cuts = np.random.default_rng(1).integers(0, len(events), 120).tolist()
+    for columns in ([0, 2], [1, 3]):
+        path = next(paths)
+        assert run(path, events, columns, cuts, rules) == model(events, columns, rules)
+        findings = verify_store(path)
+        assert (findings.faults, findings.more_faults) == ([], 0)
 
 
 def test_copies_grow_nothing(tmp_path: Path) -> None:

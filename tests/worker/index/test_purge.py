@@ -86,10 +86,26 @@ def test_no_byte_is_left_in_time(tmp_path: Path, *, reopened: bool) -> None:
     assert in_files(path, documents.ids[0])
     store.purge_if_due()
     assert store.records([*GONE]) == [b""] * len(GONE)
-    assert store.identified(ids[0]) == []
+    assert store.identified(ids) == {}
     store.close()
     store = BandStore(path, {"test": 1}, options=OPTIONS, clock=clock)
     assert not store._purge.due
+    store.close()
+
+
+def test_many_pages_are_purged_some_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worker.index.purge._MOST", 2)
+    clock = Clock()
+    store = BandStore(tmp_path / "s", {"test": 1}, options=OPTIONS, clock=clock)
+    ids = list(inserted(store).ids[: 5 * 32])
+    forget(store, ids)
+    clock.now = 50
+    for left in (3, 1, 0):
+        store.purge_if_due()
+        assert len(store._purge._pages) == left
+    assert not any(in_files(tmp_path / "s", ident) for ident in ids)
     store.close()
 
 
