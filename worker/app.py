@@ -63,6 +63,7 @@ class Application:
 
         With ``background``, shards are opened, fetched and shipped in threads of their own,
         as a worker that must go on polling needs it; a bus for one thread can't have it.
+        ``shares`` is how the memory is divided.
         With ``journal``, the directory also has what *fingerprint* reads, so that a document that
         kills the worker is found after its restarts. With ``watch``, the log warns of a field in
         the settings that no document has.
@@ -79,7 +80,7 @@ class Application:
         self._probe = probe
         self._clock = clock
         index = settings.index
-        self._shares = shares = settings.memory()
+        self.shares = shares = settings.memory()
         self._stores = StoreMemory(
             shares.index, write_buffers=shares.write_buffers, cache=shares.cache
         )
@@ -99,10 +100,15 @@ class Application:
             probe=probe("index"),
         )
 
-    @property
-    def cached_bytes(self) -> int:
-        """Return what the block cache holds, of all shards."""
-        return int(self._stores.cache.get_usage())
+    def memory(self) -> dict[str, tuple[int, int]]:
+        """Return what the stores of all shards take, and their share, in bytes by part."""
+        stores = self._stores
+        buffers = stores.buffers
+        return {
+            "cache": (stores.cache.get_usage(), stores.capacity),
+            "write_buffers": (buffers.get_usage(), buffers.get_buffer_size()),
+            "cells": (stores.held, stores.most_held),
+        }
 
     @cached_property
     def _log_identity(self) -> str:
@@ -126,7 +132,7 @@ class Application:
         worker = self.settings.worker
         timeout = self.settings.kafka.transaction_timeout_ms / 1_000
         # A frame stands for many documents: a few MB of them are a burst.
-        batch = self._shares.batch
+        batch = self.shares.batch
         size = min(_FRAMES_BYTES, batch) if frames else batch
         return Loop(
             built,
@@ -310,7 +316,7 @@ class Application:
             same_partitions={
                 topic: counts[topic] == topology.layout.partitions for topic in outputs
             },
-            buffer_bytes=self._shares.lanes,
+            buffer_bytes=self.shares.lanes,
             events=self.metrics.verdicts,
             clock=self._clock,
         )

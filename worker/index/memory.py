@@ -55,6 +55,12 @@ class StoreMemory:
         return self._capacity
 
     @property
+    def most_held(self) -> int:
+        """Return the most that fits of what stores can't do without, in bytes."""
+        cache = _LEAST_CACHE if self._fixed is None else self._fixed
+        return max(0, self._size - cache)
+
+    @property
     def short(self) -> bool:
         """Return whether the stores need more than all of the memory."""
         return self.held + self._fitting() > self._size
@@ -91,6 +97,6 @@ class StoreMemory:
                 " worker.memory leaves %d for them: the worker takes more than worker.memory. Raise"
                 " it, or see 'Memory' in docs/operations.md",
                 self.held >> 20,
-                max(0, self._size - capacity) >> 20,
+                self.most_held >> 20,
             )
         self._told = short
