@@ -19,10 +19,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from datasketch import MinHash, MinHashLSH
-from rocksdict import Cache
 
 from bench.synthetic_frames import SLOTS, synthetic_batch
 from lsh.index import BucketRules, DocumentBatch
+from worker.index.memory import StoreMemory
 from worker.index.store import BandStore, StoreOptions
 from worker.process.malloc import limit
 
@@ -31,6 +31,8 @@ __all__ = ["CHECKPOINTS", "Checkpoint"]
 CHECKPOINTS = (200_000, 500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000)
 _BURST = 2_000
 _CACHE_BYTES = 64 << 20
+_BUFFER_BYTES = 96 << 20
+_INDEX_BYTES = 1 << 30
 _BANDS_AND_ROWS = (18, 7)
 _PAGE = resource.getpagesize()
 
@@ -75,7 +77,7 @@ def _neardup(directory: Path, window: int | None) -> Index:
     store = BandStore(
         directory / "shard-000",
         {"bench": 1},
-        cache=Cache(_CACHE_BYTES),
+        memory=StoreMemory(_INDEX_BYTES, write_buffers=_BUFFER_BYTES, cache=_CACHE_BYTES),
         options=StoreOptions(window_ms=window),
     )
     rules = BucketRules(threshold=0.8, window_ms=window)

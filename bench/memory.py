@@ -1,4 +1,4 @@
-"""Peak memory and documents per second of ``neardup dedupe`` on a million short documents."""
+"""Peak memory and documents per second of ``neardup dedupe`` on short documents; its parts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from rich import box
+from rich.table import Table
+
 from bench.corpus import short_texts
 from bench.processes import Program
 from bench.report import Figures, Target, console, show
@@ -14,6 +17,8 @@ from bench.report import Figures, Target, console, show
 __all__ = ["run"]
 
 TARGET_MIB = 1_024.0
+_MEMORIES = ("256MiB", "1GiB")
+_PART_OF_PARTS = 2
 
 
 def run(*, quick: bool = False) -> list[Target]:
@@ -41,4 +46,23 @@ def run(*, quick: bool = False) -> list[Target]:
             Figures("CPU microseconds per document", [usage.cpu_seconds / total * 1e6]),
         ],
     )
+    _show_parts(total // _PART_OF_PARTS)
     return [Target("peak memory of dedupe, MiB", peak, TARGET_MIB, at_least=False, form=".0f")]
+
+
+def _show_parts(documents: int) -> None:
+    """Print what each part took at most, and its share, with little memory and with more."""
+    for memory in _MEMORIES:
+        with (
+            tempfile.TemporaryDirectory(prefix="neardup-bench-") as folder,
+            Program(["bench.memory_parts", memory, str(documents), folder]) as program,
+        ):
+            program.wait()
+            found: dict[str, tuple[int, int]] = json.loads(program.said().splitlines()[-1])
+        table = Table("MiB", box=box.SIMPLE_HEAD, pad_edge=False)
+        for column in ("at most", "share"):
+            table.add_column(column, justify="right")
+        for part, sizes in found.items():
+            table.add_row(part, *(f"{size / 2**20:,.0f}" for size in sizes))
+        console.print(f"\n[bold]worker.memory = {memory}, {documents:,} documents")
+        console.print(table)

@@ -7,8 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from time import monotonic
 
-from rocksdict import Cache
-
 from lsh import Fingerprinter
 from lsh.index import BucketRules
 from worker.bus import Bus, Member, TopicPartition
@@ -19,6 +17,7 @@ from worker.formats.matches import MatchWriter
 from worker.formats.seen import FieldWatch
 from worker.index.directory import ShardDirectories
 from worker.index.header import StoreHeader
+from worker.index.memory import StoreMemory
 from worker.index.owner import OwnedShards
 from worker.index.recovery import Recovery
 from worker.index.snapshots import Repository, Shipper, Verification, read_key
@@ -64,6 +63,7 @@ class Application:
 
         With ``background``, shards are opened, fetched and shipped in threads of their own,
         as a worker that must go on polling needs it; a bus for one thread can't have it.
+        ``shares`` is how the memory is divided.
         With ``journal``, the directory also has what *fingerprint* reads, so that a document that
         kills the worker is found after its restarts. With ``watch``, the log warns of a field in
         the settings that no document has.
@@ -80,13 +80,16 @@ class Application:
         self._probe = probe
         self._clock = clock
         index = settings.index
-        self._cache = Cache(index.cache_bytes)
+        self.shares = shares = settings.memory()
+        self._stores = StoreMemory(
+            shares.index, write_buffers=shares.write_buffers, cache=shares.cache
+        )
         self.directories = ShardDirectories(
             state_dir,
             self._store_header,
-            cache=self._cache,
+            memory=self._stores,
             options=StoreOptions(
-                write_buffer_bytes=index.write_buffer_bytes,
+                write_buffer_bytes=shares.write_buffer,
                 run_documents=index.run_documents,
                 flush_documents=index.flush_documents,
                 flush_seconds=index.flush_seconds,
@@ -97,10 +100,15 @@ class Application:
             probe=probe("index"),
         )
 
-    @property
-    def cached_bytes(self) -> int:
-        """Return what the block cache holds, of all shards."""
-        return int(self._cache.get_usage())
+    def memory(self) -> dict[str, tuple[int, int]]:
+        """Return what the stores of all shards take, and their share, in bytes by part."""
+        stores = self._stores
+        buffers = stores.buffers
+        return {
+            "cache": (stores.cache.get_usage(), stores.capacity),
+            "write_buffers": (buffers.get_usage(), buffers.get_buffer_size()),
+            "cells": (stores.held, stores.most_held),
+        }
 
     @cached_property
     def _log_identity(self) -> str:
@@ -124,7 +132,8 @@ class Application:
         worker = self.settings.worker
         timeout = self.settings.kafka.transaction_timeout_ms / 1_000
         # A frame stands for many documents: a few MB of them are a burst.
-        size = _FRAMES_BYTES if frames else worker.batch_bytes
+        batch = self.shares.batch
+        size = min(_FRAMES_BYTES, batch) if frames else batch
         return Loop(
             built,
             member,
@@ -314,7 +323,7 @@ class Application:
             same_partitions={
                 topic: counts[topic] == topology.layout.partitions for topic in outputs
             },
-            buffer_bytes=settings.worker.buffer_bytes,
+            buffer_bytes=self.shares.lanes,
             events=self.metrics.verdicts,
             clock=self._clock,
         )

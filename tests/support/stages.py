@@ -20,6 +20,7 @@ from worker.index.recovery import Recovery
 from worker.index.store import BandStore
 from worker.stages import Deaths, Fingerprint, FingerprintEvents, Index, RejectLimit, Route
 from worker.stages.judge import Judge
+from worker.stages.route import RouteEvents
 from worker.topology import Topology
 from worker.wire import Layout
 
@@ -114,6 +115,7 @@ def route(
     shards: int = 1,
     buffer_bytes: int = 1 << 20,
     clock: Callable[[], float] = monotonic,
+    events: RouteEvents | None = None,
 ) -> Route:
     return Route(
         topology(shards),
@@ -121,6 +123,7 @@ def route(
         same_partitions={"unique": True, "duplicate": True, "rejected": False},
         buffer_bytes=buffer_bytes,
         clock=clock,
+        events=events,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -16,7 +16,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from worker.cli.screen import print_json
-from worker.settings import ENV_PREFIX, Settings, redacted
+from worker.settings import ENV_PREFIX, MemoryShares, Settings, redacted
 from worker.visible import visible
 
 __all__ = ["Setting", "reference", "settings", "show", "to_toml"]
@@ -65,7 +65,6 @@ _MEANING = {
     "worker.http_host": "address for metrics and health",
     "worker.http_port": "port for metrics and health; 0: any",
     "worker.batch_records": "most records in a batch of a stage",
-    "worker.batch_bytes": "most bytes in a batch of a stage, or published at once by *route*",
     "worker.shutdown_seconds": "time to finish after SIGTERM or SIGINT",
     "worker.log_format": "format of log lines",
     "worker.log_level": "lowest level that is logged",
@@ -144,9 +143,18 @@ def show(effective: Settings, *, as_json: bool) -> None:
     """Print the effective settings."""
     values = _effective(effective)
     if as_json:
-        print_json(values)
+        print_json({**values, "memory": asdict(effective.memory())})
     else:
-        sys.stdout.write(to_toml(values, effective))
+        sys.stdout.write(to_toml(values, effective) + _memory(effective.memory()))
+
+
+def _memory(shares: MemoryShares) -> str:
+    """Return what `worker.memory` comes to, as comments."""
+    lines = ["", "# worker.memory and its parts here, in bytes:"]
+    for name, size in asdict(shares).items():
+        value = f"at most {shares.most_cache:,}" if size is None else f"{size:,}"
+        lines.append(f"#   {name:<14} {value}")
+    return "\n".join(lines) + "\n"
 
 
 def _effective(given: Settings) -> dict[str, Any]:

@@ -9,9 +9,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Literal
 
-from rocksdict import Cache
-
 from worker.index.header import StoreHeader
+from worker.index.memory import StoreMemory
 from worker.index.rocksdb import StoreOptions
 from worker.index.store import BandStore
 from worker.probe import UNWATCHED, Probe, probing
@@ -60,18 +59,18 @@ class ShardDirectories:
         state_dir: Path,
         header: Callable[[int], StoreHeader],
         *,
-        cache: Cache | None = None,
+        memory: StoreMemory | None = None,
         options: StoreOptions | None = None,
         clock: Callable[[], float] = monotonic,
         probe: Probe = UNWATCHED,
     ) -> None:
         """Take the directory of all stores; ``header`` returns what a shard's header must be.
 
-        All stores share ``cache``, and time their flushes by ``clock``. ``probe`` observes them.
+        All stores share ``memory``, and time their flushes by ``clock``. ``probe`` observes them.
         """
         self._state_dir = state_dir
         self._header = header
-        self._cache = cache
+        self._memory = memory
         self._options = options
         self._clock = clock
         self._probe = probe
@@ -98,7 +97,7 @@ class ShardDirectories:
             store = BandStore(
                 self.path(shard),
                 self.header(shard),
-                cache=self._cache,
+                memory=self._memory,
                 options=self._options,
                 clock=self._clock,
                 on_cells=on_cells,

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocksdict import BlockBasedOptions, Cache, Options, Rdict
+from rocksdict import BlockBasedOptions, Options, Rdict
 
 from worker.index.errors import StoreDamaged
+from worker.index.memory import StoreMemory
 
 __all__ = ["StoreOptions", "check_mode", "tuned", "wait_for_room"]
 
@@ -23,6 +24,9 @@ HELD_FROM = 3 * _MERGED_FLUSHES
 UNFLUSHED_TABLES = 2
 """Full memtables at which a write waits until there are fewer. The write may fill another, and a
 flush one more."""
+_ARENA_BLOCK = 128 << 10
+"""What a memtable grows by. With RocksDB's default of up to 1 MiB, the nearly empty ones of many
+shards would fill the limit that they share, and every write would flush."""
 _NEVER = 1 << 30
 _MODE_FILE = "rocksdict-config.json"
 _MODE = {"raw_mode": True, "prefix_extractors": {}}
@@ -34,7 +38,7 @@ _LOG_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """The resources of a shard's RocksDB. The block cache is separate: all shards share it.
+    """The resources of a shard's RocksDB. `StoreMemory` has what all shards share.
 
     ``run_documents`` is the size of the open run of a new store. The space of entries is given back
     once they are older than ``window_ms``, which must be that of the rules. What was forgotten
@@ -50,12 +54,13 @@ class StoreOptions:
     erasure_seconds: float = 86_400.0
 
 
-def tuned(options: StoreOptions, cache: Cache | None) -> Options:
-    """Return options for point look-ups of mostly absent keys, with memory bounded by the cache."""
+def tuned(options: StoreOptions, memory: StoreMemory | None) -> Options:
+    """Return options for point look-ups of mostly absent keys, in bounded memory."""
     made = Options(raw_mode=True)
     made.create_if_missing(True)  # noqa: FBT003 -- rocksdict's signature, here and below
     made.set_atomic_flush(True)
     made.set_write_buffer_size(options.write_buffer_bytes)
+    made.set_arena_block_size(_ARENA_BLOCK)
     # RocksDB would stall writes at these limits; `wait_for_room` waits before they are reached.
     made.set_max_write_buffer_number(UNFLUSHED_TABLES + 3)
     made.set_soft_pending_compaction_bytes_limit(0)
@@ -75,8 +80,9 @@ def tuned(options: StoreOptions, cache: Cache | None) -> Options:
     made.set_max_background_jobs(2)
     made.set_level_compaction_dynamic_level_bytes(True)
     tables = BlockBasedOptions()
-    if cache is not None:
-        tables.set_block_cache(cache)
+    if memory is not None:
+        tables.set_block_cache(memory.cache)
+        made.set_write_buffer_manager(memory.buffers)
     tables.set_bloom_filter(10, False)  # noqa: FBT003 -- see above
     tables.set_cache_index_and_filter_blocks(True)
     tables.set_pin_l0_filter_and_index_blocks_in_cache(True)

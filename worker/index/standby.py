@@ -35,6 +35,7 @@ _RECORDS = 8
 _BYTES = 8 << 20
 """The limits of one read: a shard is handed over once these frames are applied."""
 _HELD = 64
+_HELD_BYTES = 8 << 20
 """The most frames read ahead of the group. Reading pauses above it until the group catches up."""
 
 
@@ -179,7 +180,7 @@ class Standby:
             store = shard.store
             if store is None or self._shards.get(partition) is not shard:
                 reader.stop(partition)
-            elif len(shard.held) > _HELD:
+            elif len(shard.held) > _HELD or _size(shard.held) > _HELD_BYTES:
                 reader.stop(partition)
                 shard.stop_reading()
             elif not shard.reading and store.offset < committed:
@@ -256,6 +257,10 @@ class Standby:
         else:
             self._disconnect()
         self._shards.close()
+
+
+def _size(records: list[Record]) -> int:
+    return sum(len(record.value or b"") for record in records)
 
 
 def _warn(partition: TopicPartition, why: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, TypeVar, cast
 
-from rocksdict import Cache, Checkpoint, Rdict, WriteBatch, WriteOptions
+from rocksdict import Checkpoint, Rdict, WriteBatch, WriteOptions
 
 from lsh.index import BucketKeys, BucketRules, Decision, DocumentBatch, RecordMissing, decide
 from lsh.index.layout import MOST_DOCUMENTS, Bucket, Renewals, pack_renewals, unpack_renewals
@@ -32,6 +32,7 @@ from worker.index.keyspace import (
     Range,
     number_key,
 )
+from worker.index.memory import StoreMemory
 from worker.index.purge import Purge
 from worker.index.reading import BucketReading
 from worker.index.record_pages import RecordPages
@@ -73,7 +74,7 @@ class BandStore:
         path: Path,
         header: StoreHeader,
         *,
-        cache: Cache | None = None,
+        memory: StoreMemory | None = None,
         options: StoreOptions | None = None,
         clock: Callable[[], float] = monotonic,
         sleep: Callable[[float], None] = sleep,
@@ -92,6 +93,7 @@ class BandStore:
         """
         self.path = path
         self._options = options or StoreOptions()
+        self._memory = memory
         self._clock = clock
         self._sleep = sleep
         self._probe = probe
@@ -101,7 +103,7 @@ class BandStore:
             raise StoreDamaged(f"{path}: the file CURRENT is missing")
         check_mode(path)
         try:
-            self._db = Rdict(str(path), tuned(self._options, cache))
+            self._db = Rdict(str(path), tuned(self._options, memory))
         except Exception as error:
             raise self._meaning(error) from error
         self._write_options = WriteOptions()
@@ -118,6 +120,7 @@ class BandStore:
         except BaseException:
             self._db.close()
             raise
+        self._hold()
 
     def _meaning(self, error: Exception) -> Exception:
         """Return our error for rocksdict's, which are bare exceptions with RocksDB's text."""
@@ -257,6 +260,7 @@ class BandStore:
             self.documents = total
             self.coverage = covered
             self.unflushed += documents
+            self._hold()
             self.flush_if_due()
 
     def _writes(self, decision: Decision) -> WriteBatch:
@@ -343,7 +347,15 @@ class BandStore:
         """Return the memory of write buffers, tables and runs, without the shared block cache."""
         names = ("rocksdb.cur-size-all-mem-tables", "rocksdb.estimate-table-readers-mem")
         tables = sum(int(self._db.property_int_value(name) or 0) for name in names)
-        return tables + self._cells.size_bytes + self._runs.merging_bytes
+        return tables + self.held_bytes()
+
+    def held_bytes(self) -> int:
+        """Return the part of its memory that it can't do without: newest cells and filters."""
+        return self._cells.size_bytes + self._runs.merging_bytes
+
+    def _hold(self) -> None:
+        if self._memory is not None:
+            self._memory.hold(self.path, self.held_bytes())
 
     def keys_estimate(self) -> int:
         """Return the number of cells and records."""
@@ -377,4 +389,7 @@ class BandStore:
                 if flush:
                     raise self._meaning(error) from error
                 _log.info("closed %s: %s", self.path, error)
+            finally:
+                if self._memory is not None:
+                    self._memory.release(self.path)
             self._probe.closed(self)

@@ -30,7 +30,6 @@ class IndexMetrics(IndexEvents):
         self._keys = Series(instruments.gauge("neardup_index_keys"))
         self._memory = Series(instruments.gauge("neardup_index_memory_bytes"))
         self._oldest = Series(instruments.gauge("neardup_index_oldest_seconds"))
-        self._cache = instruments.gauge("neardup_index_cache_bytes")
         self._restored = Series(instruments.gauge("neardup_restore_bytes"))
         self._remaining = Series(instruments.gauge("neardup_restore_remaining_records"))
         self._standby = Series(instruments.gauge("neardup_standby_lag_records"))
@@ -73,7 +72,3 @@ class IndexMetrics(IndexEvents):
         for shard, count in self._eras.items():
             # A store that was rebuilt, or came from a snapshot, has given back fewer.
             self._expired.inc(max(0, count - before.get(shard, count)))
-
-    def caching(self, size: int) -> None:
-        """Export the size in bytes of the block cache, which all shards share."""
-        self._cache.set(size)

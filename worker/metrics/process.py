@@ -9,18 +9,29 @@ __all__ = ["ProcessMetrics"]
 
 
 class ProcessMetrics:
-    """Exports the version, Kafka's silence, and the watchdog's observations."""
+    """Exports the version, memory, Kafka's silence, and the watchdog's observations."""
 
     def __init__(self, instruments: Instruments) -> None:
         """Export the version."""
         self._watchdog = instruments.gauge("neardup_watchdog_seconds")
         self._limits = instruments.gauge("neardup_watchdog_limit_seconds")
+        self._memory = instruments.gauge("neardup_memory_bytes")
+        self._shares = instruments.gauge("neardup_memory_share_bytes")
         self._silent = instruments.gauge("neardup_kafka_silent_seconds")
         instruments.gauge("neardup_build_info").labels(__version__).set(1)
 
     def silent(self, seconds: float) -> None:
         """Export for how long Kafka has left requests unanswered."""
         self._silent.set(seconds)
+
+    def memory(self, part: str, used: int, share: int) -> None:
+        """Export what a part of the worker takes of its share of memory, in bytes."""
+        self._memory.labels(part).set(used)
+        self.share(part, share)
+
+    def share(self, part: str, share: int) -> None:
+        """Export the share of a part, in bytes."""
+        self._shares.labels(part).set(share)
 
     def limit(self, watch: str, seconds: float) -> None:
         """Export the limit of a watch."""

@@ -248,16 +248,9 @@ TABLE: Final = (
         "neardup_index_memory_bytes",
         "gauge",
         "Memory of a shard in bytes: write buffers, open tables, the newest cells, filters.",
-        "If the worker uses too much memory, lower `index.write_buffer_bytes`, or use more shards"
-        " and workers ([memory](operations.md#memory)).",
+        'If `neardup_memory_bytes{part="cells"}` reaches its share, use more memory, a shorter'
+        " window, or more shards and workers ([memory](operations.md#memory)).",
         labels=("shard",),
-    ),
-    Metric(
-        "index",
-        "neardup_index_cache_bytes",
-        "gauge",
-        "Bytes in the block cache, which all shards share; at most index.cache_bytes.",
-        "Nothing to do: it fills over hours, and stays full.",
     ),
     Metric(
         "index",
@@ -355,6 +348,28 @@ TABLE: Final = (
         "Limit of each watch, in seconds.",
         "Nothing to do: these are the settings [`watchdog.*`](configuration.md#watchdog).",
         labels=("watch",),
+    ),
+    Metric(
+        "process",
+        "neardup_memory_bytes",
+        "gauge",
+        "Memory in bytes by part: worker, the whole process; cache, the block cache of all shards;"
+        " write_buffers, all of theirs; cells, their newest cells and filters; lanes, the documents"
+        " and answers that wait in route.",
+        "If `worker` passes its share, look for the part that does, too. Most often these are the"
+        " `cells`, which grow with the index ([memory](operations.md#memory)). A `cache` that is"
+        " full is in order.",
+        labels=("part",),
+        alert='avg_over_time(neardup_memory_bytes{part="worker"}[15m])'
+        " > on (instance, part) neardup_memory_share_bytes",
+    ),
+    Metric(
+        "process",
+        "neardup_memory_share_bytes",
+        "gauge",
+        "The share of each part, in bytes; that of the worker is worker.memory.",
+        "Nothing to do: shares follow from [`worker.memory`](configuration.md#worker).",
+        labels=("part",),
     ),
     Metric(
         "process",

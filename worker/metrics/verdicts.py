@@ -26,6 +26,7 @@ class VerdictMetrics(FingerprintEvents, RouteEvents):
         self._reasons = instruments.counter("neardup_rejected_total")
         self._tombstones = instruments.counter("neardup_tombstones_total")
         self._unusable = instruments.counter("neardup_tombstones_unusable_total")
+        self._waiting = instruments.gauge("neardup_memory_bytes").labels("lanes")
         self._latency = instruments.histogram("neardup_latency_seconds")
 
     def rejected(self, code: str, count: int) -> None:
@@ -36,6 +37,10 @@ class VerdictMetrics(FingerprintEvents, RouteEvents):
     def unusable(self, count: int) -> None:
         """Count tombstones that forget no document."""
         self._unusable.inc(count)
+
+    def waiting(self, size: int) -> None:
+        """Export the memory of what waits in *route*."""
+        self._waiting.set(size)
 
     def routed(self, counts: RouteCounts) -> None:
         """Add the counts of a burst, and observe the latencies of its documents."""

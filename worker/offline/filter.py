@@ -209,6 +209,10 @@ class OfflineFilter(Closing):
         registry = self._embedded.application.metrics.registry
         return int(registry.get_sample_value("neardup_index_candidates_total") or 0)
 
+    def memory(self) -> dict[str, tuple[int, int]]:
+        """Return what the index takes of its memory; see `Application.memory`."""
+        return self._embedded.application.memory()
+
     def reached(self) -> dict[str, list[int]]:
         """Return the offsets by topic at which the next run on this index starts."""
         return self._embedded.reached()

@@ -17,6 +17,7 @@ from worker.http.health import Health
 from worker.loop import Loop
 from worker.metrics import Metrics
 from worker.process.gc import collect_until
+from worker.process.memory import resident_bytes
 from worker.process.outage import until_answered
 from worker.process.reports import Reports, Seats, totals
 from worker.process.watchdog import Alarm, Pulse, Watchdog, where
@@ -132,7 +133,7 @@ class Service:
         """Check the stages; end the worker if one has exceeded a limit."""
         self._arm()
         self.metrics.process.silent(self._bus.silent_seconds)
-        self.metrics.index.caching(self._application.cached_bytes)
+        self._measure()
         pulses = {name: _pulse(loop) for name, loop in list(self._loops.items())}
         for stage, pulse in pulses.items():
             for watch, age in self._watchdog.ages(stage, pulse).items():
@@ -146,6 +147,16 @@ class Service:
             if alarm.hangs:
                 self._end(alarm, threads[alarm.stage])
             self._fail(alarm.stage, StageError(alarm.text))
+
+    def _measure(self) -> None:
+        """Export what the worker and its parts take of their memory."""
+        application, export = self._application, self.metrics.process
+        for part, (used, share) in application.memory().items():
+            export.memory(part, used, share)
+        export.share("lanes", application.shares.lanes)  # *route* says what they take.
+        resident = resident_bytes()
+        if resident is not None:
+            export.memory("worker", resident, application.shares.total)
 
     def _seats(self) -> Seats:
         """Return how many partitions of the documents, and how many shards, this worker has."""

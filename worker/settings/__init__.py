@@ -7,6 +7,7 @@ from worker.settings.advice import advice
 from worker.settings.errors import ConfigurationError
 from worker.settings.loading import load
 from worker.settings.mask import MASK, without_credentials
+from worker.settings.memory import MemoryShares
 from worker.settings.model import ENV_PREFIX, Settings
 from worker.settings.redaction import redacted
 from worker.settings.sections import MOST_BANDS
@@ -16,6 +17,7 @@ __all__ = [
     "MASK",
     "MOST_BANDS",
     "ConfigurationError",
+    "MemoryShares",
     "Settings",
     "advice",
     "load",

@@ -10,8 +10,10 @@ from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lsh import Parameters, choose, sufficient_slots
-from worker.bus.kafka import KafkaOptions, Value
+from worker.bus.kafka import ClientMemory, KafkaOptions, Value
+from worker.settings.machine import machine
 from worker.settings.mask import REFUSED, masks
+from worker.settings.memory import MemoryShares, Wishes, automatic, divided
 from worker.settings.oauth import token_provider
 from worker.settings.secret_files import resolved
 from worker.settings.sections import (
@@ -101,8 +103,34 @@ class Settings(BaseSettings):
         tables = {name: resolved(f"kafka.{name}", getattr(kafka, name)) for name in kafka.names()}
         return replace(
             self._kafka_options(tables),
+            memory=self._client_memory(),
             oauth=None if kafka.oauth is None else token_provider(kafka.oauth),
         )
+
+    def memory(self) -> MemoryShares:
+        """Return how the worker divides its memory. Without a setting, the machine is looked at."""
+        given = self.worker.memory_bytes
+        return self._divided(automatic(machine()) if given is None else given)
+
+    def _divided(self, total: int) -> MemoryShares:
+        index, worker = self.index, self.worker
+        return divided(
+            total,
+            Wishes(
+                stages=worker.stages,
+                shards=index.shards,
+                standby=bool(index.standby_shards),
+                cache=index.cache_bytes,
+                write_buffer=index.write_buffer_bytes,
+                lanes=worker.buffer_bytes,
+                batch=worker.batch_bytes,
+            ),
+        )
+
+    def _client_memory(self) -> ClientMemory:
+        shares = self.memory()
+        produced = max(shares.produced, 2 * self.limits.record_bytes)
+        return ClientMemory(shares.fetched, shares.log_fetched, produced)
 
     def snapshot_options(self) -> dict[str, Any]:
         """Return the options of the snapshots' file system. Secrets in files are read now.
@@ -162,7 +190,18 @@ class Settings(BaseSettings):
                 f" {longest:.0f}, or lower the timeout"
             )
         self._check_answers()
+        self._check_memory()
         return self
+
+    def _check_memory(self) -> None:
+        """Check that the parts that are set fit into the memory if that is set, too."""
+        total = self.worker.memory_bytes
+        if total is not None and not self._divided(total).fits:
+            raise ValueError(
+                f"worker.memory: got {self.worker.memory}, which can't hold index.cache_bytes,"
+                " index.write_buffer_bytes, worker.buffer_bytes and worker.batch_bytes as they are"
+                " set; raise it, or leave some of these out"
+            )
 
     def _check_answers(self) -> None:
         """Check that a document's matches fit into one frame: they can't be split."""

@@ -24,7 +24,9 @@ from lsh import PRESETS, SWITCHES, Parameters
 from lsh.index import SameId
 from worker.settings.duration import duration_ms, duration_text
 from worker.settings.mask import REFUSED, is_mask
+from worker.settings.memory import LEAST_MEMORY
 from worker.settings.secret_files import check_names
+from worker.settings.size import size_bytes, size_text
 
 __all__ = [
     "APP_NAME",
@@ -48,6 +50,7 @@ _BROKER = re.compile(r"([a-zA-Z_]+://)?(\[[0-9a-fA-F:.]+(%\w+)?\]|[^\s:/@\[\]]+)
 _DEFAULT_SEED = "neardup"
 _SEED_BYTES = 16
 _NO_WINDOW = "none"
+_AUTO = "auto"
 _LEAST_WINDOW_MS = 1_000
 _DEFAULTS = Parameters()
 
@@ -297,10 +300,17 @@ class IndexSection(_Section):
     )
     max_matches: int = Field(64, ge=1, le=1024)
     future_allowance_seconds: float = Field(60, ge=0)
-    cache_bytes: int = Field(
-        256 << 20, ge=1 << 20, description="block cache, shared by all shards of a worker"
+    cache_bytes: int | None = Field(
+        None,
+        ge=1 << 20,
+        description="block cache, shared by all shards of a worker; default: what is left of the"
+        " index's share of worker.memory",
     )
-    write_buffer_bytes: int = Field(32 << 20, ge=1 << 20, description="write buffer of each shard")
+    write_buffer_bytes: int | None = Field(
+        None,
+        ge=1 << 20,
+        description="write buffer of each shard; default: follows from worker.memory",
+    )
     run_documents: int = Field(
         1 << 16,
         ge=16,
@@ -416,14 +426,50 @@ class WorkerSection(_Section):
     http_host: str = "127.0.0.1"
     http_port: int = Field(9464, ge=0, le=65_535)
     http: bool = True
+    memory: str = Field(
+        _AUTO,
+        description="memory of the worker, such as 1GiB or 800MiB, at least 256MiB; auto: three"
+        " quarters of the cgroup's limit, or without one a quarter of the machine's memory, but at"
+        " most 1GiB",
+    )
     batch_records: int = Field(4_000, ge=1)
-    batch_bytes: int = Field(16 << 20, ge=1 << 16)
-    buffer_bytes: int = Field(
-        64 << 20, ge=1 << 20, description="memory for documents and answers waiting in *route*"
+    batch_bytes: int | None = Field(
+        None,
+        ge=1 << 16,
+        description="most bytes in a batch of a stage, or published at once by *route*; default:"
+        " follows from worker.memory, at most 16 MiB",
+    )
+    buffer_bytes: int | None = Field(
+        None,
+        ge=1 << 20,
+        description="memory for documents and answers waiting in *route*; default: follows from"
+        " worker.memory, at most 64 MiB",
     )
     shutdown_seconds: float = Field(20, gt=0)
     log_format: Literal["text", "json"] = "text"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """Return the memory of the worker; None if it follows from the machine."""
+        return None if self.memory == _AUTO else size_bytes(self.memory)
+
+    @field_validator("memory")
+    @classmethod
+    def _check_memory(cls, memory: str) -> str:
+        """Return a size in its shortest form."""
+        if memory == _AUTO:
+            return memory
+        try:
+            size = size_bytes(memory)
+        except ValueError:
+            size = 0
+        if size < LEAST_MEMORY:
+            raise ValueError(
+                f"got {memory!r}, must be auto, or a size of at least {size_text(LEAST_MEMORY)},"
+                " such as 1GiB or 800MiB"
+            )
+        return size_text(size)
 
     @field_validator("stages")
     @classmethod

@@ -52,6 +52,9 @@ class RouteEvents:
     def routed(self, counts: RouteCounts) -> None:
         """Handle a burst that was published."""
 
+    def waiting(self, size: int) -> None:
+        """Handle what waits in all lanes, in bytes; called about once a second."""
+
 
 class Route:
     """Merge-joins ``documents[n]`` with ``matches-p[n]`` of every shard p.
@@ -302,7 +305,8 @@ class Route:
         self._counts = RouteCounts()
 
     def idle(self) -> None:
-        """Log documents that wait for answers that were deleted."""
+        """Report what waits; log documents that wait for answers that were deleted."""
+        self._events.waiting(sum(lane.total() for lane in self._lanes.values()))
         self._waits.look(
             {number: lane.waits_in_vain() for number, lane in self._lanes.items()}, self._clock()
         )

@@ -13,13 +13,14 @@ from time import perf_counter
 
 import numpy as np
 import pytest
-from rocksdict import Cache, Options, Rdict
+from rocksdict import Options, Rdict
 
 import worker.index.rocksdb
 import worker.index.store
 from lsh.index import BucketKeys, DocumentBatch
 from lsh.index.layout import unpack_record
 from tests.support.filling import RULES, fill, random_documents
+from worker.index.memory import StoreMemory
 from worker.index.rocksdb import tuned
 from worker.index.store import BandStore, HeaderMismatch, StoreDamaged, StoreOptions
 
@@ -230,8 +231,8 @@ def test_a_write_that_has_to_wait_holds_up_no_other_thread(
     """The disk takes 100 kB a second: less than is written, or than has to be merged."""
     brake = 2
 
-    def slowed(options: StoreOptions, cache: Cache | None) -> Options:
-        found = tuned(options, cache)
+    def slowed(options: StoreOptions, memory: StoreMemory | None) -> Options:
+        found = tuned(options, memory)
         found.set_ratelimiter(100 << 10, 10_000, 10)
         if way == "level 0":
             found.set_level_zero_file_num_compaction_trigger(brake)

@@ -122,11 +122,22 @@ def test_a_shard_that_is_gone_is_not_shown(tmp_path: Path) -> None:
 
     fill(store, 1, 1_000)
     metrics.index.holding({1: store})
-    metrics.index.caching(70)
     assert sample("memory_bytes") == store.memory_bytes() >= 1_000 * 12
     assert sample("keys") == 3_000
     assert sample("bytes") == store.size_bytes()
-    assert metrics.registry.get_sample_value("neardup_index_cache_bytes") == 70
     metrics.index.holding({})
     store.close()
     assert {sample("keys"), sample("bytes"), sample("memory_bytes")} == {None}
+
+
+def test_memory_is_shown_with_its_share_part_by_part() -> None:
+    metrics = Metrics()
+    metrics.process.memory("cache", 7, 9)
+    metrics.process.share("lanes", 5)
+    metrics.verdicts.waiting(3)
+
+    def sample(name: str, part: str) -> float | None:
+        return metrics.registry.get_sample_value(f"neardup_memory_{name}", {"part": part})
+
+    assert (sample("bytes", "cache"), sample("share_bytes", "cache")) == (7, 9)
+    assert (sample("bytes", "lanes"), sample("share_bytes", "lanes")) == (3, 5)

@@ -55,6 +55,7 @@ def fed() -> Metrics:
     loop.transaction("committed", 0.1)
     loop.assigned(1)
     loop.lagging({TopicPartition("shards", 0): 1})
+    metrics.process.memory("cache", 1, 2)
     metrics.index.indexed(IndexCounts(documents=1))
     metrics.index.status(Status({0: RestoreState()}, 0, {1: 0}))
     metrics.index.holding({0: Store()})
@@ -145,9 +146,9 @@ def test_the_page_is_current() -> None:
     assert page.read_text() == reference(), f"run: python -m worker.metrics > {page}"
 
 
-def test_six_metrics_are_worth_an_alert() -> None:
+def test_seven_metrics_are_worth_an_alert() -> None:
     alerts = [metric for metric in TABLE if metric.alert is not None]
-    assert len(alerts) == 6
+    assert len(alerts) == 7
     for metric in alerts:
         assert metric.alert is not None
         assert metric.name in metric.alert

@@ -6,10 +6,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.support.filling import fill
 from worker.bus import OffsetOutOfRange, Record, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.http.health import Health
 from worker.loop import Loop
+from worker.offline.embedded import create_topics
 from worker.process.service import Service, _pulse
 from worker.settings import load
 from worker.stages import Burst, RestoreState, Status
@@ -74,3 +76,26 @@ def test_health_and_watchdog_see_what_is_restored(tmp_path: Path) -> None:
     assert service.health().restoring == []
     assert _pulse(loop).restored is None
     loop.close()
+
+
+def test_a_worker_says_what_it_takes_of_its_memory(tmp_path: Path) -> None:
+    bus, settings = MemoryBus(), load(None, {"worker.memory": "512MiB"})
+    topology = settings.topology(1)
+    create_topics(bus, topology)
+    service = Service(settings, topology, bus, tmp_path, "one")
+    store = service._application.directories.open(0)
+    fill(store, 1, 1_000)
+    service._measure()
+    shares = settings.memory()
+
+    def sample(name: str, part: str) -> float | None:
+        return service.metrics.registry.get_sample_value(f"neardup_memory_{name}", {"part": part})
+
+    assert sample("share_bytes", "worker") == 512 << 20
+    assert sample("share_bytes", "write_buffers") == shares.write_buffers
+    assert sample("share_bytes", "lanes") == shares.lanes
+    cache = sample("share_bytes", "cache") or 0
+    assert abs(shares.most_cache - store.held_bytes() - cache) < 1 << 20
+    assert sample("bytes", "cells") == store.held_bytes() > 0
+    assert 0 < (sample("bytes", "write_buffers") or 0) < shares.write_buffers
+    store.close()

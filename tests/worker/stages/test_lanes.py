@@ -13,7 +13,7 @@ from tests.support.stages import DOCS, LAYOUT, document, route, whole_log
 from worker.bus import Record, TopicPartition
 from worker.stages.budget import record_cost
 from worker.stages.framing import checksum
-from worker.stages.route import Route
+from worker.stages.route import Route, RouteEvents
 from worker.wire import Ids, MatchFrame, encode
 
 SHARDS = 3
@@ -52,6 +52,21 @@ def answer(shard: int, number: int, matches: int) -> Record:
 def waiting(stage: Route) -> int:
     """Return what all lanes hold, in bytes."""
     return sum(lane.total() for lane in stage._lanes.values())
+
+
+def test_what_waits_is_reported() -> None:
+    told: list[int] = []
+
+    class Events(RouteEvents):
+        def waiting(self, size: int) -> None:
+            told.append(size)
+
+    stage = route(SHARDS, BUDGET, events=Events())
+    stage.adopt(dict.fromkeys(INPUTS, 0), whole_log)
+    stage.idle()
+    stage.process([document(0), document(1)])
+    stage.idle()
+    assert told == [0, record_cost(document(0)) + record_cost(document(1))]
 
 
 def adopted() -> Route:

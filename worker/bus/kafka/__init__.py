@@ -9,10 +9,19 @@ from __future__ import annotations
 from worker.bus.kafka.config import (
     PROTECTED,
     READS,
+    ClientMemory,
     KafkaOptions,
     OptionError,
     ProtectedKeyError,
     Value,
 )
 
-__all__ = ["PROTECTED", "READS", "KafkaOptions", "OptionError", "ProtectedKeyError", "Value"]
+__all__ = [
+    "PROTECTED",
+    "READS",
+    "ClientMemory",
+    "KafkaOptions",
+    "OptionError",
+    "ProtectedKeyError",
+    "Value",
+]

@@ -7,7 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["PROTECTED", "READS", "KafkaOptions", "OptionError", "ProtectedKeyError", "Value"]
+__all__ = [
+    "PROTECTED",
+    "READS",
+    "ClientMemory",
+    "KafkaOptions",
+    "OptionError",
+    "ProtectedKeyError",
+    "Value",
+]
 
 _log = logging.getLogger("librdkafka")
 
@@ -63,8 +71,6 @@ READS: Mapping[str, Value] = {
 """For all consumers: committed records only, checksums verified, explicit offsets."""
 
 _FETCHES: Mapping[str, Value] = {
-    "queued.min.messages": 20_000,
-    "queued.max.messages.kbytes": 32 << 10,
     "fetch.wait.max.ms": 100,
     "fetch.queue.backoff.ms": 20,
     "fetch.error.backoff.ms": 100,
@@ -91,6 +97,31 @@ class ProtectedKeyError(OptionError):
     """A setting would break exactly-once or the order of verdicts."""
 
 
+_QUEUED_MESSAGES = 20_000
+_MESSAGE_BYTES = 1_000
+"""What librdkafka takes for a fetched message beside its bytes, rounded up: a queue of short
+messages must not take a multiple of its share."""
+_LARGEST = "message.max.bytes"
+_LARGEST_BYTES = 1_000_000
+"""librdkafka's default for the largest record. A fetch can't be smaller."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientMemory:
+    """How much librdkafka's clients may keep in their queues, in bytes.
+
+    A consumer fetches until its queue is full. Meanwhile one more fetch may arrive from each
+    broker.
+    """
+
+    fetched: tuple[int, int] = (32 << 20, 16 << 20)
+    """The queue of a stage's consumer, and the most of one fetch."""
+    log_fetched: tuple[int, int] = (32 << 20, 16 << 20)
+    """The same, of a reader outside groups."""
+    produced: int = 32 << 20
+    """The queue of a producer."""
+
+
 @dataclass(frozen=True, slots=True)
 class KafkaOptions:
     """How to reach Kafka; the mappings hold raw librdkafka keys."""
@@ -109,6 +140,8 @@ class KafkaOptions:
     common: Mapping[str, Value] = field(default_factory=dict, repr=False)
     consumer: Mapping[str, Value] = field(default_factory=dict, repr=False)
     producer: Mapping[str, Value] = field(default_factory=dict, repr=False)
+    memory: ClientMemory = ClientMemory()
+    """A key that is set takes precedence."""
     oauth: Callable[[str], tuple[Any, ...]] | None = None
     """Called from a thread of librdkafka whenever a client needs a token."""
 
@@ -156,11 +189,29 @@ class KafkaOptions:
         given = self.consumer.get("debug", self.common.get("debug"))
         return {"debug": f"{given},metadata" if given else "metadata"}
 
+    def _queue(self, sizes: tuple[int, int]) -> dict[str, Value]:
+        """Return the keys of a consumer with a queue and a fetch of these sizes."""
+        queue, fetch = sizes
+        largest = {**self.common, **self.consumer}.get(_LARGEST, _LARGEST_BYTES)
+        least = int(largest) if str(largest).isdecimal() else 0
+        return self._unless_common(
+            {
+                "queued.min.messages": max(1, min(_QUEUED_MESSAGES, queue // _MESSAGE_BYTES)),
+                "queued.max.messages.kbytes": queue >> 10,
+                "fetch.max.bytes": max(fetch, least),
+            }
+        )
+
+    def _unless_common(self, keys: Mapping[str, Value]) -> dict[str, Value]:
+        """Return those of these keys that are not set for all clients."""
+        return {key: value for key, value in keys.items() if key not in self.common}
+
     def member_config(self, group: str, instance: str) -> dict[str, Any]:
         """Return a stage's consumer configuration: static, co-partitioned, read-committed."""
         config = {
             **self.client_config(group),
             **_FETCHES,
+            **self._queue(self.memory.fetched),
             **self.consumer,
             **self._debug,
             "max.poll.interval.ms": self.max_poll_interval_ms,
@@ -183,6 +234,7 @@ class KafkaOptions:
         return {
             **self.client_config(f"{group}-reader"),
             **_FETCHES,
+            **self._queue(self.memory.log_fetched),
             **self.consumer,
             **self._debug,
             "group.id": group,
@@ -198,7 +250,7 @@ class KafkaOptions:
             "batch.num.messages": 20_000,
             "batch.size": 1_000_000,
             "queue.buffering.max.messages": 200_000,
-            "queue.buffering.max.kbytes": 256 << 10,
+            **self._unless_common({"queue.buffering.max.kbytes": self.memory.produced >> 10}),
             "reconnect.backoff.ms": 50,
             "reconnect.backoff.max.ms": 1_000,
             "retry.backoff.ms": 20,

@@ -36,7 +36,7 @@ class Delivered:
     one's offset in each.
 
     Attributes:
-        refused: the error of each record that a topic has refused, by topic, key and value.
+        refused: the error of each record that was refused, by topic, key and value.
     """
 
     def __init__(self, records: Sequence[Outgoing]) -> None:
@@ -64,6 +64,10 @@ class Delivered:
                 self._ends.setdefault(place, _UNNAMED)  # type: ignore[arg-type]
         elif means(error, Means.REFUSED):
             self.refused[message.topic(), message.key(), message.value()] = error.name()
+
+    def refuse(self, record: Outgoing, error: KafkaError) -> None:
+        """Note that a record can't be written, before any topic has seen it."""
+        self.refused[record.topic, record.key, record.value] = error.name()
 
     def _choose(self, number: int, error: KafkaError | None, message: Message) -> None:
         self.report(error, message)

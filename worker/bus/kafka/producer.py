@@ -228,7 +228,8 @@ class TransactionalProducer:
 
     def _produce(self, producer: Producer, delivered: Delivered) -> None:
         produce = producer.produce
-        for (topic, partition, key, value, headers, timestamp), report in delivered.reports():
+        for record, report in delivered.reports():
+            topic, partition, key, value, headers, timestamp = record
             while True:
                 try:
                     produce(
@@ -243,6 +244,10 @@ class TransactionalProducer:
                     )
                     break
                 except BufferError:
+                    if not len(producer):  # The queue is empty, so it never has room for this.
+                        error = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
+                        delivered.refuse(record, error)
+                        raise KafkaException(error) from None
                     producer.poll(0.05)
 
     def _ended(self, producer: Producer, error: KafkaError, *, alone: bool) -> Exception:

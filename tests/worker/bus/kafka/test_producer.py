@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
 from worker.bus.kafka import KafkaOptions
+from worker.bus.kafka.delivered import Delivered
 from worker.bus.kafka.producer import TransactionalProducer
 from worker.bus.port import Aborted, Outgoing
 
@@ -22,3 +23,15 @@ def test_who_writes_alone_gets_no_successor_unasked() -> None:
             alone.commit([Outgoing("topic", 0, None, b"value")], {})
     assert alone._producer is first
     alone.close()
+
+
+def test_a_record_above_the_whole_queue_is_refused_and_none_is_waited_for() -> None:
+    alone = TransactionalProducer(KafkaOptions(NOWHERE), "name", "topic")
+    small = Producer(
+        {"bootstrap.servers": NOWHERE, "log_level": 0, "queue.buffering.max.kbytes": 1}
+    )
+    large = Outgoing("topic", 0, b"large", bytes(2_000))
+    delivered = Delivered([large])
+    with pytest.raises(KafkaException, match="MSG_SIZE_TOO_LARGE"):
+        alone._produce(small, delivered)
+    assert delivered.refusals() == [large]

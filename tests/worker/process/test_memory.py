@@ -1,0 +1,21 @@
+"""How much memory the process has, as the system says it."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from worker.process.memory import resident_bytes
+
+MIB = 1 << 20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc")
+def test_what_is_written_is_resident() -> None:
+    before = resident_bytes()
+    written = np.ones(64 * MIB, np.uint8)
+    after = resident_bytes()
+    assert before is not None
+    assert after is not None
+    assert 48 * MIB < after - before < 128 * MIB
+    assert written[-1] == 1
