@@ -57,6 +57,7 @@ def query(  # noqa: PLR0913 -- what a document has, and what it is judged by
     keys: NDArray[np.uint64],
     sketches: NDArray[np.uint8],
     rules: BucketRules,
+    *,
     times: NDArray[np.int64] | None = None,
 ) -> list[Answer]:
     """Return for each of n queries what a document like it would match; change nothing.
