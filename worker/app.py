@@ -178,14 +178,7 @@ class Application:
 
     def rules(self) -> BucketRules:
         """Return the rules by which buckets are kept."""
-        index = self.settings.index
-        return BucketRules(
-            threshold=self.topology.layout.parameters.threshold,
-            absorb=self.settings.absorb,
-            capacity=index.bucket_capacity,
-            max_matches=index.max_matches,
-            window_ms=index.window_ms,
-        )
+        return self.settings.rules()
 
     def _store_header(self, shard: int) -> StoreHeader:
         """Return everything on which a store must agree with the settings."""

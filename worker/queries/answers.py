@@ -61,8 +61,9 @@ class Reply(msgspec.Struct, frozen=True):
     """The answers to a request, and of what they are true.
 
     ``position`` is the offset in the fingerprints' log that all shards have reached. ``behind`` is
-    how many records of it the shard that is furthest behind has yet to read, as of
-    ``checked_seconds`` ago; both are None if nobody follows the log.
+    how many offsets of it the shard that is furthest behind has yet to read, as of
+    ``checked_seconds`` ago; both are None if nobody follows the log. Offsets are those of frames,
+    which hold many documents, and of transaction markers.
     """
 
     threshold: float

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from lsh import Fingerprinter, Fingerprints
 from lsh.index import Answer as ShardAnswer
-from lsh.index import BucketReader, BucketRules, MetBucket, query
+from lsh.index import BucketReader, BucketRules, Match, MetBucket, query
 from lsh.sketch import SKETCH_BITS
 from lsh.tuning import standard_error
 from worker.formats.base import Unreadable
@@ -64,6 +64,11 @@ class Asker:
         self._allowance = future_allowance_ms
         self._clock = clock
         self._own = threading.local()
+
+    @property
+    def threshold(self) -> float:
+        """Return the least similarity of a match."""
+        return self._rules.threshold
 
     def answers(self, shards: Shards, questions: Sequence[Question | Unreadable]) -> list[Answer]:
         """Return the answer to each question, as if its document came alone.
@@ -135,9 +140,9 @@ class Asker:
             for answer in of_shards
             for one in answer.matches
         }
-        best = sorted(named)[: self._rules.max_matches]
         met = sorted(met for answer in of_shards for met in answer.met)
-        matches = [self._match(-negative, *known, met) for negative, *known in best]
+        best = [Match(sequence, -negative, ident) for negative, sequence, ident in sorted(named)]
+        matches = [self._match(one, met) for one in best[: self._rules.max_matches]]
         return Answer(
             "duplicate" if matches else "unique",
             None,
@@ -147,16 +152,15 @@ class Asker:
             [self._met(column, list(some)) for column, some in _by_column(met)],
         )
 
-    def _match(
-        self, similarity: float, sequence: int, ident: bytes, met: Sequence[MetBucket]
-    ) -> Found:
-        columns = sorted({one.column for one in met if sequence in one.holds})
+    def _match(self, match: Match, met: Sequence[MetBucket]) -> Found:
+        columns = sorted({one.column for one in met if match.sequence in one.holds})
         parameters = self._layout.parameters
+        error = standard_error(match.similarity, parameters.slots, SKETCH_BITS)
         return Found(
-            ident.decode(),
-            round(similarity, 4),
-            round(float(standard_error(similarity, parameters.slots, SKETCH_BITS)), 4),
-            sequence,
+            match.id.decode(),
+            round(match.similarity, 4),
+            round(float(error), 4),
+            match.sequence,
             [column for column in columns if column < parameters.bands],
             parameters.bands in columns,
         )

@@ -40,9 +40,10 @@ class LogProgress:
         return None if self._end is None else max(0.0, self._clock() - self._end[1])
 
     def behind(self, seat: TopicPartition, offset: int) -> int | None:
-        """Return how many records a store at an offset has yet to read; None if nobody knows.
+        """Return how many offsets a store at an offset has yet to read; None if nobody knows.
 
-        The markers of transactions before its next record don't count.
+        It has none left at the end of the log, even if only transaction markers follow its last
+        record there.
         """
         if self._end is None:
             return None

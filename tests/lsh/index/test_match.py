@@ -95,7 +95,9 @@ def test_queries_see_what_is_not_too_old_when_each_comes() -> None:
     rules = BucketRules(threshold=0.5, absorb=1.0, capacity=4, window_ms=10)
     index = indexed(rules)
     times = np.array([11, 10, 0], np.int64)
-    found = query(index, COLUMNS, keys((7, 1), (7, 1), (7, 1)), sketches(1, 1, 1), rules, times=times)
+    found = query(
+        index, COLUMNS, keys((7, 1), (7, 1), (7, 1)), sketches(1, 1, 1), rules, times=times
+    )
     assert [bool(answer.matches) for answer in found] == [False, True, True]
     assert [len(answer.met) for answer in found] == [0, 2, 2]
 

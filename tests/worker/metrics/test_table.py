@@ -56,6 +56,8 @@ def fed() -> Metrics:
     loop.assigned(1)
     loop.lagging({TopicPartition("shards", 0): 1})
     metrics.index.indexed(IndexCounts(documents=1))
+    metrics.queries.asked("answered", 0.1)
+    metrics.queries.told(["unique"])
     metrics.index.status(Status({0: RestoreState()}, 0, {1: 0}))
     metrics.index.holding({0: Store()})
     metrics.snapshots.shipped(manifest())
