@@ -77,8 +77,11 @@ class Following(Closing):
         """Begin, if that hasn't been done; call this now and then.
 
         Raises:
+            Denied: a right is missing.
             BaseException: the error that ended the thread, which nothing can mend.
         """
+        if self._progress.denied is not None:
+            raise self._progress.denied
         self._standby.hand_over({})
 
     def step(self) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from time import monotonic
 
-from worker.bus import LogReader, Record, TopicPartition
+from worker.bus import Denied, LogReader, Record, TopicPartition
 from worker.bus.shared import SharedReader
 
 __all__ = ["LogProgress", "WholeLogReader"]
@@ -20,6 +21,8 @@ class LogProgress:
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         """Know nothing yet; ``clock`` returns seconds."""
         self._clock = clock
+        self.denied: Denied | None = None
+        """That a right is missing, if one is."""
         self._end: tuple[int, float] | None = None
         self._read: dict[TopicPartition, tuple[int, int]] = {}
 
@@ -70,7 +73,8 @@ class WholeLogReader(SharedReader):
 
     def read(self, limit: int, max_bytes: int, timeout: float) -> list[Record]:
         """See the port; notes how far each seat has read."""
-        records = super().read(limit, max_bytes, timeout)
+        with self._noting():
+            records = super().read(limit, max_bytes, timeout)
         for record in records:
             self._delivered[TopicPartition(*record[:2])] = record.offset + 1
         for seat, delivered in self._delivered.items():
@@ -80,6 +84,16 @@ class WholeLogReader(SharedReader):
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """Return the end of the log for all seats, instead of the group's offsets."""
         seats = list(partitions)
-        _, end = self.watermarks(seats[0])
+        with self._noting():
+            _, end = self.watermarks(seats[0])
         self._progress.ends(end)
         return dict.fromkeys(seats, end)
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Note that a right is missing: whoever keeps shards warm would try again for ever."""
+        try:
+            yield
+        except Denied as error:
+            self._progress.denied = error
+            raise

@@ -22,9 +22,10 @@ from worker.queries.questions import Questions
 from worker.settings import Settings
 from worker.stages import Status
 
-__all__ = ["QueryService"]
+__all__ = ["TURN_SECONDS", "QueryService"]
 
-_TURN_SECONDS = 0.0005
+TURN_SECONDS = 0.0005
+"""After so long, a thread that waits for Python gets it. A query waits for it several times."""
 _LOOK_SECONDS = 0.5
 _CONNECTIONS = 64
 _HEAD_BYTES = 64 << 10
@@ -75,8 +76,7 @@ class QueryService(Closing):
         """
         following = self._following
         assert following is not None  # noqa: S101 -- `begin` comes first
-        # A query needs Python several times, and must not wait for long each time.
-        sys.setswitchinterval(_TURN_SECONDS)
+        sys.setswitchinterval(TURN_SECONDS)
         while not self._stopping.is_set():
             try:
                 following.check()
