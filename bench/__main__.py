@@ -12,6 +12,7 @@ from localkafka.jars import KafkaUnavailable
 BENCHMARKS = {
     "fingerprint": "signatures per second on one core, compared with datasketch",
     "index": "cost of one index shard by the number of documents in it, compared with datasketch",
+    "query": "time of a query on an index that goes on growing",
     "groups": "how well the first match tells connected documents",
     "decoys": "whether thousands of texts like an original make the index forget it",
     "hostile": "time to fingerprint hostile texts, compared with plain ones",
@@ -26,6 +27,9 @@ BENCHMARKS = {
     "wave": "size of the outputs for a wave of near copies",
     "accuracy": "recall and precision against exact similarities, compared with datasketch",
 }
+
+OPTIONS = {"index": ("documents", "window"), "query": ("documents", "rate")}
+"""The benchmarks that take sizes."""
 
 
 def main() -> None:
@@ -42,13 +46,19 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="a benchmark; see below")
     parser.add_argument("--quick", action="store_true", help="small sizes, as a smoke test")
     parser.add_argument(
-        "--documents", type=int, metavar="NUMBER", help="documents of *index* (2,000,000)"
+        "--documents",
+        type=int,
+        metavar="NUMBER",
+        help="documents of *index* (2,000,000) and *query* (1,000,000)",
     )
     parser.add_argument(
         "--window",
         type=int,
         metavar="NUMBER",
         help="documents that *index* remembers; all by default",
+    )
+    parser.add_argument(
+        "--rate", type=int, metavar="NUMBER", help="queries a second of *query* (200)"
     )
     given = parser.parse_args()
     unknown = [name for name in given.names if name not in BENCHMARKS]
@@ -60,8 +70,8 @@ def main() -> None:
         console.rule(f"[bold]{name}")
         began = time.monotonic()
         try:
-            sizes = {"documents": given.documents, "window": given.window}
-            targets += _run(name, sizes if name == "index" else {}, quick=given.quick)
+            sizes = {option: getattr(given, option) for option in OPTIONS.get(name, ())}
+            targets += _run(name, sizes, quick=given.quick)
         except KafkaUnavailable as error:
             console.print(f"skipped: {error}", style="yellow")
         console.print(f"{time.monotonic() - began:.0f} s", style="dim")

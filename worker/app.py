@@ -9,7 +9,7 @@ from time import monotonic
 
 from lsh import Fingerprinter
 from lsh.index import BucketRules
-from worker.bus import Bus, Member, TopicPartition
+from worker.bus import Bus, LogReader, Member, Record, TopicPartition
 from worker.bus.shared import SharedMember, SharedReader
 from worker.files.journal import Journal
 from worker.formats.choice import document_format, watched_fields
@@ -187,15 +187,7 @@ class Application:
 
     def rules(self) -> BucketRules:
         """Return the rules by which buckets are kept."""
-        index = self.settings.index
-        return BucketRules(
-            threshold=self.topology.layout.parameters.threshold,
-            absorb=self.settings.absorb,
-            capacity=index.bucket_capacity,
-            max_matches=index.max_matches,
-            window_ms=index.window_ms,
-            same_id=index.same_id,
-        )
+        return self.settings.rules()
 
     def _store_header(self, shard: int) -> StoreHeader:
         """Return everything on which a store must agree with the settings."""
@@ -267,17 +259,8 @@ class Application:
         topology = self.topology
         repository = self.repository()
         self.directories.tidy()
-        judge = Judge(
-            topology.layout,
-            future_allowance_ms=self.settings.index.future_allowance_ms,
-            rules=self.rules(),
-        )
-        recovery = Recovery(
-            self.directories,
-            repository,
-            forgets=self.settings.index.log_window_ms is not None,
-            probe=self._probe("index"),
-        )
+        judge = self.judge()
+        recovery = self._recovery(repository)
         shards = OwnedShards(
             recovery,
             self.directories,
@@ -291,6 +274,46 @@ class Application:
             judge=judge,
             shards=shards,
             events=self.metrics.index,
+        )
+
+    def judge(self) -> Judge:
+        """Make what judges frames."""
+        return Judge(
+            self.topology.layout,
+            future_allowance_ms=self.settings.index.future_allowance_ms,
+            rules=self.rules(),
+        )
+
+    def _recovery(self, repository: Repository | None) -> Recovery:
+        return Recovery(
+            self.directories,
+            repository,
+            forgets=self.settings.index.log_window_ms is not None,
+            probe=self._probe("index"),
+        )
+
+    def follower(
+        self,
+        reader: Callable[[Callable[[], LogReader]], LogReader],
+        apply: Callable[[int, BandStore, list[Record]], None],
+    ) -> Standby:
+        """Make what keeps all shards warm as their log grows, whatever the group has committed.
+
+        ``reader`` returns what reads the log for all shards, from what connects to it. ``apply``
+        judges records, and applies their changes to a shard's store.
+        """
+        self.directories.tidy()
+        topology = self.topology
+        group, topics = topology.group("serve"), [topology.fingerprints]
+        return Standby(
+            [TopicPartition(topology.seats, shard) for shard in range(topology.layout.shards)],
+            lambda: reader(lambda: self._bus.log_reader(group, topics)),
+            self._recovery(self.repository()),
+            self.directories,
+            apply,
+            background=self._background,
+            past_group=True,
+            clock=self._clock,
         )
 
     def _standby(self, recovery: Recovery, judge: Judge) -> Standby | None:

@@ -1,7 +1,7 @@
 """The index: matches a batch of documents against buckets, and updates the buckets.
 
-`decide` does both; `match` only matches. Both read through a `BucketReader`, which may be backed
-by RocksDB, a dictionary or anything else. `MemoryIndex` uses dictionaries:
+`decide` does both; `query` and `match` only match. All read through a `BucketReader`, which may be
+backed by RocksDB, a dictionary or anything else. `MemoryIndex` uses dictionaries:
 
 >>> import numpy as np
 >>> from lsh import Fingerprinter, Parameters
@@ -31,10 +31,11 @@ from lsh.index.decide import Decision, NewCells, decide
 from lsh.index.layout import BucketKeys
 from lsh.index.load import comparisons
 from lsh.index.memory import MemoryIndex
-from lsh.index.query import match
+from lsh.index.query import Answer, MetBucket, match, query
 from lsh.index.rules import BucketRules, SameId
 
 __all__ = [
+    "Answer",
     "BucketKeys",
     "BucketReader",
     "BucketRules",
@@ -43,10 +44,12 @@ __all__ = [
     "Forgotten",
     "Match",
     "MemoryIndex",
+    "MetBucket",
     "NewCells",
     "RecordMissing",
     "SameId",
     "comparisons",
     "decide",
     "match",
+    "query",
 ]

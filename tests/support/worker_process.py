@@ -49,11 +49,7 @@ class WorkerProcess:
     def start(self, *arguments: str) -> int:
         """Start it, and give its process id at once."""
         assert self.process is None or self.process.poll() is not None, f"{self.name} runs"
-        command = [*self._wrapper, sys.executable, "-m", "worker.cli", "run"]
-        command += ["--config", str(self.config)]
-        command += ["--instance", self.instance, "--state-dir", str(self.state_dir), *arguments]
-        if "--http" not in arguments:
-            command.append("--no-http")
+        command = [*self._wrapper, *self.command(arguments)]
         with self.log.open("ab") as log:
             self._began = log.tell()
             self.process = subprocess.Popen(
@@ -66,6 +62,12 @@ class WorkerProcess:
                 start_new_session=True,
             )
         return self.process.pid
+
+    def command(self, arguments: Sequence[str]) -> list[str]:
+        """Return the command that starts it."""
+        command = [sys.executable, "-m", "worker.cli", "run", "--config", str(self.config)]
+        command += ["--instance", self.instance, "--state-dir", str(self.state_dir), *arguments]
+        return command if "--http" in arguments else [*command, "--no-http"]
 
     @property
     def running(self) -> bool:

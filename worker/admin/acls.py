@@ -22,6 +22,7 @@ COMMANDS = (
     "feed",
     "watch",
     "explain --kafka",
+    "serve",
     "redrive",
     "forget",
 )
@@ -106,6 +107,7 @@ def grants(
         "feed": lambda: _feed(names),
         "watch": lambda: _watch(names),
         "explain --kafka": lambda: _explain(names),
+        "serve": lambda: [*_checks(names), *_serve(names)],
         "redrive": lambda: _redrive(names),
         "forget": lambda: _forget(names),
     }
@@ -198,6 +200,12 @@ def _explain(names: _Names) -> Iterator[Grant]:
     for name in (one.unique, one.duplicate):
         yield from names.topic(name, "Read", role=role)
     yield Grant("group", f"{one.app}.explain", "Describe", role=role)
+
+
+def _serve(names: _Names) -> Iterator[Grant]:
+    one, role = names.topology, "serve"
+    yield from names.topic(one.fingerprints, "Read", role=role)
+    yield Grant("group", one.group(role), "Describe", role=role)
 
 
 def _redrive(names: _Names) -> Iterator[Grant]:

@@ -76,6 +76,8 @@ def _about(command: str) -> str:
             "For a worker that runs all stages. At its start each worker makes the check of"
             " `neardup topics\nverify`. [Below](#one-stage) is what each stage needs besides.\n\n"
         )
+    if command == "serve":
+        return "It makes the same check, and writes nothing.\n\n"
     return ""
 
 

@@ -16,7 +16,7 @@ from worker.cli.last_line import last_line
 if TYPE_CHECKING:
     from worker.settings import Settings
 
-__all__ = ["register"]
+__all__ = ["address", "register"]
 
 _KAFKA = "Kafka"
 _OPERATE = "Kafka: topics and settings"
@@ -49,6 +49,20 @@ Start = Annotated[
         " app:NAME continues after the last document that application NAME published; stop it"
         " first.",
     ),
+]
+Http = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Address for metrics and health.", show_default=False),
+]
+LogLevel = Annotated[
+    str | None,
+    typer.Option(
+        metavar="debug|info|warning|error", help="Lowest level to log.", show_default=False
+    ),
+]
+LogFormat = Annotated[
+    str | None,
+    typer.Option(metavar="text|json", help="Format of log lines.", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
 Force = Annotated[
@@ -125,28 +139,15 @@ def run(
             help="Directory of the index; a separate one for each worker.", show_default=False
         ),
     ] = None,
-    http: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT", help="Address for metrics and health.", show_default=False
-        ),
-    ] = None,
+    http: Http = None,
     no_http: Annotated[
         bool, typer.Option("--no-http", help="Don't serve metrics and health.")
     ] = False,
-    log_level: Annotated[
-        str | None,
-        typer.Option(
-            metavar="debug|info|warning|error", help="Lowest level to log.", show_default=False
-        ),
-    ] = None,
-    log_format: Annotated[
-        str | None,
-        typer.Option(metavar="text|json", help="Format of log lines.", show_default=False),
-    ] = None,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
 ) -> None:
     """Run a worker. Start more workers to scale out."""
-    host, port = _address(http)
+    host, port = address(http)
     kind = log_format or os.environ.get("NEARDUP_WORKER__LOG_FORMAT")
     with last_line(kind, begun=False):
         settings = _settings(
@@ -167,7 +168,7 @@ def run(
     body(settings)
 
 
-def _address(given: str | None) -> tuple[str | None, str | None]:
+def address(given: str | None) -> tuple[str | None, str | None]:
     """Split ``host:port``, ``[v6]:port``, ``:port`` or ``port``."""
     if given is None:
         return None, None

@@ -18,6 +18,7 @@ from worker.cli import (
     index_options,
     kafka_options,
     offline_options,
+    query_options,
     tune_options,
 )
 from worker.cli.errors import reported
@@ -44,6 +45,7 @@ offline_options.register(app)
 evaluate_options.register(app)
 tune_options.register(app)
 explain_options.register(app)
+query_options.register(app)
 kafka_options.register(app)
 index_options.register(app)
 

@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
 import threading
 from contextlib import ExitStack
 from functools import partial
-from typing import NoReturn
 
-from worker.admin import verify
 from worker.bus import BusError
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.clients import check_clients
 from worker.cli.last_line import last_line
+from worker.cli.starting import STOPPED, checked_partitions, leave
 from worker.http.pages import Pages
 from worker.http.server import serving, url
 from worker.metrics import Metrics
 from worker.process.gc import relax
 from worker.process.logs import LogFields, set_up
 from worker.process.malloc import limit
-from worker.process.outage import aside, until_answered
 from worker.process.service import Service, starting
 from worker.process.signals import stopping_on_signals
 from worker.process.state_directory import instance_name, locked
-from worker.settings import ConfigurationError, Settings, advice
+from worker.settings import Settings, advice
 
 __all__ = ["run"]
 
 _log = logging.getLogger(__name__)
-
-_STOPPED = "stopped cleanly"
 
 
 def run(settings: Settings) -> None:
@@ -69,17 +63,10 @@ def _run(settings: Settings, fields: LogFields) -> None:
             )
             port = stack.enter_context(serving(worker.http_host, worker.http_port, pages.answer))
             _log.info("metrics and health on %s", url(worker.http_host, port))
-        check = partial(verify, settings, partial(_end_ghost, settings, bus, instance))
-        found = until_answered(partial(aside, check, stopping), stopping)
-        if found is None:
-            _leave()
-        partitions, problems = found
-        errors = [problem for problem in problems if problem.severity == "error"]
-        for problem in problems:
-            _log.log(logging.ERROR if problem in errors else logging.WARNING, "%s", problem)
-        if errors:
-            more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-            raise ConfigurationError(f"{errors[0]}{more}; see `neardup topics verify`")
+        end_ghost = partial(_end_ghost, settings, bus, instance)
+        partitions = checked_partitions(settings, stopping, end_ghost)
+        if partitions is None:
+            leave()
         topology = settings.topology(partitions)
         service = Service(
             settings, topology, bus, state_dir, instance, metrics=metrics, stopping=stopping
@@ -96,15 +83,7 @@ def _run(settings: Settings, fields: LogFields) -> None:
             ", ".join(worker.stages),
         )
         service.run()
-        _log.info(_STOPPED)
-
-
-def _leave() -> NoReturn:
-    """End the process at once: a thread that is left in a request would keep it until an answer."""
-    _log.info(_STOPPED)
-    logging.shutdown()
-    sys.stderr.flush()
-    os._exit(0)
+        _log.info(STOPPED)
 
 
 def _end_ghost(settings: Settings, bus: KafkaBus, instance: str) -> None:

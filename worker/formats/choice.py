@@ -10,7 +10,7 @@ from worker.formats.json import JsonFormat
 from worker.formats.text import TextFormat
 from worker.settings import Settings
 
-__all__ = ["document_format", "key_format", "watched_fields"]
+__all__ = ["document_format", "key_format", "text_format", "watched_fields"]
 
 _FORMATS: dict[str, type[DocumentFormat]] = {"json": JsonFormat, "text": TextFormat}
 
@@ -35,6 +35,11 @@ def key_format(settings: Settings, field: str | None) -> DocumentFormat:
     if field is None:
         return _FORMATS[settings.documents.format](options)
     return JsonFormat(replace(options, id_field=field))
+
+
+def text_format(settings: Settings) -> DocumentFormat:
+    """Return the format of bare texts, with the limits of an application's documents."""
+    return TextFormat(replace(_options(settings), require_id=False))
 
 
 def watched_fields(settings: Settings) -> tuple[str, ...]:

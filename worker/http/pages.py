@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import asdict
 from email.utils import formatdate
@@ -12,20 +11,27 @@ from http import HTTPStatus
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from worker.http.health import Health
+from worker.http.requests import REQUEST
 
-__all__ = ["Pages", "answer"]
+__all__ = ["Pages", "answer", "failure"]
 
 _TEXT = "text/plain; charset=utf-8"
-_REQUEST = re.compile(rb"([A-Z]{1,16}) (/[!-~]*) HTTP/1\.[01]\r?\n")
+_JSON = "application/json"
 _READS = frozenset({b"GET", b"HEAD"})
 
 
 def answer(
-    status: HTTPStatus, kind: str = _TEXT, body: bytes = b"", *, bare: bool = False
+    status: HTTPStatus,
+    kind: str = _TEXT,
+    body: bytes = b"",
+    *,
+    bare: bool = False,
+    allow: str = "GET, HEAD",
 ) -> bytes:
     """Return a whole answer; with ``bare``, without the body that its headers describe.
 
-    An empty body becomes the status's own phrase. The connection ends with the answer.
+    An empty body becomes the status's own phrase. ``allow`` are the methods that a refusal of
+    another names. The connection ends with the answer.
     """
     body = body or f"{status.phrase}\n".encode()
     lines = [
@@ -37,9 +43,14 @@ def answer(
         "Connection: close",
     ]
     if status is HTTPStatus.METHOD_NOT_ALLOWED:
-        lines.append("Allow: GET, HEAD")
+        lines.append(f"Allow: {allow}")
     head = "\r\n".join([*lines, "", ""]).encode()
     return head if bare else head + body
+
+
+def failure(status: HTTPStatus, reason: str, *, allow: str = "GET, HEAD") -> bytes:
+    """Return a whole answer that says in JSON why a request failed."""
+    return answer(status, _JSON, json.dumps({"error": reason}).encode() + b"\n", allow=allow)
 
 
 class Pages:
@@ -52,7 +63,7 @@ class Pages:
 
     def answer(self, head: bytes) -> bytes:
         """Return the answer to a request; ``head`` is its first line and its headers."""
-        request = _REQUEST.match(head)
+        request = REQUEST.match(head)
         if request is None:
             return answer(HTTPStatus.BAD_REQUEST)
         method, target = request.groups()
@@ -77,4 +88,4 @@ class Pages:
         good = judge(now)
         body = json.dumps({"ok": good, **asdict(now)}).encode() + b"\n"
         status = HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE
-        return status, "application/json", body
+        return status, _JSON, body

@@ -12,10 +12,12 @@ from worker.index.contents import Contents
 from worker.index.errors import StoreDamaged
 from worker.index.header import StoreHeader, unpack_header
 from worker.index.keyspace import COVERAGE, HEADER, PROGRESS, RUNS, Progress
+from worker.index.record_pages import RecordPages
 from worker.index.rocksdb import check_mode
 from worker.index.run_list import RunList
 from worker.index.run_lookup import RunLookup
 from worker.index.spans import ReadingEnded
+from worker.index.store_reader import StoreReader
 from worker.stages.coverage import Coverage
 
 __all__ = ["ReadOnlyStore", "StoreFacts"]
@@ -115,6 +117,19 @@ class ReadOnlyStore(Closing):
             return RunLookup(self._db, self._many, 1)
         except (ReadingEnded, ValueError) as error:
             raise StoreDamaged(f"{self._path}: {error}") from error
+
+    def reader(self) -> StoreReader:
+        """Return a reader for queries. It needs as much memory for filters as an open store.
+
+        Raises:
+            StoreDamaged: what it needs can't be read.
+        """
+        try:
+            progress = Progress.unpack(self._one(PROGRESS))
+            records = RecordPages(self._many, progress.inserted)
+        except ValueError as error:
+            raise StoreDamaged(f"{self._path}: {error}") from error
+        return StoreReader(self._path, self.runs(), records, self._many, progress.now)
 
     def _many(self, keys: list[bytes]) -> list[bytes | None]:
         try:

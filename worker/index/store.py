@@ -40,6 +40,7 @@ from worker.index.rocksdb import StoreOptions, check_mode, tuned, wait_for_room
 from worker.index.run_lookup import RunLookup
 from worker.index.runs import Runs
 from worker.index.spans import ReadingEnded
+from worker.index.store_reader import StoreReader
 from worker.probe import UNWATCHED, Probe, probing
 from worker.stages.coverage import Coverage
 
@@ -222,6 +223,10 @@ class BandStore:
             return cast("list[bytes | None]", self._db.get(cast("Any", keys)))
         except Exception as error:
             raise self._meaning(error) from error
+
+    def reader(self) -> StoreReader:
+        """Return a reader for another thread. `apply` must not run while it is used."""
+        return StoreReader(self.path, self._cells, self._records, self._get, self.now)
 
     def decide(self, batch: DocumentBatch, rules: BucketRules) -> Decision:
         """Judge a batch of documents against this store; see `lsh.index.decide`."""

@@ -9,6 +9,7 @@ from worker.metrics.index import IndexMetrics
 from worker.metrics.instruments import Instruments
 from worker.metrics.loop import LoopMetrics
 from worker.metrics.process import ProcessMetrics
+from worker.metrics.queries import QueryMetrics
 from worker.metrics.snapshots import SnapshotMetrics
 from worker.metrics.verdicts import VerdictMetrics
 
@@ -22,6 +23,7 @@ class Metrics:
         registry: the metrics of the table, and nothing else.
         verdicts: fed by *fingerprint* and *route*.
         index: fed by *index*.
+        queries: fed by ``neardup serve``.
         snapshots: fed by the shipper of snapshots.
         process: fed by the worker's process.
     """
@@ -32,6 +34,7 @@ class Metrics:
         self.registry = instruments.registry
         self.verdicts = VerdictMetrics(instruments, clock)
         self.index = IndexMetrics(instruments)
+        self.queries = QueryMetrics(instruments)
         self.snapshots = SnapshotMetrics(instruments)
         self.process = ProcessMetrics(instruments)
 

@@ -19,6 +19,10 @@ _TITLES: Final[Mapping[Area, tuple[str, str]]] = {
         "Index",
         "A worker exports the shards that it owns, and the lag of those that it keeps warm.",
     ),
+    "queries": (
+        "Queries",
+        "Only `neardup serve` feeds these; see [querying](querying.md).",
+    ),
     "snapshots": (
         "Snapshots",
         "These need `index.snapshots.url`; see [snapshots](snapshots.md).",

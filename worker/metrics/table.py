@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 __all__ = ["TABLE", "Area", "Kind", "Metric"]
 
-Area = Literal["verdicts", "stages", "index", "snapshots", "process"]
+Area = Literal["verdicts", "stages", "index", "queries", "snapshots", "process"]
 Kind = Literal["counter", "gauge", "histogram"]
 
 
@@ -275,10 +275,39 @@ TABLE: Final = (
         "index",
         "neardup_standby_lag_records",
         "gauge",
-        "Frames by which a warm standby of a shard is behind its owner.",
+        "Frames by which a warm standby of a shard is behind its owner, or a shard of `neardup"
+        " serve` behind the log.",
         "A takeover has to replay that much. If it stays high, the log says whether the shard can't"
         " be kept warm or this worker is too slow ([warm standby](snapshots.md#warm-standby)).",
         labels=("shard",),
+    ),
+    Metric(
+        "queries",
+        "neardup_queries_total",
+        "counter",
+        "Requests to `neardup serve` by outcome: answered, refused (the request or its only"
+        " document can't be read), unready (a shard is warming up or can't be read).",
+        "If many are refused, the answers say why. If they are unready, look at `/readyz` and at"
+        " the log.",
+        labels=("outcome",),
+    ),
+    Metric(
+        "queries",
+        "neardup_query_seconds",
+        "histogram",
+        "Seconds from a whole request to its answer, without the network.",
+        "If it grows, start more servers ([how](querying.md#run-a-server)), or ask for fewer"
+        " documents at once.",
+        buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2.5),
+    ),
+    Metric(
+        "queries",
+        "neardup_query_verdicts_total",
+        "counter",
+        "Documents that were asked about, by the verdict they would get: unique, duplicate,"
+        " rejected.",
+        "Nothing to do: nothing of it is published.",
+        labels=("verdict",),
     ),
     Metric(
         "snapshots",

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lsh import Parameters, choose, sufficient_slots
+from lsh.index import BucketRules
 from worker.bus.kafka import ClientMemory, KafkaOptions, Value
 from worker.settings.machine import machine
 from worker.settings.mask import REFUSED, masks
@@ -79,6 +80,17 @@ class Settings(BaseSettings):
             rows=rows,
             **s.switches(),
             seed=s.seed_bytes(),
+        )
+
+    def rules(self) -> BucketRules:
+        """Return the rules by which buckets are kept."""
+        return BucketRules(
+            threshold=self.similarity.threshold,
+            absorb=self.absorb,
+            capacity=self.index.bucket_capacity,
+            max_matches=self.index.max_matches,
+            window_ms=self.index.window_ms,
+            same_id=self.index.same_id,
         )
 
     def topology(self, partitions: int) -> Topology:

@@ -10,13 +10,16 @@ import pytest
 
 import lsh.index
 from lsh.index import (
+    Answer,
     BucketRules,
     DocumentBatch,
     Match,
     MemoryIndex,
+    MetBucket,
     RecordMissing,
     decide,
     match,
+    query,
 )
 
 RULES = BucketRules(threshold=0.5, absorb=0.95, capacity=4, max_matches=2)
@@ -35,7 +38,7 @@ def keys(*rows: tuple[int, int]) -> npt.NDArray[np.uint64]:
     return np.array(rows, np.uint64).T.copy()
 
 
-def indexed() -> MemoryIndex:
+def indexed(rules: BucketRules = RULES) -> MemoryIndex:
     """Return an index of three documents: 11 and 12 alike, 13 less, all with the first key 7."""
     batch = DocumentBatch(
         sequences=np.array([11, 12, 13], np.uint64),
@@ -47,7 +50,7 @@ def indexed() -> MemoryIndex:
         sketches=sketches(1, 2, 4),
     )
     index = MemoryIndex()
-    index.apply(decide(index, batch, RULES))
+    index.apply(decide(index, batch, rules))
     return index
 
 
@@ -72,6 +75,31 @@ def test_queries_do_not_match_one_another_and_change_nothing() -> None:
     index = MemoryIndex()
     assert match(index, COLUMNS, keys((7, 1), (7, 1)), sketches(0, 0), RULES) == {}
     assert dict(index.items()) == {}
+
+
+def test_a_query_tells_which_buckets_it_met_and_what_is_in_them() -> None:
+    known, unknown = query(indexed(), COLUMNS, keys((7, 2), (5, 5)), sketches(0, 0), RULES)
+    assert [one.sequence for one in known.matches] == [11, 12]
+    assert known.met == [MetBucket(3, 0, 3, (11, 12)), MetBucket(200, 0, 1, (12,))]
+    assert known.compared == 3
+    assert unknown == Answer([], [], 0)
+
+
+def test_a_query_tells_of_finer_buckets() -> None:
+    rules = BucketRules(threshold=0.5, absorb=1.0, capacity=2)
+    (answer,) = query(indexed(rules), COLUMNS, keys((7, 9)), sketches(0), rules)
+    assert answer.met == [MetBucket(3, 0, 2, (11, 12)), MetBucket(3, 1, 1, (13,))]
+
+
+def test_queries_see_what_is_not_too_old_when_each_comes() -> None:
+    rules = BucketRules(threshold=0.5, absorb=1.0, capacity=4, window_ms=10)
+    index = indexed(rules)
+    times = np.array([11, 10, 0], np.int64)
+    found = query(
+        index, COLUMNS, keys((7, 1), (7, 1), (7, 1)), sketches(1, 1, 1), rules, times=times
+    )
+    assert [bool(answer.matches) for answer in found] == [False, True, True]
+    assert [len(answer.met) for answer in found] == [0, 2, 2]
 
 
 def test_no_queries_and_no_columns_match_nothing() -> None:

@@ -57,6 +57,8 @@ def fed() -> Metrics:
     loop.lagging({TopicPartition("shards", 0): 1})
     metrics.process.memory("cache", 1, 2)
     metrics.index.indexed(IndexCounts(documents=1))
+    metrics.queries.asked("answered", 0.1)
+    metrics.queries.told(["unique"])
     metrics.index.status(Status({0: RestoreState()}, 0, {1: 0}))
     metrics.index.holding({0: Store()})
     metrics.snapshots.shipped(manifest())

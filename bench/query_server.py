@@ -1,0 +1,153 @@
+"""A server of queries on an index of synthetic documents that goes on growing, in its own process.
+
+python -m bench.query_server DOCUMENTS RATE DIRECTORY
+
+Among the synthetic documents are `TEXTS` texts, which queries may ask about. Once the index is
+made, the process prints a line of JSON with its port, then feeds RATE documents a second, in frames
+of 50 ms. When standard input ends, it prints a line with its costs.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+
+from bench.corpus import short_texts
+from bench.synthetic_frames import SLOTS, synthetic_batch
+from lsh import Fingerprinter
+from worker.app import Application
+from worker.bus import Outgoing
+from worker.bus.memory import MemoryBus
+from worker.http.server import serving
+from worker.metrics import Metrics
+from worker.offline.embedded import create_topics
+from worker.process.gc import relax
+from worker.process.malloc import limit
+from worker.queries.service import TURN_SECONDS, QueryService
+from worker.settings import Settings
+from worker.stages.order import Documents, Placed
+from worker.topology import Topology
+from worker.wire import FingerprintFrame, Ids, encode
+
+__all__ = ["TEXTS"]
+
+TEXTS = 20_000
+_FRAME = 2_000
+_BANDS, _ROWS = 18, 7
+_FRAMES_A_SECOND = 20
+
+
+class _Frames:
+    """Frames of synthetic documents, one after the other, with texts among them."""
+
+    def __init__(self, topology: Topology, documents: int) -> None:
+        self._layout = topology.layout
+        self._every = max(1, documents // TEXTS)
+        self._texts = short_texts(TEXTS)
+        self._fingerprinter = Fingerprinter(topology.layout.parameters)
+        self.made = 0
+
+    def next(self, count: int) -> FingerprintFrame:
+        """Return a frame of ``count`` documents."""
+        first = self.made
+        batch = synthetic_batch(first, count)
+        self.made += count
+        keys, sketches = batch.keys, batch.sketches
+        rows = [row for row in range(count) if (first + row) % self._every == 0]
+        texts = [text for _, text in zip(rows, self._texts, strict=False)]
+        prints = self._fingerprinter.fingerprint(texts)
+        rows = rows[: len(texts)]
+        keys[:, rows] = prints.keys.T
+        sketches[rows] = prints.sketches
+        return FingerprintFrame(
+            layout=self._layout.id,
+            partition=0,
+            start=first,
+            end=first + count,
+            offsets=np.arange(count, dtype=np.uint32),
+            times=batch.times,
+            checksums=np.zeros(count, np.uint64),
+            ids=Ids.pack(batch.ids),
+            shingles=batch.shingles,
+            keys=keys,
+            sketches=sketches,
+        )
+
+
+def main() -> None:
+    """Make the index, and serve."""
+    limit()
+    documents, rate, directory = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+    similarity = {"bands": _BANDS, "rows": _ROWS, "slots": SLOTS}
+    settings = Settings.model_validate({"index": {"shards": 1}, "similarity": similarity})
+    topology = settings.topology(1)
+    frames = _Frames(topology, documents)
+    bus = MemoryBus()
+    create_topics(bus, topology, first_offsets={topology.fingerprints: -(-documents // _FRAME)})
+    metrics, stopping = Metrics(), threading.Event()
+    application = Application(settings, topology, bus, directory, metrics=metrics)
+    _fill(application, frames, documents)
+    with ExitStack() as stack:
+        service = stack.enter_context(QueryService(settings, metrics, stopping))
+        following = service.begin(application)
+        for _ in range(3):
+            following.step()
+        relax()
+        sys.setswitchinterval(TURN_SECONDS)
+        server = serving("127.0.0.1", 0, service.answer, service.limits, service.posts)
+        port = stack.enter_context(server)
+        threading.Thread(target=_wait, args=(stopping,), daemon=True).start()
+        print(json.dumps({"port": port}), flush=True)
+        began = time.perf_counter(), time.process_time(), frames.made
+        worst = 0.0
+        while not stopping.is_set():
+            bus.append(
+                Outgoing(
+                    topology.fingerprints, 0, None, encode(frames.next(rate // _FRAMES_A_SECOND))
+                )
+            )
+            at = time.perf_counter()
+            following.step()
+            worst = max(worst, time.perf_counter() - at)
+            bus.trim(*topology.order, bus.end_offset(*topology.order) - 1)
+            due = began[0] + (frames.made - began[2]) / rate
+            stopping.wait(max(0.0, due - time.perf_counter()))
+        seconds = time.perf_counter() - began[0]
+        print(
+            json.dumps(
+                {
+                    "seconds": seconds,
+                    "cpu": time.process_time() - began[1],
+                    "fed": frames.made - began[2],
+                    "worst_step": worst,
+                    "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+                }
+            ),
+            flush=True,
+        )
+
+
+def _fill(application: Application, frames: _Frames, documents: int) -> None:
+    """Make the index, as a replay would."""
+    store, judge = application.directories.open(0), application.judge()
+    while frames.made < documents:
+        frame = frames.next(min(_FRAME, documents - frames.made))
+        placed = Placed(frame, store.offset, int(frame.times[-1]), frame.times)
+        judge.replay(0, store, Documents([placed]))
+    store.close()
+
+
+def _wait(stopping: threading.Event) -> None:
+    sys.stdin.read()
+    stopping.set()
+
+
+if __name__ == "__main__":
+    main()

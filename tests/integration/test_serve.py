@@ -1,0 +1,124 @@
+"""`neardup serve` beside workers on Kafka: it tells verdicts, writes nothing, comes back."""
+
+import json
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from localkafka.broker import wait_until
+from tests.integration.conftest import Launch
+from tests.support.application import ApplicationUnderTest
+from tests.support.checker import verdict_of
+from tests.support.command_line import on_kafka
+from tests.support.texts import near_copies
+from tests.support.worker_process import WorkerProcess
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+
+TEXTS = near_copies(160, 5)
+WAIT_SECONDS = 60.0
+
+
+class Server(WorkerProcess):
+    """A server, with a directory and a log file of its own."""
+
+    def command(self, arguments: Sequence[str]) -> list[str]:
+        """Return the command that starts it."""
+        place = ["--config", str(self.config), "--state-dir", str(self.state_dir)]
+        return [sys.executable, "-m", "worker.cli", "serve", *place, *arguments]
+
+    @property
+    def url(self) -> str:
+        return self.current().partition("health on ")[2].split()[0]
+
+    def ask(self, document: Path) -> Any:  # noqa: ANN401 -- JSON
+        """Ask about a document by the command line."""
+        done = on_kafka("query", "--json", "--server", self.url, "--file", document)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+@contextmanager
+def serving(config: Path, directory: Path) -> Iterator[Server]:
+    server = Server("server", config, directory / "server")
+    server.start("--http", "127.0.0.1:0")
+    try:
+        yield server
+    finally:
+        if server.running:
+            server.kill()
+
+
+def write(directory: Path, ident: str, text: str) -> Path:
+    path = directory / f"{ident}.json"
+    path.write_text(json.dumps({"id": ident, "text": text}))
+    return path
+
+
+def published(application: ApplicationUnderTest, first: int, last: int) -> None:
+    """Feed some of the texts, and wait for their verdicts."""
+    application.feed(application.documents(TEXTS[first:last]))
+    audit = application.audit
+    audit.until(lambda: len(audit.records) == last, WAIT_SECONDS, f"{last} verdicts")
+
+
+def caught_up(server: Server, application: ApplicationUnderTest, path: Path) -> bool:
+    """Return whether all frames so far are applied."""
+    if not server.ready():
+        return False
+    last = application.fingerprints()[-1].offset
+    return bool(server.ask(path)["position"] > last)
+
+
+def test_a_server_tells_the_verdicts_that_workers_then_publish(
+    launch: Launch, tmp_path: Path
+) -> None:
+    application = launch(partitions=2)
+    application.start("alpha", "beta")
+    published(application, 0, 150)
+    answers = {}
+    with serving(application.config, tmp_path) as server:
+        paths = {ident: write(tmp_path, ident, text) for ident, text in TEXTS[150:]}
+        wait_until(partial(caught_up, server, application, paths["d150"]), WAIT_SECONDS, "it")
+        for ident, path in paths.items():
+            answers[ident] = server.ask(path)["answers"][0]
+            number = int(ident[1:])
+            published(application, number, number + 1)
+            wait_until(partial(caught_up, server, application, path), WAIT_SECONDS, "it")
+        server.kill()
+        server.start("--http", "127.0.0.1:0")
+        wait_until(server.ready, WAIT_SECONDS, "it to come back")
+        assert server.ask(paths["d150"])["answers"][0]["matches"][0]["similarity"] == 1.0
+        server.signal(signal.SIGTERM)
+        assert server.wait(WAIT_SECONDS) == 0
+    verdicts = {
+        json.loads(record.value or b"")["id"]: verdict_of(record)
+        for record in (*application.audit.unique, *application.audit.duplicate)
+    }
+    for ident, answer in answers.items():
+        told = tuple((one["id"], one["similarity"]) for one in answer["matches"])
+        assert told == verdicts[ident].matches
+    assert any(answer["matches"] for answer in answers.values())
+    groups = AdminClient({"bootstrap.servers": application.kafka.bootstrap}).list_consumer_groups()
+    names = {one.group_id for one in groups.result().valid}
+    assert application.topology.group("index") in names
+    assert application.topology.group("serve") not in names
+
+
+def test_a_server_with_other_settings_is_refused_with_the_difference(
+    launch: Launch, tmp_path: Path
+) -> None:
+    application = launch()
+    other = tmp_path / "other.toml"
+    other.write_text(application.config.read_text() + "\n[similarity]\nthreshold = 0.6\n")
+    with serving(other, tmp_path) as server:
+        assert server.wait(WAIT_SECONDS) == 2
+        assert "similarity.threshold" in server.current().splitlines()[-1]
+        assert "0.6 here" in server.current().splitlines()[-1]

@@ -1,0 +1,275 @@
+"""Queries over HTTP: clients on real sockets, shards that follow an in-process log."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.worker.queries.parts import Site, body
+from worker.app import Application
+from worker.bus import Outgoing
+from worker.http.server import serving
+from worker.metrics import Metrics
+from worker.queries.service import QueryService
+from worker.wire import FrameError
+
+TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."
+DEADLINE = 20.0
+Reply = tuple[int, Any]
+
+
+class Server:
+    """A server beside an application, on a port of its own."""
+
+    def __init__(self, directory: Path, stack: ExitStack, **sections: Any) -> None:  # noqa: ANN401 -- sections of settings
+        self.site = stack.enter_context(Site(directory, **sections))
+        self.metrics = Metrics()
+        self.stopping = threading.Event()
+        site = self.site
+        self.service = stack.enter_context(QueryService(site.settings, self.metrics, self.stopping))
+        self.application = Application(
+            site.settings, site.topology, site.bus, directory / "server", metrics=self.metrics
+        )
+        self.port = stack.enter_context(
+            serving("127.0.0.1", 0, self.service.answer, posts=self.service.posts)
+        )
+
+    def begin(self) -> None:
+        self.site.following.close()
+        self.site.following = self.service.begin(self.application, lambda: 0.0)
+
+    def ask(self, request: bytes, **headers: str) -> Reply:
+        return self._request("POST", "/v1/query", request, headers)
+
+    def get(self, path: str) -> Reply:
+        return self._request("GET", path, None, {})
+
+    def _request(
+        self, method: str, path: str, request: bytes | None, headers: dict[str, str]
+    ) -> Reply:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE)
+        try:
+            connection.request(method, path, request, headers)
+            answer = connection.getresponse()
+            said = answer.read()
+        finally:
+            connection.close()
+        is_json = answer.headers["Content-Type"] == "application/json"
+        return answer.status, json.loads(said) if is_json else said.decode()
+
+    def counted(self, name: str, **labels: str) -> float | None:
+        return self.metrics.registry.get_sample_value(name, labels)
+
+
+@contextmanager
+def begun(directory: Path, **sections: Any) -> Iterator[Server]:  # noqa: ANN401 -- as above
+    """Yield a server that has two near copies and another document."""
+    with ExitStack() as stack:
+        server = Server(directory, stack, **sections)
+        server.begin()
+        for ident, text in (
+            ("a", TEXT),
+            ("b", TEXT + " So there!"),
+            ("c", "Something else entirely."),
+        ):
+            server.site.judge({"id": ident, "text": text})
+        server.site.catch_up()
+        yield server
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with begun(tmp_path_factory.mktemp("server")) as made:
+        yield made
+
+
+def test_a_document_is_told_what_it_matches_and_why(server: Server) -> None:
+    status, said = server.ask(body({"id": "d", "text": TEXT.upper()}))
+    assert status == 200
+    end = server.site.bus.end_offset(*server.site.topology.order)
+    assert (said["behind"], said["threshold"], said["position"]) == (0, 0.8, end - 1)
+    (answer,) = said["answers"]
+    assert (answer["verdict"], answer["reason"]) == ("duplicate", None)
+    first, second = answer["matches"]
+    assert (first["id"], first["similarity"], first["error"], first["same_text"]) == (
+        "a", 1.0, 0.0, True,
+    )  # fmt: skip
+    bands = server.site.topology.layout.parameters.bands
+    assert first["bands"] == list(range(bands))
+    assert second["id"] == "b"
+    assert not second["same_text"]
+    assert 0 < second["error"] < 0.1
+    assert 0 < len(second["bands"]) < bands
+    assert answer["first"] == {"id": "a", "sequence": first["sequence"]}
+    sizes = {one["band"]: one["sizes"] for one in answer["buckets"]}
+    assert sizes.keys() == {None, *range(bands)}
+    assert sizes[None] == [1]
+    assert {band for band, found in sizes.items() if sum(found) > 1} <= set(second["bands"])
+
+
+def test_several_queries_are_answered_in_their_order(server: Server) -> None:
+    queries = [{"text": "nothing like it"}, {"text": ""}, {"document": {"text": TEXT}}]
+    status, said = server.ask(json.dumps({"queries": queries}).encode())
+    assert status == 200
+    assert [one["verdict"] for one in said["answers"]] == ["unique", "rejected", "duplicate"]
+    assert said["answers"][1]["reason"] == "empty-text: the text is empty or blank"
+    assert server.counted("neardup_query_verdicts_total", verdict="rejected") == 1
+
+
+@pytest.mark.parametrize(
+    ("request_body", "reason"),
+    [
+        (b"", "Input data was truncated"),
+        (b"\xff", "JSON is malformed"),
+        (b"[]", "Expected `object`"),
+        (b"{}", "a query has either a text or a document"),
+        (b'{"text": "a", "document": {"text": "a"}}', "a query has either a text or a document"),
+        (b'{"text": 7}', "Expected `str`"),
+        (b'{"txt": "a"}', "unknown field `txt`"),
+        (b'{"queries": []}', "got 0, takes 1 to 100"),
+        (b'{"queries": [%s]}' % b", ".join([b'{"text": "a"}'] * 101), "got 101, takes 1 to 100"),
+        (b'{"queries": [{"text": "a"}], "text": "a"}', "not several of them"),
+        (b'{"document": {"body": "a"}}', "no-text: no field 'text'"),
+        (b'{"document": "a"}', "not-an-object: the JSON value is not an object"),
+        (b'{"document": {"text": "a", "id": 1.5}}', "id-wrong-type: field 'id' is a number"),
+        (b'{"text": "\\u200b"}', "empty-text: nothing is left of the text once it is normalised"),
+        (b'{"document": ' + b"[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused_with_the_reason(
+    server: Server, request_body: bytes, reason: str
+) -> None:
+    status, said = server.ask(request_body)
+    assert status == 400
+    assert reason in said["error"]
+
+
+def test_a_long_body_is_refused_before_it_is_read(server: Server) -> None:
+    most = server.service.posts.most_bytes
+    with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE) as client:
+        head = f"POST /v1/query HTTP/1.1\r\nContent-Length: {most + 1}\r\n\r\n"
+        client.sendall(head.encode())
+        client.shutdown(socket.SHUT_WR)
+        said = b"".join(iter(lambda: client.recv(65_536), b""))
+    assert said.startswith(b"HTTP/1.1 413 ")
+    assert f"may have {most}".encode() in said
+
+
+def test_a_body_needs_a_length(server: Server) -> None:
+    status, said = server.ask(iter([b"{}"]), Host="x")  # type: ignore[arg-type]
+    assert (status, said) == (411, {"error": "the header Content-Length is missing"})
+
+
+def test_a_client_that_waits_for_leave_gets_it(server: Server) -> None:
+    request = body({"text": TEXT})
+    with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE) as client:
+        head = f"POST /v1/query HTTP/1.1\r\nContent-Length: {len(request)}\r\n"
+        client.sendall(f"{head}Expect: 100-continue\r\n\r\n".encode())
+        assert client.recv(65_536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        client.sendall(request)
+        assert client.recv(65_536).startswith(b"HTTP/1.1 200 ")
+
+
+def test_queries_are_posted(server: Server) -> None:
+    assert server.get("/v1/query") == (405, {"error": "queries are posted"})
+    assert server.get("/v1/other")[0] == 404
+
+
+def test_plain_text_documents_are_strings(tmp_path: Path) -> None:
+    with begun(tmp_path, documents={"format": "text"}) as server:
+        assert server.ask(b'{"document": "Something."}')[0] == 200
+        status, said = server.ask(b'{"document": {"text": "Something."}}')
+    assert (status, said["error"]) == (
+        400, "document: must be a string, because documents are plain text",
+    )  # fmt: skip
+
+
+def test_it_is_not_ready_before_all_shards_are_at_the_end_of_the_log(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        server = Server(tmp_path, stack)
+        for number in range(100):
+            server.site.judge({"id": str(number), "text": f"{TEXT} {number}"})
+        assert server.ask(body({"text": TEXT})) == (503, {"error": "the server waits for Kafka"})
+        assert server.get("/readyz")[0] == 503
+        server.begin()
+        server.site.following.step()
+        status, said = server.ask(body({"text": TEXT}))
+        assert (status, said["error"]) == (503, "shard 0 is warming up")
+        status, said = server.get("/readyz")
+        assert (status, said["restoring"]) == (503, ["shard 0", "shard 1"])
+        assert server.get("/healthz")[0] == 200
+        for _ in range(20):
+            server.site.following.step()
+        assert server.get("/readyz")[0] == 200
+        assert server.ask(body({"text": TEXT}))[0] == 200
+        assert server.counted("neardup_queries_total", outcome="unready") == 1
+        assert server.counted("neardup_queries_total", outcome="answered") == 1
+
+
+def test_an_answer_says_how_far_behind_it_is(tmp_path: Path) -> None:
+    with begun(tmp_path) as server:
+        before = server.ask(body({"text": TEXT}))[1]
+        for number in range(30):
+            server.site.judge({"id": str(number), "text": f"{TEXT} {number}"})
+        server.site.following.step()  # Reads some of them.
+        after = server.ask(body({"text": TEXT}))[1]
+        end = server.site.bus.end_offset(*server.site.topology.order)
+        assert before["position"] < after["position"] < end - 1
+        assert after["behind"] == end - after["position"] - 1  # A marker is behind it.
+        labels = {"shard": "1"}
+        server.service.export(server.site.bus)
+        assert server.counted("neardup_standby_lag_records", **labels) == after["behind"]
+        assert (server.counted("neardup_index_keys", **labels) or 0) > 0
+        for _ in range(9):
+            server.site.catch_up()
+        assert server.ask(body({"text": TEXT}))[1]["behind"] == 0
+
+
+def test_a_record_that_is_no_frame_is_not_passed_over(tmp_path: Path) -> None:
+    with begun(tmp_path) as server:
+        bus, topology = server.site.bus, server.site.topology
+        bus.append(Outgoing(topology.fingerprints, 0, None, b"no frame"))
+        with pytest.raises(FrameError):
+            server.site.catch_up()
+
+
+def test_open_requests_are_answered_before_it_ends(tmp_path: Path) -> None:
+    """A query that waits for its shard when the server is told to stop is answered."""
+    with ExitStack() as stack:
+        site = stack.enter_context(Site(tmp_path))
+        site.catch_up()
+        asked, told = threading.Event(), threading.Event()
+        metrics, stopping = Metrics(), threading.Event()
+        service = stack.enter_context(QueryService(site.settings, metrics, stopping))
+        posts = service.posts
+
+        def slow(request: bytes) -> bytes:
+            asked.set()
+            assert told.wait(DEADLINE)
+            return service.query(request)
+
+        with ExitStack() as serves:
+            port = serves.enter_context(
+                serving("127.0.0.1", 0, service.answer, posts=replace(posts, respond=slow))
+            )
+            client = stack.enter_context(
+                closing(http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE))
+            )
+            client.request("POST", "/v1/query", body({"text": TEXT}))
+            assert asked.wait(DEADLINE)
+            ending = threading.Thread(target=serves.pop_all().close)
+            ending.start()
+            told.set()
+            assert client.getresponse().status == 503
+            client.close()
+            ending.join(DEADLINE)
+            assert not ending.is_alive()

@@ -1,0 +1,167 @@
+"""``neardup query``: what a text or a document would match, asked of a server or a directory."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.query_answer import print_answer
+from worker.cli.screen import print_json
+from worker.formats.base import Unreadable
+from worker.index.errors import StoreDamaged
+from worker.offline import StateError
+from worker.queries.answers import Answer, Reply, decoded, encoded, rejected
+from worker.queries.asking import Asker
+from worker.queries.pages import PATH
+from worker.queries.questions import Question, Questions
+from worker.queries.state import StateShards
+from worker.settings import Settings, load
+
+__all__ = ["Asked", "ask_server", "ask_state"]
+
+_SECONDS = 10.0
+_MOST_BYTES = 64 << 20
+
+
+class Asked(NamedTuple):
+    """What to ask about: a text, or a file with a document; ``-`` is standard input."""
+
+    text: str | None
+    file: Path | None
+
+    def content(self) -> bytes:
+        """Return the text or the document.
+
+        Raises:
+            CommandError: the file can't be read.
+        """
+        try:
+            if self.text is not None and self.text != "-":
+                return self.text.encode(errors="surrogateescape")
+            if self.file is None or str(self.file) == "-":
+                return sys.stdin.buffer.read(_MOST_BYTES)
+            with self.file.open("rb") as file:
+                return file.read(_MOST_BYTES)
+        except OSError as error:
+            raise CommandError(f"{self.file}: {error.strerror}") from None
+
+
+def ask_state(
+    asked: Asked,
+    state: Path,
+    config: Sequence[Path] | None,
+    documents: Mapping[str, Any],
+    *,
+    as_json: bool,
+) -> None:
+    """Print what a state directory answers, with the parameters that it was made with.
+
+    Raises:
+        CommandError: it can't be read, or the document can't be judged.
+    """
+    try:
+        with StateShards(state) as shards:
+            settings = shards.settings(config, documents)
+            answer = _answered(asked, settings, shards)
+            reply = Reply(settings.similarity.threshold, shards.position, None, None, [answer])
+    except (StateError, StoreDamaged) as error:
+        raise CommandError(str(error), EXIT_FAILED) from None
+    _print(reply, as_json=as_json)
+
+
+def _answered(asked: Asked, settings: Settings, shards: StateShards) -> Answer:
+    questions = Questions(settings)
+    content = asked.content()
+    question: Question | Unreadable
+    if asked.file is None:
+        question = questions.text(content.decode(errors="surrogateescape"))
+    else:
+        question = questions.document(content)
+    if isinstance(question, Unreadable):
+        return rejected(question)
+    rules = settings.rules()
+    allowance = settings.index.future_allowance_ms
+    asker = Asker(settings.topology(1).layout, rules, future_allowance_ms=allowance)
+    return asker.answers(shards, [question])[0]
+
+
+def ask_server(
+    asked: Asked,
+    server: str,
+    config: Sequence[Path] | None,
+    documents: Mapping[str, Any],
+    *,
+    as_json: bool,
+) -> None:
+    """Print what a server answers.
+
+    Raises:
+        CommandError: it can't be reached, isn't ready, or the document can't be judged.
+    """
+    content = asked.content()
+    if asked.file is None or load(config, documents).documents.format == "text":
+        try:
+            body = json.dumps({"text": content.decode()}).encode()
+        except UnicodeDecodeError:
+            raise CommandError("invalid-utf8: the text is not UTF-8", EXIT_FAILED) from None
+    else:
+        body = b'{"document": %s}' % content
+    status, said = _posted(server, body)
+    if status != http.client.OK:
+        raise CommandError(f"{server}: {_reason(status, said)}", EXIT_FAILED)
+    try:
+        reply = decoded(said)
+    except ValueError as error:
+        raise CommandError(
+            f"{server}: not an answer of neardup serve: {error}", EXIT_FAILED
+        ) from None
+    _print(reply, as_json=as_json)
+
+
+def _posted(server: str, body: bytes) -> tuple[int, bytes]:
+    """Post a query; return the status and the body of the answer."""
+    place = urlsplit(server if "://" in server else f"http://{server}")
+    made = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
+    try:
+        kind, port = made[place.scheme], place.port
+    except (KeyError, ValueError):
+        raise CommandError(f"--server: got {server!r}, must be like http://host:9464") from None
+    try:
+        with closing(kind(place.hostname or "", port, timeout=_SECONDS)) as connection:
+            headers = {"Content-Type": "application/json"}
+            connection.request("POST", place.path.rstrip("/") + PATH.decode(), body, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read(_MOST_BYTES)
+    except (OSError, http.client.HTTPException) as error:
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise CommandError(f"{server}: {why}", EXIT_FAILED) from None
+
+
+def _reason(status: int, said: bytes) -> str:
+    """Return why a server refuses."""
+    try:
+        return str(json.loads(said)["error"])
+    except (ValueError, TypeError, KeyError):
+        return f"not an answer of neardup serve: status {status}"
+
+
+def _print(reply: Reply, *, as_json: bool) -> None:
+    """Print a reply with one answer.
+
+    Raises:
+        CommandError: the document can't be judged.
+    """
+    (answer,) = reply.answers
+    if answer.reason is not None:
+        raise CommandError(f"it can't be judged: {answer.reason}", EXIT_FAILED)
+    if as_json:
+        print_json(json.loads(encoded(reply)))
+    else:
+        print_answer(reply, answer)

@@ -1,0 +1,80 @@
+"""``neardup serve``: answers what a document would match, and writes nothing to Kafka."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import ExitStack
+
+from worker.app import Application
+from worker.bus.kafka.bus import KafkaBus
+from worker.bus.kafka.clients import check_clients
+from worker.cli.last_line import last_line
+from worker.cli.starting import STOPPED, checked_partitions, leave
+from worker.http.server import serving, url
+from worker.metrics import Metrics
+from worker.process.gc import collect_until, relax
+from worker.process.logs import set_up
+from worker.process.malloc import limit
+from worker.process.outage import until_answered
+from worker.process.signals import stopping_on_signals
+from worker.process.state_directory import locked
+from worker.queries.service import QueryService
+from worker.settings import Settings
+
+__all__ = ["serve"]
+
+_log = logging.getLogger(__name__)
+
+
+def serve(settings: Settings) -> None:
+    """Answer queries until SIGTERM or SIGINT. It waits for Kafka if that is away.
+
+    Raises:
+        ConfigurationError: a setting or a topic is wrong, or the settings aren't the workers'.
+    """
+    limit()
+    worker = settings.worker
+    set_up(worker.log_level, worker.log_format).app = settings.app
+    with last_line(worker.log_format, begun=True):
+        _serve(settings)
+
+
+def _serve(settings: Settings) -> None:
+    worker = settings.worker
+    options = settings.kafka_options()
+    check_clients(options)
+    with ExitStack() as stack:
+        stack.enter_context(locked(worker.state_dir))
+        bus = KafkaBus(options)
+        stopping, metrics = threading.Event(), Metrics()
+        stack.enter_context(stopping_on_signals(stopping.set))
+        service = stack.enter_context(QueryService(settings, metrics, stopping))
+        host, port = worker.http_host, worker.http_port
+        server = serving(host, port, service.answer, service.limits, service.posts)
+        _log.info("queries, metrics and health on %s", url(host, stack.enter_context(server)))
+        partitions = checked_partitions(settings, stopping)
+        if partitions is None:
+            leave()
+        topology = settings.topology(partitions)
+        application = until_answered(
+            lambda: Application(
+                settings, topology, bus, worker.state_dir, metrics=metrics, background=True
+            ),
+            stopping,
+        )
+        if application is None:
+            leave()
+        service.begin(application)
+        relax()
+        threading.Thread(
+            target=collect_until, args=(stopping,), name="collector", daemon=True
+        ).start()
+        _log.info(
+            "application %s: %d shards, kept warm in %s",
+            settings.app,
+            topology.layout.shards,
+            worker.state_dir,
+        )
+        service.run(bus)
+    _log.info(STOPPED)

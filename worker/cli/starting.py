@@ -1,0 +1,56 @@
+"""The check that every process makes before it works, and its end if stopped meanwhile."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import NoReturn
+
+from worker.admin import verify
+from worker.process.outage import aside, until_answered
+from worker.settings import ConfigurationError, Settings
+
+__all__ = ["STOPPED", "checked_partitions", "leave"]
+
+_log = logging.getLogger(__name__)
+
+STOPPED = "stopped cleanly"
+
+
+def checked_partitions(
+    settings: Settings,
+    stopping: threading.Event,
+    on_undecided: Callable[[], None] = lambda: None,
+) -> int | None:
+    """Return the documents' partition count; None once ``stopping`` is set. Waits for Kafka.
+
+    ``on_undecided``: see `worker.admin.Cluster`.
+
+    Raises:
+        ConfigurationError: a topic or a group is wrong, or the settings aren't those of the other
+            workers; the message names the first difference.
+    """
+    check = partial(verify, settings, on_undecided)
+    found = until_answered(partial(aside, check, stopping), stopping)
+    if found is None:
+        return None
+    partitions, problems = found
+    errors = [problem for problem in problems if problem.severity == "error"]
+    for problem in problems:
+        _log.log(logging.ERROR if problem in errors else logging.WARNING, "%s", problem)
+    if errors:
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        raise ConfigurationError(f"{errors[0]}{more}; see `neardup topics verify`")
+    return partitions
+
+
+def leave() -> NoReturn:
+    """End the process at once: a thread that is left in a request would keep it until an answer."""
+    _log.info(STOPPED)
+    logging.shutdown()
+    sys.stderr.flush()
+    os._exit(0)

@@ -1,0 +1,82 @@
+"""Reads the buckets and records of a store for queries, beside whoever writes to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lsh.index import BucketKeys
+from lsh.index.layout import Bucket, Renewals, unpack_renewals
+from worker.index.errors import StoreDamaged
+from worker.index.identities import Identities
+from worker.index.keyspace import RENEWALS, number_key
+from worker.index.reading import BucketReading
+from worker.index.record_pages import RecordPages
+from worker.index.run_lookup import Get, RunLookup
+
+__all__ = ["StoreReader"]
+
+
+class StoreReader:
+    """A `BucketReader` of a store. Make one for each query, and let nobody write meanwhile.
+
+    It shares nothing that reading changes, so several may read at once, and so may whoever judges
+    for the store.
+    """
+
+    def __init__(
+        self, path: Path, runs: RunLookup, records: RecordPages, get: Get, now: int
+    ) -> None:
+        """Take the store's parts; ``now`` is the latest time of a document so far, in ms."""
+        self.now = now
+        self._path = path
+        self._runs = runs
+        self._records = records
+        self._get = get
+        self._buckets = BucketReading(runs, get)
+
+    @property
+    def inserted(self) -> int:
+        """Return how many documents were inserted so far; see `BucketReader`."""
+        return self._records.inserted
+
+    @property
+    def moved_below(self) -> int:
+        """Return the first document of the current era; see `BucketReader`."""
+        return self._runs.list.eras.current.first
+
+    def buckets(self, keys: BucketKeys) -> dict[int, Bucket]:
+        """Return the buckets that exist; see `BucketReader`."""
+        try:
+            return self._buckets.read(keys, self.inserted)
+        except ValueError as error:
+            raise self._damaged(error) from error
+
+    def records(self, numbers: Sequence[int]) -> list[bytes | None]:
+        """Return the records of documents; see `BucketReader`."""
+        try:
+            return self._records.read(numbers)
+        except ValueError as error:
+            raise self._damaged(error) from error
+
+    def identified(self, ident: bytes) -> list[int]:
+        """Return the documents that have an id; see `BucketReader`."""
+        try:
+            return Identities(self._runs, self._records, self._get).numbers(ident)
+        except ValueError as error:
+            raise self._damaged(error) from error
+
+    def renewals(self, numbers: Sequence[int]) -> dict[int, Renewals]:
+        """Return the renewals of those documents that have any; see `BucketReader`."""
+        packed = self._get([number_key(RENEWALS, number) for number in numbers])
+        try:
+            return {
+                number: unpack_renewals(value)
+                for number, value in zip(numbers, packed, strict=True)
+                if value is not None
+            }
+        except ValueError as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: ValueError) -> StoreDamaged:
+        return StoreDamaged(f"{self._path}: {error}")

@@ -1,0 +1,92 @@
+"""Answers to queries, as they are in JSON."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+__all__ = ["Answer", "First", "Found", "Met", "Reply", "decoded", "encoded", "rejected"]
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A document that was matched.
+
+    ``similarity`` is estimated, ``error`` is its standard error. ``bands`` are those in whose
+    buckets it was; ``same_text``: also in that of the exact text, once it is normalised.
+    """
+
+    id: str
+    similarity: float
+    error: float
+    sequence: int
+    bands: list[int]
+    same_text: bool
+
+
+class First(msgspec.Struct, frozen=True):
+    """The earliest match."""
+
+    id: str
+    sequence: int
+
+
+class Met(msgspec.Struct, frozen=True):
+    """The buckets of a key in which there was something.
+
+    ``band`` is None for the exact text. ``sizes`` are the numbers of their entries: of the bucket
+    of the key, then of finer ones.
+    """
+
+    band: int | None
+    sizes: list[int]
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a document would get.
+
+    ``reason`` is that of a rejection. ``matches`` are best first, and as many as a record has.
+    ``compared`` is how many comparisons were made; a document counts once for each shard.
+    """
+
+    verdict: Literal["unique", "duplicate", "rejected"]
+    reason: str | None = None
+    matches: list[Found] = []
+    first: First | None = None
+    compared: int = 0
+    buckets: list[Met] = []
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """The answers to a request, and of what they are true.
+
+    ``position`` is the offset in the fingerprints' log that all shards have reached. ``behind`` is
+    how many offsets of it the shard that is furthest behind has yet to read, as of
+    ``checked_seconds`` ago; both are None if nobody follows the log. Offsets are those of frames,
+    which hold many documents, and of transaction markers.
+    """
+
+    threshold: float
+    position: int
+    behind: int | None
+    checked_seconds: float | None
+    answers: list[Answer]
+
+
+def rejected(reason: Exception) -> Answer:
+    """Return the answer to a document that can't be judged."""
+    return Answer("rejected", str(reason))
+
+
+def encoded(reply: Reply) -> bytes:
+    """Return a reply as JSON."""
+    return msgspec.json.encode(reply)
+
+
+def decoded(body: bytes) -> Reply:
+    """Return the reply in JSON.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return msgspec.json.decode(body, type=Reply)

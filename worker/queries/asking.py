@@ -1,0 +1,182 @@
+"""Asks shards what texts would match, and merges their answers as *route* does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
+from time import time
+from typing import Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lsh import Fingerprinter, Fingerprints
+from lsh.index import Answer as ShardAnswer
+from lsh.index import BucketReader, BucketRules, Match, MetBucket, query
+from lsh.sketch import SKETCH_BITS
+from lsh.tuning import standard_error
+from worker.formats.base import Unreadable
+from worker.queries.answers import Answer, First, Found, Met, rejected
+from worker.queries.questions import Question
+from worker.wire import Layout
+
+__all__ = ["Asker", "Shards"]
+
+T = TypeVar("T")
+
+_AT_ONCE = 16
+"""The most questions that a shard is asked at a time: whoever else needs it waits for them."""
+_BLANK = "nothing is left of the text once it is normalised"
+
+
+class Shards(Protocol):
+    """The shards of an application."""
+
+    def read(self, shard: int, ask: Callable[[BucketReader], T]) -> T:
+        """Return what ``ask`` returns; nobody writes to the shard meanwhile.
+
+        Raises:
+            Warming: the shard can't be read yet.
+            StoreDamaged: the store isn't as it was written.
+            OSError: it can't be read.
+        """
+
+
+class Asker:
+    """Answers questions by an application's layout and rules. Thread-safe."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        rules: BucketRules,
+        *,
+        future_allowance_ms: int,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        """Take what all workers agree on; ``clock`` returns seconds since the epoch.
+
+        A document's time is at most the clock's and ``future_allowance_ms``.
+        """
+        self._layout = layout
+        self._rules = rules
+        self._allowance = future_allowance_ms
+        self._clock = clock
+        self._own = threading.local()
+
+    @property
+    def threshold(self) -> float:
+        """Return the least similarity of a match."""
+        return self._rules.threshold
+
+    def answers(self, shards: Shards, questions: Sequence[Question | Unreadable]) -> list[Answer]:
+        """Return the answer to each question, as if its document came alone.
+
+        Raises:
+            Warming: a shard can't be read yet.
+            StoreDamaged: a store isn't as it was written.
+            OSError: a store can't be read.
+        """
+        asked = [one for one in questions if isinstance(one, Question)]
+        prints = self._fingerprinter().fingerprint([one.text for one in asked])
+        times = self._times(asked)
+        found = iter(self._found(shards, prints, times))
+        return [rejected(one) if isinstance(one, Unreadable) else next(found) for one in questions]
+
+    def _fingerprinter(self) -> Fingerprinter:
+        """Return the fingerprinter of this thread."""
+        made: Fingerprinter | None = getattr(self._own, "fingerprinter", None)
+        if made is None:
+            made = self._own.fingerprinter = Fingerprinter(self._layout.parameters)
+        return made
+
+    def _times(self, questions: Sequence[Question]) -> npt.NDArray[np.int64]:
+        """Return when the documents come, int64[n] in ms."""
+        now = int(1_000 * self._clock())
+        given = np.array([one.time for one in questions], np.int64)
+        return np.where(given < 0, now, np.minimum(given, now + self._allowance))
+
+    def _found(
+        self, shards: Shards, prints: Fingerprints, times: npt.NDArray[np.int64]
+    ) -> Iterator[Answer]:
+        blank = prints.blank.tolist()
+        (rows,) = np.nonzero(~prints.blank)
+        of_shards = [
+            self._of_shard(shards, shard, prints, times, rows)
+            for shard in range(self._layout.shards)
+        ]
+        merged = map(self._merged, zip(*of_shards, strict=True))
+        for is_blank in blank:
+            yield rejected(Unreadable("empty-text", _BLANK)) if is_blank else next(merged)
+
+    def _of_shard(
+        self,
+        shards: Shards,
+        shard: int,
+        prints: Fingerprints,
+        times: npt.NDArray[np.int64],
+        rows: npt.NDArray[np.int64],
+    ) -> list[ShardAnswer]:
+        """Ask a shard about some texts, a few at a time."""
+        columns = self._layout.columns_of(shard)
+        found: list[ShardAnswer] = []
+        for first in range(0, len(rows), _AT_ONCE):
+            some = rows[first : first + _AT_ONCE]
+            keys = np.ascontiguousarray(prints.keys[some][:, list(columns)].T)
+            sketches, nows = prints.sketches[some], times[some]
+
+            def ask(reader: BucketReader) -> list[ShardAnswer]:
+                return query(reader, columns, keys, sketches, self._rules, times=nows)  # noqa: B023 -- called at once
+
+            found += shards.read(shard, ask)
+        return found
+
+    def _merged(self, of_shards: Sequence[ShardAnswer]) -> Answer:
+        """Return the answer to one question from those of all shards."""
+        # Shards send similarities with 32 bits.
+        named = {
+            (-float(np.float32(one.similarity)), one.sequence, one.id)
+            for answer in of_shards
+            for one in answer.matches
+        }
+        met = sorted(met for answer in of_shards for met in answer.met)
+        best = [Match(sequence, -negative, ident) for negative, sequence, ident in sorted(named)]
+        matches = [self._match(one, met) for one in best[: self._rules.max_matches]]
+        return Answer(
+            "duplicate" if matches else "unique",
+            None,
+            matches,
+            _first(matches),
+            sum(answer.compared for answer in of_shards),
+            [self._met(column, list(some)) for column, some in _by_column(met)],
+        )
+
+    def _match(self, match: Match, met: Sequence[MetBucket]) -> Found:
+        columns = sorted({one.column for one in met if match.sequence in one.holds})
+        parameters = self._layout.parameters
+        error = standard_error(match.similarity, parameters.slots, SKETCH_BITS)
+        return Found(
+            match.id.decode(),
+            round(match.similarity, 4),
+            round(float(error), 4),
+            match.sequence,
+            [column for column in columns if column < parameters.bands],
+            parameters.bands in columns,
+        )
+
+    def _met(self, column: int, some: Sequence[MetBucket]) -> Met:
+        is_text = column == self._layout.parameters.bands
+        return Met(None if is_text else column, [one.size for one in some])
+
+
+def _first(matches: Sequence[Found]) -> First | None:
+    """Return the earliest of the matches that are published."""
+    if not matches:
+        return None
+    first = min(matches, key=attrgetter("sequence"))
+    return First(first.id, first.sequence)
+
+
+def _by_column(met: Sequence[MetBucket]) -> Iterator[tuple[int, Iterator[MetBucket]]]:
+    return groupby(met, key=attrgetter("column"))

@@ -1,0 +1,127 @@
+"""The process that answers queries: its parts, its health, and how it ends."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from http import HTTPStatus
+from threading import Event
+from time import monotonic
+
+from worker.app import Application
+from worker.bus import Bus
+from worker.files.closing import Closing
+from worker.http.health import Health
+from worker.http.pages import Pages, failure
+from worker.http.server import Limits, Posts
+from worker.metrics import Metrics
+from worker.queries.asking import Asker
+from worker.queries.following import Following
+from worker.queries.pages import PATH, QueryPages
+from worker.queries.questions import Questions
+from worker.settings import Settings
+from worker.stages import Status
+
+__all__ = ["TURN_SECONDS", "QueryService"]
+
+TURN_SECONDS = 0.0005
+"""After so long, a thread that waits for Python gets it. A query waits for it several times."""
+_LOOK_SECONDS = 0.5
+_CONNECTIONS = 64
+_HEAD_BYTES = 64 << 10
+"""Of a request's body, besides the document: JSON around and within it."""
+
+
+class QueryService(Closing):
+    """Answers queries from the time when `begin` was called; before that it says it isn't ready."""
+
+    def __init__(self, settings: Settings, metrics: Metrics, stopping: Event) -> None:
+        """Take the settings, what is exported, and what ends the process."""
+        self._settings = settings
+        self._metrics = metrics
+        self._stopping = stopping
+        self._following: Following | None = None
+        self._pages: QueryPages | None = None
+        self._failed = False
+        self._early = Pages(metrics.registry, self.health)
+
+    @property
+    def limits(self) -> Limits:
+        """Return what clients can take."""
+        return Limits(connections=_CONNECTIONS)
+
+    @property
+    def posts(self) -> Posts:
+        """Return what clients may post. A document has room in a body, also with escapes."""
+        most = 2 * self._settings.limits.record_bytes + _HEAD_BYTES
+        return Posts(PATH, self.query, most)
+
+    def begin(self, application: Application, clock: Callable[[], float] = monotonic) -> Following:
+        """Begin to follow the log, and to answer; return what follows."""
+        self._following = following = Following(application, clock)
+        asker = Asker(
+            application.topology.layout,
+            application.rules(),
+            future_allowance_ms=self._settings.index.future_allowance_ms,
+        )
+        questions = Questions(self._settings)
+        self._pages = QueryPages(questions, asker, following, self._metrics, self.health)
+        return following
+
+    def run(self, bus: Bus) -> None:
+        """Follow the log until the process is told to stop.
+
+        Raises:
+            BaseException: what ended the thread that follows the log.
+        """
+        following = self._following
+        assert following is not None  # noqa: S101 -- `begin` comes first
+        sys.setswitchinterval(TURN_SECONDS)
+        while not self._stopping.is_set():
+            try:
+                following.check()
+            except BaseException:
+                self._failed = True
+                raise
+            self.export(bus)
+            self._stopping.wait(_LOOK_SECONDS)
+
+    def export(self, bus: Bus) -> None:
+        """Export how far the shards are, and how large."""
+        following = self._following
+        if following is None:
+            return
+        self._metrics.process.silent(bus.silent_seconds)
+        self._metrics.index.status(Status(standby_lag=following.reached().behind))
+        following.use(self._metrics.index.holding)
+
+    def answer(self, head: bytes) -> bytes:
+        """Return the answer to a request without a body."""
+        return (self._pages or self._early).answer(head)
+
+    def query(self, body: bytes) -> bytes:
+        """Return the answer to a query."""
+        if self._pages is None:
+            reason = "the server waits for Kafka"
+            return failure(HTTPStatus.SERVICE_UNAVAILABLE, reason)
+        return self._pages.query(body)
+
+    def health(self) -> Health:
+        """Return the state of the server; a shard that is warming up is being restored."""
+        following = self._following
+        if following is None:
+            return Health(stopping=self._stopping.is_set(), waiting=["shards"])
+        reached = following.reached()
+        silent = reached.checked_seconds
+        longest = self._settings.kafka.session_timeout_ms / 1_000
+        return Health(
+            failed="shards" if self._failed else None,
+            stopping=self._stopping.is_set(),
+            unanswered=silent is not None and silent > longest,
+            restoring=[f"shard {number}" for number in reached.warming],
+        )
+
+    def close(self) -> None:
+        """End the thread and close the stores, within a bounded time."""
+        if self._following is not None:
+            self._following.close()

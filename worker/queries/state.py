@@ -1,0 +1,100 @@
+"""Queries of a state directory of ``neardup dedupe --state``, which nobody follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lsh import SWITCHES
+from lsh.index import BucketReader
+from worker.files.closing import Closing
+from worker.index.directory import stores_in
+from worker.index.errors import HeaderMismatch, StoreDamaged
+from worker.index.header import StoreHeader
+from worker.index.read_only import ReadOnlyStore
+from worker.index.store_reader import StoreReader
+from worker.offline import offline_settings
+from worker.offline.state_versions import current_index
+from worker.settings import Settings
+
+__all__ = ["StateShards"]
+
+T = TypeVar("T")
+
+_OF_SIMILARITY = ("threshold", "shingle", "shingle_size", "slots", "bands", "rows", *SWITCHES)
+_NEVER = "none"
+
+
+class StateShards(Closing):
+    """The shards in a state directory, opened read-only, as they are when they are opened."""
+
+    def __init__(self, home: Path) -> None:
+        """Open the current index. A run may replace it meanwhile.
+
+        Raises:
+            StateError: the directory is no state of neardup.
+            StoreDamaged: a shard is missing, or can't be read.
+        """
+        with ExitStack() as stack:
+            path = current_index(home)
+            stores = {
+                shard: stack.enter_context(ReadOnlyStore(store))
+                for shard, store in stores_in(path).items()
+            }
+            facts = {shard: store.facts() for shard, store in stores.items()}
+            if not facts or set(facts) != set(range(int(facts[min(facts)].header["shards"]))):
+                raise StoreDamaged(f"{path}: not all of its shards are there")
+            self.header: StoreHeader = facts[0].header
+            self.position = min(one.offset for one in facts.values())
+            self._readers: Mapping[int, StoreReader] = {
+                shard: store.reader() for shard, store in stores.items()
+            }
+            self._path = path
+            self._open = stack.pop_all()
+
+    def settings(self, files: Path | Sequence[Path] | None, more: Mapping[str, Any]) -> Settings:
+        """Return settings with the parameters that the index was made with.
+
+        ``files`` and ``more`` have the rest: how documents are read, and the seed.
+
+        Raises:
+            HeaderMismatch: it was made with something that no setting can be, or another seed.
+            ConfigurationError: a setting is wrong.
+        """
+        header = self.header
+        settings = offline_settings(
+            files,
+            {
+                **more,
+                **{f"similarity.{name}": header[name] for name in _OF_SIMILARITY},
+                "index.shards": header["shards"],
+                "index.absorb": header["absorb"],
+                "index.bucket_capacity": header["bucket_capacity"],
+                "index.window": header.get("window", _NEVER),
+                "index.future_allowance_seconds": _seconds(header.get("future_allowance_ms")),
+            },
+        )
+        different = [
+            f"{name}: it has {header.get(name, 'none')}, the settings say {value}"
+            for name, value in settings.parameters().describe().items()
+            if header.get(name) != value
+        ]
+        if different:
+            raise HeaderMismatch(
+                f"{self._path} was made with other parameters ({'; '.join(different)})"
+            )
+        return settings
+
+    def read(self, shard: int, ask: Callable[[BucketReader], T]) -> T:
+        """Return what ``ask`` returns; see `Shards`."""
+        return ask(self._readers[shard])
+
+    def close(self) -> None:
+        """Close the stores."""
+        self._open.close()
+
+
+def _seconds(milliseconds: str | float | None) -> float | None:
+    return None if milliseconds is None else float(milliseconds) / 1_000
