@@ -1,6 +1,6 @@
 """Near-duplicate fingerprints of texts: MinHash by one-permutation hashing, banded for LSH.
 
-Pure: numpy and the standard library; no I/O, no clock, no logging.
+Pure: numpy and the standard library; no clock, no logging, and no I/O but `Index.save` and `load`.
 
 >>> from lsh import Fingerprinter, Parameters, similarity
 >>> fingerprints = Fingerprinter(Parameters()).fingerprint(["Hello,  world!", "hello, WORLD!"])
@@ -13,6 +13,7 @@ from __future__ import annotations
 from lsh.bands import band_keys, text_keys
 from lsh.detection import detection
 from lsh.fingerprint import Fingerprinter, Fingerprints
+from lsh.hits import Group, Hit, SimilarPair
 from lsh.measures import (
     exact_containment,
     exact_jaccard,
@@ -26,6 +27,7 @@ from lsh.parameters import PRESETS, SCHEME_VERSION, SWITCHES, Parameters
 from lsh.shingles import Shingler, Shingles
 from lsh.sketch import SKETCH_BITS, compact, pairwise_similarity, signatures, similarity
 from lsh.text import NORMALISER_VERSION, normalise
+from lsh.text_index import Index
 from lsh.tokens import fingerprint_counts, fingerprint_tokens
 from lsh.tuning import (
     Choice,
@@ -49,10 +51,14 @@ __all__ = [
     "Choice",
     "Fingerprinter",
     "Fingerprints",
+    "Group",
+    "Hit",
+    "Index",
     "Pair",
     "Parameters",
     "Shingler",
     "Shingles",
+    "SimilarPair",
     "band_keys",
     "candidate_load",
     "choose",

@@ -1,0 +1,41 @@
+"""What an index of texts answers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+__all__ = ["Group", "Hit", "Id", "SimilarPair"]
+
+Id: TypeAlias = str | int
+"""The name of a document."""
+
+
+class Hit(NamedTuple):
+    """A document of an index that is a near duplicate, and its estimated similarity."""
+
+    id: Id
+    similarity: float
+
+
+class SimilarPair(NamedTuple):
+    """Two documents of an index, and their similarity. The first was added before the second."""
+
+    first: Id
+    second: Id
+    similarity: float
+
+
+class Group(NamedTuple):
+    """Documents that are connected by similar pairs.
+
+    representative: the document that was added first.
+    members: all of them, with the representative, in the order in which they were added.
+    """
+
+    representative: Id
+    members: tuple[Id, ...]
+
+    @property
+    def size(self) -> int:
+        """Return the number of members."""
+        return len(self.members)

@@ -1,0 +1,492 @@
+"""`Index`: finds near duplicates among texts in memory, by the rules of the filter on Kafka."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lsh.exact import jaccard, shingle_sets
+from lsh.fingerprint import Fingerprinter, Fingerprints
+from lsh.hits import Group, Hit, SimilarPair
+from lsh.index.arrays import ArrayIndex
+from lsh.index.rules import BucketRules
+from lsh.parameters import Parameters
+from lsh.saved import Saved, read, write
+from lsh.sketch import pairwise_similarity
+from lsh.together import candidate_pairs, groups_of, largest_bucket
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from lsh.hits import Id
+    from lsh.saved import FilePath
+
+__all__ = ["Index"]
+
+_BATCH = 8_192  # documents judged at a time
+_ABSORB = 0.95
+_MOST_BANDS = 255
+_FEW_REMOVED = 1_000  # rows that are left in memory without a document
+
+
+class Index:
+    """Texts by their ids, in memory.
+
+    It judges as `neardup dedupe` and the workers do: what `add` returns for a text is what
+    they publish about it. So two of their rules hold here, too. A document that is all but
+    identical to an earlier one (`absorb`) is in the index, but the earlier one stands for it
+    in buckets. `add` and `query` name the earlier one alone; `pairs` and `groups` name both.
+    And a bucket has at most `capacity` entries; later ones go to finer buckets.
+
+    Ids are str or int; anything else raises TypeError. To add an id that the index has raises
+    ValueError: remove it first. A text of which nothing is left once it is normalised is
+    blank. It is in the index, and matches nothing. A text shorter than a shingle matches
+    only texts with the same normal form.
+
+    An index isn't safe to use from several threads at a time.
+
+    >>> from lsh import Index
+    >>> index = Index()
+    >>> index.add("a", "The quick brown fox jumps over the lazy dog.")
+    []
+    >>> index.add("b", "The quick brown fox jumps over the lazy dog!")
+    [Hit(id='a', similarity=0.9607843137254902)]
+    >>> len(index), "b" in index
+    (2, True)
+    """
+
+    def __init__(
+        self,
+        parameters: Parameters | None = None,
+        *,
+        absorb: float | None = None,
+        capacity: int = 32,
+        max_matches: int = 64,
+        keep_texts: bool = False,
+    ) -> None:
+        """Begin empty.
+
+        parameters: how texts become fingerprints, with at most 255 bands; None: `Parameters()`.
+        absorb: the least similarity at which an earlier document stands for a later one, from the
+            threshold to 1; None: 0.95, or the threshold if that is higher.
+        capacity: most entries in a bucket, at least 1.
+        max_matches: most hits for a document, at least 1.
+        keep_texts: whether to keep the texts, which `pairs` needs for exact similarities.
+
+        Raises ValueError with one line that names the argument and what it takes.
+        """
+        self._parameters = Parameters() if parameters is None else parameters
+        self._rules = _rules(self._parameters, absorb, capacity, max_matches)
+        self._fingerprinter = Fingerprinter(self._parameters)
+        self._texts: list[str | None] | None = [] if keep_texts else None
+        self.clear()
+
+    @property
+    def parameters(self) -> Parameters:
+        """Return the parameters of the fingerprints."""
+        return self._parameters
+
+    def __len__(self) -> int:
+        """Return the number of documents."""
+        return len(self._rows)
+
+    def __contains__(self, ident: object) -> bool:
+        """Return whether there is a document with this id."""
+        return type(ident) in (str, int) and ident in self._rows
+
+    def __iter__(self) -> Iterator[Id]:
+        """Yield the ids in the order in which they were added."""
+        return iter(self._rows)
+
+    def __repr__(self) -> str:
+        p = self._parameters
+        return (
+            f"<Index of {len(self):,} documents, threshold {p.threshold},"
+            f" {p.bands} bands of {p.rows} rows>"
+        )
+
+    def add(self, ident: Id, text: str) -> list[Hit]:
+        """Add a text, and return the earlier documents that it nearly repeats, best first.
+
+        Raises ValueError if the index has the id.
+        """
+        return self.add_many([(ident, text)]).get(ident, [])
+
+    def add_many(self, documents: Iterable[tuple[Id, str]]) -> dict[Id, list[Hit]]:
+        """Add texts in order, each as if by `add`, but many times faster.
+
+        documents: pairs of an id and a text; may be a generator, which is read in batches.
+
+        Returns the hits of each document that has any, by id.
+
+        Raises ValueError if the index has an id, or an id comes twice. The documents before it
+        were added.
+        """
+        found: dict[Id, list[Hit]] = {}
+        remaining = iter(documents)
+        while batch := list(islice(remaining, _BATCH)):
+            good, wrong = self._checked(batch)
+            texts = [text for _, text in good]
+            found |= self._insert([i for i, _ in good], self._fingerprints(texts), texts)
+            if wrong is not None:
+                raise wrong
+        return found
+
+    def add_fingerprint(self, ident: Id, fingerprints: Fingerprints) -> list[Hit]:
+        """Add the fingerprint of one text; see `add_fingerprints`."""
+        return self.add_fingerprints([ident], fingerprints).get(ident, [])
+
+    def add_fingerprints(
+        self, ids: Sequence[Id], fingerprints: Fingerprints
+    ) -> dict[Id, list[Hit]]:
+        """Add fingerprints that were made with the parameters of the index.
+
+        ids: n ids. fingerprints: of n texts. No text is kept.
+
+        Returns the hits of each document that has any, by id.
+
+        Raises ValueError, and adds nothing, if the index has an id, an id comes twice, or the
+        fingerprints have another number or shape.
+        """
+        self._check_shape(fingerprints, len(ids))
+        _, wrong = self._checked([(ident, "") for ident in ids])
+        if wrong is not None:
+            raise wrong
+        return self._insert(ids, fingerprints, [None] * len(ids))
+
+    def query(self, text: str) -> list[Hit]:
+        """Return the documents that a text nearly repeats, best first, and add nothing.
+
+        It returns what `add` would. So the text of a document in the index finds that document, or
+        the one that stands for it.
+        """
+        return self.query_many([text])[0]
+
+    def query_many(self, texts: Sequence[str]) -> list[list[Hit]]:
+        """Return the hits of each of n texts; see `query`."""
+        return self.query_fingerprints(self._fingerprints(texts))
+
+    def query_fingerprints(self, fingerprints: Fingerprints) -> list[list[Hit]]:
+        """Return the hits of each of n fingerprints; see `query`.
+
+        Raises ValueError if the fingerprints have another shape than those of the index.
+        """
+        self._check_shape(fingerprints, len(fingerprints.blank))
+        places = np.flatnonzero(~fingerprints.blank)
+        hits: list[list[Hit]] = [[] for _ in fingerprints.blank]
+        for low in range(0, len(places), _BATCH):
+            part = places[low : low + _BATCH]
+            found = self._arrays.matches(fingerprints.keys[part].T, fingerprints.sketches[part])
+            columns = part[found.queries].tolist(), found.rows.tolist(), found.similarity.tolist()
+            for place, row, similarity in zip(*columns, strict=True):
+                hits[place].append(Hit(self._named(row), similarity))
+        return hits
+
+    def is_duplicate(self, text: str) -> bool:
+        """Return whether a text nearly repeats a document of the index."""
+        return bool(self.query(text))
+
+    def remove(self, ident: Id) -> None:
+        """Remove a document: from then on the index is as if it had never been added.
+
+        A document that it stood for takes its place. The time grows with the size of the index:
+        milliseconds for 100,000 documents. To remove one that stands for many takes as long
+        as to add these.
+
+        Raises KeyError if the index doesn't have the id.
+        """
+        if ident not in self:
+            raise KeyError(ident)
+        row = self._rows.pop(ident)
+        if row not in self._blank:
+            others = self._fingerprinted()
+            self._arrays.remove(row, others[others != row])
+        self._ids[row] = None
+        if self._texts is not None:
+            self._texts[row] = None
+        if len(self._ids) > _FEW_REMOVED + 2 * len(self._rows):
+            self._rebuild()
+
+    def remove_text(self, text: str) -> list[Id]:
+        """Remove all documents whose normal form is that of a text, and return their ids.
+
+        None has the normal form of a blank text, so nothing is removed for one.
+        """
+        prints = self._fingerprints([text])
+        if prints.blank[0]:
+            return []
+        rows = self._fingerprinted()
+        same = rows[self._arrays.documents.keys[-1, rows] == prints.keys[0, -1]]
+        removed = [self._named(row) for row in same.tolist()]
+        for ident in removed:
+            self.remove(ident)
+        return removed
+
+    def clear(self) -> None:
+        """Remove all documents."""
+        self._arrays = ArrayIndex(self._parameters.bands + 1, self._parameters.slots, self._rules)
+        self._rows: dict[Id, int] = {}
+        self._ids: list[Id | None] = []
+        self._blank: set[int] = set()
+        if self._texts is not None:
+            self._texts = []
+
+    def pairs(
+        self,
+        min_similarity: float | None = None,
+        *,
+        exact: bool = False,
+        bucket_limit: int = 1_000,
+    ) -> Iterator[SimilarPair]:
+        """Yield all pairs of documents that share a bucket and are similar enough, in no order.
+
+        This is every pair that `add` would have compared if buckets were unlimited and no document
+        stood for another. k documents in one bucket are k (k - 1) / 2 pairs. `groups` does
+        without these.
+
+        min_similarity: the least similarity of a pair, in [0, 1]; None: the threshold.
+        exact: whether similarities are exact Jaccard similarities of the shingles, rather than
+            estimates from sketches. This reads the texts again.
+        bucket_limit: the most documents in one bucket.
+
+        Raises ValueError, before the first pair, if a bucket has more documents than that, if
+        `min_similarity` is out of range, or if `exact` needs texts that the index doesn't have.
+        """
+        least = self._parameters.threshold if min_similarity is None else min_similarity
+        if not 0 <= least <= 1:
+            raise ValueError(f"min_similarity: got {least!r}, takes a number from 0 to 1")
+        rows, kept = self._fingerprinted(), self._arrays.documents
+        largest = largest_bucket(kept.keys, rows)
+        if largest > bucket_limit:
+            raise ValueError(
+                f"bucket_limit: got {bucket_limit}, but {largest:,} documents share a bucket, which"
+                f" makes {largest * (largest - 1) // 2:,} pairs; groups() doesn't list them"
+            )
+        if exact and any(self._text_of(row) is None for row in rows.tolist()):
+            raise ValueError("exact: the index doesn't have all texts; Index(keep_texts=True) does")
+        return self._pairs(rows, least, exact=exact)
+
+    def groups(self, min_similarity: float | None = None) -> list[Group]:
+        """Return the groups of two and more documents, the largest first, of equals the earliest.
+
+        A group is a connected component: each member is similar to another one, not to each. Copies
+        of a text cost nothing. In a large bucket, documents of different groups are
+        compared with each other, which is quadratic in their number.
+
+        min_similarity: the least estimated similarity that connects two documents that share a
+            bucket, in [0, 1]; None: the threshold.
+
+        Raises ValueError if `min_similarity` is out of range.
+        """
+        least = self._parameters.threshold if min_similarity is None else min_similarity
+        if not 0 <= least <= 1:
+            raise ValueError(f"min_similarity: got {least!r}, takes a number from 0 to 1")
+        rows, kept = self._fingerprinted(), self._arrays.documents
+        labels = groups_of(kept.keys, kept.sketches, rows, least)[rows]
+        order = np.argsort(labels, kind="stable")
+        cuts = np.flatnonzero(np.diff(labels[order])) + 1
+        groups = [part for part in np.split(rows[order], cuts) if len(part) > 1]
+        groups.sort(key=len, reverse=True)
+        named = [tuple(map(self._named, part.tolist())) for part in groups]
+        return [Group(members[0], members) for members in named]
+
+    def merge(self, other: Index) -> dict[Id, list[Hit]]:
+        """Add the documents of another index, in their order, after those of this one.
+
+        Returns the hits of each document that has any, by id.
+
+        Raises ValueError, and adds nothing, if the other one has other parameters (the difference
+        is named), has an id that this one has, or lacks texts that this one keeps.
+        """
+        _require_same(self._parameters, other.parameters)
+        for ident in other:
+            if ident in self:
+                raise ValueError(f"id {ident!r}: both indexes have it")
+        saved = other._saved()
+        if self._texts is not None and (saved.texts is None or None in saved.texts):
+            raise ValueError("keep_texts: this index keeps texts, and the other one lacks some")
+        return self._restore(saved)
+
+    def save(self, path: FilePath) -> None:
+        """Write the index to a file, in numpy's .npz format. The seed isn't in it.
+
+        Until the file is complete, one of that name stays as it was.
+
+        Raises OSError if it can't be written.
+        """
+        write(path, self._saved())
+
+    @classmethod
+    def load(cls, path: FilePath, parameters: Parameters | None = None) -> Index:
+        """Return the index that was saved to a file.
+
+        It judges its documents again, which takes as long as adding their fingerprints.
+
+        parameters: what the index must have been made with; None: whatever that is, but with the
+            public default seed, as the seed isn't in the file.
+
+        Raises OSError if the file can't be opened, and ValueError with one line if it isn't a
+        saved index, has another version of the format, is damaged, or has other parameters.
+        """
+        saved = read(path)
+        try:
+            parameters = saved.parameters() if parameters is None else parameters
+            saved.require(parameters)
+            index = cls(parameters, keep_texts=saved.texts is not None, **saved.header["rules"])
+            index._check_shape(saved.fingerprints(), len(saved.ids))
+            index._restore(saved)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+        return index
+
+    def _fingerprints(self, texts: Sequence[str]) -> Fingerprints:
+        return self._fingerprinter.fingerprint(texts)
+
+    def _checked(
+        self, documents: Sequence[tuple[Id, str]]
+    ) -> tuple[Sequence[tuple[Id, str]], Exception | None]:
+        """Return the documents before the first one that can't be added, and why it can't."""
+        seen: set[Id] = set()
+        for place, (ident, text) in enumerate(documents):
+            if type(ident) not in (str, int) or type(text) is not str:
+                what = f"id {ident!r} of type {type(ident).__name__}, text {type(text).__name__}"
+                return documents[:place], TypeError(f"got {what}; takes str or int, and str")
+            if ident in self._rows or ident in seen:
+                message = f"id {ident!r}: the index has it; remove it first to replace it"
+                return documents[:place], ValueError(message)
+            seen.add(ident)
+        return documents, None
+
+    def _check_shape(self, fingerprints: Fingerprints, count: int) -> None:
+        kept = self._arrays.documents
+        shapes = [part.shape for part in (fingerprints.keys, fingerprints.sketches)]
+        expected = [(count, kept.columns), (count, self._parameters.slots)]
+        if shapes != expected:
+            raise ValueError(f"fingerprints: got arrays of {shapes}, takes {expected}")
+
+    def _insert(
+        self, ids: Sequence[Id], fingerprints: Fingerprints, texts: Sequence[str | None]
+    ) -> dict[Id, list[Hit]]:
+        """Add documents that were checked, and return the hits of each that has any."""
+        hits = {}
+        for low in range(0, len(ids), _BATCH):
+            part = slice(low, low + _BATCH)
+            first, blank = len(self._ids), fingerprints.blank[part]
+            found = self._arrays.judge(
+                np.ascontiguousarray(fingerprints.keys[part].T),
+                fingerprints.sketches[part],
+                fingerprints.shingle_counts[part],
+                blank,
+            )
+            self._ids += ids[part]
+            self._rows |= zip(ids[part], range(first, len(self._ids)), strict=True)
+            self._blank |= {first + place for place in np.flatnonzero(blank).tolist()}
+            if self._texts is not None:
+                self._texts += texts[part]
+            for row, best in found.items():
+                near = [Hit(self._named(one.sequence), one.similarity) for one in best]
+                hits[self._named(row)] = near
+        return hits
+
+    def _named(self, row: int) -> Id:
+        ident = self._ids[row]
+        assert ident is not None  # noqa: S101 -- no bucket names a document that was removed
+        return ident
+
+    def _fingerprinted(self) -> NDArray[np.int64]:
+        """Return the rows of all documents that are in buckets, ascending."""
+        rows = self._rows.values()
+        return np.array([row for row in rows if row not in self._blank], np.int64)
+
+    def _text_of(self, row: int) -> str | None:
+        return None if self._texts is None else self._texts[row]
+
+    def _pairs(
+        self, rows: NDArray[np.int64], least: float, *, exact: bool
+    ) -> Iterator[SimilarPair]:
+        kept = self._arrays.documents
+        for left, right in candidate_pairs(kept.keys, rows):
+            if exact:
+                similarity = self._exact(left, right)
+            else:
+                similarity = pairwise_similarity(kept.sketches[left], kept.sketches[right])
+            good = np.flatnonzero(similarity >= least)
+            columns = left[good].tolist(), right[good].tolist(), similarity[good].tolist()
+            for one, other, alike in zip(*columns, strict=True):
+                yield SimilarPair(self._named(one), self._named(other), alike)
+
+    def _exact(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return float64[p], the exact similarities of pairs of rows."""
+        rows, places = np.unique(np.append(left, right), return_inverse=True)
+        texts = [self._text_of(row) or "" for row in rows.tolist()]
+        shingles = self._fingerprinter.shingles(texts)
+        sets = shingle_sets(shingles.hashes, shingles.starts)
+        return jaccard(sets, places[: len(left)], places[len(left) :])
+
+    def _rebuild(self) -> None:
+        """Give back the memory of the documents that were removed."""
+        saved = self._saved()
+        self.clear()
+        self._restore(saved)
+
+    def _restore(self, saved: Saved) -> dict[Id, list[Hit]]:
+        texts = [None] * len(saved.ids) if saved.texts is None else saved.texts
+        return self._insert(saved.ids, saved.fingerprints(), texts)
+
+    def _saved(self) -> Saved:
+        kept = self._arrays.documents
+        rows = list(self._rows.values())
+        blank = np.zeros(len(kept), np.bool_)
+        blank[list(self._blank)] = True
+        rules = self._rules
+        return Saved(
+            header={
+                "parameters": self._parameters.describe(),
+                "rules": {
+                    "absorb": rules.absorb,
+                    "capacity": rules.capacity,
+                    "max_matches": rules.max_matches,
+                },
+            },
+            ids=list(self._rows),
+            texts=None if self._texts is None else [self._texts[row] for row in rows],
+            keys=kept.keys[:, rows],
+            sketches=kept.sketches[rows],
+            shingles=kept.shingles[rows],
+            blank=blank[rows],
+        )
+
+
+def _rules(
+    parameters: Parameters, absorb: float | None, capacity: int, max_matches: int
+) -> BucketRules:
+    """Return the rules of an index. Raises ValueError if an argument is out of range."""
+    least = parameters.threshold
+    if parameters.bands > _MOST_BANDS:
+        raise ValueError(f"bands: got {parameters.bands}, an index takes at most {_MOST_BANDS}")
+    absorb = max(_ABSORB, least) if absorb is None else absorb
+    if not least <= absorb <= 1:
+        raise ValueError(
+            f"absorb: got {absorb!r}, takes a number from the threshold, {least}, to 1"
+        )
+    for name, value in (("capacity", capacity), ("max_matches", max_matches)):
+        if type(value) is not int or value < 1:
+            raise ValueError(f"{name}: got {value!r}, takes an integer from 1")
+    return BucketRules(least, absorb, capacity, max_matches)
+
+
+def _require_same(ours: Parameters, theirs: Parameters) -> None:
+    """Check that two indexes have equal parameters. The message doesn't repeat a seed."""
+    for field in fields(Parameters):
+        one, other = getattr(ours, field.name), getattr(theirs, field.name)
+        if one != other:
+            if field.name == "seed":
+                raise ValueError("seed: the two indexes have different ones")
+            raise ValueError(f"{field.name}: this index has {one!r}, the other one has {other!r}")

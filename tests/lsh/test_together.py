@@ -1,0 +1,118 @@
+"""Pairs and groups, against what all comparisons find."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from random import Random
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lsh import pairwise_similarity, similarity, together
+from lsh.together import candidate_pairs, groups_of, largest_bucket
+
+SLOTS = 16
+LEAST = 0.6
+
+
+def documents(count: int, values: int, chance: Random) -> npt.NDArray[np.uint64]:
+    """Return keys in 4 columns that have so many values each; equal texts have equal keys."""
+    rows = [[chance.randrange(values) for _ in range(count)] for _ in range(4)]
+    return of_texts(np.array(rows, np.uint64).reshape(4, count))
+
+
+def of_texts(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    _, firsts, inverse = np.unique(keys[-1], return_index=True, return_inverse=True)
+    return keys[:, firsts[inverse]]
+
+
+def sketches(keys: npt.NDArray[np.uint64], chance: Random) -> npt.NDArray[np.uint8]:
+    """Return sketches of few families; those of one text are equal."""
+    count = keys.shape[1]
+    found = np.zeros((count, SLOTS), np.uint8)
+    for row in range(count):
+        found[row] = chance.randrange(3)
+        found[row, : chance.choice([0, 0, 1, 6])] = row % 251
+    _, firsts, inverse = np.unique(keys[-1], return_index=True, return_inverse=True)
+    return found[firsts[inverse]]
+
+
+def all_pairs(keys: npt.NDArray[np.uint64], rows: list[int]) -> set[tuple[int, int]]:
+    return {
+        (one, other)
+        for one, other in combinations(rows, 2)
+        if (keys[:, one] == keys[:, other]).any()
+    }
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    count=st.integers(0, 60),
+    values=st.integers(1, 40),
+    block=st.integers(1, 50),
+    chance=st.randoms(use_true_random=False),
+)
+def test_every_pair_that_shares_a_key_comes_once(
+    count: int, values: int, block: int, chance: Random
+) -> None:
+    keys = documents(count, values, chance)
+    rows = sorted(chance.sample(range(count), chance.randint(0, count)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(together, "_PAIRS", block)
+        blocks = list(candidate_pairs(keys, np.array(rows, np.int64)))
+    found = [
+        pair for left, right in blocks for pair in zip(left.tolist(), right.tolist(), strict=True)
+    ]
+    assert len(found) == len(set(found))
+    assert set(found) == all_pairs(keys, rows)
+    most = max(
+        (np.unique(one[rows], return_counts=True)[1].max() for one in keys if rows), default=0
+    )
+    assert largest_bucket(keys, np.array(rows, np.int64)) == most
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    count=st.integers(0, 60),
+    values=st.integers(1, 40),
+    small=st.integers(1, 10),
+    chance=st.randoms(use_true_random=False),
+)
+def test_groups_are_the_connected_components_of_similar_pairs(
+    count: int, values: int, small: int, chance: Random
+) -> None:
+    keys = documents(count, values, chance)
+    of_rows = sketches(keys, chance)
+    rows = sorted(chance.sample(range(count), chance.randint(0, count)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(together, "_SMALL", small)
+        labels = groups_of(keys, of_rows, np.array(rows, np.int64), LEAST)
+    expected = list(range(count))
+    for one, other in sorted(all_pairs(keys, rows)):
+        if pairwise_similarity(of_rows[[one]], of_rows[[other]])[0] >= LEAST:
+            first, second = sorted((expected[one], expected[other]))
+            expected = [first if label == second else label for label in expected]
+    assert labels.tolist() == expected
+
+
+def test_groups_of_many_near_copies_compare_few_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of 3,000 documents in one bucket is near each other, and no two are equal."""
+    count = 3_000
+    keys = np.stack([np.zeros(count), np.zeros(count), np.arange(count)]).astype(np.uint64)
+    near = np.zeros((count, 128), np.uint8)
+    near[np.arange(count), np.arange(count) % 128] = np.arange(count) // 128 + 1
+    compared = []
+
+    def counted(
+        one: npt.NDArray[np.uint8], others: npt.NDArray[np.uint8]
+    ) -> npt.NDArray[np.float64]:
+        compared.append(len(others))
+        return similarity(one, others)
+
+    monkeypatch.setattr(together, "similarity", counted)
+    labels = groups_of(keys, near, np.arange(count), 0.8)
+    assert not labels.any()
+    assert sum(compared) <= 2 * count
