@@ -17,7 +17,7 @@ from lsh.index.table import BucketTable
 from lsh.sketch import pairwise_similarity
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lsh.index.decide import Decision
     from lsh.index.layout import Bucket, BucketKeys, Renewals
     from lsh.index.rules import BucketRules
+    from lsh.index.verdicts import Verdict
 
 __all__ = ["ArrayIndex", "Matches"]
 
@@ -103,9 +104,13 @@ class ArrayIndex:
         sketches, shingles = kept.sketches[rows], kept.shingles[rows]
         return [*pack_records(sequences, times, shingles, sketches, [b""] * len(rows))]
 
-    def identified(self, ident: bytes) -> list[int]:  # noqa: ARG002 -- no document has an id
+    def identified(self, ids: Iterable[bytes]) -> dict[bytes, list[int]]:  # noqa: ARG002 -- no ids
         """Return no documents; see `BucketReader`."""
-        return []
+        return {}
+
+    def verdicts(self, numbers: Sequence[int]) -> dict[int, Verdict]:  # noqa: ARG002 -- none is kept
+        """Return no verdicts; see `BucketReader`."""
+        return {}
 
     def renewals(self, numbers: Sequence[int]) -> dict[int, Renewals]:  # noqa: ARG002 -- no window
         """Return no renewals; see `BucketReader`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -26,7 +26,7 @@ class Mortal(Fingerprinter):
         super().__init__(world.topology.layout.parameters)
         self._die = die
 
-    def fingerprint(self, texts: Sequence[str]) -> Fingerprints:
+    def fingerprint(self, texts: Iterable[str]) -> Fingerprints:
         if any(POISON in text for text in texts):
             self._die()
         return super().fingerprint(texts)

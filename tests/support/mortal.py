@@ -10,7 +10,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -69,7 +69,7 @@ class Mortal(Fingerprinter):
         super().__init__(PARAMETERS)
         self._die = die
 
-    def fingerprint(self, texts: Sequence[str]) -> Fingerprints:
+    def fingerprint(self, texts: Iterable[str]) -> Fingerprints:
         """See `Fingerprinter`, while it lasts."""
         if any(text.startswith("poison") for text in texts):
             self._die()

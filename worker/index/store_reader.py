@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from lsh.index import BucketKeys
 from lsh.index.layout import Bucket, Renewals, unpack_renewals
+from lsh.index.verdicts import Verdict, unpack_verdict
 from worker.index.errors import StoreDamaged
 from worker.index.identities import Identities
-from worker.index.keyspace import RENEWALS, number_key
+from worker.index.keyspace import RENEWALS, VERDICTS, Range, number_key
 from worker.index.reading import BucketReading
 from worker.index.record_pages import RecordPages
 from worker.index.run_lookup import Get, RunLookup
 
 __all__ = ["StoreReader"]
+
+T = TypeVar("T")
 
 
 class StoreReader:
@@ -59,19 +63,29 @@ class StoreReader:
         except ValueError as error:
             raise self._damaged(error) from error
 
-    def identified(self, ident: bytes) -> list[int]:
-        """Return the documents that have an id; see `BucketReader`."""
+    def identified(self, ids: Iterable[bytes]) -> dict[bytes, list[int]]:
+        """Return the documents that have these ids; see `BucketReader`."""
         try:
-            return Identities(self._runs, self._records, self._get).numbers(ident)
+            return Identities(self._runs, self._records, self._get).numbers(ids)
         except ValueError as error:
             raise self._damaged(error) from error
 
     def renewals(self, numbers: Sequence[int]) -> dict[int, Renewals]:
         """Return the renewals of those documents that have any; see `BucketReader`."""
-        packed = self._get([number_key(RENEWALS, number) for number in numbers])
+        return self._stored(RENEWALS, numbers, unpack_renewals)
+
+    def verdicts(self, numbers: Sequence[int]) -> dict[int, Verdict]:
+        """Return the verdicts of those documents that have one; see `BucketReader`."""
+        return self._stored(VERDICTS, numbers, unpack_verdict)
+
+    def _stored(
+        self, kind: Range, numbers: Sequence[int], unpack: Callable[[bytes], T]
+    ) -> dict[int, T]:
+        """Return what is stored of documents, by number, where there is something."""
+        packed = self._get([number_key(kind, number) for number in numbers])
         try:
             return {
-                number: unpack_renewals(value)
+                number: unpack(value)
                 for number, value in zip(numbers, packed, strict=True)
                 if value is not None
             }
