@@ -63,8 +63,8 @@ class Plan(NamedTuple):
 def run(*, quick: bool) -> list[Target]:
     """Print all tables; return the targets for the worst corpus, threshold and seed."""
     if quick:
-        return _measure(Plan(_corpora()[-1:], {"char": 5}, (0.8,), 1))
-    return _measure(Plan(_corpora()))
+        return _measure(Plan(corpora()[-1:], {"char": 5}, (0.8,), 1))
+    return _measure(Plan(corpora()))
 
 
 def main() -> None:
@@ -79,7 +79,7 @@ def main() -> None:
     given = parser.parse_args()
     _measure(
         Plan(
-            [path for path in _corpora() if not given.corpora or _name(path) in given.corpora],
+            corpora(given.corpora),
             {kind: _KINDS[kind] for kind in given.kind or _KINDS},
             sorted(given.threshold or _THRESHOLDS),
             given.seeds,
@@ -92,15 +92,24 @@ def main() -> None:
 _Plain = argparse.RawDescriptionHelpFormatter
 
 
-def _corpora() -> list[Path]:
+def corpora(names: Sequence[str] = ()) -> list[Path]:
+    """Return the files of the corpora with these names, or of all."""
     folder = os.environ.get("NEARDUP_ACCURACY_DATA")
     if folder is None:
-        return sorted(_SAMPLES.glob("*.jsonl.gz"))
-    return sorted(Path(folder).glob("*/docs.jsonl.gz"))
+        paths = sorted(_SAMPLES.glob("*.jsonl.gz"))
+    else:
+        paths = sorted(Path(folder).glob("*/docs.jsonl.gz"))
+    return [path for path in paths if not names or named(path) in names]
 
 
-def _name(path: Path) -> str:
+def named(path: Path) -> str:
+    """Return the name of the corpus in a file."""
     return path.parent.name if path.name == "docs.jsonl.gz" else path.name.partition(".")[0]
+
+
+def seed_number(number: int) -> str | None:
+    """Return a seed of this benchmark; number 0 is None, for the default."""
+    return f"seed number {number:>4} of this benchmark" if number else None
 
 
 def _measure(plan: Plan) -> list[Target]:
@@ -137,7 +146,7 @@ def _table(path: Path, kind: str, plan: Plan) -> list[Figures]:
     del reading
     peers = None if plan.alone else Peers(path, first, truth.sets.sizes > 0)
     what = f"{size} {'characters' if kind == 'char' else 'words'}"
-    print(f"\n### {_name(path)}: {len(judged.duplicate):,} documents, {what}\n")
+    print(f"\n### {named(path)}: {len(judged.duplicate):,} documents, {what}\n")
     print("| t | filter | slots, bands | clear | found | at t | precision | wrong | missed |")
     print("|--:|---|--:|--:|--:|--:|--:|--:|--:|")
     worst = []
@@ -173,8 +182,8 @@ def _worst(rows: Sequence[Figures]) -> Figures:
 
 
 def _settings(given: dict[str, object], threshold: float, seed: int) -> Settings:
-    secret = {"similarity.seed": f"seed number {seed:>4} of this benchmark"} if seed else {}
-    return offline_settings(None, {**given, **secret, "similarity.threshold": threshold})
+    own = {"similarity.seed": seed_number(seed), "similarity.threshold": threshold}
+    return offline_settings(None, {**given, **own})
 
 
 def _ranges(rows: Sequence[Figures]) -> Iterator[str]:

@@ -1,11 +1,18 @@
-"""Keys of exact texts: without the seed, nobody constructs two texts with one key."""
+"""Texts that are alike share a band; without the seed, nobody constructs two with one key."""
 
 from __future__ import annotations
 
+import gzip
+import json
+
 import mmh3
 import numpy as np
+import pytest
 
-from lsh import text_keys
+from lsh import Fingerprinter, Parameters, s_curve, text_keys
+from lsh.exact import jaccard
+from lsh.nearest import SetsOfTexts
+from tests.support.command_line import SAMPLES
 
 MOST = 2**64 - 1
 C_1, C_2 = 0x87C37B91114253D5, 0x4CF5AD432745937F  # of MurmurHash3 x64 128
@@ -44,3 +51,20 @@ def test_keys_depend_on_the_seed_and_on_nothing_else() -> None:
     assert ours.dtype == np.uint64
     assert len({*ours.tolist(), *text_keys(texts, b"theirs").tolist()}) == 6
     np.testing.assert_array_equal(text_keys(texts[::-1], b"ours")[::-1], ours)
+
+
+@pytest.mark.parametrize("sample", ["onestop", "pypa_advisories", "youtube_spam"])
+def test_of_1000_real_texts_all_that_are_nearly_equal_share_one_of_20_bands(sample: str) -> None:
+    with gzip.open(SAMPLES / f"{sample}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        texts = [json.loads(line)["text"] for line in lines][:1000]
+    fingerprinter = Fingerprinter(Parameters(slots=100, bands=20, rows=5))
+    sets = SetsOfTexts()
+    sets.add(fingerprinter.shingles(texts))
+    one, other = np.triu_indices(len(texts), 1)
+    exact = jaccard(sets.finish(), one, other)
+    keys = fingerprinter.fingerprint(texts).keys[:, :-1]
+    met = np.zeros(len(one), np.bool_)
+    for column in keys.T:
+        met |= column[one] == column[other]
+    assert met[exact >= 0.9].all()
+    assert met.sum() == pytest.approx(s_curve(exact, 20, 5).sum(), rel=0.25)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lsh import Choice, detection, s_curve
+from lsh import Choice, detection, s_curve, steepest
 from lsh.spectrum import Spectrum
 from worker.cli.errors import CommandError
 
@@ -33,7 +33,9 @@ def draw(path: Path, seen: Spectrum, choices: Sequence[tuple[float, Choice]]) ->
         upper.plot(grid, detection(grid, threshold, *choice), color=colour, label=label)
         met = s_curve(grid, choice.bands, choice.rows)
         upper.plot(grid, met, ":", color=colour)
-    upper.set(ylabel="share of pairs: published (solid),\nsharing a band (dotted)")
+        at = steepest(choice.bands, choice.rows)
+        upper.plot(at, s_curve(at, choice.bands, choice.rows), ".", color=colour)
+    upper.set(ylabel="share of pairs: published (solid),\nsharing a band (dotted; dot: steepest)")
     upper.legend(loc="center left", fontsize="small")
     pairs, edges = np.histogram(seen.similarity, _BINS, (0.0, 1.0), weights=seen.weight)
     lower.stairs(pairs, edges, color="0.6", fill=True)

@@ -41,7 +41,7 @@ def test_comparisons_are_counted_with_the_seed_and_the_absorb_rule_that_are_set(
 ) -> None:
     config = tmp_path / "neardup.toml"
     config.write_text(
-        '[similarity]\nseed = "a seed of this test"\n[index]\nabsorb = 0.9\nbucket_capacity = 2\n'
+        '[similarity]\nseed = "a seed of this test"\n[index]\nabsorb = 0.7\nbucket_capacity = 2\n'
     )
     some = tmp_path / "some.jsonl"
     some.write_bytes(
