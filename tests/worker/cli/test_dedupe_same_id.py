@@ -36,7 +36,7 @@ def test_ids_repeat_within_a_run_and_from_run_to_run(
     tmp_path: Path, shards: str, rule: tuple[str, ...], first: list[list[str]],
     then: list[list[str]],
 ) -> None:  # fmt: skip
-    options = (*rule, "--shards", shards)
+    options: tuple[str | Path, ...] = (*rule, "--shards", shards)
     assert verdicts([*FIRST, *THEN], *options) == [*first, *then]
     state = (*options, "--state", tmp_path / "state")
     assert verdicts(FIRST, *state) == first

@@ -53,6 +53,14 @@ def test_what_is_ignored_names_nothing_that_was_forgotten_meanwhile(tmp_path: Pa
     assert matched(run)[5:] == [["b"]]
 
 
+def test_a_frame_names_a_document_before_it_is_forgotten_and_not_after(tmp_path: Path) -> None:
+    run = Run(tmp_path, partitions=1, same_id="ignore")
+    run.feed([("a", TEXT), ("b", TEXT), ("c", TEXT)])
+    run.forget("a", 0)
+    run.feed([("b", TEXT)])
+    assert matched(run) == [[], ["a"], ["a"], []]
+
+
 @pytest.mark.parametrize("how", ["restart", "crash"])
 @pytest.mark.parametrize("same_id", ["replace", "ignore"])
 def test_whatever_comes_again_all_shards_agree(
