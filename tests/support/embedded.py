@@ -66,6 +66,7 @@ class Run:
         batch: int = 4_000,
         snapshots: Mapping[str, object] | None = None,
         window: str = "none",
+        same_id: str = "duplicate",
     ) -> None:
         self.settings = Settings.model_validate(
             {
@@ -75,6 +76,7 @@ class Run:
                     "bucket_capacity": 3,
                     "snapshots": snapshots or {},
                     "window": window,
+                    "same_id": same_id,
                 },
                 "worker": {"batch_records": batch},
             }

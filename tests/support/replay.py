@@ -107,7 +107,8 @@ def _take(frame: MatchFrame, sequences: dict[Source, int], matches: Matches) -> 
 
 
 def _verdict(sequence: int, matches: dict[int, tuple[float, str]], limit: int) -> Verdict:
-    best = sorted(matches.items(), key=lambda item: (-item[1][0], item[0]))[:limit]
+    ordered = sorted(matches.items(), key=lambda item: (-item[1][0], item[0]))
+    best = [(number, found) for number, found in ordered[:limit] if found[1]]
     listed = tuple((ident, round(similarity, 4)) for _, (similarity, ident) in best)
     firsts = sorted((number, ident) for number, (_, ident) in best)
     return Verdict(sequence, listed, firsts[0][::-1] if firsts else None)

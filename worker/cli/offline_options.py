@@ -98,6 +98,15 @@ def dedupe(
             show_default=False,
         ),
     ] = None,
+    same_id: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RULE",
+            help="What a document is whose id came before: judged like any other (duplicate), in"
+            " place of the earlier one (replace), or the same again (ignore). Default: duplicate.",
+            show_default=False,
+        ),
+    ] = None,
     strict: Annotated[  # noqa: FBT002 -- typer's way to declare a flag
         bool, typer.Option("--strict", help="Exit with status 1 if a document was rejected.")
     ] = False,
@@ -132,6 +141,7 @@ def dedupe(
             "similarity.threshold": threshold,
             "index.shards": shards,
             "index.window": window,
+            "index.same_id": same_id,
             "documents.format": format_,
             "documents.id_field": id_field,
             "documents.text_fields": text_field or None,

@@ -24,6 +24,7 @@ class IndexMetrics(IndexEvents):
         self._absorbed = instruments.counter("neardup_index_absorbed_total")
         self._dropped = instruments.counter("neardup_index_dropped_total")
         self._late = instruments.counter("neardup_index_late_total")
+        self._repeated = instruments.counter("neardup_index_repeated_total")
         self._expired = instruments.counter("neardup_index_expired_eras_total")
         self._eras: dict[int, int] = {}
         self._bytes = Series(instruments.gauge("neardup_index_bytes"))
@@ -43,6 +44,7 @@ class IndexMetrics(IndexEvents):
         self._absorbed.inc(counts.absorbed)
         self._dropped.inc(counts.dropped)
         self._late.inc(counts.late)
+        self._repeated.inc(counts.repeated)
 
     def status(self, status: Status) -> None:
         """Export exactly the shards that don't answer yet and those that are kept warm."""

@@ -210,6 +210,15 @@ TABLE: Final = (
     ),
     Metric(
         "index",
+        "neardup_index_repeated_total",
+        "counter",
+        "Documents that were sent again and ignored, if `index.same_id` is `ignore`; every shard"
+        " counts each one.",
+        "Nothing to do if a producer sends again what it isn't sure of. If there are many, see"
+        " [The same id again](operations.md#the-same-id-again).",
+    ),
+    Metric(
+        "index",
         "neardup_index_expired_eras_total",
         "counter",
         "Eras of shards that were given back whole, because every entry in them was older than"

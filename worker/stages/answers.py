@@ -24,26 +24,26 @@ class _Part:
         self._counts: list[int] = []
         self._which: list[int] = []
         self._similarities: list[float] = []
-        self._places: dict[int, int] = {}
-        self._ids: list[bytes] = []
+        # A document that is forgotten has its id in matches before that, and none after it.
+        self._places: dict[tuple[int, bytes], int] = {}
 
     def has_room(self, matches: Sequence[Match], limit: int) -> bool:
         """Return whether the matches of one more document fit. The first document always fits."""
         if not self.rows:
             return True
-        new = [match for match in matches if match.sequence not in self._places]
+        new = [match for match in matches if (match.sequence, match.id) not in self._places]
         size = ROW_BYTES + MATCH_BYTES * len(matches)
         size += sum(NAMED_BYTES + len(match.id) for match in new)
-        return self.bytes + size <= limit and len(self._ids) + len(new) <= MOST_NAMED
+        return self.bytes + size <= limit and len(self._places) + len(new) <= MOST_NAMED
 
     def add(self, row: int, matches: Sequence[Match]) -> None:
         """Add a document with its matches."""
-        places, ids = self._places, self._ids
+        places = self._places
         self.bytes += ROW_BYTES + MATCH_BYTES * len(matches)
         for sequence, similarity, ident in matches:
-            place = places.setdefault(sequence, len(ids))
-            if place == len(ids):
-                ids.append(ident)
+            new = len(places)
+            place = places.setdefault((sequence, ident), new)
+            if place == new:
                 self.bytes += NAMED_BYTES + len(ident)
             self._which.append(place)
             self._similarities.append(similarity)
@@ -71,8 +71,8 @@ class _Part:
             counts=np.array(self._counts, np.uint16),
             which=np.array(self._which, np.uint16),
             similarities=np.array(self._similarities, np.float32),
-            sequences=np.array(list(self._places), np.uint64),
-            ids=Ids.pack(self._ids),
+            sequences=np.array([sequence for sequence, _ in self._places], np.uint64),
+            ids=Ids.pack([ident for _, ident in self._places]),
             accounted=_within(frame.accounted, skipped, end - frame.start) if shard == 0 else None,
         )
 

@@ -33,6 +33,7 @@ class IndexCounts:
     absorbed: int = 0
     dropped: int = 0
     late: int = 0
+    repeated: int = 0
 
 
 class IndexEvents:
@@ -185,6 +186,7 @@ class Index(Generic[StoreT]):
         self._counts.absorbed += decision.absorbed
         self._counts.dropped += decision.dropped
         self._counts.late += decision.late
+        self._counts.repeated += decision.repeated
 
     def _answers(
         self, shard: int, frames: Sequence[Placed], decision: Decision

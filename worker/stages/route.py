@@ -219,15 +219,16 @@ class Route:
         if checksum(value) != judged.checksum:
             return self._changed(record)
         source = b"%s-%d-%d" % (record.topic.encode(), record.partition, record.offset)
+        matches = best(found, self._writer.max_matches) if found else []
         own = [
-            (VERDICT, b"duplicate" if found else b"unique"),
+            (VERDICT, b"duplicate" if matches else b"unique"),
             (SEQUENCE, b"%d" % judged.sequence),
             (SOURCE, source),
         ]
         topic = self._unique
-        if found:
+        if matches:
             topic = self._duplicate
-            value, listed, first = self._writer.write(record, best(found))
+            value, listed, first = self._writer.write(record, matches)
             own += [(MATCHES, listed), (FIRST, first)]
             self._counts.duplicate += 1
         else:

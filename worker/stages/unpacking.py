@@ -35,10 +35,11 @@ class Found(NamedTuple):
     last: int
 
 
-def best(found: list[Found]) -> list[Match]:
+def best(found: list[Found], most: int) -> list[Match]:
     """Return the shards' matches merged: each document once, best first, ties by sequence.
 
-    Each shard's matches must already be in this order.
+    Each shard's matches must already be in this order. Of the best ``most``, those that have no id
+    are left out: they were forgotten after the verdict that is published again.
     """
     merged = [
         (-similarity, *named[place])
@@ -51,7 +52,9 @@ def best(found: list[Found]) -> list[Match]:
     ]
     if len(found) > 1:
         merged = sorted(set(merged))
-    return [Match(sequence, -negative, ident) for negative, sequence, ident in merged]
+    return [
+        Match(sequence, -negative, ident) for negative, sequence, ident in merged[:most] if ident
+    ]
 
 
 def next_named(frame: MatchFrame, offset: int) -> int:

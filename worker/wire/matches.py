@@ -49,7 +49,8 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
     the range. For the m documents with matches, ``matched`` uint32[m] are the offsets, relative to
     ``start``, and ``counts`` uint16[m] the numbers of matches. The matches of all of them follow
     one another in ``which`` uint16 and ``similarities`` float32. ``which`` is an index into the k
-    distinct matched documents, ``sequences`` uint64[k] and ``ids``.
+    distinct matched documents, ``sequences`` uint64[k] and ``ids``. An id is empty if the document
+    was forgotten after the verdict that is given again; see `lsh.index.Match`.
 
     Shard 0 also forwards ``offsets`` (uint32[n], relative to ``start``) and ``checksums``
     (uint64[n]) of all documents in the range, and ``accounted`` (uint32, see `FingerprintFrame`).

@@ -91,3 +91,45 @@ def test_a_newer_version_is_matched_against_the_others_only() -> None:
     }
     named = {rule: [[one.sequence for one in some] for some in found[rule]] for rule in found}
     assert named == {"duplicate": [[], [1], [1], [1]], "replace": [[], [], [3], [3]]}
+
+
+def at(number: int, time: int, ident: bytes, family: int = 0) -> Document:
+    """Return a document whose texts are alike if their family is the same."""
+    document = Document(number, family, 0, (family,) * 4, time)
+    document.id = ident
+    return document
+
+
+def ids(found: list[list[Match]]) -> list[list[bytes]]:
+    return [[match.id for match in some] for some in found]
+
+
+@pytest.mark.parametrize("cuts", [[], [1, 2, 3]])
+def test_the_time_of_what_is_ignored_passes(cuts: list[int]) -> None:
+    rules = replace(RULES, window_ms=WINDOW, same_id="ignore")
+    events = [at(1, 0, b"y"), at(2, 50, b"x", 1), at(3, 101, b"x", 1), at(4, 60, b"z")]
+    assert ids(judged(events, cuts, rules)) == [[], [], [], []]
+    events[2].time = 100
+    assert ids(judged(events, cuts, rules)) == [[], [], [], [b"y"]]
+
+
+@pytest.mark.parametrize("cuts", [[], [1, 2, 3, 4]])
+def test_what_is_ignored_renews_nothing_and_is_not_remembered(cuts: list[int]) -> None:
+    rules = replace(RULES, window_ms=WINDOW, same_id="ignore")
+    events = [
+        at(1, 0, b"x"), at(2, 90, b"x"), at(3, 100, b"x"), at(4, 101, b"copy"), at(5, 101, b"x"),
+    ]  # fmt: skip
+    assert ids(judged(events, cuts, rules)) == [[], [], [], [], [b"copy"]]
+
+
+@pytest.mark.parametrize("cuts", [[], [1, 2, 3, 4]])
+def test_a_first_verdict_outlives_what_it_names(cuts: list[int]) -> None:
+    """The copy is less alike than what renews an entry, so the original has expired."""
+    rules = replace(RULES, window_ms=WINDOW, same_id="ignore")
+    near = Document(2, 0, 4, (0, 0, 0, 0), 80)
+    near.id = b"near"
+    again = at(4, 150, b"near", 2)
+    events = [at(1, 0, b"first"), near, at(3, 120, b"other", 1), again, at(5, 150, b"first")]
+    found = judged(events, cuts, rules)
+    assert ids(found) == [[], [b"first"], [], [b"first"], [b"near"]]
+    assert found[3] == found[1]

@@ -1,14 +1,14 @@
-"""Documents by id: how much is read to find those of an id that comes again all the time."""
+"""Documents by id: how much is kept for ids that come again, and that all are found."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
-from tests.worker.index.decisions import RULES, Document, batch
+from tests.worker.index.decisions import RULES, WINDOW, Document, batch
 from worker.index.keyspace import PREVIOUS
 from worker.index.spans import span
-from worker.index.store import BandStore
+from worker.index.store import BandStore, StoreOptions
 
 COLUMNS = [0, 1]
 VERSIONS = 40
@@ -40,3 +40,39 @@ def test_without_a_rule_all_documents_of_an_id_are_found(tmp_path: Path) -> None
         store.apply(decision, offset=number + 1, now=0, documents=1)
     assert store.identified([b"page", b"none"]) == {b"page": [4, 3, 2, 1, 0]}
     store.close()
+
+
+def test_what_verdicts_name_is_kept_once_an_era(tmp_path: Path) -> None:
+    """So that it is there as long as they are, and can be forgotten in all of them."""
+    rules = replace(RULES, window_ms=WINDOW, same_id="ignore")
+    options = StoreOptions(run_documents=3, window_ms=WINDOW)
+    store = BandStore(tmp_path / "s", {"test": 1}, options=options)
+    first = Document(0, 0, 0, (0, 0), 0)
+    later = [Document(n, 0, 4, (0, n), 50 + n // 10) for n in range(1, 20)]
+    for offset, document in enumerate([first, *later], 1):
+        decision = store.decide(batch([document], COLUMNS), rules)
+        store.apply(decision, offset=offset, now=decision.now, documents=1)
+    own, copy = sorted(store.identified([first.id])[first.id])
+    assert own == 0 < store.moved_below <= copy
+    named = [match.number for match in store.verdicts([store.inserted - 1])[store.inserted - 1]]
+    assert copy in named
+    gone = store.decide(batch([first.id], COLUMNS), rules)
+    assert gone.forgotten == [own, copy]
+    store.close()
+
+
+def test_an_index_begins_with_all_its_columns(tmp_path: Path) -> None:
+    """Its first documents may leave no bucket, or none in a column."""
+    rules = replace(RULES, same_id="ignore")
+    first, copy = (Document(number, 0, 0, (0, 0)) for number in (1, 2))
+    for name, column in (("none", 0), ("one", 1)):
+        copy.keys = (0, column)
+        store = BandStore(tmp_path / name, {"test": 1})
+        decision = store.decide(batch([first, copy, first.id], COLUMNS), rules)
+        assert (len(decision.cells.documents), len(decision.records)) == (column, 1)
+        store.apply(decision, offset=1, now=decision.now, documents=2)
+        again = store.decide(batch([copy, Document(3, 0, 0, (0, 1))], COLUMNS), rules)
+        assert again.repeated == 1
+        store.apply(again, offset=2, now=again.now, documents=2)
+        assert store.inserted == 2
+        store.close()

@@ -113,6 +113,13 @@ def test_late_documents_are_counted() -> None:
     assert metrics.registry.get_sample_value("neardup_index_late_total") == 3
 
 
+def test_documents_that_were_ignored_are_counted() -> None:
+    metrics = Metrics()
+    for repeated in (2, 0, 5):
+        metrics.index.indexed(IndexCounts(documents=9, repeated=repeated))
+    assert metrics.registry.get_sample_value("neardup_index_repeated_total") == 7
+
+
 def test_a_shard_that_is_gone_is_not_shown(tmp_path: Path) -> None:
     metrics = Metrics()
     store = BandStore(tmp_path / "1", {"shard": 1})

@@ -12,7 +12,7 @@ import pytest
 from tests.support.stages import DOCS, LAYOUT, document, route, through, whole_log
 from worker.bus import Header, OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.stages import StageError
-from worker.wire import MatchFrame, decode, encode
+from worker.wire import Ids, MatchFrame, decode, encode
 
 MATCHES = TopicPartition("app.matches-0", 0)
 ADDED = (
@@ -120,6 +120,17 @@ class TestRoute:
         burst = stage.process([*documents, *answers[0]])
         assert burst is not None
         assert [(one.topic, one.value) for one in burst.records] == [("unique", payload)]
+
+    def test_if_all_its_matches_were_forgotten_a_document_is_unique(self, tmp_path: Path) -> None:
+        documents, ((answer,),) = through(tmp_path, [document(0), document(1)])
+        frame = decode(MatchFrame, answer.value, LAYOUT)
+        nameless = msgspec.structs.replace(frame, ids=Ids.pack([b""]))
+        stage = route()
+        stage.adopt(self.owned(1), whole_log)
+        burst = stage.process([*documents, answer._replace(value=encode(nameless))])
+        assert burst is not None
+        assert verdicts(burst.records) == [("unique", "d0"), ("unique", "d1")]
+        assert [name for name, _ in burst.records[1].headers][-1] == "neardup-source"
 
     def test_a_tombstone_goes_to_both_outputs(self, tmp_path: Path) -> None:
         gone = Record("documents", 0, 1, 9, b"k", None)
