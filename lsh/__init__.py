@@ -11,8 +11,11 @@ Pure: numpy and the standard library; no clock, no logging, and no I/O but `Inde
 from __future__ import annotations
 
 from lsh.bands import band_keys, text_keys
+from lsh.containment import containment, containment_error
+from lsh.containment_index import Contained, ContainmentIndex
 from lsh.detection import detection
 from lsh.fingerprint import Fingerprinter, Fingerprints
+from lsh.forest import Forest
 from lsh.hits import Group, Hit, SimilarPair
 from lsh.measures import (
     exact_containment,
@@ -22,9 +25,11 @@ from lsh.measures import (
     shingle_set,
 )
 from lsh.mixing import DEFAULT_SEED
+from lsh.nearest_index import NearestIndex, Neighbour
 from lsh.pair import Pair, compare
 from lsh.parameters import PRESETS, SCHEME_VERSION, SWITCHES, Parameters
 from lsh.shingles import Shingler, Shingles
+from lsh.sized import Sized, sized
 from lsh.sketch import SKETCH_BITS, compact, pairwise_similarity, signatures, similarity
 from lsh.text import NORMALISER_VERSION, normalise
 from lsh.text_index import Index
@@ -49,21 +54,29 @@ __all__ = [
     "SKETCH_BITS",
     "SWITCHES",
     "Choice",
+    "Contained",
+    "ContainmentIndex",
     "Fingerprinter",
     "Fingerprints",
+    "Forest",
     "Group",
     "Hit",
     "Index",
+    "NearestIndex",
+    "Neighbour",
     "Pair",
     "Parameters",
     "Shingler",
     "Shingles",
     "SimilarPair",
+    "Sized",
     "band_keys",
     "candidate_load",
     "choose",
     "compact",
     "compare",
+    "containment",
+    "containment_error",
     "detection",
     "exact_containment",
     "exact_jaccard",
@@ -78,6 +91,7 @@ __all__ = [
     "shingle_set",
     "signatures",
     "similarity",
+    "sized",
     "standard_error",
     "steepest",
     "steepest_approximately",

@@ -1,0 +1,201 @@
+"""Finds sketches by runs of slots: slots that agree with those of another, one behind the other.
+
+Bands are fixed when an index is made. Here the length of a run is chosen with each query: long
+runs for what is very similar, shorter ones for what is less so. From each slot on, the next
+seven slots are a 64-bit key; the keys of all sketches are sorted, slot by slot. Sketches that
+agree in the first r of these lie together, whatever r is: a prefix tree, flattened.
+
+For slots that agree with probability p, the probability u(n) of no run of r among n slots obeys
+
+    u(n) = u(n - 1) - (1 - p) p^r u(n - r - 1),    u(r) = 1 - p^r,    u(n) = 1 for n < r.
+
+New sketches wait, and are then sorted together; two sorted parts of about one size are made one
+(the logarithmic method). So an insertion costs O(log^2 n), a query O(log^2 n) and what it finds.
+
+Sources: Bawa, Condie, Ganesan, "LSH forest: self-tuning indexes for similarity search", WWW 2005;
+Feller, "An Introduction to Probability Theory and Its Applications", vol. 1, XIII.7 (runs);
+Bentley and Saxe, "Decomposable searching problems I", J. Algorithms 1980.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from lsh.code_points import stretches
+from lsh.sketch import SKETCH_BITS, similarity
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["LONGEST_RUN", "Forest", "Ranked", "run_chance", "run_for"]
+
+LONGEST_RUN = 7
+"""Slots in a key: with the number of the first one, they fill 64 bits."""
+
+_BITS = np.uint64(SKETCH_BITS)
+_MOST_TREES = 1 << SKETCH_BITS
+_WAITING = 256  # sketches that are not sorted yet, at most
+
+
+class Ranked(NamedTuple):
+    """Rows of sketches, int64[k], best first, and their estimated similarities, float64[k]."""
+
+    rows: NDArray[np.int64]
+    similarity: NDArray[np.float64]
+
+
+class _Part(NamedTuple):
+    """The sorted keys of sketches first to first + size - 1.
+
+    keys: uint64[trees * size], tree by tree. rows: uint32[trees * size], whose keys they are.
+    """
+
+    first: int
+    size: int
+    keys: NDArray[np.uint64]
+    rows: NDArray[np.uint32]
+
+
+class Forest:
+    """Sketches, numbered in the order in which they were added: their rows.
+
+    It takes 13 bytes for each slot of each sketch. Slots from the 257th on count in
+    similarities, but no run begins there.
+    """
+
+    def __init__(self, slots: int) -> None:
+        """Begin without sketches.
+
+        slots: the length of a sketch, at least 1.
+        """
+        self._slots = slots
+        self._trees = min(slots, _MOST_TREES)
+        self._table = np.empty((16, slots), dtype=np.uint8)
+        self._count = 0
+        self._parts: list[_Part] = []
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def sketches(self) -> NDArray[np.uint8]:
+        """Return all sketches, uint8[n, slots]. Don't write to them."""
+        return self._table[: self._count]
+
+    def add(self, sketches: NDArray[np.uint8]) -> None:
+        """Add sketches, uint8[m, slots]."""
+        end = self._count + len(sketches)
+        if end > len(self._table):
+            table = np.empty((max(end, 2 * len(self._table)), self._slots), dtype=np.uint8)
+            table[: self._count] = self.sketches
+            self._table = table
+        self._table[self._count : end] = sketches
+        self._count = end
+
+    def meeting(self, sketch: NDArray[np.uint8], run: int) -> NDArray[np.int64]:
+        """Return the rows of the sketches that agree with `sketch` in a run of slots, ascending.
+
+        sketch: uint8[slots]. Its first slot follows its last one.
+        run: the number of slots, from 1 to `LONGEST_RUN`; 0 for all rows.
+
+        Up to 256 sketches that were added last are returned in any case.
+        """
+        if run == 0:
+            return np.arange(self._count)
+        self._sort()
+        spare = np.uint64((1 << SKETCH_BITS * (LONGEST_RUN - run)) - 1)
+        keys = self._keys(sketch[None])[:, 0]
+        met = np.zeros(self._count, dtype=np.bool_)
+        met[self._sorted :] = True
+        for part in self._parts:
+            begins = np.searchsorted(part.keys, keys & ~spare)
+            lengths = np.searchsorted(part.keys, keys | spare, side="right") - begins
+            filled = lengths > 0
+            if filled.any():
+                met[part.rows[stretches(begins[filled], lengths[filled])]] = True
+        return np.flatnonzero(met)
+
+    def nearest(
+        self, sketch: NDArray[np.uint8], k: int, *, recall: float = 0.98, least: float = 0.0
+    ) -> Ranked:
+        """Return the k sketches that are estimated as most similar, or all if there are fewer.
+
+        recall: the search stops at runs that a sketch as similar as the k-th has with this
+            probability; at 1.0, all sketches are compared.
+        least: what is less similar isn't looked for, and isn't returned.
+
+        Equally similar sketches are in the order of their rows.
+        """
+        found = Ranked(np.empty(0, np.int64), np.empty(0))
+        for run in (*range(LONGEST_RUN, 1, -1), 0):
+            rows = self.meeting(sketch, run)
+            found = _best(rows, similarity(sketch, self._table[rows]), k)
+            wanted = found.similarity[-1] if k and len(found.rows) == k else 0.0
+            if run_chance(max(float(wanted), least), self._slots, run) >= recall:
+                break
+        enough = found.similarity >= least
+        return Ranked(found.rows[enough], found.similarity[enough])
+
+    @property
+    def _sorted(self) -> int:
+        """Return how many sketches are in sorted parts."""
+        return self._parts[-1].first + self._parts[-1].size if self._parts else 0
+
+    def _sort(self) -> None:
+        """Sort what waits, together with parts that aren't larger."""
+        if self._count - self._sorted <= _WAITING:
+            return
+        first = self._sorted
+        while self._parts and self._parts[-1].size <= self._count - first:
+            first = self._parts.pop().first
+        keys = self._keys(self._table[first : self._count])
+        rows = np.empty(keys.shape, dtype=np.uint32)
+        for tree, column in enumerate(keys):
+            order = np.argsort(column)
+            keys[tree], rows[tree] = column[order], order + first
+        part = _Part(first, self._count - first, keys.reshape(-1), rows.reshape(-1))
+        self._parts.append(part)
+
+    def _keys(self, sketches: NDArray[np.uint8]) -> NDArray[np.uint64]:
+        """Return uint64[trees, m]: the number of a slot, and the slots from there on."""
+        keys = np.empty((self._trees, len(sketches)), dtype=np.uint64)
+        keys[:] = np.arange(self._trees, dtype=np.uint64)[:, None]
+        for place in range(LONGEST_RUN):
+            keys <<= _BITS
+            keys |= sketches[:, (np.arange(self._trees) + place) % self._slots].T
+        return keys
+
+
+def _best(rows: NDArray[np.int64], alike: NDArray[np.float64], k: int) -> Ranked:
+    order = np.argsort(-alike, kind="stable")[:k]
+    return Ranked(rows[order], alike[order])
+
+
+def run_for(similarity: float, slots: int, recall: float) -> int:
+    """Return the longest run that sketches of a similarity have with probability `recall`.
+
+    It is 0 if even a single slot agrees too seldom.
+    """
+    runs = range(LONGEST_RUN, 0, -1)
+    return next((run for run in runs if run_chance(similarity, slots, run) >= recall), 0)
+
+
+@lru_cache(maxsize=1 << 14)
+def run_chance(similarity: float, slots: int, run: int) -> float:
+    """Return the probability that two sketches agree in a run of slots.
+
+    similarity: their Jaccard similarity. slots: their length. run: the length of the run.
+
+    Slots are taken as independent. Runs across the end of a sketch are left out, so for up to
+    256 slots the true probability is a little higher.
+    """
+    chance = 2.0**-SKETCH_BITS
+    agree = similarity + (1.0 - similarity) * chance
+    length = min(slots, _MOST_TREES + run - 1)
+    none = [1.0] * run + [1.0 - agree**run]
+    for number in range(run + 1, length + 1):
+        none.append(none[-1] - (1.0 - agree) * agree**run * none[number - run - 1])
+    return 1.0 - none[length]

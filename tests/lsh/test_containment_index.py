@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import gzip
+import json
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import worker
+from lsh import (
+    ContainmentIndex,
+    Fingerprinter,
+    Parameters,
+    exact_containment,
+    fingerprint_tokens,
+    shingle_set,
+    sized,
+)
+from lsh.containment import containment_error
+
+PARAMETERS = Parameters(shingle="word", shingle_size=2, slots=256, bands=32, rows=8)
+SAMPLES = Path(worker.__file__).parent / "samples"
+words = st.text(st.sampled_from("abcdefg"), min_size=1, max_size=4)
+
+
+@cache
+def stories() -> tuple[str, ...]:
+    with gzip.open(SAMPLES / "onestop.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return tuple(json.loads(line)["text"] for line in lines)
+
+
+@cache
+def filled() -> ContainmentIndex:
+    index = ContainmentIndex(PARAMETERS)
+    index.add_many(range(len(stories())), stories())
+    return index
+
+
+def quotes(count: int, seed: int) -> list[tuple[int, str]]:
+    """Return stories' numbers, and parts of them among words of other stories."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for number in rng.integers(0, len(stories()), count).tolist():
+        story = stories()[number].split()
+        length = int(len(story) * rng.uniform(0.3, 1.0))
+        begin = int(rng.integers(0, len(story) - length + 1))
+        foreign = stories()[int(rng.integers(0, len(stories())))].split()[: length // 8]
+        found.append((number, " ".join(story[begin : begin + length] + foreign)))
+    return found
+
+
+def test_most_documents_that_hold_a_text_are_found_and_few_others() -> None:
+    wanted = missed = returned = wrong = 0
+    sets = [shingle_set(story, PARAMETERS) for story in stories()]
+    sizes = np.array([len(one) for one in sets])
+    for _, quote in quotes(40, seed=1):
+        query = shingle_set(quote, PARAMETERS)
+        exact = np.array([len(query & one) / len(query) for one in sets])
+        found = filled().query(quote, 0.8)
+        rows = [int(str(one.id)) for one in found]
+        holding = set(np.flatnonzero(exact >= 0.8).tolist())
+        wanted += len(holding)
+        missed += len(holding - set(rows))
+        returned += len(rows)
+        errors = containment_error(0.8, sizes / len(query), PARAMETERS.slots)
+        wrong += sum(exact[row] < 0.8 - 4 * errors[row] for row in rows)
+    assert wanted >= 40
+    assert missed / wanted <= 0.03
+    assert wrong / returned <= 0.05
+
+
+def test_estimates_are_those_that_theory_expects() -> None:
+    scores = []
+    for _, quote in quotes(40, seed=2):
+        for one in filled().query(quote, 0.5):
+            exact = exact_containment(quote, stories()[int(str(one.id))], PARAMETERS)
+            held = shingle_set(stories()[int(str(one.id))], PARAMETERS)
+            ratio = len(held) / len(shingle_set(quote, PARAMETERS))
+            scores.append((one.containment - exact) / containment_error(exact, ratio, 256))
+    assert len(scores) > 60
+    assert abs(float(np.mean(scores))) < 0.5  # Only those estimated high enough are here.
+    assert float(np.std(scores)) < 1.2
+
+
+def test_documents_within_a_text_are_found() -> None:
+    index = ContainmentIndex(PARAMETERS)
+    mails = [story[:600] for story in stories()[:200]]
+    index.add_many(range(200), mails)
+    for number in (3, 50, 150):
+        reply = "Thank you for this. " + mails[number] + " I can't agree with a word of it."
+        found = index.query(reply, 0.9, of="document")
+        assert number in [one.id for one in found]
+        assert found[0].containment > 0.95
+        assert index.query("Nothing of the kind.", 0.9, of="document") == []
+
+
+Of = Literal["query", "document"]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.frozensets(words, max_size=30), min_size=1, max_size=12),
+    st.frozensets(words, min_size=1, max_size=30),
+    st.sampled_from([0.2, 0.5, 0.9, 1.0]),
+    st.sampled_from(["query", "document"]),
+)
+def test_with_much_slack_nothing_is_missed_and_what_sizes_forbid_is_left_out(
+    sets: list[frozenset[str]], query: frozenset[str], threshold: float, of: Of
+) -> None:
+    index = ContainmentIndex(PARAMETERS)
+    prints = fingerprint_tokens(sets, PARAMETERS)
+    index.add_sketches(range(len(sets)), prints.sketches, prints.shingle_counts.astype(np.int64))
+    sketch = fingerprint_tokens([query], PARAMETERS).sketches[0]
+    found = index.query_sketch(sketch, len(query), threshold, of=of, slack=6)
+    ids = {int(str(one.id)) for one in found}
+    for number, one in enumerate(sets):
+        pair = (query, one) if of == "query" else (one, query)
+        if pair[0] and exact_containment(*pair) >= threshold:
+            assert number in ids
+        if pair[0] and len(pair[1]) < threshold * len(pair[0]) - 1e-3:
+            assert number not in ids
+    assert [one.containment for one in found] == sorted(
+        (one.containment for one in found), reverse=True
+    )
+
+
+def test_a_blank_text_is_neither_kept_nor_found() -> None:
+    index = ContainmentIndex(PARAMETERS)
+    index.add_many(["a", "b"], ["", "some text"])
+    assert ("a" in index, "b" in index, len(index)) == (False, True, 1)
+    assert index.query(" ") == []
+
+
+def test_texts_one_by_one_are_texts_at_once() -> None:
+    index = ContainmentIndex(PARAMETERS)
+    for number, story in enumerate(stories()[:50]):
+        index.add(number, story)
+    at_once = ContainmentIndex(PARAMETERS)
+    at_once.add_many(range(50), stories()[:50])
+    for _, quote in quotes(5, seed=3):
+        assert index.query(quote, 0.3) == at_once.query(quote, 0.3)
+
+
+def test_an_id_twice_and_other_mistakes_are_refused() -> None:
+    index = ContainmentIndex(PARAMETERS)
+    index.add("a", "some text")
+    with pytest.raises(ValueError, match="'a' is in the index"):
+        index.add("a", "another")
+    with pytest.raises(ValueError, match="'b' is in the index"):
+        index.add_many(["b", "b"], ["one", "two"])
+    with pytest.raises(ValueError, match="got 1, takes as many as there are texts, 2"):
+        index.add_many(["b"], ["one", "two"])
+    assert len(index) == 1
+    for threshold in (0.0, 1.1, float("nan")):
+        with pytest.raises(ValueError, match="containment: got"):
+            index.query("some text", threshold)
+
+
+def test_the_partition_of_a_small_set_is_found_from_a_large_one() -> None:
+    sets = sized(Fingerprinter(PARAMETERS), ["a" * 5, stories()[0], stories()[0] + "a" * 9])
+    index = ContainmentIndex(PARAMETERS)
+    index.add_sketches("xyz", *sets)
+    found = index.query_sketch(sets.sketches[0], int(sets.sizes[0]), 1.0, slack=0)
+    assert "x" in [one.id for one in found]

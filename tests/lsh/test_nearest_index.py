@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+
+from lsh import Fingerprinter, NearestIndex, Parameters, fingerprint_tokens, similarity
+
+PARAMETERS = Parameters()
+TEXTS = [f"{animal} ran over the {place}" for animal in ("a fox", "a dog") for place in "abcdef"]
+
+
+def test_neighbours_are_ranked_by_their_estimates_then_by_insertion() -> None:
+    index = NearestIndex(PARAMETERS)
+    index.add_many(range(12), TEXTS)
+    for k in (0, 1, 5, 12, 30):
+        found = index.nearest("a fox ran over the hill", k)
+        prints = Fingerprinter(PARAMETERS).fingerprint(["a fox ran over the hill", *TEXTS])
+        alike = similarity(prints.sketches[0], prints.sketches[1:]).tolist()
+        ranked = sorted(range(12), key=lambda row: (-alike[row], row))[:k]
+        assert [(one.id, one.similarity) for one in found] == [(row, alike[row]) for row in ranked]
+
+
+def test_a_copy_comes_first() -> None:
+    index = NearestIndex(PARAMETERS)
+    index.add_many("abcdefghijkl", TEXTS)
+    assert index.nearest(TEXTS[7].upper(), 1) == [("h", 1.0)]
+    assert [one.id for one in index.nearest(TEXTS[7], 12, least=0.9)][:1] == ["h"]
+
+
+def test_a_blank_text_is_neither_kept_nor_found() -> None:
+    index = NearestIndex(PARAMETERS)
+    index.add_many(["a", "b"], ["", "some text"])
+    assert ("a" in index, "b" in index, len(index)) == (False, True, 1)
+    assert index.nearest(" ", 3) == []
+    assert [one.id for one in index.nearest("some text", 3)] == ["b"]
+
+
+def test_sets_have_neighbours_too() -> None:
+    index = NearestIndex(PARAMETERS)
+    prints = fingerprint_tokens([["a", "b"], ["c"]], PARAMETERS)
+    index.add_sketches("xy", prints.sketches)
+    assert index.nearest_sketch(prints.sketches[1], 1) == [("y", 1.0)]
+
+
+def test_an_id_twice_is_refused() -> None:
+    index = NearestIndex(PARAMETERS)
+    index.add("a", "some text")
+    with pytest.raises(ValueError, match="'a' is in the index"):
+        index.add_many(["b", "a"], ["one", "two"])
+    assert len(index) == 1
