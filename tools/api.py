@@ -76,7 +76,11 @@ def of_function(name: str, function: Callable[..., object]) -> Iterator[str]:
 
 def shown(signature: inspect.Signature) -> str:
     """Return a signature without `self` and without quotes around its types."""
-    kept = [one for one in signature.parameters.values() if one.name not in {"self", "cls"}]
+    kept = [
+        one.replace(annotation=getattr(one.annotation, "__forward_arg__", one.annotation))
+        for one in signature.parameters.values()
+        if one.name not in {"self", "cls"}
+    ]
     return str(signature.replace(parameters=kept)).replace("'", "")
 
 
