@@ -13,6 +13,7 @@ BENCHMARKS = {
     "fingerprint": "signatures per second on one core, compared with datasketch",
     "index": "cost of one index shard by the number of documents in it, compared with datasketch",
     "query": "time of a query on an index that goes on growing",
+    "library": "speed and memory of lsh.Index, compared with datasketch",
     "groups": "how well the first match tells connected documents",
     "decoys": "whether thousands of texts like an original make the index forget it",
     "hostile": "time to fingerprint hostile texts, compared with plain ones",

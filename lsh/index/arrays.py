@@ -287,8 +287,5 @@ def _batch(
 
 
 def _sequences(records: Sequence[bytes]) -> NDArray[np.int64]:
-    """Return int64[n], the sequence numbers in records of documents without ids."""
-    if not records:
-        return np.empty(0, np.int64)
-    packed = np.frombuffer(b"".join(records), np.uint8).reshape(len(records), -1)
-    return packed[:, :8].copy().view("<i8").reshape(-1)
+    """Return int64[n], the sequence numbers that records begin with."""
+    return np.frombuffer(b"".join(record[:8] for record in records), "<i8").astype(np.int64)

@@ -1,0 +1,66 @@
+"""The library installs by itself, and imports numpy and the standard library alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from email import message_from_string
+from pathlib import Path
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+
+import lsh
+
+SOURCES = Path(lsh.__file__).parent
+
+USE = """
+import sys
+
+class OnlyNumpy:
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top not in sys.stdlib_module_names | {"lsh", "numpy", "mmh3"}:
+            raise ImportError(f"barred: {name}")
+
+sys.meta_path.insert(0, OnlyNumpy())
+sys.path[:0] = sys.argv[1:]
+import lsh
+index = lsh.Index()
+index.add("a", "The quick brown fox jumps over the lazy dog.")
+print(lsh.__file__, *index.query("the quick brown FOX jumps over the lazy dog!")[0])
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> ZipFile:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
+    subprocess.run([*command, "--directory", folder], cwd=SOURCES, check=True, capture_output=True)
+    (path,) = folder.glob("neardup_lsh-*.whl")
+    return ZipFile(path)
+
+
+def test_the_wheel_has_all_of_the_library_and_nothing_else(wheel: ZipFile) -> None:
+    names = set(wheel.namelist())
+    expected = {f"lsh/{path.relative_to(SOURCES)}" for path in SOURCES.rglob("*.py")}
+    expected |= {"lsh/py.typed", "lsh/LICENSE", "lsh/LICENSE-UNICODE"}
+    assert {name for name in names if ".dist-info/" not in name} == expected
+    (metadata,) = (name for name in names if name.endswith("/METADATA"))
+    fields = message_from_string(wheel.read(metadata).decode())
+    assert fields["Name"] == "neardup-lsh"
+    assert fields.get_all("Requires-Dist") == ["numpy>=2.0"]
+
+
+def test_what_is_installed_works_with_numpy_alone(wheel: ZipFile, tmp_path: Path) -> None:
+    wheel.extractall(tmp_path)
+    libraries = Path(np.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", USE, tmp_path, libraries],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.stdout.split() == [str(tmp_path / "lsh" / "__init__.py"), "a", "0.9607843137254902"]
