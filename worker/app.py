@@ -53,6 +53,7 @@ class Application:
         state_dir: Path,
         *,
         metrics: Metrics | None = None,
+        stores: StoreMemory | None = None,
         background: bool = False,
         journal: bool = False,
         watch: bool = False,
@@ -63,7 +64,8 @@ class Application:
 
         With ``background``, shards are opened, fetched and shipped in threads of their own,
         as a worker that must go on polling needs it; a bus for one thread can't have it.
-        ``shares`` is how the memory is divided.
+        Applications of one process share ``stores``, the memory of all their shards; ``shares`` is
+        how the worker's memory is divided.
         With ``journal``, the directory also has what *fingerprint* reads, so that a document that
         kills the worker is found after its restarts. With ``watch``, the log warns of a field in
         the settings that no document has.
@@ -81,7 +83,7 @@ class Application:
         self._clock = clock
         index = settings.index
         self.shares = shares = settings.memory()
-        self._stores = StoreMemory(
+        self._stores = stores or StoreMemory(
             shares.index, write_buffers=shares.write_buffers, cache=shares.cache
         )
         self.directories = ShardDirectories(

@@ -59,6 +59,16 @@ def test_more_memory_makes_no_part_smaller(total: int, wishes: Wishes) -> None:
 
 
 @given(totals, some_wishes)
+def test_what_gains_nothing_from_more_gets_no_more(total: int, wishes: Wishes) -> None:
+    shares = divided(total, wishes)
+    assert shares.batch <= 16 * MIB
+    assert shares.lanes <= 64 * MIB
+    assert shares.client <= 48 * MIB
+    assert shares.write_buffers <= 128 * MIB
+    assert shares.write_buffer <= 32 * MIB
+
+
+@given(totals, some_wishes)
 def test_what_is_set_stays(total: int, wishes: Wishes) -> None:
     wishes = dataclasses.replace(wishes, cache=3, write_buffer=5 * MIB, lanes=7 * MIB, batch=MIB)
     shares = divided(total, wishes)
