@@ -284,6 +284,16 @@ def test_it_follows_the_group_and_never_passes_it(tmp_path: Path) -> None:
     after.close()
 
 
+def test_it_passes_the_group_if_nobody_takes_its_shards(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, past_group=True)
+    bench.tape.group = 30
+    assert bench.standby.stores() == {}
+    bench.standby.hand_over({})
+    bench.until(lambda: len(bench.applied) == 1_000)
+    assert bench.standby.stores()[PLACE.partition].path == bench.path
+    bench.standby.close()
+
+
 def test_what_cannot_be_kept_warm_is_a_warning_and_no_more(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -36,8 +36,9 @@ def test_a_query_before_a_document_tells_its_verdict_and_matches(
     duplicates = expired = 0
     with Site(
         tmp_path,
-        index={"shards": shards, "bucket_capacity": 2, "max_matches": 3, "window": "60s"},
+        index={"shards": shards, "bucket_capacity": 2, "max_matches": 2, "window": "60s"},
         documents={"time_field": "time"},
+        similarity={"threshold": 0.5, "recall": 0.8},
     ) as site:
         for number, (ident, text) in enumerate(TEXTS):
             time = NOW - 600 * SECOND + (10 * number + random.randrange(-50, 50)) * SECOND
