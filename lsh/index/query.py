@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lsh.index.buckets import Buckets
 from lsh.index.cells import cells_of
 from lsh.index.chains import Chains
 from lsh.index.match import best_matches
@@ -42,11 +43,12 @@ def match(
     if not keys.size:
         return {}
     cells = cells_of(columns, keys)
-    found = reader.buckets(cells.keys)
-    chains = Chains(reader, cells, sketches, dict(found), rules)
+    found = Buckets.of(reader.buckets(cells.keys))
+    contents = found.at(np.arange(len(found)))
+    chains = Chains(reader, cells, sketches, contents, rules)
     oldest = None if rules.window_ms is None else reader.now - rules.window_ms
     matches = {}
-    for row, runs in cells.by_row(np.array(list(found), np.int64)):
+    for row, runs in cells.by_row(found.places):
         numbers = [number for run in runs for number in chains.of(row, run, oldest)]
         buckets = [chains.contents[number] for number in numbers]
         similar = chains.known.similar(sketches[row], buckets)
