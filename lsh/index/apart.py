@@ -112,9 +112,9 @@ def judged(  # noqa: PLR0913 -- what a verdict depends on
     apart: Apart,
     cells: Cells,
     found: Buckets,
+    *,
     known: Known,
     rules: BucketRules,
-    *,
     first: int,
     oldest: NDArray[np.int64] | None,
 ) -> Verdicts:

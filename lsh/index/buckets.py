@@ -25,7 +25,8 @@ def spread(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.in
     starts, sizes: int64[n].
     """
     before = np.cumsum(sizes) - sizes
-    return np.arange(sizes.sum()) + np.repeat(starts - before, sizes)
+    places: NDArray[np.int64] = np.arange(sizes.sum()) + np.repeat(starts - before, sizes)
+    return places
 
 
 class Buckets(Mapping[int, Bucket]):

@@ -159,7 +159,7 @@ class _Judging:
         return self._made
 
     def _judge_apart(self) -> NDArray[np.int64]:
-        """Judge the documents that meet no other one; return the rows of those that are inserted."""
+        """Judge the documents that meet no other one; return the rows of the inserted ones."""
         rules, known, made = self._rules, self._known, self._made
         at = np.searchsorted(self._found.places, self._apart.runs)
         taken = spread(self._found.starts[at], self._found.sizes[at])
@@ -170,8 +170,8 @@ class _Judging:
             self._apart,
             self._cells,
             self._found,
-            known,
-            rules,
+            known=known,
+            rules=rules,
             first=self._first,
             oldest=None if rules.window_ms is None else self._nows - rules.window_ms,
         )

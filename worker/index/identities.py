@@ -42,7 +42,8 @@ class Identities:
             ValueError: something isn't as it was written.
         """
         found = []
-        number: int | None = self._newest(_keys([ident])).get(0)
+        newest = int(self._newest(_keys([ident]))[0])
+        number = newest if newest >= 0 else None
         while number is not None and number >= self._runs.list.eras.first:
             (record,) = self._records.read([number])
             if record and id_of(record) == ident:
@@ -59,11 +60,11 @@ class Identities:
         if not records:
             return SortedCells.none()
         keys = _keys(list(map(id_of, records)))
-        newest = self._newest(keys)
+        newest = self._newest(keys).tolist()
         last: dict[int, int] = {}
         for place, key in enumerate(keys.hashes.tolist()):
-            before = last.get(key, newest.get(place))
-            if before is not None:
+            before = last.get(key, newest[place])
+            if before >= 0:
                 batch.put(number_key(PREVIOUS, first + place), pack_number(before))
             last[key] = first + place
         numbers = np.array(list(last.values()), np.int64)
@@ -73,14 +74,12 @@ class Identities:
             (numbers & _LOW).astype(np.uint32),
         )
 
-    def _newest(self, keys: BucketKeys) -> dict[int, int]:
-        """Return the newest document of each key that has one, by place."""
+    def _newest(self, keys: BucketKeys) -> npt.NDArray[np.int64]:
+        """Return the newest document of each of n keys: int64[n], -1 if there is none."""
         if ID_COLUMN not in self._runs.list.columns:
-            return {}
-        suspects = self._runs.suspects(keys)
-        found = suspects.known | self._runs.newest(keys, suspects.by_place())
-        first = self._runs.list.eras.first
-        return {place: number for place, number in found.items() if number >= first}
+            return np.full(len(keys.hashes), -1)
+        found = self._runs.newest(keys, self._runs.suspects(keys))
+        return np.where(found >= self._runs.list.eras.first, found, -1)
 
 
 def _keys(ids: Sequence[bytes]) -> BucketKeys:

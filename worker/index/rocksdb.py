@@ -12,7 +12,7 @@ from rocksdict import BlockBasedOptions, Cache, Options, Rdict
 
 from worker.index.errors import StoreDamaged
 
-__all__ = ["StoreOptions", "check_mode", "tuned", "wait_for_room"]
+__all__ = ["StoreOptions", "check_mode", "opened", "tuned", "wait_for_room"]
 
 _log = logging.getLogger(__name__)
 
@@ -84,6 +84,15 @@ def tuned(options: StoreOptions, cache: Cache | None) -> Options:
     tables.set_format_version(5)
     made.set_block_based_table_factory(tables)
     return made
+
+
+def opened(path: Path, options: Options) -> Rdict:
+    """Open or create a RocksDB with these options.
+
+    Of one that exists, rocksdict takes the column family's options from its files, unless they are
+    given by the family's name. The block cache is not in the files.
+    """
+    return Rdict(str(path), options, column_families={"default": options})
 
 
 def check_mode(path: Path) -> None:

@@ -13,10 +13,11 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, cast
 
-from rocksdict import Cache, Checkpoint, Rdict, WriteBatch, WriteOptions
+from rocksdict import Cache, Checkpoint, WriteBatch, WriteOptions
 
 from lsh.index import BucketKeys, BucketRules, Decision, DocumentBatch, RecordMissing, decide
-from lsh.index.layout import MOST_DOCUMENTS, Bucket, Renewals, pack_renewals, unpack_renewals
+from lsh.index.buckets import Buckets
+from lsh.index.layout import MOST_DOCUMENTS, Renewals, pack_renewals, unpack_renewals
 from worker.index.contents import Contents
 from worker.index.errors import HeaderMismatch, StoreDamaged
 from worker.index.header import StoreHeader, check_header, pack_header
@@ -25,7 +26,7 @@ from worker.index.keyspace import COVERAGE, HEADER, PROGRESS, RENEWALS, Progress
 from worker.index.purge import Purge
 from worker.index.reading import BucketReading
 from worker.index.record_pages import RecordPages
-from worker.index.rocksdb import StoreOptions, check_mode, tuned, wait_for_room
+from worker.index.rocksdb import StoreOptions, check_mode, opened, tuned, wait_for_room
 from worker.index.run_lookup import RunLookup
 from worker.index.runs import Runs
 from worker.index.spans import ReadingEnded
@@ -89,7 +90,7 @@ class BandStore:
             raise StoreDamaged(f"{path}: the file CURRENT is missing")
         check_mode(path)
         try:
-            self._db = Rdict(str(path), tuned(self._options, cache))
+            self._db = opened(path, tuned(self._options, cache))
         except Exception as error:
             raise self._meaning(error) from error
         self._write_options = WriteOptions()
@@ -159,7 +160,7 @@ class BandStore:
         """Return the first document of the current era; see `BucketReader`."""
         return self._cells.list.eras.current.first
 
-    def buckets(self, keys: BucketKeys) -> dict[int, Bucket]:
+    def buckets(self, keys: BucketKeys) -> Buckets:
         """Return the buckets that exist, by the places of their keys; see `BucketReader`."""
         try:
             return self._buckets.read(keys, self.inserted)
@@ -317,7 +318,8 @@ class BandStore:
         """Return the memory of write buffers, tables and runs, without the shared block cache."""
         names = ("rocksdb.cur-size-all-mem-tables", "rocksdb.estimate-table-readers-mem")
         tables = sum(int(self._db.property_int_value(name) or 0) for name in names)
-        return tables + self._cells.size_bytes + self._runs.merging_bytes
+        runs = self._cells.size_bytes + self._runs.merging_bytes
+        return tables + runs + self._records.recent.size_bytes
 
     def keys_estimate(self) -> int:
         """Return the number of cells and records."""
