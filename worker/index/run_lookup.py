@@ -190,7 +190,13 @@ class RunLookup:
         return np.array(known, np.int64)[which]
 
     def _documents(self, keys: BucketKeys, runs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the document of each key in one run: int64[k], -1 where it isn't."""
+        """Return the document of each key in one run: int64[k], -1 where it isn't.
+
+        keys: in the order of the columns and ascending.
+        """
+        # In the order of the pages' keys, RocksDB reads them in half the time.
+        order = np.argsort(runs, kind="stable")
+        keys, runs = keys.take(order), runs[order]
         pages, parts = self._pages(keys.hashes, runs)
         slots = self._slots[keys.columns]
         wanted = list(map(page_key, runs.tolist(), slots.tolist(), pages.tolist()))
@@ -203,7 +209,9 @@ class RunLookup:
             np.int64,
         )
         ends = self._of_each(runs, attrgetter("end"))
-        return np.where(lows < 0, lows, numbers_before(lows, ends))
+        found = np.empty(len(runs), np.int64)
+        found[order] = np.where(lows < 0, lows, numbers_before(lows, ends))
+        return found
 
     def _pages(
         self, hashes: npt.NDArray[np.uint64], runs: npt.NDArray[np.int64]
