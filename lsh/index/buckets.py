@@ -2,15 +2,87 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+import numpy as np
 
-    from lsh.index.layout import Bucket, BucketKeys, Renewals
+from lsh.index.layout import Bucket
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from lsh.index.layout import BucketKeys, Renewals
     from lsh.index.verdicts import Verdict
 
-__all__ = ["BucketReader", "RecordMissing"]
+__all__ = ["BucketReader", "Buckets", "RecordMissing", "spread"]
+
+
+def spread(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the places of n ranges, one range after the other: int64[sum of sizes].
+
+    starts, sizes: int64[n].
+    """
+    before = np.cumsum(sizes) - sizes
+    places: NDArray[np.int64] = np.arange(sizes.sum()) + np.repeat(starts - before, sizes)
+    return places
+
+
+class Buckets(Mapping[int, Bucket]):
+    """Buckets by place, as a mapping and as arrays.
+
+    places: int64[b], ascending. sizes, starts: int64[b], how many entries each bucket has, and
+    where they begin. entries: int64[e].
+    """
+
+    __slots__ = ("entries", "places", "sizes", "starts")
+
+    def __init__(
+        self, places: NDArray[np.int64], sizes: NDArray[np.int64], entries: NDArray[np.int64]
+    ) -> None:
+        """Take the places, and the sizes and entries of the buckets there."""
+        self.places = places
+        self.sizes = sizes
+        self.starts = np.cumsum(sizes) - sizes
+        self.entries = entries
+
+    @classmethod
+    def of(cls, found: Mapping[int, Bucket]) -> Buckets:
+        """Return these buckets, whose places ascend."""
+        if isinstance(found, Buckets):
+            return found
+        sizes = np.array([len(bucket) for bucket in found.values()], np.int64)
+        entries = [entry for bucket in found.values() for entry in bucket]
+        return cls(np.array(list(found), np.int64), sizes, np.array(entries, np.int64))
+
+    def at(self, chosen: NDArray[np.int64]) -> dict[int, Bucket]:
+        """Return some of the buckets by their places.
+
+        chosen: int64[k], indices into ``places``.
+        """
+        sizes = self.sizes[chosen]
+        entries = self.entries[spread(self.starts[chosen], sizes)].tolist()
+        ends = np.cumsum(sizes)
+        cuts = zip((ends - sizes).tolist(), ends.tolist(), strict=True)
+        lists = [entries[start:end] for start, end in cuts]
+        return dict(zip(self.places[chosen].tolist(), lists, strict=True))
+
+    def __getitem__(self, place: int) -> Bucket:
+        """Return the bucket at a place; raise KeyError if there is none."""
+        at = int(np.searchsorted(self.places, place))
+        if at == len(self.places) or self.places[at] != place:
+            raise KeyError(place)
+        return self.at(np.array([at]))[place]
+
+    def __iter__(self) -> Iterator[int]:
+        """Return the places."""
+        return iter(self.places.tolist())
+
+    def __len__(self) -> int:
+        """Return how many buckets there are."""
+        return len(self.places)
 
 
 class RecordMissing(LookupError):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from lsh.index.buckets import spread
 from lsh.index.layout import BucketKeys
 
 if TYPE_CHECKING:
@@ -30,6 +31,16 @@ class Cells(NamedTuple):
     starts: NDArray[np.int64]
     rows: NDArray[np.int64]
 
+    def pairs(self, runs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the document and the run of each cell in these runs, in sequence order.
+
+        runs: int64[k], indices of runs, ascending.
+        """
+        sizes = self.sizes[runs]
+        rows = self.rows[spread(self.starts[runs], sizes)]
+        by_row = np.argsort(rows, kind="stable")
+        return rows[by_row], np.repeat(runs, sizes)[by_row]
+
     def by_row(self, runs: NDArray[np.int64]) -> list[tuple[int, list[int]]]:
         """Return each document that has cells in these runs, with its runs, in sequence order.
 
@@ -37,13 +48,9 @@ class Cells(NamedTuple):
         """
         if not len(runs):
             return []
-        sizes = self.sizes[runs]
-        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        rows = self.rows[np.repeat(self.starts[runs], sizes) + within]
-        by_row = np.argsort(rows, kind="stable")
-        rows = rows[by_row]
+        rows, its_runs = self.pairs(runs)
         cuts = np.flatnonzero(np.diff(rows)) + 1
-        parts = np.split(np.repeat(runs, sizes)[by_row], cuts)
+        parts = np.split(its_runs, cuts)
         firsts = rows[np.concatenate(([0], cuts))]
         return [(row, part.tolist()) for row, part in zip(firsts.tolist(), parts, strict=True)]
 

@@ -128,7 +128,7 @@ class Chains:
 
     def _load(self, numbers: Iterable[int]) -> None:
         ordered = sorted(numbers, key=lambda n: (self._rank[self._columns[n]], self._hashes[n]))
-        found = self._reader.buckets(self.keys(ordered))
+        found = dict(self._reader.buckets(self.keys(ordered)))
         self.contents |= {number: found.get(place, []) for place, number in enumerate(ordered)}
 
     def keys(self, numbers: Sequence[int]) -> BucketKeys:

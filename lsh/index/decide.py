@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from lsh.index.apart import divided, judged
+from lsh.index.buckets import Buckets, spread
 from lsh.index.cells import cells_of
 from lsh.index.chains import Chains
 from lsh.index.layout import BEYOND, BucketKeys, pack_records, without_sketch
@@ -150,14 +152,17 @@ class _Judging:
         self._cells = cells
         self._first = reader.inserted
         self._nows = nows
-        found = reader.buckets(cells.keys)
+        found = Buckets.of(reader.buckets(cells.keys))
         self._new = np.ones(len(cells.sizes), bool)
-        self._new[list(found)] = False
-        contested = np.flatnonzero(~self._new | (cells.sizes > 1)).tolist()
-        self._runs = np.array(contested, np.int64)
-        buckets = {run: found.get(run, []) for run in contested}
+        self._new[found.places] = False
+        contested = np.flatnonzero(~self._new | (cells.sizes > 1))
+        any_order = ~self._late() if not batch.forgotten else np.zeros(len(batch.ids), bool)
+        apart, self._runs = divided(cells, found, contested, rules.capacity, any_order)
+        buckets: dict[int, Bucket] = {run: [] for run in self._runs.tolist()}
+        buckets |= found.at(np.flatnonzero(np.isin(found.places, self._runs)))
         self._chains = Chains(reader, cells, batch.sketches, buckets, rules)
         self._contested, self._known = self._chains.contents, self._chains.known
+        self._apart, self._found = apart, found
         self._changed: set[int] = set()
         self._renewed: dict[int, dict[int, int]] = {}
         self._left = deque(batch.forgotten)
@@ -177,11 +182,13 @@ class _Judging:
         kept = self._new & (cells.sizes == 1) & ~late[rows]
         inserted = np.zeros(len(self._batch.ids), bool)
         inserted[rows[kept]] = True
+        inserted[self._judge_apart()] = True
         for row, runs in cells.by_row(self._runs):
             self._forget(row)
             if self._one(row, runs, late=bool(late[row])):
                 inserted[row] = True
         self._forget(len(inserted))
+        self._made.matches = dict(sorted(self._made.matches.items()))
         gone = self._rows_forgotten()
         kept &= ~np.isin(rows, gone)
         recorded = ~late if self._rules.same_id == "ignore" else inserted.copy()
@@ -195,6 +202,38 @@ class _Judging:
         for row, ident in enumerate(self._batch.ids):
             if ident in self._rows_by_id:
                 self._rows_by_id[ident].append(row)
+
+    def _judge_apart(self) -> NDArray[np.int64]:
+        """Judge the documents that meet no other one; return the rows of the inserted ones."""
+        rules, known, made = self._rules, self._known, self._made
+        at = np.searchsorted(self._found.places, self._apart.runs)
+        taken = spread(self._found.starts[at], self._found.sizes[at])
+        named = set(self._found.entries[taken].tolist())
+        known.learn(self._reader, named, rules.window_ms)
+        verdicts = judged(
+            self._batch,
+            self._apart,
+            self._cells,
+            self._found,
+            known=known,
+            rules=rules,
+            first=self._first,
+            oldest=None if rules.window_ms is None else self._nows - rules.window_ms,
+        )
+        self._contested |= verdicts.buckets
+        self._changed.update(verdicts.changed)
+        for run, entry, row in verdicts.renewed:
+            self._renew(entry, run, int(self._batch.times[row]))
+        made.matches |= verdicts.matches
+        made.candidates += verdicts.candidates
+        made.absorbed += verdicts.absorbed
+        return verdicts.inserted
+
+    def _renew(self, entry: int, place: int, time: int) -> None:
+        """Renew an entry of a bucket to a time, in ms."""
+        column = self._chains.column(place)
+        self._known.renewals.setdefault(entry, {})[column] = time
+        self._renewed.setdefault(entry, {})[place] = column
 
     def _forget(self, row: int) -> None:
         """Forget the ids that are forgotten before a row.
@@ -263,8 +302,7 @@ class _Judging:
         self._made.absorbed += 1
         column = self._chains.column(place)
         if self._rules.window_ms is not None and time > self._known.time(entry, column):
-            self._known.renewals.setdefault(entry, {})[column] = time
-            self._renewed.setdefault(entry, {})[place] = column
+            self._renew(entry, place, time)
             self._go_beyond(before)
         return False
 

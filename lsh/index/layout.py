@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,10 +30,12 @@ __all__ = [
     "Renewals",
     "id_of",
     "number_before",
+    "numbers_before",
     "pack_bucket",
     "pack_records",
     "pack_renewals",
     "unpack_bucket",
+    "unpack_buckets",
     "unpack_record",
     "unpack_renewals",
     "without_sketch",
@@ -109,6 +111,12 @@ def number_before(low: int, end: int) -> int:
     return end - 1 - ((end - 1 - low) & _LOW_BITS)
 
 
+def numbers_before(lows: NDArray[np.int64], end: int | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the greatest numbers below ``end`` with these lowest 31 bits: int64[n]."""
+    numbers: NDArray[np.int64] = end - 1 - ((end - 1 - lows) & _LOW_BITS)
+    return numbers
+
+
 def pack_bucket(bucket: Bucket) -> bytes:
     """Return the bytes of a bucket."""
     lows = [_BEYOND if number == BEYOND else number & _LOW_BITS for number in bucket]
@@ -127,6 +135,23 @@ def unpack_bucket(packed: bytes, end: int) -> Bucket:
         raise ValueError(message)
     lows = struct.unpack(f"<{len(packed) // _NUMBER.size}I", packed)
     return [BEYOND if low == _BEYOND else number_before(low, end) for low in lows]
+
+
+def unpack_buckets(
+    packed: Sequence[bytes], end: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the buckets of these bytes: int64[b], their sizes, and int64[e], their entries.
+
+    end: the number that the next document gets.
+
+    Raises ValueError if some bytes are not whole numbers.
+    """
+    sizes, rests = np.divmod(np.array([len(one) for one in packed], np.int64), _NUMBER.size)
+    if rests.any():
+        message = f"{len(packed[int(rests.argmax())])} bytes are not whole entries"
+        raise ValueError(message)
+    lows = np.frombuffer(b"".join(packed), "<u4").astype(np.int64)
+    return sizes, np.where(lows == _BEYOND, BEYOND, numbers_before(lows, end))
 
 
 def pack_renewals(renewals: Renewals) -> bytes:

@@ -47,7 +47,13 @@ class Known:
 
         Raises RecordMissing if a document has none.
         """
-        named = {number for bucket in buckets for number in bucket}
+        self.learn(reader, {number for bucket in buckets for number in bucket}, window)
+
+    def learn(self, reader: BucketReader, named: set[int], window: int | None) -> None:
+        """Read the records of these documents; with a window, their times as well.
+
+        Raises RecordMissing if a document has none.
+        """
         new = sorted(named.difference((BEYOND,), self.sketches, self.forgotten))
         for number, packed in zip(new, reader.records(new), strict=True):
             if packed is None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from lsh.index.buckets import Buckets
 from lsh.index.cells import cells_of
 from lsh.index.chains import Chains
 from lsh.index.layout import BEYOND
@@ -77,10 +78,11 @@ def query(  # noqa: PLR0913 -- what a document has, and what it is judged by
     if not keys.size:
         return answers
     cells = cells_of(columns, keys)
-    found = reader.buckets(cells.keys)
-    chains = Chains(reader, cells, sketches, dict(found), rules)
+    found = Buckets.of(reader.buckets(cells.keys))
+    contents = found.at(np.arange(len(found)))
+    chains = Chains(reader, cells, sketches, contents, rules)
     nows = np.full(count, reader.now) if times is None else np.maximum(times, reader.now)
-    asked = cells.by_row(np.array(list(found), np.int64))
+    asked = cells.by_row(found.places)
     # What is too old leaves the buckets that are read, so the earliest query comes first.
     for row, runs in sorted(asked, key=lambda one: int(nows[one[0]])):
         oldest = None if rules.window_ms is None else int(nows[row]) - rules.window_ms

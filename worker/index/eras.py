@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 __all__ = ["ERAS_A_WINDOW", "Era", "Eras"]
 
@@ -47,6 +49,15 @@ class Eras:
         """Return the era of a document; of one that is not kept any more, the oldest era."""
         place = bisect_right(self.kept, number, key=attrgetter("first")) - 1
         return self.kept[max(0, place)].number
+
+    def of_each(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the eras of documents, int64[n]; see `of`."""
+        firsts = np.array([era.first for era in self.kept])
+        eras = np.array([era.number for era in self.kept])
+        found: npt.NDArray[np.int64] = eras[
+            np.maximum(0, np.searchsorted(firsts, numbers, side="right") - 1)
+        ]
+        return found
 
     def overlapping(self, first: int, end: int) -> list[int]:
         """Return the eras of the documents ``first`` to before ``end``, newest first."""

@@ -50,7 +50,11 @@ class Identities:
             return {}
         keys = _keys(asked)
         hashes = keys.hashes.tolist()
-        newest = {hashes[place]: number for place, number in self._newest(keys).items()}
+        newest = {
+            key: number
+            for key, number in zip(hashes, self._newest(keys).tolist(), strict=True)
+            if number >= 0
+        }
         chains = self._chains(newest)
         self._followed |= {key: [number for number, _ in some] for key, some in chains.items()}
         found: dict[bytes, list[int]] = {}
@@ -98,14 +102,14 @@ class Identities:
         if not records:
             return SortedCells.none()
         keys = _keys(list(map(id_of, records)))
-        newest = self._newest(keys)
+        newest = self._newest(keys).tolist()
         last: dict[int, int] = {}
         for place, key in enumerate(keys.hashes.tolist()):
-            before = last.get(key, newest.get(place))
+            before = last.get(key, newest[place])
             if key in followed and key not in last:
                 left = (one for one in followed[key] if one not in self._forgotten)
-                before = next(left, None)
-            if before is not None:
+                before = next(left, -1)
+            if before >= 0:
                 batch.put(number_key(PREVIOUS, first + place), pack_number(before))
             last[key] = first + place
         numbers = np.array(list(last.values()), np.int64)
@@ -115,14 +119,12 @@ class Identities:
             (numbers & _LOW).astype(np.uint32),
         )
 
-    def _newest(self, keys: BucketKeys) -> dict[int, int]:
-        """Return the newest document of each key that has one, by place."""
+    def _newest(self, keys: BucketKeys) -> npt.NDArray[np.int64]:
+        """Return the newest document of each of n keys: int64[n], -1 if there is none."""
         if ID_COLUMN not in self._runs.list.columns:
-            return {}
-        suspects = self._runs.suspects(keys)
-        found = suspects.known | self._runs.newest(keys, suspects.by_place())
-        first = self._runs.list.eras.first
-        return {place: number for place, number in found.items() if number >= first}
+            return np.full(len(keys.hashes), -1)
+        found = self._runs.newest(keys, self._runs.suspects(keys))
+        return np.where(found >= self._runs.list.eras.first, found, -1)
 
 
 def _keys(ids: Sequence[bytes]) -> BucketKeys:

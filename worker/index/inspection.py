@@ -155,7 +155,9 @@ def _cells(contents: Contents, runs: RunLookup, findings: Findings) -> None:
 
 def _unknown(runs: RunLookup, keys: BucketKeys) -> list[int]:
     """Return the places of the buckets that a look-up wouldn't find."""
-    return sorted(set(range(len(keys.hashes))).difference(runs.suspects(keys).all_places()))
+    places = np.arange(len(keys.hashes))
+    unknown: list[int] = np.setdiff1d(places, runs.suspects(keys).all_places()).tolist()
+    return unknown
 
 
 def _columns(columns: list[int], findings: Findings) -> None:
@@ -181,12 +183,11 @@ def _grown(contents: Contents, runs: RunLookup, findings: Findings) -> None:
             findings.fault(f"{_bucket(keys, place)}: the shard has no such band")
         known = np.flatnonzero(~strange)
         held = keys.take(known)
-        eras = [era for era, _, _ in chunk]
-        marked = runs.eras_grown(held)
+        marked = set(zip(*(part.tolist() for part in runs.eras_grown(held)), strict=True))
         unmarked = {
             place
             for place, row in enumerate(known.tolist())
-            if eras[row] not in marked.get(place, ())
+            if (place, chunk[row][0]) not in marked
         }
         for place in sorted(unmarked.union(_unknown(runs, held))):
             findings.fault(f"{_bucket(held, place)}: missing from the filter")

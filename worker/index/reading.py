@@ -6,14 +6,17 @@ whichever is newer. In one era, what it has grown to is newer than its cell.
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from lsh.index import BucketKeys
-from lsh.index.layout import BEYOND, Bucket, unpack_bucket
+from lsh.index.buckets import Buckets, spread
+from lsh.index.layout import BEYOND, unpack_buckets
 from worker.index.keyspace import grown_key
-from worker.index.run_lookup import Get, RunLookup, Suspects
+from worker.index.run_lookup import Get, RunLookup
 
 __all__ = ["BucketReading", "Standing"]
 
@@ -26,8 +29,14 @@ class Standing(NamedTuple):
 
 
 class _Grown(NamedTuple):
-    era: int
-    bucket: Bucket
+    """What n buckets grew to in the newest era in which they did.
+
+    eras: int64[n], -1 where a bucket never grew. sizes: int64[n]. entries: int64[sum of sizes].
+    """
+
+    eras: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int64]
+    entries: npt.NDArray[np.int64]
 
 
 class BucketReading:
@@ -42,8 +51,8 @@ class BucketReading:
         self._get = get
         self.standing = Standing(set(), set())
 
-    def read(self, keys: BucketKeys, end: int) -> dict[int, Bucket]:
-        """Return the buckets that exist, by the places of their keys, ascending.
+    def read(self, keys: BucketKeys, end: int) -> Buckets:
+        """Return the buckets that exist, by the places of their keys.
 
         ``end`` is the number that the next document gets.
 
@@ -52,54 +61,70 @@ class BucketReading:
         """
         suspects = self._runs.suspects(keys)
         places = suspects.all_places()
-        if not places:
-            return {}
-        packed = dict(zip(places, keys.take(np.array(places)).packed(), strict=True))
-        grown = self._grown(keys, packed, end)
-        alone = suspects.known | self._alone(keys, suspects, grown)
-        first, current = self._runs.list.eras.first, self._runs.list.eras.current
-        found: dict[int, Bucket] = {}
-        for place in places:
-            number = alone.get(place)
-            if place in grown and (number is None or not self._later(number, grown[place].era)):
-                era, bucket = grown[place]
-                kept = [one for one in bucket if one >= first or one == BEYOND]
-                if kept:
-                    found[place] = kept
-                if era == current.number:
-                    self.standing.grown.add(packed[place])
-            elif number is not None and number >= first:
-                found[place] = [number]
-                if number >= current.first:
-                    self.standing.cells.add(packed[place])
-        return found
+        some = keys.take(places)
+        packed = some.packed()
+        grown = self._grown(some, packed, end)
+        after = np.full(len(keys.hashes), -1)
+        after[places] = grown.eras
+        alone = self._runs.newest(keys, suspects, after)[places]
+        single = (alone >= 0) & (self._runs.list.eras.of_each(alone) > grown.eras)
+        self._note(packed, alone, single, grown.eras)
+        return self._kept(places, alone, single, grown)
 
     def forget_standing(self) -> None:
         """Begin anew with `standing`, because an era may have begun."""
         self.standing = Standing(set(), set())
 
-    def _later(self, number: int, era: int) -> bool:
-        """Return whether a document was inserted after an era."""
-        return self._runs.list.eras.of(number) > era
+    def _note(
+        self,
+        packed: list[bytes],
+        alone: npt.NDArray[np.int64],
+        single: npt.NDArray[np.bool_],
+        eras: npt.NDArray[np.int64],
+    ) -> None:
+        """Note which buckets stand in the current era."""
+        current = self._runs.list.eras.current
+        cells = single & (alone >= current.first)
+        grown = ~single & (eras == current.number)
+        self.standing.cells.update(compress(packed, cells.tolist()))
+        self.standing.grown.update(compress(packed, grown.tolist()))
 
-    def _grown(self, keys: BucketKeys, packed: dict[int, bytes], end: int) -> dict[int, _Grown]:
+    def _kept(
+        self,
+        places: npt.NDArray[np.int64],
+        alone: npt.NDArray[np.int64],
+        single: npt.NDArray[np.bool_],
+        grown: _Grown,
+    ) -> Buckets:
+        """Return the buckets with the entries that are kept.
+
+        alone: int64[s], the documents of the newest cells. single: bool[s], whether these are all
+        that their buckets have.
+        """
+        sizes = np.where(single, 1, grown.sizes)
+        starts = np.cumsum(sizes) - sizes
+        entries = np.empty(sizes.sum(), np.int64)
+        entries[starts[single]] = alone[single]
+        chosen = np.repeat(~single, grown.sizes)
+        entries[spread(starts[~single], sizes[~single])] = grown.entries[chosen]
+        kept = (entries >= self._runs.list.eras.first) | (entries == BEYOND)
+        before = np.concatenate(([0], np.cumsum(kept)))
+        left = before[starts + sizes] - before[starts]
+        return Buckets(places[left > 0], left[left > 0], entries[kept])
+
+    def _grown(self, keys: BucketKeys, packed: list[bytes], end: int) -> _Grown:
         """Return what buckets grew to in the newest era in which they did."""
-        places = list(packed)
-        asked = self._runs.eras_grown(keys.take(np.array(places)))
-        wanted = [(places[place], era) for place, eras in asked.items() for era in eras]
-        values = self._get([grown_key(era, packed[place]) for place, era in wanted])
+        places, eras = self._runs.eras_grown(keys)
+        listed = list(zip(places.tolist(), eras.tolist(), strict=True))
+        values = self._get([grown_key(era, packed[place]) for place, era in listed])
         # The eras of a place ascend, so the last one stays.
-        return {
-            place: _Grown(era, unpack_bucket(value, end))
-            for (place, era), value in zip(wanted, values, strict=True)
+        found = {
+            place: (era, value)
+            for (place, era), value in zip(listed, values, strict=True)
             if value is not None
         }
-
-    def _alone(
-        self, keys: BucketKeys, suspects: Suspects, grown: dict[int, _Grown]
-    ) -> dict[int, int]:
-        """Return the document of the newest cell of each bucket, where that can matter."""
-        left = suspects.by_place()
-        for place in grown.keys() & left.keys():
-            left[place] = self._runs.later(left[place], grown[place].era)
-        return self._runs.newest(keys, left)
+        newest, sizes = np.full(len(packed), -1), np.zeros(len(packed), np.int64)
+        grown = list(found)
+        newest[grown] = [era for era, _ in found.values()]
+        sizes[grown], entries = unpack_buckets([value for _, value in found.values()], end)
+        return _Grown(newest, sizes, entries)

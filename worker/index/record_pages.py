@@ -14,6 +14,7 @@ from itertools import accumulate, pairwise
 from rocksdict import WriteBatch
 
 from worker.index.keyspace import RECORDS, Range, number_key
+from worker.index.recent_records import RecentRecords
 
 __all__ = ["DOCUMENTS_A_PAGE", "RecordPages", "unpack_page"]
 
@@ -70,11 +71,14 @@ class RecordPages:
     def __init__(self, get: Callable[[list[bytes]], list[bytes | None]], inserted: int) -> None:
         """Read the last page. ``get`` reads keys; ``inserted`` is how many documents there are.
 
+        ``recent`` are the records that were read lately.
+
         Raises:
             ValueError: the page is missing, or isn't as it was written.
         """
         self._get = get
         self._open: list[bytes] = []
+        self.recent = RecentRecords()
         self.inserted = inserted
         if inserted % DOCUMENTS_A_PAGE:
             (page,) = get([number_key(RECORDS, inserted >> _BITS)])
@@ -104,6 +108,7 @@ class RecordPages:
         """
         last = self.inserted >> _BITS
         for number in numbers:
+            self.recent.forget(number)
             if number >> _BITS == last:
                 self._open[number % DOCUMENTS_A_PAGE] = b""
         gone: dict[int, list[int]] = {}
@@ -124,16 +129,19 @@ class RecordPages:
         batch.delete_range(*gone)
 
     def read(self, numbers: Sequence[int]) -> list[bytes | None]:
-        """Return the records of ascending numbers; None where there is none.
+        """Return the records of ascending, different numbers; None where there is none.
 
         Raises:
             ValueError: a page isn't as it was written.
         """
-        wanted = list(dict.fromkeys(number >> _BITS for number in numbers))
-        packed = self._get(_keys(wanted))
-        pages = dict(zip(wanted, packed, strict=True))
-        found: list[bytes | None] = []
-        for number in numbers:
-            page = pages[number >> _BITS]
-            found.append(None if page is None else _record(page, number % DOCUMENTS_A_PAGE))
-        return found
+        known = {number: self.recent.get(number) for number in numbers}
+        wanted = [number for number, record in known.items() if record is None]
+        pages = list(dict.fromkeys(number >> _BITS for number in wanted))
+        packed = dict(zip(pages, self._get(_keys(pages)), strict=True))
+        for number in wanted:
+            page = packed[number >> _BITS]
+            record = None if page is None else _record(page, number % DOCUMENTS_A_PAGE)
+            known[number] = record
+            if record is not None:
+                self.recent.put(number, record)
+        return list(known.values())

@@ -13,7 +13,7 @@ from rocksdict import BlockBasedOptions, Options, Rdict
 from worker.index.errors import StoreDamaged
 from worker.index.memory import StoreMemory
 
-__all__ = ["StoreOptions", "check_mode", "tuned", "wait_for_room"]
+__all__ = ["StoreOptions", "check_mode", "opened", "tuned", "wait_for_room"]
 
 _log = logging.getLogger(__name__)
 
@@ -90,6 +90,15 @@ def tuned(options: StoreOptions, memory: StoreMemory | None) -> Options:
     tables.set_format_version(5)
     made.set_block_based_table_factory(tables)
     return made
+
+
+def opened(path: Path, options: Options) -> Rdict:
+    """Open or create a RocksDB with these options.
+
+    Of one that exists, rocksdict takes the column family's options from its files, unless they are
+    given by the family's name. The block cache is not in the files.
+    """
+    return Rdict(str(path), options, column_families={"default": options})
 
 
 def check_mode(path: Path) -> None:

@@ -126,8 +126,8 @@ def marked(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return hashes ^ _MARKED
 
 
-def find_in_page(page: bytes, key: bytes, part: float = 0.0) -> int | None:
-    """Return the document of a bucket's key (8 bytes, little-endian); None if it isn't there.
+def find_in_page(page: bytes, key: bytes, part: float = 0.0) -> int:
+    """Return the document of a bucket's key (8 bytes, little-endian); -1 if it isn't there.
 
     Returns the lowest 31 bits of its number.
 
@@ -136,12 +136,12 @@ def find_in_page(page: bytes, key: bytes, part: float = 0.0) -> int | None:
     after = len(page) // _CELL_BYTES * 8
     start = max(0, int(part * after) // 8 - _SPREAD) * 8
     found = _found_from(start, page, key, after)
-    if found is None and start:
+    if found < 0 and start:
         found = _found_from(0, page, key, after)
     return found
 
 
-def _found_from(start: int, page: bytes, key: bytes, after: int) -> int | None:
+def _found_from(start: int, page: bytes, key: bytes, after: int) -> int:
     at = page.find(key, start, after)
     while at >= 0:
         if at % 8 == 0:
@@ -150,7 +150,7 @@ def _found_from(start: int, page: bytes, key: bytes, after: int) -> int | None:
             if document < MARK:
                 return document
         at = page.find(key, at + 1, after)
-    return None
+    return -1
 
 
 def unpack_cells(page: bytes) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]:

@@ -13,10 +13,11 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, TypeVar, cast
 
-from rocksdict import Checkpoint, Rdict, WriteBatch, WriteOptions
+from rocksdict import Checkpoint, WriteBatch, WriteOptions
 
 from lsh.index import BucketKeys, BucketRules, Decision, DocumentBatch, RecordMissing, decide
-from lsh.index.layout import MOST_DOCUMENTS, Bucket, Renewals, pack_renewals, unpack_renewals
+from lsh.index.buckets import Buckets
+from lsh.index.layout import MOST_DOCUMENTS, Renewals, pack_renewals, unpack_renewals
 from lsh.index.verdicts import Verdict, pack_verdict, unpack_verdict
 from worker.index.contents import Contents
 from worker.index.errors import HeaderMismatch, StoreDamaged
@@ -36,7 +37,7 @@ from worker.index.memory import StoreMemory
 from worker.index.purge import Purge
 from worker.index.reading import BucketReading
 from worker.index.record_pages import RecordPages
-from worker.index.rocksdb import StoreOptions, check_mode, tuned, wait_for_room
+from worker.index.rocksdb import StoreOptions, check_mode, opened, tuned, wait_for_room
 from worker.index.run_lookup import RunLookup
 from worker.index.runs import Runs
 from worker.index.spans import ReadingEnded
@@ -104,7 +105,7 @@ class BandStore:
             raise StoreDamaged(f"{path}: the file CURRENT is missing")
         check_mode(path)
         try:
-            self._db = Rdict(str(path), tuned(self._options, memory))
+            self._db = opened(path, tuned(self._options, memory))
         except Exception as error:
             raise self._meaning(error) from error
         self._write_options = WriteOptions()
@@ -175,7 +176,7 @@ class BandStore:
         """Return the first document of the current era; see `BucketReader`."""
         return self._cells.list.eras.current.first
 
-    def buckets(self, keys: BucketKeys) -> dict[int, Bucket]:
+    def buckets(self, keys: BucketKeys) -> Buckets:
         """Return the buckets that exist, by the places of their keys; see `BucketReader`."""
         try:
             return self._buckets.read(keys, self.inserted)
@@ -355,8 +356,9 @@ class BandStore:
         return tables + self.held_bytes()
 
     def held_bytes(self) -> int:
-        """Return the part of its memory that it can't do without: newest cells and filters."""
-        return self._cells.size_bytes + self._runs.merging_bytes
+        """Return what it keeps in memory itself: newest cells, filters, records read lately."""
+        recent = self._records.recent.size_bytes
+        return self._cells.size_bytes + self._runs.merging_bytes + recent
 
     def _hold(self) -> None:
         if self._memory is not None:

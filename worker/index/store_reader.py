@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from lsh.index import BucketKeys
-from lsh.index.layout import Bucket, Renewals, unpack_renewals
+from lsh.index.buckets import Buckets
+from lsh.index.layout import Renewals, unpack_renewals
 from lsh.index.verdicts import Verdict, unpack_verdict
 from worker.index.errors import StoreDamaged
 from worker.index.identities import Identities
@@ -49,7 +50,7 @@ class StoreReader:
         """Return the first document of the current era; see `BucketReader`."""
         return self._runs.list.eras.current.first
 
-    def buckets(self, keys: BucketKeys) -> dict[int, Bucket]:
+    def buckets(self, keys: BucketKeys) -> Buckets:
         """Return the buckets that exist; see `BucketReader`."""
         try:
             return self._buckets.read(keys, self.inserted)

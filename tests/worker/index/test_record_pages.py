@@ -41,6 +41,9 @@ def test_records_are_read_by_their_numbers(
     every = range(len(written) + 2)
     assert pages.read(every) == [*written, None, None]
     assert pages.read(every[::5]) == [*written, None, None][::5]
+    if written:
+        pages.forget(WriteBatch(raw_mode=True), [0])
+        assert pages.recent.get(0) is None
     db.close()
     Rdict.destroy(str(tmp_path / "db"))
 

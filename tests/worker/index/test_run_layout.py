@@ -63,13 +63,13 @@ def test_a_key_is_found_where_it_is_whole_and_no_mark() -> None:
     keys = [*across, wanted, wanted]
     documents = np.array([1, 2, 3 | MARK, 4], "<u4").tobytes()
     assert find_in_page(b"".join(keys) + documents, wanted) == 4
-    assert find_in_page(b"".join(keys[:3]) + documents[:12], wanted) is None
-    assert find_in_page(b"", wanted) is None
+    assert find_in_page(b"".join(keys[:3]) + documents[:12], wanted) == -1
+    assert find_in_page(b"", wanted) == -1
 
 
 def test_a_document_is_no_key() -> None:
     documents = np.array([0x01020304, 0x05060708], "<u4").tobytes()
-    assert find_in_page(bytes(16) + documents, documents) is None
+    assert find_in_page(bytes(16) + documents, documents) == -1
 
 
 def test_what_is_no_page_is_refused() -> None:

@@ -42,6 +42,20 @@ def test_a_store_keeps_what_was_written_and_how_far_it_reaches(tmp_path: Path) -
     again.close()
 
 
+def test_a_store_that_is_reopened_keeps_its_blocks_in_the_cache_that_it_is_given(
+    tmp_path: Path,
+) -> None:
+    store = BandStore(tmp_path / "s", HEADER)
+    fill(store, 42, 1_000)
+    store.close()
+    memory = StoreMemory(8 << 20, write_buffers=1 << 20, cache=4 << 20)
+    again = BandStore(tmp_path / "s", HEADER, memory=memory)
+    before = memory.cache.get_usage()
+    again.records(range(1_000))
+    assert memory.cache.get_usage() > before + 20_000
+    again.close()
+
+
 def test_other_parameters_are_refused_with_the_difference(tmp_path: Path) -> None:
     BandStore(tmp_path / "s", HEADER).close()
     with pytest.raises(HeaderMismatch, match="rows: it has 7, the settings say 8"):

@@ -1,0 +1,55 @@
+"""The records that were read lately.
+
+Documents that many others are compared with are read again and again: those of full buckets, and
+the originals of a wave of copies. They lie scattered over many pages.
+"""
+
+from __future__ import annotations
+
+__all__ = ["RecentRecords"]
+
+_MOST_BYTES = 8 << 20
+_OVERHEAD = 160
+"""About what Python takes for a record beside its bytes."""
+
+
+class RecentRecords:
+    """Records by number, at most ``most_bytes`` of them.
+
+    There are two generations. What is read gets into the younger one. When that is half of all, it
+    becomes the older one, and what was in the older one and wasn't read since is dropped.
+    """
+
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        """Begin empty."""
+        self._most = most_bytes // 2
+        self._young: dict[int, bytes] = {}
+        self._old: dict[int, bytes] = {}
+        self._young_bytes = self._old_bytes = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Return about how much memory they take."""
+        return self._young_bytes + self._old_bytes
+
+    def get(self, number: int) -> bytes | None:
+        """Return a document's record; None if it isn't here."""
+        record = self._young.get(number)
+        if record is None:
+            record = self._old.get(number)
+            if record is not None:
+                self.put(number, record)
+        return record
+
+    def put(self, number: int, record: bytes) -> None:
+        """Add a record that was read."""
+        if self._young_bytes >= self._most:
+            self._old, self._old_bytes = self._young, self._young_bytes
+            self._young, self._young_bytes = {}, 0
+        self._young[number] = record
+        self._young_bytes += len(record) + _OVERHEAD
+
+    def forget(self, number: int) -> None:
+        """Drop a record, if it is here."""
+        self._young.pop(number, None)
+        self._old.pop(number, None)
