@@ -11,6 +11,7 @@ from localkafka.jars import KafkaUnavailable
 
 BENCHMARKS = {
     "fingerprint": "signatures per second on one core, compared with datasketch",
+    "scripts": "signatures by script and length, as multiples of datasketch's rate",
     "index": "cost of one index shard by the number of documents in it, compared with datasketch",
     "groups": "how well the first match tells connected documents",
     "decoys": "whether thousands of texts like an original make the index forget it",
