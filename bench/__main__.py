@@ -11,6 +11,7 @@ from localkafka.jars import KafkaUnavailable
 
 BENCHMARKS = {
     "fingerprint": "signatures per second on one core, compared with datasketch",
+    "scripts": "signatures by script and length, as multiples of datasketch's rate",
     "index": "cost of one index shard by the number of documents in it, compared with datasketch",
     "query": "time of a query on an index that goes on growing",
     "library": "speed and memory of lsh.Index, compared with datasketch",
