@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
+from tests.support.filling import random_documents
 from tests.worker.index.decisions import RULES, WINDOW, Document, batch
 from worker.index.keyspace import PREVIOUS
 from worker.index.spans import span
@@ -76,3 +79,26 @@ def test_an_index_begins_with_all_its_columns(tmp_path: Path) -> None:
         store.apply(again, offset=2, now=again.now, documents=2)
         assert store.inserted == 2
         store.close()
+
+
+def test_a_copy_takes_the_space_of_its_id_and_a_match(tmp_path: Path) -> None:
+    rules = replace(RULES, same_id="ignore")
+    chance, copies = np.random.default_rng(1), 4_000
+    store = BandStore(tmp_path / "s", {"test": 1})
+    one = random_documents(1, columns=range(19))
+    all_alike = replace(
+        one,
+        sequences=np.arange(copies, dtype=np.uint64),
+        times=np.zeros(copies, np.int64),
+        ids=[chance.bytes(12) for _ in range(copies)],
+        shingles=np.ones(copies, np.uint32),
+        keys=np.repeat(one.keys, copies, 1),
+        sketches=np.repeat(one.sketches, copies, 0),
+    )
+    decision = store.decide(all_alike, rules)
+    assert len(decision.verdicts) == copies - 1
+    store.apply(decision, offset=1, now=0, documents=copies)
+    store.flush()
+    assert store.inserted == copies
+    assert store.size_bytes() < 60 * copies
+    store.close()
