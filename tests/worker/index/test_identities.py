@@ -48,9 +48,11 @@ def test_without_a_rule_all_documents_of_an_id_are_found(tmp_path: Path) -> None
 def test_what_verdicts_name_is_kept_once_an_era(tmp_path: Path) -> None:
     """So that it is there as long as they are, and can be forgotten in all of them."""
     rules = replace(RULES, window_ms=WINDOW, same_id="ignore")
-    options = StoreOptions(run_documents=3, window_ms=WINDOW)
-    store = BandStore(tmp_path / "s", {"test": 1}, options=options)
+    options = StoreOptions(run_documents=3, window_ms=WINDOW, erasure_seconds=60)
+    clock = iter(range(0, 1_000_000, 100))
+    store = BandStore(tmp_path / "s", {"test": 1}, options=options, clock=lambda: next(clock))
     first = Document(0, 0, 0, (0, 0), 0)
+    first.id = b"the first of all"
     later = [Document(n, 0, 4, (0, n), 50 + n // 10) for n in range(1, 20)]
     for offset, document in enumerate([first, *later], 1):
         decision = store.decide(batch([document], COLUMNS), rules)
@@ -61,7 +63,19 @@ def test_what_verdicts_name_is_kept_once_an_era(tmp_path: Path) -> None:
     assert copy in named
     gone = store.decide(batch([first.id], COLUMNS), rules)
     assert gone.forgotten == [own, copy]
+    store.flush()
+    assert in_files(tmp_path, first.id)
+    store.apply(gone, offset=store.offset + 1, now=gone.now, documents=0)
+    while store._purge.due:
+        store.purge_if_due()
+    assert not in_files(tmp_path, first.id)
+    last = store.decide(batch([later[-1]], COLUMNS), rules)
+    assert first.sequence in {match.sequence for match in last.matches[0] if not match.id}
     store.close()
+
+
+def in_files(path: Path, needle: bytes) -> bool:
+    return any(needle in file.read_bytes() for file in path.rglob("*") if file.is_file())
 
 
 def test_an_index_begins_with_all_its_columns(tmp_path: Path) -> None:
