@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
+from tests.support.filling import random_documents
 from tests.worker.index.decisions import RULES, WINDOW, Document, batch
 from worker.index.keyspace import PREVIOUS
 from worker.index.spans import span
@@ -45,9 +48,11 @@ def test_without_a_rule_all_documents_of_an_id_are_found(tmp_path: Path) -> None
 def test_what_verdicts_name_is_kept_once_an_era(tmp_path: Path) -> None:
     """So that it is there as long as they are, and can be forgotten in all of them."""
     rules = replace(RULES, window_ms=WINDOW, same_id="ignore")
-    options = StoreOptions(run_documents=3, window_ms=WINDOW)
-    store = BandStore(tmp_path / "s", {"test": 1}, options=options)
+    options = StoreOptions(run_documents=3, window_ms=WINDOW, erasure_seconds=60)
+    clock = iter(range(0, 1_000_000, 100))
+    store = BandStore(tmp_path / "s", {"test": 1}, options=options, clock=lambda: next(clock))
     first = Document(0, 0, 0, (0, 0), 0)
+    first.id = b"the first of all"
     later = [Document(n, 0, 4, (0, n), 50 + n // 10) for n in range(1, 20)]
     for offset, document in enumerate([first, *later], 1):
         decision = store.decide(batch([document], COLUMNS), rules)
@@ -58,7 +63,19 @@ def test_what_verdicts_name_is_kept_once_an_era(tmp_path: Path) -> None:
     assert copy in named
     gone = store.decide(batch([first.id], COLUMNS), rules)
     assert gone.forgotten == [own, copy]
+    store.flush()
+    assert in_files(tmp_path, first.id)
+    store.apply(gone, offset=store.offset + 1, now=gone.now, documents=0)
+    while store._purge.due:
+        store.purge_if_due()
+    assert not in_files(tmp_path, first.id)
+    last = store.decide(batch([later[-1]], COLUMNS), rules)
+    assert first.sequence in {match.sequence for match in last.matches[0] if not match.id}
     store.close()
+
+
+def in_files(path: Path, needle: bytes) -> bool:
+    return any(needle in file.read_bytes() for file in path.rglob("*") if file.is_file())
 
 
 def test_an_index_begins_with_all_its_columns(tmp_path: Path) -> None:
@@ -76,3 +93,26 @@ def test_an_index_begins_with_all_its_columns(tmp_path: Path) -> None:
         store.apply(again, offset=2, now=again.now, documents=2)
         assert store.inserted == 2
         store.close()
+
+
+def test_a_copy_takes_the_space_of_its_id_and_a_match(tmp_path: Path) -> None:
+    rules = replace(RULES, same_id="ignore")
+    chance, copies = np.random.default_rng(1), 4_000
+    store = BandStore(tmp_path / "s", {"test": 1})
+    one = random_documents(1, columns=range(19))
+    all_alike = replace(
+        one,
+        sequences=np.arange(copies, dtype=np.uint64),
+        times=np.zeros(copies, np.int64),
+        ids=[chance.bytes(12) for _ in range(copies)],
+        shingles=np.ones(copies, np.uint32),
+        keys=np.repeat(one.keys, copies, 1),
+        sketches=np.repeat(one.sketches, copies, 0),
+    )
+    decision = store.decide(all_alike, rules)
+    assert len(decision.verdicts) == copies - 1
+    store.apply(decision, offset=1, now=0, documents=copies)
+    store.flush()
+    assert store.inserted == copies
+    assert store.size_bytes() < 60 * copies
+    store.close()
