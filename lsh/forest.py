@@ -41,10 +41,14 @@ _WAITING = 256  # sketches that are not sorted yet, at most
 
 
 class Ranked(NamedTuple):
-    """Rows of sketches, int64[k], best first, and their estimated similarities, float64[k]."""
+    """Rows of sketches, best first.
+
+    rows: int64[k]. similarity: float64[k], estimated. compared: how many sketches were compared.
+    """
 
     rows: NDArray[np.int64]
     similarity: NDArray[np.float64]
+    compared: int
 
 
 class _Part(NamedTuple):
@@ -129,7 +133,7 @@ class Forest:
 
         Equally similar sketches are in the order of their rows.
         """
-        found = Ranked(np.empty(0, np.int64), np.empty(0))
+        found = Ranked(np.empty(0, np.int64), np.empty(0), 0)
         for run in (*range(LONGEST_RUN, 1, -1), 0):
             rows = self.meeting(sketch, run)
             found = _best(rows, similarity(sketch, self._table[rows]), k)
@@ -137,7 +141,7 @@ class Forest:
             if run_chance(max(float(wanted), least), self._slots, run) >= recall:
                 break
         enough = found.similarity >= least
-        return Ranked(found.rows[enough], found.similarity[enough])
+        return Ranked(found.rows[enough], found.similarity[enough], found.compared)
 
     @property
     def _sorted(self) -> int:
@@ -171,7 +175,7 @@ class Forest:
 
 def _best(rows: NDArray[np.int64], alike: NDArray[np.float64], k: int) -> Ranked:
     order = np.argsort(-alike, kind="stable")[:k]
-    return Ranked(rows[order], alike[order])
+    return Ranked(rows[order], alike[order], len(rows))
 
 
 def run_for(similarity: float, slots: int, recall: float) -> int:
