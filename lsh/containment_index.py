@@ -51,16 +51,23 @@ class _Partition:
     """Documents of similar sizes. Their rows are those of the forest."""
 
     def __init__(self, slots: int) -> None:
+        self._sizes = np.empty(16, dtype=np.int64)
         self.forest = Forest(slots)
         self.ids: list[Hashable] = []
-        self.sizes = np.empty(0, dtype=np.int64)
         self.sets: list[NDArray[np.uint64]] = []  # none unless the index is exact
 
     def add(self, ids: list[Hashable], sets: Sized, hashes: Iterable[NDArray[np.uint64]]) -> None:
+        first = len(self.ids)
         self.forest.add(sets.sketches)
         self.ids += ids
-        self.sizes = np.concatenate((self.sizes, sets.sizes))
         self.sets += hashes
+        if len(self.ids) > len(self._sizes):
+            self._sizes = np.resize(self._sizes, 2 * len(self.ids))
+        self._sizes[first : len(self.ids)] = sets.sizes
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        return self._sizes[: len(self.ids)]
 
 
 class _Rows(NamedTuple):
@@ -236,7 +243,8 @@ class ContainmentIndex:
         for number in sorted(self._partitions):
             partition = self._partitions[number]
             rows = _estimated(partition, self._candidates(partition, query), query)
-            rows = _compared(partition, rows, query) if self._exact else rows
+            if query.hashes is not None and self._exact:
+                rows = _compared(partition, rows, query.hashes, query)
             columns = (column.tolist() for column in rows)
             found += [
                 Contained(partition.ids[row], share, error)
@@ -275,11 +283,12 @@ def _estimated(partition: _Partition, rows: NDArray[np.int64], query: _Query) ->
     return _Rows(rows[enough], found[enough], containment_error(found, ratio, slots)[enough])
 
 
-def _compared(partition: _Partition, found: _Rows, query: _Query) -> _Rows:
+def _compared(
+    partition: _Partition, found: _Rows, hashes: NDArray[np.uint64], query: _Query
+) -> _Rows:
     """Return those whose containment, counted in full, is high enough."""
-    assert query.hashes is not None  # noqa: S101 -- an exact index has no other queries
     sets = (partition.sets[row] for row in found.rows.tolist())
-    common = np.array([_common(query.hashes, one) for one in sets], dtype=np.int64)
+    common = np.array([_common(hashes, one) for one in sets], dtype=np.int64)
     wholes = partition.sizes[found.rows] if query.of == "document" else query.size
     share = common / np.float64(wholes)
     enough = share >= query.containment

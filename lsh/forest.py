@@ -10,7 +10,8 @@ For slots that agree with probability p, the probability u(n) of no run of r amo
     u(n) = u(n - 1) - (1 - p) p^r u(n - r - 1),    u(r) = 1 - p^r,    u(n) = 1 for n < r.
 
 New sketches wait, and are then sorted together; two sorted parts of about one size are made one
-(the logarithmic method). So an insertion costs O(log^2 n), a query O(log^2 n) and what it finds.
+(the logarithmic method). So an insertion costs O(log^2 n), and a query O(log^2 n), what it finds,
+and a byte for each sketch.
 
 Sources: Bawa, Condie, Ganesan, "LSH forest: self-tuning indexes for similarity search", WWW 2005;
 Feller, "An Introduction to Probability Theory and Its Applications", vol. 1, XIII.7 (runs);
