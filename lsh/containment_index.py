@@ -11,23 +11,24 @@ Source: Zhu, Nargesian, Pu, Miller, "LSH Ensemble: Internet-scale domain search"
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from lsh.containment import containment as estimated
-from lsh.containment import containment_error, jaccard_of_containment
+from lsh.containment import containment, containment_error, jaccard_of_containment
 from lsh.fingerprint import Fingerprinter
 from lsh.forest import Forest, run_for
 from lsh.nearest_index import unknown_ids
-from lsh.sized import sized
+from lsh.sized import Sized, sized_sets
+from lsh.tokens import distinct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lsh.columns import Column
     from lsh.parameters import Parameters
+    from lsh.shingles import Shingles
 
 __all__ = ["Contained", "ContainmentIndex"]
 
@@ -38,7 +39,7 @@ _SLACK = 1e-6  # a product in floating point may be a little off the integer tha
 class Contained(NamedTuple):
     """A document that a query found.
 
-    containment: the estimate, in [0, 1]. error: its standard error.
+    containment: the estimate, in [0, 1]. error: its standard error; 0 if the index is exact.
     """
 
     id: Hashable
@@ -50,30 +51,61 @@ class _Partition:
     """Documents of similar sizes. Their rows are those of the forest."""
 
     def __init__(self, slots: int) -> None:
+        self._sizes = np.empty(16, dtype=np.int64)
         self.forest = Forest(slots)
         self.ids: list[Hashable] = []
-        self.sizes = np.empty(0, dtype=np.int64)
+        self.sets: list[NDArray[np.uint64]] = []  # none unless the index is exact
 
-    def add(
-        self, ids: list[Hashable], sketches: NDArray[np.uint8], sizes: NDArray[np.int64]
-    ) -> None:
-        self.forest.add(sketches)
+    def add(self, ids: list[Hashable], sets: Sized, hashes: Iterable[NDArray[np.uint64]]) -> None:
+        first = len(self.ids)
+        self.forest.add(sets.sketches)
         self.ids += ids
-        self.sizes = np.concatenate((self.sizes, sizes))
+        self.sets += hashes
+        if len(self.ids) > len(self._sizes):
+            self._sizes = np.resize(self._sizes, 2 * len(self.ids))
+        self._sizes[first : len(self.ids)] = sets.sizes
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        return self._sizes[: len(self.ids)]
+
+
+class _Rows(NamedTuple):
+    """Documents of a partition, int64[m], their containments and errors, float64[m]."""
+
+    rows: NDArray[np.int64]
+    shares: NDArray[np.float64]
+    errors: NDArray[np.float64]
+
+
+class _Query(NamedTuple):
+    """What is asked. hashes: of the set, if they are known, ascending and each once."""
+
+    sketch: NDArray[np.uint8]
+    size: int
+    hashes: NDArray[np.uint64] | None
+    containment: float
+    of: Literal["query", "document"]
+    slack: float
 
 
 class ContainmentIndex:
     """Documents in memory, to be queried for containment."""
 
-    def __init__(self, parameters: Parameters, *, recall: float = 0.98) -> None:
+    def __init__(
+        self, parameters: Parameters, *, recall: float = 0.98, exact: bool = False
+    ) -> None:
         """Begin without documents.
 
         parameters: of the fingerprints. Bands, rows and threshold play no part.
         recall: the least probability that a document exactly at the containment asked for is
             compared. An estimate decides then, so see `query` for what is found.
+        exact: keep the shingles of documents, 8 bytes each. What an estimate lets through is
+            then compared in full, so that all that is returned reaches the containment.
         """
         self._fingerprinter = Fingerprinter(parameters)
         self._recall = recall
+        self._exact = exact
         self._partitions: dict[int, _Partition] = {}
         self._ids: set[Hashable] = set()
 
@@ -93,7 +125,16 @@ class ContainmentIndex:
         Raises ValueError, and adds nothing, if an id is known already or occurs twice, or if
         there are not as many texts.
         """
-        self.add_sketches(ids, *sized(self._fingerprinter, texts))
+        self.add_shingles(ids, self._fingerprinter.shingles(texts))
+
+    def add_shingles(self, ids: Iterable[Hashable], shingles: Shingles) -> None:
+        """Add n sets by the hashes of their elements, such as `lsh.tokens.token_hashes` returns.
+
+        Raises ValueError as `add_many` does.
+        """
+        sets = distinct(shingles)
+        hashes = np.split(sets.hashes, sets.starts[1:-1]) if self._exact else []
+        self._add(ids, sized_sets(sets, self._fingerprinter.parameters.slots), hashes)
 
     def add_sketches(
         self, ids: Iterable[Hashable], sketches: NDArray[np.uint8], sizes: NDArray[np.int64]
@@ -103,19 +144,33 @@ class ContainmentIndex:
         sketches: uint8[n, slots]. sizes: int64[n], the number of elements of each set. An empty
             set is left out. See `lsh.tokens`, whose `shingle_counts` are sizes.
 
-        Raises ValueError as `add_many` does.
+        Raises ValueError as `add_many` does, and if the index is exact: it needs shingles.
         """
-        known = unknown_ids(ids, len(sizes), self._ids)
-        sizes = sizes.astype(np.int64)
-        numbers = np.floor(_PARTITIONS * np.log2(np.maximum(sizes, 1))).astype(np.int64)
-        numbers[sizes == 0] = -1
-        for number in np.unique(numbers[sizes > 0]).tolist():
+        self._need_no_hashes()
+        self._add(ids, Sized(sketches, sizes.astype(np.int64)), [])
+
+    def _need_no_hashes(self) -> None:
+        if self._exact:
+            raise ValueError("exact: got sketches, takes texts or shingles")
+
+    def _add(
+        self, ids: Iterable[Hashable], sets: Sized, hashes: Sequence[NDArray[np.uint64]]
+    ) -> None:
+        known = unknown_ids(ids, len(sets.sizes), self._ids)
+        numbers = np.floor(_PARTITIONS * np.log2(np.maximum(sets.sizes, 1))).astype(np.int64)
+        numbers[sets.sizes == 0] = -1
+        for number in np.unique(numbers[sets.sizes > 0]).tolist():
             rows = np.flatnonzero(numbers == number)
             partition = self._partitions.get(number)
             if partition is None:
-                partition = self._partitions[number] = _Partition(sketches.shape[1])
-            partition.add([known[row] for row in rows.tolist()], sketches[rows], sizes[rows])
-        self._ids.update(id_ for id_, size in zip(known, sizes.tolist(), strict=True) if size)
+                partition = self._partitions[number] = _Partition(sets.sketches.shape[1])
+            partition.add(
+                [known[row] for row in rows.tolist()],
+                Sized(sets.sketches[rows], sets.sizes[rows]),
+                [hashes[row] for row in rows.tolist()] if hashes else [],
+            )
+        pairs = zip(known, sets.sizes.tolist(), strict=True)
+        self._ids.update(id_ for id_, size in pairs if size)
 
     def query(
         self,
@@ -140,10 +195,24 @@ class ContainmentIndex:
 
         Raises ValueError if `containment` is out of range.
         """
-        sketches, sizes = sized(self._fingerprinter, [text])
-        if not sizes[0]:
+        shingles = self._fingerprinter.shingles([text])
+        return self.query_shingles(shingles, containment, of=of, slack=slack)
+
+    def query_shingles(
+        self,
+        shingles: Shingles,
+        containment: float = 0.9,
+        *,
+        of: Literal["query", "document"] = "query",
+        slack: float = 2.0,
+    ) -> list[Contained]:
+        """Return what `query` returns, for one set by the hashes of its elements."""
+        one = distinct(shingles)
+        sets = sized_sets(one, self._fingerprinter.parameters.slots)
+        size = int(sets.sizes[0])
+        if not size:
             return []
-        return self.query_sketch(sketches[0], int(sizes[0]), containment, of=of, slack=slack)
+        return self._found(_Query(sets.sketches[0], size, one.hashes, containment, of, slack))
 
     def query_sketch(
         self,
@@ -157,60 +226,78 @@ class ContainmentIndex:
         """Return what `query` returns, for a set of anything by its sketch and its size.
 
         sketch: uint8[slots]. size: the number of elements, at least 1.
+
+        Raises ValueError if `containment` or `size` is out of range, or if the index is exact.
         """
-        if not 0 < containment <= 1:
-            message = f"containment: got {containment!r}, takes a number above 0 and at most 1"
+        self._need_no_hashes()
+        if size < 1:
+            message = f"size: got {size!r}, takes an integer of at least 1"
+            raise ValueError(message)
+        return self._found(_Query(sketch, size, None, containment, of, slack))
+
+    def _found(self, query: _Query) -> list[Contained]:
+        if not 0 < query.containment <= 1:
+            message = f"containment: got {query.containment!r}, takes a number in (0, 1]"
             raise ValueError(message)
         found: list[Contained] = []
         for number in sorted(self._partitions):
             partition = self._partitions[number]
-            rows = self._candidates(partition, sketch, size, containment, of)
-            found += _verified(partition, rows, sketch, size, containment, of, slack)
+            rows = _estimated(partition, self._candidates(partition, query), query)
+            if query.hashes is not None and self._exact:
+                rows = _compared(partition, rows, query.hashes, query)
+            columns = (column.tolist() for column in rows)
+            found += [
+                Contained(partition.ids[row], share, error)
+                for row, share, error in zip(*columns, strict=True)
+            ]
         return sorted(found, key=lambda one: -one.containment)
 
-    def _candidates(
-        self,
-        partition: _Partition,
-        sketch: NDArray[np.uint8],
-        size: int,
-        containment: float,
-        of: Literal["query", "document"],
-    ) -> NDArray[np.int64]:
+    def _candidates(self, partition: _Partition, query: _Query) -> NDArray[np.int64]:
         """Return the rows of a partition that may reach the containment."""
-        sizes = partition.sizes
-        if of == "query":
-            able = sizes >= containment * size - _SLACK
-            ratio = sizes.max() / size
+        sizes, wanted = partition.sizes, query.containment
+        if query.of == "query":
+            able = sizes >= wanted * query.size - _SLACK
+            ratio = sizes.max() / query.size
         else:
-            able = containment * sizes <= size + _SLACK
-            ratio = size / sizes.min()
+            able = wanted * sizes <= query.size + _SLACK
+            ratio = query.size / sizes.min()
         if not able.any():
             return np.empty(0, dtype=np.int64)
         # For a given containment, the similarity is the less, the larger the ratio.
-        least = float(jaccard_of_containment(containment, max(ratio, containment)))
-        rows = partition.forest.meeting(sketch, run_for(least, len(sketch), self._recall))
+        least = float(jaccard_of_containment(wanted, max(ratio, wanted)))
+        run = run_for(least, len(query.sketch), self._recall)
+        rows = partition.forest.meeting(query.sketch, run)
         return rows[able[rows]]
 
 
-def _verified(  # noqa: PLR0913, PLR0917 -- a query
-    partition: _Partition,
-    rows: NDArray[np.int64],
-    sketch: NDArray[np.uint8],
-    size: int,
-    containment: float,
-    of: Literal["query", "document"],
-    slack: float,
-) -> list[Contained]:
+def _estimated(partition: _Partition, rows: NDArray[np.int64], query: _Query) -> _Rows:
     """Return those candidates whose estimates are high enough."""
-    sizes, slots = partition.sizes[rows], len(sketch)
-    found = estimated(sketch, size, partition.forest.sketches[rows], sizes)
-    ratio = sizes / np.float64(size)
-    if of == "document":
+    sizes, slots = partition.sizes[rows], len(query.sketch)
+    found = containment(query.sketch, query.size, partition.forest.sketches[rows], sizes)
+    ratio = sizes / np.float64(query.size)
+    if query.of == "document":
         # The intersection is the same: a share of the other set.
         found, ratio = np.minimum(found / ratio, 1.0), 1.0 / ratio
-    enough = found >= containment - slack * containment_error(containment, ratio, slots)
-    errors = containment_error(found, ratio, slots)
-    return [
-        Contained(partition.ids[row], float(share), float(error))
-        for row, share, error in zip(rows[enough], found[enough], errors[enough], strict=True)
-    ]
+    least = query.containment - query.slack * containment_error(query.containment, ratio, slots)
+    enough = found >= least
+    return _Rows(rows[enough], found[enough], containment_error(found, ratio, slots)[enough])
+
+
+def _compared(
+    partition: _Partition, found: _Rows, hashes: NDArray[np.uint64], query: _Query
+) -> _Rows:
+    """Return those whose containment, counted in full, is high enough."""
+    sets = (partition.sets[row] for row in found.rows.tolist())
+    common = np.array([_common(hashes, one) for one in sets], dtype=np.int64)
+    wholes = partition.sizes[found.rows] if query.of == "document" else query.size
+    share = common / np.float64(wholes)
+    enough = share >= query.containment
+    return _Rows(found.rows[enough], share[enough], np.zeros(int(enough.sum())))
+
+
+def _common(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> int:
+    """Return how many hashes two ascending arrays have in common."""
+    if len(b) < len(a):
+        a, b = b, a
+    places = np.minimum(np.searchsorted(b, a), len(b) - 1)
+    return int((b[places] == a).sum())

@@ -10,7 +10,8 @@ For slots that agree with probability p, the probability u(n) of no run of r amo
     u(n) = u(n - 1) - (1 - p) p^r u(n - r - 1),    u(r) = 1 - p^r,    u(n) = 1 for n < r.
 
 New sketches wait, and are then sorted together; two sorted parts of about one size are made one
-(the logarithmic method). So an insertion costs O(log^2 n), a query O(log^2 n) and what it finds.
+(the logarithmic method). So an insertion costs O(log^2 n), and a query O(log^2 n), what it finds,
+and a byte for each sketch.
 
 Sources: Bawa, Condie, Ganesan, "LSH forest: self-tuning indexes for similarity search", WWW 2005;
 Feller, "An Introduction to Probability Theory and Its Applications", vol. 1, XIII.7 (runs);
@@ -41,10 +42,14 @@ _WAITING = 256  # sketches that are not sorted yet, at most
 
 
 class Ranked(NamedTuple):
-    """Rows of sketches, int64[k], best first, and their estimated similarities, float64[k]."""
+    """Rows of sketches, best first.
+
+    rows: int64[k]. similarity: float64[k], estimated. compared: how many sketches were compared.
+    """
 
     rows: NDArray[np.int64]
     similarity: NDArray[np.float64]
+    compared: int
 
 
 class _Part(NamedTuple):
@@ -129,7 +134,7 @@ class Forest:
 
         Equally similar sketches are in the order of their rows.
         """
-        found = Ranked(np.empty(0, np.int64), np.empty(0))
+        found = Ranked(np.empty(0, np.int64), np.empty(0), 0)
         for run in (*range(LONGEST_RUN, 1, -1), 0):
             rows = self.meeting(sketch, run)
             found = _best(rows, similarity(sketch, self._table[rows]), k)
@@ -137,7 +142,7 @@ class Forest:
             if run_chance(max(float(wanted), least), self._slots, run) >= recall:
                 break
         enough = found.similarity >= least
-        return Ranked(found.rows[enough], found.similarity[enough])
+        return Ranked(found.rows[enough], found.similarity[enough], found.compared)
 
     @property
     def _sorted(self) -> int:
@@ -171,7 +176,7 @@ class Forest:
 
 def _best(rows: NDArray[np.int64], alike: NDArray[np.float64], k: int) -> Ranked:
     order = np.argsort(-alike, kind="stable")[:k]
-    return Ranked(rows[order], alike[order])
+    return Ranked(rows[order], alike[order], len(rows))
 
 
 def run_for(similarity: float, slots: int, recall: float) -> int:

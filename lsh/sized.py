@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
     from lsh.columns import Column
     from lsh.fingerprint import Fingerprinter
+    from lsh.shingles import Shingles
 
-__all__ = ["Sized", "sized"]
+__all__ = ["Sized", "sized", "sized_sets"]
 
 
 class Sized(NamedTuple):
@@ -27,6 +28,9 @@ class Sized(NamedTuple):
 
 def sized(fingerprinter: Fingerprinter, texts: Column) -> Sized:
     """Return the sketches of n texts, as `fingerprint` has them, and their different shingles."""
-    shingles = distinct(fingerprinter.shingles(texts))
-    signed = signatures(shingles.hashes, shingles.starts, fingerprinter.parameters.slots)
-    return Sized(compact(signed), np.diff(shingles.starts))
+    return sized_sets(distinct(fingerprinter.shingles(texts)), fingerprinter.parameters.slots)
+
+
+def sized_sets(sets: Shingles, slots: int) -> Sized:
+    """Return the sketches and sizes of n sets of hashes; see `lsh.tokens.distinct`."""
+    return Sized(compact(signatures(sets.hashes, sets.starts, slots)), np.diff(sets.starts))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from math import comb
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -72,6 +74,17 @@ def test_the_bias_is_below_two_thousandths(sizes: tuple[int, int], common: int) 
     error = float(containment_error(common / sizes[0], sizes[1] / sizes[0], SLOTS))
     trials = 3000 if error < 0.05 else 20_000
     check(sizes, common, trials, seed=7, most_bias=max(0.002, 4 * error / trials**0.5))
+
+
+@pytest.mark.parametrize(("alike", "ratio"), [(0.5, 1), (0.2, 3), (0.3, 2)])
+def test_the_expected_estimate_is_the_containment(alike: float, ratio: int) -> None:
+    # Over all numbers of slots that may agree: their chances, and what is estimated then.
+    agree = alike + (1 - alike) / 256
+    chances = [comb(SLOTS, n) * agree**n * (1 - agree) ** (SLOTS - n) for n in range(SLOTS + 1)]
+    sketches = (np.arange(SLOTS) >= np.arange(SLOTS + 1)[:, None]).astype(np.uint8)
+    sketch, sizes = np.zeros(SLOTS, dtype=np.uint8), np.full(SLOTS + 1, 1000 * ratio)
+    expected = float(containment(sketch, 1000, sketches, sizes) @ np.array(chances))
+    assert expected == pytest.approx((1 + ratio) * alike / (1 + alike), abs=0.0007)
 
 
 @given(st.integers(1, 1000), st.integers(1, 1000), st.data())

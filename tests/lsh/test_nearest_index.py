@@ -2,9 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from lsh import Fingerprinter, NearestIndex, Parameters, fingerprint_tokens, similarity
+from lsh import Fingerprinter, NearestIndex, Parameters, fingerprint_tokens, forest, similarity
 
 PARAMETERS = Parameters()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forest, "_WAITING", 0)
+
+
 TEXTS = [f"{animal} ran over the {place}" for animal in ("a fox", "a dog") for place in "abcdef"]
 
 
