@@ -71,6 +71,14 @@ def test_a_file_that_can_not_be_written_leaves_the_old_one(path: Path) -> None:
     assert [one.name for one in path.parent.iterdir()] == [path.name]
 
 
+def test_who_reads_a_file_while_it_is_replaced_reads_the_old_one(path: Path) -> None:
+    before = path.read_bytes()
+    with path.open("rb") as reader:
+        index_of(DOCUMENTS[:1]).save(path)
+        assert reader.read() == before
+    assert len(Index.load(path)) == 1
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "version": ({"version": 2}, "has version 2 of the format, not 1"),
     "format": ({"format": "other"}, "is not a saved index, or is damaged: its format is 'other'"),

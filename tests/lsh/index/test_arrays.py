@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsh.index import BucketKeys, BucketRules, MemoryIndex, decide, match
+from lsh.index import BucketKeys, BucketRules, MemoryIndex, decide, match, table
 from lsh.index.arrays import ArrayIndex
 from lsh.index.layout import BEYOND
 from tests.worker.index.decisions import (
@@ -68,6 +68,10 @@ class Both:
             ] == expected
 
 
+few_strategy = st.sampled_from([0, 64])
+"""How many keys are looked up one after the other: none, or all of a small batch."""
+
+
 def judged(documents: Sequence[Document], sizes: Sequence[int]) -> Both:
     both = Both()
     first = 0
@@ -80,11 +84,13 @@ def judged(documents: Sequence[Document], sizes: Sequence[int]) -> Both:
 
 
 @settings(max_examples=100, deadline=None)
-@given(documents=documents_strategy, sizes=sizes_strategy)
+@given(documents=documents_strategy, sizes=sizes_strategy, few=few_strategy)
 def test_arrays_judge_like_dictionaries_and_hold_the_same_buckets(
-    documents: list[Document], sizes: list[int]
+    documents: list[Document], sizes: list[int], few: int
 ) -> None:
-    judged(documents, sizes).compare_buckets()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table, "_FEW", few)
+        judged(documents, sizes).compare_buckets()
 
 
 @settings(max_examples=60, deadline=None)
