@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from lsh.index import BucketKeys, BucketRules, MemoryIndex, decide, match, table
 from lsh.index.arrays import ArrayIndex
 from lsh.index.layout import BEYOND
+from tests.support.filling import random_documents
 from tests.worker.index.decisions import (
     RULES,
     SLOTS,
@@ -136,6 +137,20 @@ def test_what_is_removed_was_never_there(
 def test_thousands_of_buckets_are_found_as_the_table_grows() -> None:
     both = judged(drawn_documents(3_000, seed=1, crowded=False), [700, 1, 64, 999])
     both.compare_buckets()
+
+
+def test_documents_are_found_by_every_key_whatever_slots_the_keys_contend_for() -> None:
+    some = random_documents(3_000, columns=range(4))
+    index = ArrayIndex(4, SLOTS, RULES)
+    for low in range(0, 3_000, 1_000):
+        part = slice(low, low + 1_000)
+        none = np.zeros(1_000, np.bool_)
+        index.judge(some.keys[:, part], some.sketches[part], some.shingles[part], none)
+    for column in range(4):
+        keys = np.zeros_like(some.keys)
+        keys[column] = some.keys[column]
+        found = index.matches(keys, some.sketches)
+        assert found.queries.tolist() == found.rows.tolist() == list(range(3_000))
 
 
 def test_blank_documents_come_to_no_bucket() -> None:
