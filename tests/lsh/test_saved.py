@@ -102,6 +102,24 @@ def test_a_file_of_another_kind_is_refused_in_one_line(name: str, path: Path) ->
     assert str(path) in str(refused.value)
 
 
+class Touching:
+    """What touches a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self._path,)
+
+
+def test_nothing_is_unpickled(path: Path) -> None:
+    touched = path.with_name("touched")
+    changed(path, ids=np.array([Touching(touched)], object))
+    with pytest.raises(ValueError, match="is not a saved index, or is damaged"):
+        read(path)
+    assert not touched.exists()
+
+
 PARAMETERS = {
     "bands": (Parameters(bands=17), "bands: the file has 18, not 17"),
     "switch": (Parameters(fold_digits=True), "fold_digits: the file has False, not True"),

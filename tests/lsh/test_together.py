@@ -20,7 +20,8 @@ LEAST = 0.8
 
 def documents(count: int, values: int, chance: Random) -> npt.NDArray[np.uint64]:
     """Return keys in 4 columns that have so many values each; equal texts have equal keys."""
-    rows = [[chance.randrange(values) for _ in range(count)] for _ in range(4)]
+    of_columns = values, values, values, chance.choice([values, 2 * count])
+    rows = [[chance.randrange(most) for _ in range(count)] for most in of_columns]
     return of_texts(np.array(rows, np.uint64).reshape(4, count))
 
 
