@@ -45,7 +45,7 @@ def all_pairs(keys: npt.NDArray[np.uint64], rows: list[int]) -> set[tuple[int, i
     }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     count=st.integers(0, 60),
     values=st.integers(1, 40),
@@ -71,7 +71,7 @@ def test_every_pair_that_shares_a_key_comes_once(
     assert largest_bucket(keys, np.array(rows, np.int64)) == most
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     count=st.integers(0, 60),
     values=st.integers(1, 40),
