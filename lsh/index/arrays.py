@@ -45,10 +45,13 @@ class Matches(NamedTuple):
     similarity: NDArray[np.float64]
 
 
+_NONE = Matches(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+
+
 class _Pairs(NamedTuple):
     """Queries and the documents in their buckets, with repeats.
 
-    queries, rows: int64[p]. full: bool[n], the queries that come to a full bucket.
+    queries, rows: int64[p]. full: bool[n], the queries that come to a bucket that has finer ones.
     """
 
     queries: NDArray[np.int64]
@@ -131,6 +134,9 @@ class ArrayIndex:
         Returns the matches of each document that has any, best first, by its row. The sequence
         numbers of matches are rows; they have no ids.
         """
+        if len(blank) == 1 and not blank[0] and self._is_new(keys):
+            self._insert_new(keys, sketches, shingles)
+            return {}
         first = len(self._documents)
         rows = np.flatnonzero(~blank)
         batch = _batch(rows + first, range(len(keys)), keys[:, rows], sketches[rows])
@@ -139,6 +145,24 @@ class ArrayIndex:
         self._apply(decision, first)
         numbers = (rows + first).tolist()
         return {numbers[place]: found for place, found in decision.matches.items()}
+
+    def _is_new(self, keys: NDArray[np.uint64]) -> bool:
+        """Return whether none of a document's buckets exists. Its keys are uint64[columns, 1]."""
+        return not len(self._table.find(np.arange(len(keys)), keys[:, 0]).places)
+
+    def _insert_new(
+        self,
+        keys: NDArray[np.uint64],
+        sketches: NDArray[np.uint8],
+        shingles: NDArray[np.uint32],
+    ) -> None:
+        """Insert one document into its buckets, none of which exists.
+
+        That is what `decide` would decide. For a single document it takes longer than all else.
+        """
+        rows = np.full(len(keys), len(self._documents))
+        self._documents.append(keys, sketches, shingles)
+        self._table.insert(np.arange(len(keys)), keys[:, 0], rows)
 
     def _apply(self, decision: Decision, first: int) -> None:
         """Apply a decision.
@@ -213,12 +237,14 @@ class ArrayIndex:
         keys: uint64[columns, n]. sketches: uint8[n, slots].
         """
         pairs = self._met(keys)
+        if not len(pairs.queries) and not pairs.full.any():
+            return _NONE
         least, most = self._rules.threshold, self._rules.max_matches
         found = _best(self._similar(pairs, sketches), least, most)
         full = np.flatnonzero(pairs.full)
         if not len(full):
             return found
-        # Full buckets have finer ones, and `match` knows which.
+        # `match` finds the finer buckets.
         others = match(self, range(len(keys)), keys[:, full], sketches[full], self._rules)
         each = [(full[place], one) for place, best in others.items() for one in best]
         joined = Matches(
@@ -229,7 +255,7 @@ class ArrayIndex:
         return _best(joined, least, most)
 
     def _met(self, keys: NDArray[np.uint64]) -> _Pairs:
-        """Return the documents in the buckets of each query, unless one of these is full."""
+        """Return the documents in the buckets of each query, unless one of these has finer ones."""
         columns, count = keys.shape
         found = self._table.find(np.repeat(np.arange(columns), count), keys.reshape(-1))
         queries, several = found.places % max(count, 1), found.values < 0
@@ -237,7 +263,7 @@ class ArrayIndex:
         sizes = np.array([len(bucket) for bucket in packed], np.int64) // _ENTRY.itemsize
         full = np.zeros(count, np.bool_)
         ends = np.array([bucket[-_ENTRY.itemsize :] == _BEYOND for bucket in packed], np.bool_)
-        full[queries[several][ends | (sizes >= self._rules.capacity)]] = True
+        full[queries[several][ends]] = True
         entries = np.frombuffer(b"".join(packed), _ENTRY)
         one = np.append(queries[~several], np.repeat(queries[several], sizes))
         other = np.append(found.values[~several], entries).astype(np.int64)

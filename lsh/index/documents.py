@@ -55,6 +55,10 @@ class Documents:
         """Return uint64[m], the key of each row in the column beside it."""
         return self._keys.reshape(-1).take(columns * self._keys.shape[1] + rows)
 
+    def hash(self, column: int, row: int) -> int:
+        """Return the key of one row in a column."""
+        return self._keys.item(column, row)
+
     def append(
         self,
         keys: NDArray[np.uint64],

@@ -26,7 +26,8 @@ _SEVERAL = -3
 """The slot of the bucket with several entries that came first; that of the next is one less."""
 _LEAST_BITS = 6
 _FULL = 0.6  # of the slots of a column
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_SPREAD = 0x9E3779B97F4A7C15
+_FEW = 64  # keys, of about three documents: for so few, Python is faster than numpy
 
 
 class Found(NamedTuple):
@@ -58,6 +59,8 @@ class BucketTable:
 
         columns: int64[m]. hashes: uint64[m].
         """
+        if len(hashes) <= _FEW:
+            return self._find_few(columns.tolist(), hashes.tolist())
         flat, width = self._slots.reshape(-1), self._slots.shape[1]
         left, at = np.arange(len(hashes)), self._home(hashes)
         found = []
@@ -69,11 +72,23 @@ class BucketTable:
             found.append((left[same], slots[same], values[same]))
             on = ~same & (values != _EMPTY)
             left, at = left[on], (at[on] + 1) & (width - 1)
-        if not found:
-            return Found(left, left, np.empty(0, np.int32))
         places, slots, values = map(np.concatenate, zip(*found, strict=True))
         order = np.argsort(places)
         return Found(places[order], slots[order], values[order])
+
+    def _find_few(self, columns: list[int], hashes: list[int]) -> Found:
+        """Return the buckets that exist, one after the other."""
+        found = []
+        slots, width = self._slots.item, self._slots.shape[1]
+        for place, (column, key) in enumerate(zip(columns, hashes, strict=True)):
+            at = self._home_of(key)
+            while (value := slots(column, at)) != _EMPTY:
+                if value != _GONE and self._key_of(column, value) == key:
+                    found.append((place, column * width + at, value))
+                    break
+                at = (at + 1) & (width - 1)
+        each = np.array(found, np.int64).reshape(-1, 3)
+        return Found(each[:, 0], each[:, 1], each[:, 2].astype(np.int32))
 
     def bucket(self, value: int) -> Bucket:
         """Return the bucket that a value of `Found` stands for."""
@@ -96,6 +111,8 @@ class BucketTable:
         self, columns: NDArray[np.int64], hashes: NDArray[np.uint64], buckets: list[Bucket]
     ) -> None:
         """Insert or replace m buckets. An empty one is removed."""
+        if not buckets:
+            return
         found = self.find(columns, hashes)
         slots = dict(zip(found.places.tolist(), found.slots.tolist(), strict=True))
         new = [place for place in range(len(buckets)) if place not in slots and buckets[place]]
@@ -126,7 +143,16 @@ class BucketTable:
     def _home(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return int64[m], where the search for each key begins in its column."""
         bits = self._slots.shape[1].bit_length() - 1
-        return ((hashes * _SPREAD) >> np.uint64(64 - bits)).view(np.int64)
+        return ((hashes * np.uint64(_SPREAD)) >> np.uint64(64 - bits)).view(np.int64)
+
+    def _home_of(self, key: int) -> int:
+        bits = self._slots.shape[1].bit_length() - 1
+        return (key * _SPREAD & 0xFFFFFFFFFFFFFFFF) >> (64 - bits)
+
+    def _key_of(self, column: int, value: int) -> int:
+        if value >= 0:
+            return self._documents.hash(column, value)
+        return int(self._hashes.item(_SEVERAL - value))
 
     def _keys_of(self, columns: NDArray[np.int64], values: NDArray[np.int32]) -> NDArray[np.uint64]:
         """Return uint64[m], the keys of buckets; of an empty slot, any number."""
@@ -158,6 +184,9 @@ class BucketTable:
         values: NDArray[np.int32],
     ) -> None:
         """Write values into the first empty slots for their keys, which are not in the table."""
+        if len(values) <= _FEW:
+            self._place_few(columns.tolist(), hashes.tolist(), values.tolist())
+            return
         flat, width = self._slots.reshape(-1), self._slots.shape[1]
         at = self._home(hashes)
         while len(values):
@@ -168,3 +197,12 @@ class BucketTable:
             lost = ~empty | (flat.take(slots) != values)
             columns, values = columns[lost], values[lost]
             at = (at[lost] + 1) & (width - 1)
+
+    def _place_few(self, columns: list[int], hashes: list[int], values: list[int]) -> None:
+        """Write values one after the other."""
+        slots, last = self._slots, self._slots.shape[1] - 1
+        for column, key, value in zip(columns, hashes, values, strict=True):
+            at = self._home_of(key)
+            while slots.item(column, at) != _EMPTY:
+                at = (at + 1) & last
+            slots[column, at] = value

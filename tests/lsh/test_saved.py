@@ -71,6 +71,14 @@ def test_a_file_that_can_not_be_written_leaves_the_old_one(path: Path) -> None:
     assert [one.name for one in path.parent.iterdir()] == [path.name]
 
 
+def test_who_reads_a_file_while_it_is_replaced_reads_the_old_one(path: Path) -> None:
+    before = path.read_bytes()
+    with path.open("rb") as reader:
+        index_of(DOCUMENTS[:1]).save(path)
+        assert reader.read() == before
+    assert len(Index.load(path)) == 1
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "version": ({"version": 2}, "has version 2 of the format, not 1"),
     "format": ({"format": "other"}, "is not a saved index, or is damaged: its format is 'other'"),
@@ -92,6 +100,24 @@ def test_a_file_of_another_kind_is_refused_in_one_line(name: str, path: Path) ->
         Index.load(path)
     assert "\n" not in str(refused.value)
     assert str(path) in str(refused.value)
+
+
+class Touching:
+    """What touches a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self._path,)
+
+
+def test_nothing_is_unpickled(path: Path) -> None:
+    touched = path.with_name("touched")
+    changed(path, ids=np.array([Touching(touched)], object))
+    with pytest.raises(ValueError, match="is not a saved index, or is damaged"):
+        read(path)
+    assert not touched.exists()
 
 
 PARAMETERS = {

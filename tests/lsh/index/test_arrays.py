@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsh.index import BucketKeys, BucketRules, MemoryIndex, decide, match
+from lsh.index import BucketKeys, BucketRules, MemoryIndex, decide, match, table
 from lsh.index.arrays import ArrayIndex
 from lsh.index.layout import BEYOND
+from tests.support.filling import random_documents
 from tests.worker.index.decisions import (
     RULES,
     SLOTS,
@@ -68,6 +69,10 @@ class Both:
             ] == expected
 
 
+few_strategy = st.sampled_from([0, 64])
+"""How many keys are looked up one after the other: none, or all of a small batch."""
+
+
 def judged(documents: Sequence[Document], sizes: Sequence[int]) -> Both:
     both = Both()
     first = 0
@@ -79,15 +84,17 @@ def judged(documents: Sequence[Document], sizes: Sequence[int]) -> Both:
     raise AssertionError("no sizes")
 
 
-@settings(max_examples=100, deadline=None)
-@given(documents=documents_strategy, sizes=sizes_strategy)
+@settings(max_examples=50, deadline=None)
+@given(documents=documents_strategy, sizes=sizes_strategy, few=few_strategy)
 def test_arrays_judge_like_dictionaries_and_hold_the_same_buckets(
-    documents: list[Document], sizes: list[int]
+    documents: list[Document], sizes: list[int], few: int
 ) -> None:
-    judged(documents, sizes).compare_buckets()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table, "_FEW", few)
+        judged(documents, sizes).compare_buckets()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(documents=documents_strategy, sizes=sizes_strategy, queries=documents_strategy)
 def test_a_query_matches_what_it_matches_in_dictionaries(
     documents: list[Document], sizes: list[int], queries: list[Document]
@@ -103,7 +110,7 @@ def test_a_query_matches_what_it_matches_in_dictionaries(
     ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(documents=documents_strategy, sizes=sizes_strategy, chance=st.randoms(use_true_random=False))
 def test_what_is_removed_was_never_there(
     documents: list[Document], sizes: list[int], chance: Random
@@ -128,8 +135,22 @@ def test_what_is_removed_was_never_there(
 
 
 def test_thousands_of_buckets_are_found_as_the_table_grows() -> None:
-    both = judged(drawn_documents(3_000, seed=1, crowded=False), [700, 1, 64, 999])
+    both = judged(drawn_documents(1_500, seed=1, crowded=False), [700, 1, 64, 999])
     both.compare_buckets()
+
+
+def test_documents_are_found_by_every_key_whatever_slots_the_keys_contend_for() -> None:
+    some = random_documents(3_000, columns=range(4))
+    index = ArrayIndex(4, SLOTS, RULES)
+    for low in range(0, 3_000, 1_000):
+        part = slice(low, low + 1_000)
+        none = np.zeros(1_000, np.bool_)
+        index.judge(some.keys[:, part], some.sketches[part], some.shingles[part], none)
+    for column in range(4):
+        keys = np.zeros_like(some.keys)
+        keys[column] = some.keys[column]
+        found = index.matches(keys, some.sketches)
+        assert found.queries.tolist() == found.rows.tolist() == list(range(3_000))
 
 
 def test_blank_documents_come_to_no_bucket() -> None:
