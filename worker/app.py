@@ -103,14 +103,8 @@ class Application:
         )
 
     def memory(self) -> dict[str, tuple[int, int]]:
-        """Return what the stores of all shards take, and their share, in bytes by part."""
-        stores = self._stores
-        buffers = stores.buffers
-        return {
-            "cache": (stores.cache.get_usage(), stores.capacity),
-            "write_buffers": (buffers.get_usage(), buffers.get_buffer_size()),
-            "cells": (stores.held, stores.most_held),
-        }
+        """Return what the stores of all shards take of their memory; see `StoreMemory.taken`."""
+        return self._stores.taken()
 
     @cached_property
     def _log_identity(self) -> str:

@@ -65,6 +65,14 @@ class StoreMemory:
         """Return whether the stores need more than all of the memory."""
         return self.held + self._fitting() > self._size
 
+    def taken(self) -> dict[str, tuple[int, int]]:
+        """Return what all stores take, and their share, in bytes by part."""
+        return {
+            "cache": (self.cache.get_usage(), self._capacity),
+            "write_buffers": (self.buffers.get_usage(), self.buffers.get_buffer_size()),
+            "cells": (self.held, self.most_held),
+        }
+
     def hold(self, store: Path, size: int) -> None:
         """Take note of what a store can't do without, in bytes; it replaces what it was."""
         if self._held.get(store) != size:

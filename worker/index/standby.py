@@ -35,7 +35,7 @@ _RECORDS = 8
 _BYTES = 8 << 20
 """The limits of one read: a shard is handed over once these frames are applied."""
 _HELD = 64
-_HELD_BYTES = 8 << 20
+_HELD_BYTES = 16 << 20
 """The most frames read ahead of the group. Reading pauses above it until the group catches up."""
 
 

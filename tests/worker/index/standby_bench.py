@@ -29,6 +29,8 @@ class Tape:
         self.group = 0
         self.low = 0
         self.at: int | None = None
+        self.furthest = 0
+        self.value = b"x"
         self.closed = threading.Event()
 
     def start(self, partition: TopicPartition, offset: int) -> None:
@@ -46,7 +48,8 @@ class Tape:
         if self.at < self.low:
             raise OffsetOutOfRange(PLACE, self.at, self.low, self.length)
         first, self.at = self.at, min(self.length, self.at + limit)
-        return [Record(*PLACE, offset, 0, None, b"x") for offset in range(first, self.at)]
+        self.furthest = max(self.furthest, self.at)
+        return [Record(*PLACE, offset, 0, None, self.value) for offset in range(first, self.at)]
 
     def position(self, partition: TopicPartition) -> int | None:
         assert partition == PLACE

@@ -261,6 +261,20 @@ def test_what_a_standby_did_not_get_is_missing_nowhere(
     site.close()
 
 
+@pytest.mark.parametrize(("size", "ahead"), [(1, 64), (1 << 20, 16)])
+def test_it_holds_a_bounded_number_of_frames_and_of_bytes(
+    tmp_path: Path, size: int, ahead: int
+) -> None:
+    """Above the limit it reads no more; the last read may have been of eight frames."""
+    bench = Bench(tmp_path)
+    bench.tape.value = bytes(size)
+    bench.tape.group = 30
+    assert bench.standby.hand_over({}) == {}
+    bench.until(lambda: len(bench.applied) == 30 and bench.tape.at is None)
+    bench.standby.close()
+    assert 30 + ahead < bench.tape.furthest <= 30 + ahead + 8
+
+
 def test_it_follows_the_group_and_never_passes_it(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.tape.group = 30
