@@ -63,7 +63,11 @@ def run(*, quick: bool = False, documents: int = DOCUMENTS, rate: int = RATE) ->
             Figures("query, longest, ms", [times[-1]], ",.1f"),
             Figures("CPU of a query in its thread, p50, ms", [_percentiles(own)[0]], ",.2f"),
             Figures("CPU of a query in its thread, p99, ms", [_percentiles(own)[1]], ",.2f"),
-            Figures("longest application of frames, ms", [1_000 * costs["worst_step"]], ",.1f"),
+            Figures(
+                "CPU of the longest application of frames, ms",
+                [1_000 * costs["worst_step"]],
+                ",.0f",
+            ),
             Figures("CPU of the server, % of a core", [100 * costs["cpu"] / costs["seconds"]]),
             Figures("peak memory of the server, MB", [costs["peak_bytes"] / 1e6]),
             Figures("queries", [len(times)]),

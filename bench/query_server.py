@@ -117,9 +117,9 @@ def main() -> None:
                     topology.fingerprints, 0, None, encode(frames.next(rate // _FRAMES_A_SECOND))
                 )
             )
-            at = time.perf_counter()
+            at = time.thread_time()
             following.step()
-            worst = max(worst, time.perf_counter() - at)
+            worst = max(worst, time.thread_time() - at)
             bus.trim(*topology.order, bus.end_offset(*topology.order) - 1)
             due = began[0] + (frames.made - began[2]) / rate
             stopping.wait(max(0.0, due - time.perf_counter()))
