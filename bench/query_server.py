@@ -14,7 +14,9 @@ import resource
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -101,7 +103,9 @@ def main() -> None:
             following.step()
         relax()
         sys.setswitchinterval(TURN_SECONDS)
-        server = serving("127.0.0.1", 0, service.answer, service.limits, service.posts)
+        costs: list[float] = []
+        posts = replace(service.posts, respond=_timed(service.query, costs))
+        server = serving("127.0.0.1", 0, service.answer, service.limits, posts)
         port = stack.enter_context(server)
         threading.Thread(target=_wait, args=(stopping,), daemon=True).start()
         print(json.dumps({"port": port}), flush=True)
@@ -113,9 +117,9 @@ def main() -> None:
                     topology.fingerprints, 0, None, encode(frames.next(rate // _FRAMES_A_SECOND))
                 )
             )
-            at = time.perf_counter()
+            at = time.thread_time()
             following.step()
-            worst = max(worst, time.perf_counter() - at)
+            worst = max(worst, time.thread_time() - at)
             bus.trim(*topology.order, bus.end_offset(*topology.order) - 1)
             due = began[0] + (frames.made - began[2]) / rate
             stopping.wait(max(0.0, due - time.perf_counter()))
@@ -127,6 +131,7 @@ def main() -> None:
                     "cpu": time.process_time() - began[1],
                     "fed": frames.made - began[2],
                     "worst_step": worst,
+                    "queries": costs,
                     "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
                 }
             ),
@@ -142,6 +147,19 @@ def _fill(application: Application, frames: _Frames, documents: int) -> None:
         placed = Placed(frame, store.offset, int(frame.times[-1]), frame.times)
         judge.replay(0, store, Documents([placed]))
     store.close()
+
+
+def _timed(respond: Callable[[bytes], bytes], costs: list[float]) -> Callable[[bytes], bytes]:
+    """Return a function that also notes what each answer costs its thread, in seconds of CPU."""
+
+    def timed(body: bytes) -> bytes:
+        began = time.thread_time()
+        try:
+            return respond(body)
+        finally:
+            costs.append(time.thread_time() - began)
+
+    return timed
 
 
 def _wait(stopping: threading.Event) -> None:

@@ -1,59 +1,23 @@
-"""`neardup serve` beside workers on Kafka: it tells verdicts, writes nothing, comes back."""
+"""`neardup serve` beside a worker on Kafka: it tells verdicts, writes nothing, comes back."""
 
 import json
 import signal
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from localkafka.broker import wait_until
 from tests.integration.conftest import Launch
 from tests.support.application import ApplicationUnderTest
 from tests.support.checker import verdict_of
-from tests.support.command_line import on_kafka
+from tests.support.server_process import Server, serving
 from tests.support.texts import near_copies
-from tests.support.worker_process import WorkerProcess
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
-TEXTS = near_copies(160, 5)
+TEXTS = near_copies(153, 5)
 WAIT_SECONDS = 60.0
-
-
-class Server(WorkerProcess):
-    """A server, with a directory and a log file of its own."""
-
-    def command(self, arguments: Sequence[str]) -> list[str]:
-        """Return the command that starts it."""
-        place = ["--config", str(self.config), "--state-dir", str(self.state_dir)]
-        return [sys.executable, "-m", "worker.cli", "serve", *place, *arguments]
-
-    @property
-    def url(self) -> str:
-        return self.current().partition("health on ")[2].split()[0]
-
-    def ask(self, document: Path) -> Any:  # noqa: ANN401 -- JSON
-        """Ask about a document by the command line."""
-        done = on_kafka("query", "--json", "--server", self.url, "--file", document)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-
-@contextmanager
-def serving(config: Path, directory: Path) -> Iterator[Server]:
-    server = Server("server", config, directory / "server")
-    server.start("--http", "127.0.0.1:0")
-    try:
-        yield server
-    finally:
-        if server.running:
-            server.kill()
 
 
 def write(directory: Path, ident: str, text: str) -> Path:
@@ -81,7 +45,7 @@ def test_a_server_tells_the_verdicts_that_workers_then_publish(
     launch: Launch, tmp_path: Path
 ) -> None:
     application = launch(partitions=2)
-    application.start("alpha", "beta")
+    application.start("alpha")
     published(application, 0, 150)
     answers = {}
     with serving(application.config, tmp_path) as server:
@@ -95,7 +59,9 @@ def test_a_server_tells_the_verdicts_that_workers_then_publish(
         server.kill()
         server.start("--http", "127.0.0.1:0")
         wait_until(server.ready, WAIT_SECONDS, "it to come back")
-        assert server.ask(paths["d150"])["answers"][0]["matches"][0]["similarity"] == 1.0
+        said = server.ask(paths["d150"])
+        assert said["behind"] == 0
+        assert said["answers"][0]["matches"][0]["similarity"] == 1.0
         server.signal(signal.SIGTERM)
         assert server.wait(WAIT_SECONDS) == 0
     verdicts = {
@@ -106,12 +72,13 @@ def test_a_server_tells_the_verdicts_that_workers_then_publish(
         told = tuple((one["id"], one["similarity"]) for one in answer["matches"])
         assert told == verdicts[ident].matches
     assert any(answer["matches"] for answer in answers.values())
-    groups = AdminClient({"bootstrap.servers": application.kafka.bootstrap}).list_consumer_groups()
-    names = {one.group_id for one in groups.result().valid}
+    admin = application.kafka.admin()  # Held until the result is there.
+    names = {one.group_id for one in admin.list_consumer_groups().result(WAIT_SECONDS).valid}
     assert application.topology.group("index") in names
     assert application.topology.group("serve") not in names
 
 
+@pytest.mark.exhaustive
 def test_a_server_with_other_settings_is_refused_with_the_difference(
     launch: Launch, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 from localkafka.broker import wait_until
 from localkafka.secured import SecuredKafka
 from tests.support.command_line import environment, neardup
+from tests.support.server_process import serving
 from tests.support.worker_process import WorkerProcess
 from worker.admin import Cluster
 from worker.admin.acls import Grant, grants, minimal
@@ -304,6 +305,23 @@ def test_a_worker_publishes_nothing_without_a_right(
     assert " is missing. `neardup topics acls` lists" in said
     assert f"{site.app}.{name}" in said
     assert site.written(site.topology().unique) == 0
+
+
+@pytest.mark.exhaustive
+def test_a_server_is_ready_with_its_rights_and_names_one_that_it_lacks(
+    site: Site, tmp_path: Path
+) -> None:
+    site.create()
+    wanted = rights(site, "serve")
+    site.allow(wanted)
+    with serving(site.config(), tmp_path) as server:
+        wait_until(server.ready, WAIT_SECONDS, "the server to be ready")
+    [read] = [one for one in wanted if one.role == "serve" and one.kind == "topic"]
+    site.revoke(read)
+    site.allow([replace(read, operation="Describe")])
+    with serving(site.config(), tmp_path) as server:
+        assert server.wait(WAIT_SECONDS) == 2, server.tail()
+        assert f"Read on topic {read.name} is missing" in server.current().splitlines()[-1]
 
 
 @pytest.mark.exhaustive

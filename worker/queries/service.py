@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable
 from http import HTTPStatus
@@ -23,6 +24,8 @@ from worker.settings import Settings
 from worker.stages import Status
 
 __all__ = ["TURN_SECONDS", "QueryService"]
+
+_log = logging.getLogger(__name__)
 
 TURN_SECONDS = 0.0005
 """After so long, a thread that waits for Python gets it. A query waits for it several times."""
@@ -93,7 +96,10 @@ class QueryService(Closing):
             return
         self._metrics.process.silent(bus.silent_seconds)
         self._metrics.index.status(Status(standby_lag=following.reached().behind))
-        following.use(self._metrics.index.holding)
+        try:
+            following.use(self._metrics.index.holding)
+        except Exception as error:  # noqa: BLE001 -- a store was closed meanwhile: the next look will do
+            _log.debug("no sizes: %s", error)
 
     def answer(self, head: bytes) -> bytes:
         """Return the answer to a request without a body."""

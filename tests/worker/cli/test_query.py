@@ -16,7 +16,7 @@ import pytest
 from tests.support.command_line import dedupe, jsonl, neardup
 from tests.worker.queries.parts import Site
 from worker.app import Application
-from worker.http.server import serving
+from worker.http.server import Limits, serving
 from worker.metrics import Metrics
 from worker.queries.service import QueryService
 
@@ -51,7 +51,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         for _ in range(4):
             following.step()
         port = stack.enter_context(
-            serving("127.0.0.1", 0, service.answer, service.limits, service.posts)
+            serving("127.0.0.1", 0, service.answer, Limits(seconds=300), service.posts)
         )
         yield f"http://127.0.0.1:{port}"
 

@@ -17,13 +17,14 @@ import pytest
 from tests.worker.queries.parts import Site, body
 from worker.app import Application
 from worker.bus import Outgoing
-from worker.http.server import serving
+from worker.http.server import Limits, Posts, serving
 from worker.metrics import Metrics
 from worker.queries.service import QueryService
 from worker.wire import FrameError
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."
-DEADLINE = 20.0
+DEADLINE = 60.0
+PATIENT = Limits(seconds=300)
 Reply = tuple[int, Any]
 
 
@@ -40,7 +41,7 @@ class Server:
             site.settings, site.topology, site.bus, directory / "server", metrics=self.metrics
         )
         self.port = stack.enter_context(
-            serving("127.0.0.1", 0, self.service.answer, posts=self.service.posts)
+            serving("127.0.0.1", 0, self.service.answer, PATIENT, self.service.posts)
         )
 
     def begin(self) -> None:
@@ -242,6 +243,21 @@ def test_a_record_that_is_no_frame_is_not_passed_over(tmp_path: Path) -> None:
             server.site.catch_up()
 
 
+def test_a_query_that_takes_too_long_is_given_up() -> None:
+    with ExitStack() as stack:
+        over = threading.Event()
+        stack.callback(over.set)
+        posts = Posts(b"/v1/query", lambda _body: b"x" * over.wait(DEADLINE), 100)
+        limits = Limits(seconds=1.0)
+        port = stack.enter_context(serving("127.0.0.1", 0, lambda _head: b"", limits, posts))
+        with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as client:
+            client.sendall(b"POST /v1/query HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
+            said = client.recv(65_536)
+        over.set()
+    assert said.startswith(b"HTTP/1.1 503 ")
+    assert b"there was no answer within 0.5 s" in said
+
+
 def test_open_requests_are_answered_before_it_ends(tmp_path: Path) -> None:
     """A query that waits for its shard when the server is told to stop is answered."""
     with ExitStack() as stack:
@@ -259,7 +275,7 @@ def test_open_requests_are_answered_before_it_ends(tmp_path: Path) -> None:
 
         with ExitStack() as serves:
             port = serves.enter_context(
-                serving("127.0.0.1", 0, service.answer, posts=replace(posts, respond=slow))
+                serving("127.0.0.1", 0, service.answer, PATIENT, replace(posts, respond=slow))
             )
             client = stack.enter_context(
                 closing(http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE))

@@ -1,0 +1,43 @@
+"""``neardup serve`` as a process of its own."""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.support.command_line import on_kafka
+from tests.support.worker_process import WorkerProcess
+
+__all__ = ["Server", "serving"]
+
+
+class Server(WorkerProcess):
+    """A server, with a directory and a log file of its own."""
+
+    def command(self, arguments: Sequence[str]) -> list[str]:
+        """Return the command that starts it."""
+        place = ["--config", str(self.config), "--state-dir", str(self.state_dir)]
+        return [sys.executable, "-m", "worker.cli", "serve", *place, *arguments]
+
+    @property
+    def url(self) -> str:
+        return self.current().partition("health on ")[2].split()[0]
+
+    def ask(self, document: Path) -> Any:  # noqa: ANN401 -- JSON
+        """Ask about a document by the command line."""
+        done = on_kafka("query", "--json", "--server", self.url, "--file", document)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+@contextmanager
+def serving(config: Path, directory: Path) -> Iterator[Server]:
+    server = Server("server", config, directory / "server")
+    server.start("--http", "127.0.0.1:0")
+    try:
+        yield server
+    finally:
+        if server.running:
+            server.kill()
