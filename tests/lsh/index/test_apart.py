@@ -71,11 +71,11 @@ def test_a_document_is_apart_unless_it_meets_another_or_a_crowded_bucket() -> No
     keys = np.array([[1, 1, 2, 3, 4, 5], [10, 11, 12, 13, 14, 15]], np.uint64)
     cells = cells_of([0, 1], keys)
     place = {key: run for run, key in enumerate(cells.keys.hashes.tolist())}
-    found = {2: [7], 3: [7, 8], 4: [7, BEYOND], 5: [9], 11: [9]}
+    found = {2: [7], 3: [7, 8, 9], 4: [7, BEYOND], 5: [9], 11: [9]}
     buckets = Buckets.of({place[key]: found[key] for key in sorted(found)})
     shared_or_found = np.union1d(buckets.places, [place[1]])
     in_any_order = np.array([True] * 5 + [False])
-    apart, others = divided(cells, buckets, shared_or_found, 2, in_any_order)
+    apart, others = divided(cells, buckets, shared_or_found, 3, in_any_order)
     assert list(zip(apart.rows.tolist(), apart.runs.tolist(), strict=True)) == [(2, place[2])]
     assert others.tolist() == sorted(place[key] for key in (1, 3, 4, 5, 11))
 
