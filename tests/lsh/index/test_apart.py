@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 import pytest
@@ -21,8 +21,6 @@ from tests.worker.index.decisions import (
     WINDOW,
     Document,
     batch,
-    documents_strategy,
-    timed_documents_strategy,
 )
 
 COLUMNS = [0, 1, 2, 3]
@@ -45,23 +43,35 @@ def same(one: Decision, other: Decision) -> None:
     assert counts[0] == counts[1]
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    documents=documents_strategy,
-    timed=timed_documents_strategy,
-    cuts=st.lists(st.integers(0, 40), max_size=6),
-    window=st.sampled_from([None, WINDOW]),
+drawn = st.lists(
+    st.tuples(
+        st.integers(0, 2),
+        st.sampled_from([0, 0, 1, 2, 5, 8]),
+        st.tuples(*[st.integers(0, 6)] * 4),
+        st.sampled_from([0, 5, 10, 20, 60]),
+        st.sampled_from([0, 0, 30, 100, 101]),
+    ),
+    min_size=20,
+    max_size=60,
 )
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=drawn, sizes=st.lists(st.integers(1, 3), min_size=60), window=st.booleans())
 def test_documents_apart_are_judged_as_one_by_one(
-    documents: list[Document], timed: list[Document], cuts: list[int], window: int | None
+    rows: list[tuple[int, int, tuple[int, ...], int, int]], sizes: list[int], *, window: bool
 ) -> None:
+    """Few come at a time, so most are apart; buckets have some entries, and renewed ones."""
     index = MemoryIndex()
-    rules = replace(RULES, window_ms=window)
-    some = documents if window is None else timed
-    for low, high in pairwise(sorted({0, *cuts, len(some)})):
-        part = batch(some[low:high], COLUMNS)
+    rules = replace(RULES, capacity=6, window_ms=WINDOW if window else None)
+    documents, clock = [], 1_000
+    for number, (family, changes, keys, step, late) in enumerate(rows, 1):
+        clock += step
+        documents.append(Document(number, family, changes, keys, clock - late))
+    for low, high in pairwise(accumulate(sizes, initial=0)):
+        part = batch(documents[low:high], COLUMNS)
         if not part.ids:
-            continue
+            break
         decision = decide(index, part, rules)
         same(decision, decide(deepcopy(index), in_order(part), rules))
         index.apply(decision)
