@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -343,13 +344,22 @@ class _Judging:
                 changed.append(run)
         made.cells = NewCells(self._cells.keys.take(kept), numbers[holders[kept]])
         made.changed = self._chains.keys(changed)
-        made.buckets = [
-            [
-                final[number - first] if number >= first else moves.get((run, number), number)
-                for number in self._contested[run]
-            ]
-            for run in changed
-        ]
+        made.buckets = self._final([self._contested[run] for run in changed], numbers)
+        for place, run in enumerate(changed if moves else ()):
+            bucket = made.buckets[place]
+            bucket[:] = [moves.get((run, number), number) for number in bucket]
+
+    def _final(self, buckets: list[Bucket], numbers: NDArray[np.int64]) -> list[Bucket]:
+        """Return buckets in which the batch's documents have their numbers.
+
+        numbers: int64[n], those of the batch's documents.
+        """
+        entries = np.fromiter(chain.from_iterable(buckets), np.int64)
+        own = entries >= self._first
+        entries[own] = numbers[entries[own] - self._first]
+        ends = accumulate(map(len, buckets), initial=0)
+        listed = entries.tolist()
+        return [listed[start:end] for start, end in pairwise(ends)]
 
     def _remember(self, recorded: NDArray[np.bool_], inserted: NDArray[np.bool_]) -> None:
         """Write down what is needed to answer for documents that are sent again.

@@ -12,6 +12,7 @@ little-endian unless stated otherwise.
 from __future__ import annotations
 
 import struct
+from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ __all__ = [
     "id_of",
     "number_before",
     "numbers_before",
-    "pack_bucket",
+    "pack_buckets",
     "pack_records",
     "pack_renewals",
     "unpack_bucket",
@@ -117,10 +118,17 @@ def numbers_before(lows: NDArray[np.int64], end: int | NDArray[np.int64]) -> NDA
     return numbers
 
 
+def pack_buckets(buckets: Sequence[Bucket]) -> list[bytes]:
+    """Return the bytes of each bucket."""
+    lows = np.fromiter(chain.from_iterable(buckets), np.int64)
+    packed = np.where(lows == BEYOND, _BEYOND, lows & _LOW_BITS).astype("<u4").tobytes()
+    ends = accumulate((_NUMBER.size * len(bucket) for bucket in buckets), initial=0)
+    return [packed[start:end] for start, end in pairwise(ends)]
+
+
 def pack_bucket(bucket: Bucket) -> bytes:
-    """Return the bytes of a bucket."""
-    lows = [_BEYOND if number == BEYOND else number & _LOW_BITS for number in bucket]
-    return struct.pack(f"<{len(bucket)}I", *lows)
+    """Return the bytes of one bucket."""
+    return pack_buckets([bucket])[0]
 
 
 def unpack_bucket(packed: bytes, end: int) -> Bucket:

@@ -15,14 +15,14 @@ With a window, documents are divided into `eras`. What is in an era is dropped a
 from __future__ import annotations
 
 import logging
-from itertools import pairwise
+from itertools import compress, pairwise
 from math import ceil
 
 import numpy as np
 from rocksdict import Rdict, WriteBatch
 
 from lsh.index import Decision
-from lsh.index.layout import pack_bucket
+from lsh.index.layout import pack_buckets
 from worker.index.identities import Identities
 from worker.index.keyspace import (
     CELLS,
@@ -131,21 +131,24 @@ class Runs:
         earlier eras are dropped. One that has a single document, a new one, needs only a cell.
         Else the cell's document doesn't matter; it is one that the open run has, or will have.
         """
-        era = self._list.eras.current.number
+        if not decision.buckets:
+            return self._cells(decision, {}, {})
         latest = max(end - 1, self._lookup.open.first)
-        new: dict[int, int] = {}
-        marks: dict[int, int] = {}
-        for place, key in enumerate(decision.changed.packed()):
-            bucket, celled = decision.buckets[place], key in standing.cells
-            grown = key in standing.grown
-            alone = len(bucket) == 1 and bucket[0] >= self._end and not celled and not grown
-            if not alone:
-                batch.put(grown_key(era, key), pack_bucket(bucket))
-            if not celled and not grown:
-                new[place] = bucket[0] if alone else latest
-            if not alone and not grown:
-                marks[place] = latest
-        return self._cells(decision, new, marks)
+        keys = decision.changed.packed()
+        celled = np.fromiter(map(standing.cells.__contains__, keys), bool, len(keys))
+        grown = np.fromiter(map(standing.grown.__contains__, keys), bool, len(keys))
+        sizes = np.array([len(bucket) for bucket in decision.buckets])
+        firsts = np.array([bucket[0] for bucket in decision.buckets])
+        alone = (sizes == 1) & (firsts >= self._end) & ~celled & ~grown
+        under = grown_key(self._list.eras.current.number, b"")
+        packed = pack_buckets(decision.buckets)
+        for key, bucket in compress(zip(keys, packed, strict=True), (~alone).tolist()):
+            batch.put(under + key, bucket)
+        new = np.flatnonzero(~celled & ~grown)
+        documents = np.where(alone, firsts, latest)[new].tolist()
+        marks = np.flatnonzero(~alone & ~grown).tolist()
+        celled_by = dict(zip(new.tolist(), documents, strict=True))
+        return self._cells(decision, celled_by, dict.fromkeys(marks, latest))
 
     def _cells(self, decision: Decision, new: dict[int, int], marks: dict[int, int]) -> SortedCells:
         """Return all new buckets, and cells and marks of changed ones: documents by place."""
