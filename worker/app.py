@@ -29,7 +29,7 @@ from worker.loop.options import LoopOptions
 from worker.metrics import Metrics
 from worker.probe import UNWATCHED, Probe, probing
 from worker.settings import Settings
-from worker.stages import Deaths, Fingerprint, Index, RejectLimit, Route, Stage
+from worker.stages import Deaths, Fingerprint, Index, RejectLimit, Route, Stage, Status
 from worker.stages.judge import Judge
 from worker.topology import Topology
 
@@ -53,6 +53,8 @@ class Application:
         bus: Bus,
         state_dir: Path,
         *,
+        following: Topology | None = None,
+        building: bool = False,
         metrics: Metrics | None = None,
         background: bool = False,
         journal: bool = False,
@@ -62,7 +64,9 @@ class Application:
     ) -> None:
         """Take what all stages share.
 
-        With ``background``, shards are opened, fetched and shipped in threads of their own,
+        ``following`` is the topology of the index's next generation, whose answers *route* then
+        reads, too. With ``building``, this is the next one: it counts in no metric, and is not
+        kept warm for others. With ``background``, shards are opened, fetched and shipped in threads of their own,
         as a worker that must go on polling needs it; a bus for one thread can't have it.
         With ``journal``, the directory also has what *fingerprint* reads, so that a document that
         kills the worker is found after its restarts. With ``watch``, the log warns of a field in
@@ -72,6 +76,8 @@ class Application:
         """
         self.settings = settings
         self.topology = topology
+        self._following = following
+        self._building = building
         self.metrics = metrics or Metrics()
         self._bus = bus
         self._background = background
@@ -128,17 +134,39 @@ class Application:
         return Loop(
             built,
             member,
-            partitions=self.topology.inputs(stage),
+            partitions=self._inputs(stage),
+            begins=self._answers_to_come() if stage == "route" else (),
             options=LoopOptions(
                 max_records=worker.batch_records,
                 max_bytes=size,
                 retry_seconds=max(_RETRY_SECONDS, _RETRIES * timeout),
                 transaction_seconds=timeout,
             ),
-            events=self.metrics.loop(stage),
+            events=None if self._building else self.metrics.loop(stage),
             probe=self._probe(stage),
             clock=self._clock,
         )
+
+    def promote(self, loop: Loop) -> None:
+        """Have the index that was built count as the one in use."""
+        self._building = False
+        self.metrics.building.status(Status())
+        if isinstance(loop.stage, Index):
+            loop.stage.events = self.metrics.index
+        loop.report_to(self.metrics.loop(loop.stage.name))
+
+    def _inputs(self, stage: str) -> dict[str, int]:
+        """Return the partition counts of what a stage reads, in both generations."""
+        inputs = self.topology.inputs(stage)
+        if stage == "route" and self._following is not None:
+            inputs |= self._following.inputs(stage)
+        return inputs
+
+    def _answers_to_come(self) -> list[str]:
+        """Return the topics of which *route* may not have read anything yet."""
+        if self._following is None:
+            return []
+        return [self._following.matches(n) for n in range(self._following.layout.shards)]
 
     def _reader(self) -> SharedReader:
         """Make a reader of the order, for any number of shards."""
@@ -220,7 +248,7 @@ class Application:
             return None
         return Repository(
             snapshots.url,
-            self.settings.app,
+            self.topology.index,
             self.settings.snapshot_options(),
             key=read_key(snapshots.key_file),
         )
@@ -274,13 +302,13 @@ class Application:
             topology,
             judge=judge,
             shards=shards,
-            events=self.metrics.index,
+            events=self.metrics.building if self._building else self.metrics.index,
         )
 
     def _standby(self, recovery: Recovery, judge: Judge) -> Standby | None:
         """Make what keeps shards warm while others own them, if there are such."""
         shards = self.settings.index.standby_shards
-        if not shards:
+        if not shards or self._building:
             return None
         return Standby(
             [TopicPartition(self.topology.seats, shard) for shard in shards],
@@ -298,6 +326,7 @@ class Application:
         counts = self._bus.partitions(outputs)
         return Route(
             topology,
+            self._following,
             writer=MatchWriter(
                 document_format(settings),
                 max_matches=settings.index.max_matches,

@@ -8,7 +8,7 @@ from worker.metrics.instruments import Instruments
 from worker.metrics.series import Series
 from worker.stages import IndexCounts, IndexEvents, Status, StoreReach, StoreSize
 
-__all__ = ["IndexMetrics"]
+__all__ = ["BuildingMetrics", "IndexMetrics"]
 
 
 class IndexMetrics(IndexEvents):
@@ -31,6 +31,7 @@ class IndexMetrics(IndexEvents):
         self._memory = Series(instruments.gauge("neardup_index_memory_bytes"))
         self._oldest = Series(instruments.gauge("neardup_index_oldest_seconds"))
         self._cache = instruments.gauge("neardup_index_cache_bytes")
+        self._generation = instruments.gauge("neardup_index_generation")
         self._restored = Series(instruments.gauge("neardup_restore_bytes"))
         self._remaining = Series(instruments.gauge("neardup_restore_remaining_records"))
         self._standby = Series(instruments.gauge("neardup_standby_lag_records"))
@@ -77,3 +78,21 @@ class IndexMetrics(IndexEvents):
     def caching(self, size: int) -> None:
         """Export the size in bytes of the block cache, which all shards share."""
         self._cache.set(size)
+
+    def using(self, generation: int) -> None:
+        """Export the generation that is in use."""
+        self._generation.set(generation)
+
+
+class BuildingMetrics(IndexEvents):
+    """Exports how far the shards of the next generation are."""
+
+    def __init__(self, instruments: Instruments) -> None:
+        """Start without shards."""
+        self._remaining = Series(instruments.gauge("neardup_building_remaining_records"))
+
+    def status(self, status: Status) -> None:
+        """Export exactly the shards that are being built."""
+        self._remaining.show(
+            {(str(shard),): state.remaining for shard, state in status.restoring.items()}
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import time
 
-from worker.metrics.index import IndexMetrics
+from worker.metrics.index import BuildingMetrics, IndexMetrics
 from worker.metrics.instruments import Instruments
 from worker.metrics.loop import LoopMetrics
 from worker.metrics.process import ProcessMetrics
@@ -22,6 +22,7 @@ class Metrics:
         registry: the metrics of the table, and nothing else.
         verdicts: fed by *fingerprint* and *route*.
         index: fed by *index*.
+        building: fed by *index* of the next generation.
         snapshots: fed by the shipper of snapshots.
         process: fed by the worker's process.
     """
@@ -32,6 +33,7 @@ class Metrics:
         self.registry = instruments.registry
         self.verdicts = VerdictMetrics(instruments, clock)
         self.index = IndexMetrics(instruments)
+        self.building = BuildingMetrics(instruments)
         self.snapshots = SnapshotMetrics(instruments)
         self.process = ProcessMetrics(instruments)
 

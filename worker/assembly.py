@@ -1,0 +1,82 @@
+"""Builds the loops of a worker, each for the generations of the index that it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+
+from worker.app import Application
+from worker.bus import Bus
+from worker.generations import Generation, Part
+from worker.loop import Loop
+from worker.metrics import Metrics
+from worker.probe import UNWATCHED, Probe
+from worker.settings import Settings
+from worker.topology import Topology
+
+__all__ = ["Assembly"]
+
+
+class Assembly:
+    """Builds loops from settings, a bus and a directory; see `Application`."""
+
+    def __init__(  # noqa: PLR0913 -- what all loops share
+        self,
+        settings: Settings,
+        base: Topology,
+        bus: Bus,
+        state_dir: Path,
+        *,
+        metrics: Metrics,
+        background: bool = False,
+        watch: bool = False,
+        probe: Callable[[str], Probe] = lambda _part: UNWATCHED,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """Take what all loops share; ``base`` is the topology of generation 0.
+
+        ``probe`` gives what is told of a part's points, by its name.
+        """
+        self._settings = settings
+        self._base = base
+        self._bus = bus
+        self._state_dir = state_dir
+        self._metrics = metrics
+        self._background = background
+        self._watch = watch
+        self._probe = probe
+        self._clock = clock
+        self._applications: dict[str, Application] = {}
+
+    def loop(self, part: Part, instance: str, current: Generation) -> Loop:
+        """Build a loop and seat it in its group; ``current`` is the generation in use."""
+        building = part.stage == "index" and part.generations[0] != current
+        own = part.generations[0] if part.generations else current
+        following = part.generations[1] if len(part.generations) > 1 else None
+        application = Application(
+            own.settings(self._settings),
+            self._base if part.stage == "fingerprint" else own.topology(self._base),
+            self._bus,
+            own.directory(self._state_dir) if part.stage == "index" else self._state_dir,
+            following=None if following is None else following.topology(self._base),
+            building=building,
+            metrics=self._metrics,
+            background=self._background,
+            journal=True,
+            watch=self._watch,
+            probe=lambda _stage: self._probe(part.name),
+            clock=self._clock,
+        )
+        loop = application.loop(part.stage, instance)
+        self._applications[part.name] = application
+        return loop
+
+    def promote(self, part: Part, loop: Loop) -> None:
+        """Have a loop of the generation that was built count as that of the one in use."""
+        self._applications[part.name].promote(loop)
+
+    @property
+    def cached_bytes(self) -> int:
+        """Return what the block caches hold."""
+        return sum(one.cached_bytes for one in list(self._applications.values()))
