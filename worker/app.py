@@ -77,7 +77,7 @@ class Application:
         self.settings = settings
         self.topology = topology
         self._following = following
-        self._building = building
+        self.building = building
         self.metrics = metrics or Metrics()
         self._bus = bus
         self._background = background
@@ -142,14 +142,14 @@ class Application:
                 retry_seconds=max(_RETRY_SECONDS, _RETRIES * timeout),
                 transaction_seconds=timeout,
             ),
-            events=None if self._building else self.metrics.loop(stage),
+            events=None if self.building else self.metrics.loop(stage),
             probe=self._probe(stage),
             clock=self._clock,
         )
 
     def promote(self, loop: Loop) -> None:
         """Have the index that was built count as the one in use."""
-        self._building = False
+        self.building = False
         self.metrics.building.status(Status())
         if isinstance(loop.stage, Index):
             loop.stage.events = self.metrics.index
@@ -302,13 +302,13 @@ class Application:
             topology,
             judge=judge,
             shards=shards,
-            events=self.metrics.building if self._building else self.metrics.index,
+            events=self.metrics.building if self.building else self.metrics.index,
         )
 
     def _standby(self, recovery: Recovery, judge: Judge) -> Standby | None:
         """Make what keeps shards warm while others own them, if there are such."""
         shards = self.settings.index.standby_shards
-        if not shards or self._building:
+        if not shards or self.building:
             return None
         return Standby(
             [TopicPartition(self.topology.seats, shard) for shard in shards],

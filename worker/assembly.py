@@ -72,9 +72,11 @@ class Assembly:
         self._applications[part.name] = application
         return loop
 
-    def promote(self, part: Part, loop: Loop) -> None:
-        """Have a loop of the generation that was built count as that of the one in use."""
-        self._applications[part.name].promote(loop)
+    def promote(self, part: Part, loop: Loop | None) -> None:
+        """Have a loop that was built for the next generation count as that of the one in use."""
+        application = self._applications.get(part.name)
+        if application is not None and loop is not None and application.building:
+            application.promote(loop)
 
     @property
     def cached_bytes(self) -> int:

@@ -126,6 +126,12 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         assert self.following is not None  # noqa: S101 -- the caller has looked
         return msgspec.structs.replace(self, following=None, left=(*self.left, self.following))
 
+    def settings(self, settings: Settings) -> Settings:
+        """Return settings as those of the generation in use; its topology goes with them."""
+        base = self.base.settings(settings)
+        current = self.current
+        return current.settings(base).reindexed(base, current.number) if current.number else base
+
     def generations(self) -> tuple[Generation, ...]:
         """Return those that workers run, the one in use first."""
         return (self.current,) if self.following is None else (self.current, self.following)

@@ -12,8 +12,7 @@ import msgspec
 from tests.crash.measures import Measures
 from tests.crash.proof import Oracle
 from tests.crash.world import Died, World
-from tests.support.checker import Source, Verdict, check, differences, index_differences, verdicts
-from tests.support.checker import dump as dumped
+from tests.support.checker import Source, Verdict, check, differences, verdicts
 from worker.admin.reindex.changes import aborted, begun, done, handed_over
 from worker.admin.reindex.plan_log import FollowedPlan, change_plan
 from worker.bus.memory import Step
@@ -36,6 +35,7 @@ class ReindexedWorld(World):
     Attributes:
         operator_steps: how many steps of transactions the operator's command has taken.
         operator_dies_at: the one before which it is killed; the operator then runs it again.
+        operator_died: whether it was.
     """
 
     def __init__(self, directory: Path, measures: Measures | None = None) -> None:
@@ -45,6 +45,7 @@ class ReindexedWorld(World):
         self._generations = [Generation.of(self.settings)]
         self.operator_steps = 0
         self.operator_dies_at: int | None = None
+        self.operator_died = False
 
     def plan(self) -> Plan:
         """Give the plan as the log has it."""
@@ -118,6 +119,8 @@ class ReindexedWorld(World):
         with suppress(Died):
             change_plan(self.bus, self.topology.layout_log, changed)  # type: ignore[arg-type]
             return
+        self.operator_died = True
+        self.rounds(2)
         change_plan(self.bus, self.topology.layout_log, changed)  # type: ignore[arg-type]
 
     def through(self) -> bool:
@@ -130,13 +133,17 @@ class ReindexedWorld(World):
             return False
         ended = self.bus.committed(old.group("index"))
         hand_over = self.auditor.hand_overs[new.generation]
-        last = max((r.offset + 1 for r in self.auditor.fingerprints if r.offset < hand_over), default=0)
+        last = max(
+            (r.offset + 1 for r in self.auditor.fingerprints if r.offset < hand_over), default=0
+        )
         if any((offset or 0) < last for offset in ended.values()):
             return False
         routed = self.bus.committed(new.group("route"))
         partitions = self.topology.layout.partitions
         places = [
-            TopicPartition(topic, n) for topic in old.inputs("route") for n in range(partitions)
+            TopicPartition(topic, n)
+            for topic in old.inputs("route")
+            for n in range(partitions)
             if topic != old.documents
         ]
         news = [
@@ -155,7 +162,9 @@ class ReindexedWorld(World):
         frames = self.auditor.fingerprints
         expected: dict[Source, Verdict] = {}
         for generation in self._generations:
-            since = self.auditor.hand_overs.get(generation.number, 0 if not generation.number else None)
+            since = self.auditor.hand_overs.get(
+                generation.number, 0 if not generation.number else None
+            )
             if since is None:
                 continue
             replayed = oracle.replayed(
@@ -174,6 +183,19 @@ class ReindexedWorld(World):
                 self, current.settings(self.settings), current.topology(self.topology)
             ),
         ]
+
+    def misjudged_by_the_other(self, oracle: Oracle) -> tuple[int, int]:
+        """Give how many verdicts before and after the hand-over the two generations differ on."""
+        old, new = (
+            oracle.replayed(
+                self.auditor.fingerprints, one.settings(self.settings), one.topology(self.topology)
+            )
+            for one in self._generations
+        )
+        hand_over = self.auditor.hand_overs[self._generations[-1].number]
+        numbers = [old[at].sequence >> POSITION_BITS for at in old if old[at] != new[at]]
+        before = sum(number < hand_over for number in numbers)
+        return before, len(numbers) - before
 
     def drained(self) -> bool:
         """See the base class; all shards of the generation in use have an owner."""

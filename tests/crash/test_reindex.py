@@ -6,12 +6,15 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Final, get_args
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.crash.measures import Measures
 from tests.crash.proof import Oracle
 from tests.crash.reindexing import ReindexedWorld
+from tests.support.points import DONE, Fault, Point, Strike
 from tests.support.texts import near_copies, slices
 
 MakeWorld = Callable[..., ReindexedWorld]
@@ -27,6 +30,23 @@ def reindexed(directory: Path) -> Iterator[MakeWorld]:
             return stack.enter_context(closing(ReindexedWorld(place, measures)))
 
         yield make
+
+
+STAGES: Final = ("fingerprint", "index", "index-g1", "route")
+NAMES: Final = (
+    *("begin", "produce", "offsets", "commit", "commit" + DONE, "renew"),
+    *("look up", "adopt", "adopt" + DONE, "seek", "resume"),
+    *("open", "open" + DONE, "write", "write" + DONE, "flush" + DONE, "close", "close" + DONE),
+)
+OPERATOR_STEPS: Final = 13
+"""Those of three transactions: the plan, the hand-over with the plan, and the end."""
+FAULTS: Final = get_args(Fault)
+PLAIN: Final = {
+    ("index-g1", "commit", "dies"),
+    ("index-g1", "commit" + DONE, "dies"),
+    ("route", "commit" + DONE, "dies"),
+}
+RULES: Final = {"shards": 3, "threshold": 0.6, "absorb": 0.8}
 
 
 def reindex(world: ReindexedWorld, **rules: float) -> None:
@@ -56,7 +76,7 @@ def reindex(world: ReindexedWorld, **rules: float) -> None:
     [
         {"shards": 4},
         {"shards": 1},
-        {"shards": 3, "threshold": 0.7, "absorb": 0.9},
+        {"shards": 3, "threshold": 0.6, "absorb": 0.8},
         {"threshold": 0.95, "bucket_capacity": 2},
     ],
     ids=str,
@@ -66,5 +86,65 @@ def test_verdicts_change_at_the_hand_over_and_nothing_is_lost(
 ) -> None:
     world = reindexed()
     reindex(world, **rules)
-    assert world.auditor.hand_overs
+    assert world.problems(oracle) == []
+    before, after = world.misjudged_by_the_other(oracle)
+    assert (before > 0, after > 0) == ("threshold" in rules,) * 2
+
+
+@pytest.fixture(scope="module")
+def trace(directory: Path) -> list[Point]:
+    """Give all points of an undisturbed run."""
+    with (
+        tempfile.TemporaryDirectory(dir=directory) as place,
+        closing(ReindexedWorld(Path(place))) as world,
+    ):
+        reindex(world, **RULES)
+        assert world.operator_steps == OPERATOR_STEPS
+        return world.nemesis.trace
+
+
+def cases() -> Iterator[ParameterSet]:
+    """Yield every stage, point and fault that can occur there."""
+    for stage in STAGES:
+        for name in NAMES:
+            for fault in FAULTS:
+                if fault == "aborted" and name not in {"begin", "produce", "offsets", "commit"}:
+                    continue
+                if fault == "unknown" and name not in {"commit", "commit" + DONE}:
+                    continue
+                if fault.startswith("torn") and name != "commit":
+                    continue
+                marks = () if (stage, name, fault) in PLAIN else pytest.mark.exhaustive
+                yield pytest.param(stage, name, fault, marks=marks)
+
+
+@pytest.mark.parametrize(("stage", "name", "fault"), list(cases()))
+def test_a_fault_at_any_point_of_a_reindex(
+    reindexed: MakeWorld,
+    oracle: Oracle,
+    trace: list[Point],
+    stage: str,
+    name: str,
+    fault: Fault,
+) -> None:
+    points = [point for point in trace if (point.stage, point.name) == (stage, name)]
+    arrivals = list(enumerate(points))
+    for place, point in (
+        {arrivals[len(arrivals) * part // 4] for part in range(4)} if points else ()
+    ):
+        strike = Strike(point, 1 + points[:place].count(point), fault)
+        world = reindexed()
+        world.nemesis.arm(strike)
+        reindex(world, **RULES)
+        assert world.problems(oracle) == [], strike
+
+
+@pytest.mark.parametrize("step", range(1, OPERATOR_STEPS + 1))
+def test_the_command_is_killed_and_run_again(
+    reindexed: MakeWorld, oracle: Oracle, step: int
+) -> None:
+    world = reindexed()
+    world.operator_dies_at = step
+    reindex(world, **RULES)
+    assert world.operator_died
     assert world.problems(oracle) == []

@@ -26,9 +26,9 @@ from worker.bus.port import (
     Record,
     TopicPartition,
 )
+from worker.generations import Plan
 from worker.offline.embedded import create_topics
 from worker.stages import StageError
-from worker.generations import Plan
 from worker.topology import STAGES, Topology
 
 __all__ = ["Died", "World"]

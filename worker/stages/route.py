@@ -138,9 +138,7 @@ class Route:
             begin = {place: max(offsets[place], watermarks(place)[0]) for place in inputs}
             for generation, places in generations.items():
                 self._answers |= {
-                    place: Answers(
-                        offset, cut=begin[place] > offsets[place], late=generation > 0
-                    )
+                    place: Answers(offset, cut=begin[place] > offsets[place], late=generation > 0)
                     for place in places
                 }
             self._lanes[number] = Lane(

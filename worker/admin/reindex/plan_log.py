@@ -71,17 +71,19 @@ class FollowedPlan:
         self.plan: Plan | None = None
 
     def look(self, timeout: float = 0.0) -> Plan | None:
-        """Return the latest plan that has arrived; None if there is none.
+        """Return the latest plan; None if there is none.
+
+        The first look reads all that is there. Each later one waits up to ``timeout`` seconds.
 
         Raises:
             BusError: the topic can't be read.
         """
         try:
             if self._reader is None:
-                self._reader = self._bus.log_reader(self._place.topic, [self._place.topic])
-                self._reader.start(self._place, self._reader.watermarks(self._place)[0])
-            value = _last(self._reader.read(_RECORDS, _BYTES, timeout))
-        except OffsetOutOfRange:  # Compaction has deleted it; a later record follows.
+                value = self._open()
+            else:
+                value = _last(self._reader.read(_RECORDS, _BYTES, timeout))
+        except OffsetOutOfRange:  # Compaction has deleted it; the next look begins anew.
             self.close()
             return self.plan
         except BusError:
@@ -90,6 +92,15 @@ class FollowedPlan:
         if value is not None:
             self.plan = load(value)
         return self.plan
+
+    def _open(self) -> bytes | None:
+        """Read the topic to its end, from which later looks read on."""
+        topic = self._place.topic
+        self._reader = reader = self._bus.log_reader(topic, [topic])
+        low, high = reader.watermarks(self._place)
+        value = _last(list(records(reader, topic, low, high)))
+        reader.start(self._place, high)
+        return value
 
     def close(self) -> None:
         """Close the connection; the next look opens another."""
