@@ -65,8 +65,10 @@ class Application:
         """Take what all stages share.
 
         ``following`` is the topology of the index's next generation, whose answers *route* then
-        reads, too. With ``building``, this is the next one: it counts in no metric, and is not
-        kept warm for others. With ``background``, shards are opened, fetched and shipped in threads of their own,
+        reads, too. With ``building``, this is the next one: it counts in no metric of the one in
+        use, and is not kept warm for others.
+
+        With ``background``, shards are opened, fetched and shipped in threads of their own,
         as a worker that must go on polling needs it; a bus for one thread can't have it.
         With ``journal``, the directory also has what *fingerprint* reads, so that a document that
         kills the worker is found after its restarts. With ``watch``, the log warns of a field in

@@ -33,6 +33,7 @@ class ReindexedWorld(World):
     Workers that are awake see the plan before each round, those that start see it at once.
 
     Attributes:
+        blind: the workers that don't look at the plan for now.
         operator_steps: how many steps of transactions the operator's command has taken.
         operator_dies_at: the one before which it is killed; the operator then runs it again.
         operator_died: whether it was.
@@ -43,6 +44,7 @@ class ReindexedWorld(World):
         super().__init__(directory, measures)
         self.bus.create_topic(self.topology.layout_log, 1)
         self._generations = [Generation.of(self.settings)]
+        self.blind: set[str] = set()
         self.operator_steps = 0
         self.operator_dies_at: int | None = None
         self.operator_died = False
@@ -62,7 +64,9 @@ class ReindexedWorld(World):
         for _ in range(number):
             plan = self.plan()
             for life in list(self.lives.values()):
-                if not (life.asleep or life.over or life.plan == plan):
+                if life.name not in self.blind and not (
+                    life.asleep or life.over or life.plan == plan
+                ):
                     with self._fate_of(life):
                         life.follow(plan)
                     busy = True

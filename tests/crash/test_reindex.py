@@ -148,3 +148,71 @@ def test_the_command_is_killed_and_run_again(
     reindex(world, **RULES)
     assert world.operator_died
     assert world.problems(oracle) == []
+
+
+@pytest.mark.parametrize("late", ["a", "b"])
+def test_a_worker_that_sees_the_plan_late(reindexed: MakeWorld, oracle: Oracle, late: str) -> None:
+    world = reindexed(Measures(partitions=3))
+    first, second, third, fourth, last = slices(near_copies(50, 6), 10, 10, 10, 10)
+    world.start("a")
+    world.start("b")
+    world.feed(first)
+    world.rounds(4)
+    for step, some in (
+        (lambda: world.build(**RULES), second),
+        (world.hand_over, third),
+        (world.complete, fourth),
+    ):
+        world.blind.clear()
+        world.rounds(4)
+        world.blind.add(late)
+        step()
+        world.feed(some)
+        world.rounds(6)
+    world.feed(last)
+    world.rounds(4)
+    world.blind.clear()
+    world.finish()
+    assert world.problems(oracle) == []
+
+
+def test_what_was_given_up_leaves_nothing(reindexed: MakeWorld, oracle: Oracle) -> None:
+    world = reindexed()
+    first, second, third, last = slices(near_copies(40, 8), 10, 10, 10)
+    world.start("a")
+    world.feed(first)
+    world.rounds(3)
+    world.build(shards=4)
+    world.feed(second)
+    world.rounds(3)
+    world.abort()
+    world.hand_over()
+    world.feed(third)
+    world.rounds(3)
+    world.build(**RULES)
+    world.rounds(2)
+    world.hand_over()
+    world.complete()
+    world.feed(last)
+    world.finish()
+    assert list(world.auditor.hand_overs) == [2]
+    assert world.problems(oracle) == []
+
+
+def test_a_second_reindex_follows_the_first(reindexed: MakeWorld, oracle: Oracle) -> None:
+    world = reindexed()
+    world.start("a")
+    for rules, some in zip(
+        ({"shards": 4}, RULES, {"threshold": 0.9, "absorb": 0.95}),
+        slices(near_copies(45, 9), 15, 15, 15),
+        strict=False,
+    ):
+        world.feed(some)
+        world.build(**rules)
+        world.rounds(2)
+        world.hand_over()
+        world.complete()
+        world.suffer("a", "dies, disk lost")
+    world.finish()
+    assert list(world.auditor.hand_overs) == [1, 2, 3]
+    assert world.problems(oracle) == []

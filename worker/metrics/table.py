@@ -292,7 +292,7 @@ TABLE: Final = (
         "neardup_index_generation",
         "gauge",
         "The generation of the index that this worker has in use. 0 was never reindexed.",
-        "Workers that differ for more than some seconds don't all see the plan of a reindex: see the"
+        "If workers differ for more than some seconds, not all see the plan of a reindex: see the"
         " log of those with the lower number ([reindexing](reindexing.md)).",
     ),
     Metric(

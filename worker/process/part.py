@@ -31,7 +31,7 @@ class PartThread:
         spare: whether the worker goes on without it: a failure is logged, and it is built again.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- only the service calls it
         self,
         part: Part,
         build: Callable[[], Loop],

@@ -121,11 +121,13 @@ class Lane:
 
     def _hand_over(self) -> None:
         """Use the next generation if its answers begin where this one's have ended."""
-        for answers in self.generations[self.using + 1 :]:
-            begins = [of_shard.begin for of_shard in answers]
-            if any(begin is None or begin > self.published for begin in begins):
-                return
-            self.using += 1
+        following = self.using + 1
+        if following < len(self.generations) and self._in_turn(self.generations[following]):
+            self.using = following
+
+    def _in_turn(self, answers: Iterable[Answers]) -> bool:
+        """Return whether these answers go on from what is published."""
+        return all(one.begin is not None and one.begin <= self.published for one in answers)
 
     def add(self, record: Record) -> None:
         """Keep a document."""
@@ -172,6 +174,8 @@ class Lane:
         Their documents take at most about ``room`` bytes, or there is just one.
         """
         self._hand_over()
+        if any(one.late for one in self.answers) and not self._in_turn(self.answers):
+            return None
         until = min(self.ready(), self._fits(room))
         if until <= self.published:
             return None
