@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Final, get_args
 
@@ -46,7 +47,7 @@ PLAIN: Final = {
     ("index-g1", "commit" + DONE, "dies"),
     ("route", "commit" + DONE, "dies"),
 }
-RULES: Final = {"shards": 3, "threshold": 0.6, "absorb": 0.8}
+RULES: Final[dict[str, float]] = {"shards": 3, "threshold": 0.6, "absorb": 0.8}
 
 
 def reindex(world: ReindexedWorld, **rules: float) -> None:
@@ -158,11 +159,12 @@ def test_a_worker_that_sees_the_plan_late(reindexed: MakeWorld, oracle: Oracle, 
     world.start("b")
     world.feed(first)
     world.rounds(4)
-    for step, some in (
-        (lambda: world.build(**RULES), second),
-        (world.hand_over, third),
-        (world.complete, fourth),
-    ):
+    steps: list[Callable[[], None]] = [
+        partial(world.build, **RULES),
+        world.hand_over,
+        world.complete,
+    ]
+    for step, some in zip(steps, (second, third, fourth), strict=True):
         world.blind.clear()
         world.rounds(4)
         world.blind.add(late)
@@ -202,11 +204,9 @@ def test_what_was_given_up_leaves_nothing(reindexed: MakeWorld, oracle: Oracle) 
 def test_a_second_reindex_follows_the_first(reindexed: MakeWorld, oracle: Oracle) -> None:
     world = reindexed()
     world.start("a")
-    for rules, some in zip(
-        ({"shards": 4}, RULES, {"threshold": 0.9, "absorb": 0.95}),
-        slices(near_copies(45, 9), 15, 15, 15),
-        strict=False,
-    ):
+    texts = slices(near_copies(45, 9), 15, 15, 15)
+    for rules in ({"shards": 4}, RULES, {"threshold": 0.9, "absorb": 0.95}):
+        some = next(texts)
         world.feed(some)
         world.build(**rules)
         world.rounds(2)

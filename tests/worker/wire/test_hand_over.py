@@ -17,7 +17,7 @@ def test_nothing_else_is_one(value: bytes | None) -> None:
 
 
 def test_a_worker_that_does_not_know_it_is_told_to_upgrade() -> None:
-    with pytest.raises(FrameError, match="format version 129.*upgrade the worker"):
+    with pytest.raises(FrameError, match=r"format version 129.*upgrade the worker"):
         decode(FingerprintFrame, HandOver("layout", 7).encode(), "layout")
 
 

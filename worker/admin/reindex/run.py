@@ -13,6 +13,8 @@ from lsh import s_curve
 from worker.admin.checks import inspect
 from worker.admin.cluster import Cluster
 from worker.admin.create import create
+from worker.admin.plan import DEFAULT_MAX_BYTES
+from worker.admin.plan import plan as topic_plans
 from worker.admin.reindex.changes import Changed, aborted, begun, done, handed_over
 from worker.admin.reindex.in_use import planned
 from worker.admin.reindex.plan_log import change_plan
@@ -117,6 +119,7 @@ class Reindex:
             )
         self._check_bands(current, following)
         self._check_log(current, following)
+        self._check_retention(following)
 
     def _check_bands(self, current: Generation, following: Generation) -> None:
         if following.threshold >= current.threshold:
@@ -145,6 +148,22 @@ class Reindex:
                 " lack what was in it before. Begin another application, with --app OTHER --from"
                 f" app:{self._base.app}"
             )
+
+    def _check_retention(self, following: Generation) -> None:
+        """Check that brokers keep what the new window needs."""
+        settings = following.settings(self._base_settings)
+        name = self._base.fingerprints
+        _, found = self._cluster.topics([name])
+        state = found[name]
+        for one in topic_plans(settings, self._base, DEFAULT_MAX_BYTES):
+            for rule in one.rules if one.name == name else ():
+                given = None if state is None else state.settings.get(rule.setting)
+                if given is not None and rule.severity == "error" and not rule.holds(given):
+                    raise ConfigurationError(
+                        f"{name}: {rule.setting} is {given}, must be {rule.takes}: set it with"
+                        f" kafka-configs.sh --alter --topic {name} --add-config"
+                        f" {rule.setting}={rule.value}"
+                    )
 
     def _order(self) -> tuple[int, int]:
         return self._cluster.ranges({self._base.fingerprints: 1})[self._base.order]
