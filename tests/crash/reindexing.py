@@ -13,10 +13,11 @@ from tests.crash.measures import Measures
 from tests.crash.proof import Oracle
 from tests.crash.world import Died, World
 from tests.support.checker import Source, Verdict, check, differences, verdicts
+from tests.support.life import Life
 from worker.admin.reindex.changes import aborted, begun, done, handed_over
 from worker.admin.reindex.plan_log import FollowedPlan, change_plan
 from worker.bus.memory import Step
-from worker.bus.port import TopicPartition
+from worker.bus.port import Fenced, TopicPartition
 from worker.generations import Generation, Plan
 from worker.stages.turns import BUILDING
 from worker.topology import Topology
@@ -68,10 +69,17 @@ class ReindexedWorld(World):
                     life.asleep or life.over or life.plan == plan
                 ):
                     with self._fate_of(life):
-                        life.follow(plan)
+                        self._have_follow(life, plan)
                     busy = True
             busy |= super().rounds(1)
         return busy
+
+    def _have_follow(self, life: Life, plan: Plan) -> None:
+        try:
+            life.follow(plan)
+        except Fenced:
+            assert life.superseded, f"{life.name} was fenced by nobody"
+            self._bury(life)
 
     def _on_transaction(self, step: Step, group: str, instance: str) -> None:
         if group:
