@@ -29,7 +29,7 @@ from worker.loop.options import LoopOptions
 from worker.metrics import Metrics
 from worker.probe import UNWATCHED, Probe, probing
 from worker.settings import Settings
-from worker.stages import Deaths, Fingerprint, Index, RejectLimit, Route, Stage, Status
+from worker.stages import Deaths, Fingerprint, Index, RejectLimit, Route, Stage
 from worker.stages.judge import Judge
 from worker.topology import Topology
 
@@ -117,18 +117,30 @@ class Application:
     def loop(self, stage: str, instance: str) -> Loop:
         """Build a stage and seat it in its group."""
         built = self.stage(stage)
-        frames = stage in _FRAMES_ONLY
         seats = stage == "index"
         member: Member = self._bus.join(
             self.topology.group(stage),
             list(built.topics),
             instance,
             # Frames are hashes, of which lz4 saves 4 to 7 %; of newswire it saves a third.
-            compress=not frames,
+            compress=stage not in _FRAMES_ONLY,
             of=self.topology.fingerprints if seats else None,
         )
         if seats:
             member = SharedMember(member, self._reader())
+        return self._loop(built, member)
+
+    def succeed(self, loop: Loop) -> Loop:
+        """Build a stage that reads other topics, in the seat of an earlier one, which ends."""
+        built = self.stage(loop.stage.name)
+        loop.finish()
+        loop.stage.close()
+        loop.member.subscribe(built.topics)
+        return self._loop(built, loop.member)
+
+    def _loop(self, built: Stage, member: Member) -> Loop:
+        stage = built.name
+        frames = stage in _FRAMES_ONLY
         worker = self.settings.worker
         timeout = self.settings.kafka.transaction_timeout_ms / 1_000
         # A frame stands for many documents: a few MB of them are a burst.
@@ -144,7 +156,7 @@ class Application:
                 retry_seconds=max(_RETRY_SECONDS, _RETRIES * timeout),
                 transaction_seconds=timeout,
             ),
-            events=None if self.building else self.metrics.loop(stage),
+            events=self.metrics.building if self.building else self.metrics.loop(stage),
             probe=self._probe(stage),
             clock=self._clock,
         )
@@ -152,7 +164,7 @@ class Application:
     def promote(self, loop: Loop) -> None:
         """Have the index that was built count as the one in use."""
         self.building = False
-        self.metrics.building.status(Status())
+        self.metrics.building.lagging({})
         if isinstance(loop.stage, Index):
             loop.stage.events = self.metrics.index
         loop.report_to(self.metrics.loop(loop.stage.name))
@@ -304,7 +316,7 @@ class Application:
             topology,
             judge=judge,
             shards=shards,
-            events=self.metrics.building if self.building else self.metrics.index,
+            events=None if self.building else self.metrics.index,
         )
 
     def _standby(self, recovery: Recovery, judge: Judge) -> Standby | None:

@@ -51,10 +51,22 @@ class Assembly:
 
     def loop(self, part: Part, instance: str, current: Generation) -> Loop:
         """Build a loop and seat it in its group; ``current`` is the generation in use."""
+        application = self._application(part, current)
+        loop = application.loop(part.stage, instance)
+        self._applications[part.name] = application
+        return loop
+
+    def succeed(self, part: Part, loop: Loop, current: Generation) -> Loop:
+        """Build a loop for other generations in the seat of an earlier one, which ends."""
+        application = self._application(part, current)
+        self._applications[part.name] = application
+        return application.succeed(loop)
+
+    def _application(self, part: Part, current: Generation) -> Application:
         building = part.stage == "index" and part.generations[0] != current
         own = part.generations[0] if part.generations else current
         following = part.generations[1] if len(part.generations) > 1 else None
-        application = Application(
+        return Application(
             own.settings(self._settings),
             self._base if part.stage == "fingerprint" else own.topology(self._base),
             self._bus,
@@ -68,9 +80,6 @@ class Assembly:
             probe=lambda _stage: self._probe(part.name),
             clock=self._clock,
         )
-        loop = application.loop(part.stage, instance)
-        self._applications[part.name] = application
-        return loop
 
     def promote(self, part: Part, loop: Loop | None) -> None:
         """Have a loop that was built for the next generation count as that of the one in use."""

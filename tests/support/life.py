@@ -81,7 +81,11 @@ class Life:
         """Run what the plan says: leave groups, and take seats in others."""
         wanted = {part.name: part for part in parts(STAGES, plan)}
         for name, part in list(self._parts.items()):
-            if wanted.get(name) != part:
+            other = wanted.get(name)
+            if other is not None and other != part:
+                self._parts[name] = other
+                self.loops[name] = self._assembly.succeed(other, self.loops[name], plan.current)
+            elif other is None:
                 del self._parts[name]
                 loop = self.loops.pop(name)
                 loop.finish()

@@ -196,8 +196,7 @@ class OwnedShards:
                 )
         for partition, shard in list(self.owned.items()):
             if shard.silent:
-                # What is being built has no committed offset in the log.
-                remaining = min(shard.committed, shard.log.high) - shard.store.offset
+                remaining = shard.committed - shard.store.offset
                 states[partition.partition] = RestoreState(remaining=remaining)
         return states
 

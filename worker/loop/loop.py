@@ -86,6 +86,11 @@ class Loop:
         self.behind = 0
 
     @property
+    def member(self) -> Member:
+        """Return its seat, for a loop that succeeds it."""
+        return self._member
+
+    @property
     def owned(self) -> frozenset[TopicPartition]:
         """Return the assigned partitions."""
         return self._owned

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from worker.bus import TopicPartition
+from worker.loop.options import LoopEvents
 from worker.metrics.instruments import Instruments
 from worker.metrics.series import Series
 from worker.stages import IndexCounts, IndexEvents, Status, StoreReach, StoreSize
@@ -84,15 +86,13 @@ class IndexMetrics(IndexEvents):
         self._generation.set(generation)
 
 
-class BuildingMetrics(IndexEvents):
+class BuildingMetrics(LoopEvents):
     """Exports how far the shards of the next generation are."""
 
     def __init__(self, instruments: Instruments) -> None:
         """Start without shards."""
         self._remaining = Series(instruments.gauge("neardup_building_remaining_records"))
 
-    def status(self, status: Status) -> None:
+    def lagging(self, lags: Mapping[TopicPartition, int]) -> None:
         """Export exactly the shards that are being built."""
-        self._remaining.show(
-            {(str(shard),): state.remaining for shard, state in status.restoring.items()}
-        )
+        self._remaining.show({(str(seat.partition),): lag for seat, lag in lags.items()})

@@ -22,7 +22,7 @@ class Metrics:
         registry: the metrics of the table, and nothing else.
         verdicts: fed by *fingerprint* and *route*.
         index: fed by *index*.
-        building: fed by *index* of the next generation.
+        building: fed by the loop of the next generation's *index*.
         snapshots: fed by the shipper of snapshots.
         process: fed by the worker's process.
     """

@@ -1,4 +1,4 @@
-"""A loop of a worker in a thread of its own, which ends without the worker if the plan says so."""
+"""A loop of a worker, in a thread of its own, which follows the plan of generations."""
 
 from __future__ import annotations
 
@@ -25,43 +25,46 @@ _WAIT_SECONDS = 0.1
 class PartThread:
     """Builds a part's loop and steps it until the worker stops, the part is left, or it fails.
 
+    If the part is changed, another loop takes the seat of the one that runs.
+
     Attributes:
         part: what it runs.
         loop: its loop, as long as that is open.
         spare: whether the worker goes on without it: a failure is logged, and it is built again.
     """
 
-    def __init__(  # noqa: PLR0913 -- only the service calls it
+    def __init__(
         self,
         part: Part,
-        build: Callable[[], Loop],
+        build: Callable[[Part, Loop | None], Loop],
         stopping: threading.Event,
         failed: Callable[[BaseException], None],
         *,
         spare: bool = False,
-        after: PartThread | None = None,
     ) -> None:
-        """Take what builds the loop and what is told of its failure.
+        """Take what builds the loop, and what is told of its failure.
 
-        The loop is built once ``after`` has ended, which has its seat.
+        ``build`` gets the loop whose seat the new one takes, if there is one.
         """
         self.part = part
         self.spare = spare
         self.loop: Loop | None = None
         self._build = build
         self._failed = failed
-        self._after = after
+        self._changed = threading.Event()
         self._ending = _Ending(stopping)
         self.thread = threading.Thread(target=self._run, name=part.name, daemon=True)
+
+    def change(self, part: Part) -> None:
+        """Have it run another part in the same seat."""
+        self.part = part
+        self._changed.set()
 
     def leave(self) -> None:
         """Have it leave its group for good, and end."""
         self._ending.set()
 
     def _run(self) -> None:
-        if self._after is not None:
-            self._after.thread.join()
-            self._after = None
         while not self._ending.is_set() and not self._lived():
             _log.info("%s is tried again in %.0f s", self.part.name, _RETRY_SECONDS)
             self._ending.wait(_RETRY_SECONDS)
@@ -70,9 +73,10 @@ class PartThread:
         """Build the loop and step it to its end; return False if it is to be tried again."""
         again = False
         try:
-            self.loop = until_answered(self._build, self._ending)
-            if self.loop is not None:
-                self._step(self.loop)
+            self._changed.clear()
+            self.loop = until_answered(lambda: self._build(self.part, None), self._ending)
+            while self.loop is not None and self._step(self.loop):
+                self.loop = self._build(self.part, self.loop)
         except BaseException as error:  # noqa: BLE001 -- carried to the main thread, which raises it
             again = self._handle(error)
         loop, self.loop = self.loop, None
@@ -84,14 +88,19 @@ class PartThread:
                 again = self._handle(error)
         return not again
 
-    def _step(self, loop: Loop) -> None:
+    def _step(self, loop: Loop) -> bool:
+        """Step a loop; return True if another one is to take its seat."""
         seen = monotonic()
         while not self._ending.is_set():
+            if self._changed.is_set():
+                self._changed.clear()
+                return True
             loop.step()
             if monotonic() - seen >= (_HURRY_SECONDS if loop.catching_up else _LOOK_SECONDS):
                 seen = monotonic()
                 loop.lag()
         loop.finish()
+        return False
 
     def _handle(self, error: BaseException) -> bool:
         """Report a failure; return whether the worker goes on without this part for a while."""

@@ -150,20 +150,22 @@ class Service:
         """Run what the plan says: leave the parts that it doesn't have, begin the others."""
         former, self._plan = self._plan, plan
         wanted = {part.name: part for part in parts(self._settings.worker.stages, plan)}
-        left: dict[str, PartThread] = {}
         self._leaving = [one for one in self._leaving if one.thread.is_alive()]
-        for name, one in list(self._parts.items()):
-            if wanted.get(name) != one.part:
-                left[name] = self._parts.pop(name)
-                self._leaving.append(left[name])
-                left[name].leave()
+        for name in self._parts.keys() - wanted.keys():
+            one = self._parts.pop(name)
+            self._leaving.append(one)
+            one.leave()
         if former != plan:
             _log.info("the index: %s", _described(plan))
         for name, part in wanted.items():
             spare = part.stage == "index" and part.generations[0] != plan.current
+            spare = spare and not plan.handed_over
             if name not in self._parts:
-                self._begin(part, spare=spare and not plan.handed_over, after=left.get(name))
-            self._parts[name].spare = spare and not plan.handed_over
+                self._begin(part, spare=spare)
+            one = self._parts[name]
+            one.spare = spare
+            if one.part != part:
+                one.change(part)
         self.metrics.index.using(plan.current.number)
         threading.Thread(target=self._tidy, args=(plan,), name="tidy", daemon=True).start()
 
@@ -173,17 +175,23 @@ class Service:
             if one.part.stage == "index" and one.part.generations[0] == self._plan.current:
                 self._assembly.promote(one.part, one.loop)
 
-    def _begin(self, part: Part, *, spare: bool, after: PartThread | None) -> None:
+    def _begin(self, part: Part, *, spare: bool) -> None:
         """Run a part in a thread of its own."""
         self._parts[part.name] = one = PartThread(
             part,
-            lambda: self._assembly.loop(part, self._instance, self._plan.current),
+            self._build,
             self._stopping,
             lambda error: self._fail(part.name, error),
             spare=spare,
-            after=after,
         )
         one.thread.start()
+
+    def _build(self, part: Part, former: Loop | None) -> Loop:
+        """Build a part's loop, in the seat of a former one if there is one."""
+        current = self._plan.current
+        if former is not None:
+            return self._assembly.succeed(part, former, current)
+        return self._assembly.loop(part, self._instance, current)
 
     def _tidy(self, plan: Plan) -> None:
         """Remove the stores of generations that are not run any more, once they are closed."""
@@ -214,8 +222,10 @@ class Service:
         self.metrics.process.silent(self._bus.silent_seconds)
         self.metrics.index.caching(self._assembly.cached_bytes)
         self._promote()
-        pulses = {name: _pulse(loop) for name, loop in self._loops().items()}
+        # The worker goes on without what is being built.
+        spare = {self._label(one) for one in list(self._parts.values()) if one.spare}
         threads = {self._label(one): one.thread.ident or 0 for one in list(self._parts.values())}
+        pulses = {name: _pulse(loop) for name, loop in self._loops().items() if name not in spare}
         for stage, pulse in pulses.items():
             for watch, age in self._watchdog.ages(stage, pulse).items():
                 self.metrics.process.watched(stage, watch, age)

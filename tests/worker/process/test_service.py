@@ -41,10 +41,16 @@ class Restoring(StatelessStage):
         return error.low
 
 
+def failed(error: BaseException) -> None:
+    pytest.fail(str(error))
+
+
 def run(service: Service, loop: Loop) -> None:
     """Give a service an open loop of its index."""
     part = Part("index", service._plan.generations())
-    one = PartThread(part, lambda: loop, threading.Event(), lambda error: pytest.fail(str(error)))
+    one = PartThread(
+        part, lambda _part, _former: loop, threading.Event(), lambda error: pytest.fail(str(error))
+    )
     one.loop = loop
     service._parts[part.name] = one
 
