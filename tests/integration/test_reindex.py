@@ -84,9 +84,10 @@ def test_shards_and_rules_change_while_documents_stream(
     application.seat("alpha", "beta")
     feeder = Feeder(application, scaled(60_000, 300_000), 31)
     application.audit.reach(2_000)
-    command = started(application, "--shards", "4", "--threshold", "0.9")
-    application.audit.until(lambda: command.poll() is not None, 240, "the command")
-    assert command.returncode == 0, command.communicate()
+    with started(application, "--shards", "4", "--threshold", "0.9") as command:
+        application.audit.until(lambda: command.poll() is not None, 240, "the command")
+        said, _ = command.communicate()
+    assert command.returncode == 0, said
     application.audit.reach(feeder.fed)
     feeder.stop()
     application.audit.finish()
