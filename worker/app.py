@@ -52,6 +52,8 @@ class Application:
         bus: Bus,
         state_dir: Path,
         *,
+        following: Topology | None = None,
+        building: bool = False,
         metrics: Metrics | None = None,
         stores: StoreMemory | None = None,
         background: bool = False,
@@ -61,6 +63,10 @@ class Application:
         clock: Callable[[], float] = monotonic,
     ) -> None:
         """Take what all stages share.
+
+        ``following`` is the topology of the index's next generation, whose answers *route* then
+        reads, too. With ``building``, this is the next one: it counts in no metric of the one in
+        use, and is not kept warm for others.
 
         With ``background``, shards are opened, fetched and shipped in threads of their own,
         as a worker that must go on polling needs it; a bus for one thread can't have it.
@@ -74,6 +80,8 @@ class Application:
         """
         self.settings = settings
         self.topology = topology
+        self._following = following
+        self.building = building
         self.metrics = metrics or Metrics()
         self._bus = bus
         self._background = background
@@ -113,18 +121,30 @@ class Application:
     def loop(self, stage: str, instance: str) -> Loop:
         """Build a stage and seat it in its group."""
         built = self.stage(stage)
-        frames = stage in _FRAMES_ONLY
         seats = stage == "index"
         member: Member = self._bus.join(
             self.topology.group(stage),
             list(built.topics),
             instance,
             # Frames are hashes, of which lz4 saves 4 to 7 %; of newswire it saves a third.
-            compress=not frames,
+            compress=stage not in _FRAMES_ONLY,
             of=self.topology.fingerprints if seats else None,
         )
         if seats:
             member = SharedMember(member, self._reader())
+        return self._loop(built, member)
+
+    def succeed(self, loop: Loop) -> Loop:
+        """Build a stage that reads other topics, in the seat of an earlier one, which ends."""
+        built = self.stage(loop.stage.name)
+        loop.finish()
+        loop.stage.close()
+        loop.member.subscribe(built.topics)
+        return self._loop(built, loop.member)
+
+    def _loop(self, built: Stage, member: Member) -> Loop:
+        stage = built.name
+        frames = stage in _FRAMES_ONLY
         worker = self.settings.worker
         timeout = self.settings.kafka.transaction_timeout_ms / 1_000
         # A frame stands for many documents: a few MB of them are a burst.
@@ -133,17 +153,39 @@ class Application:
         return Loop(
             built,
             member,
-            partitions=self.topology.inputs(stage),
+            partitions=self._inputs(stage),
+            begins=self._answers_to_come() if stage == "route" else (),
             options=LoopOptions(
                 max_records=worker.batch_records,
                 max_bytes=size,
                 retry_seconds=max(_RETRY_SECONDS, _RETRIES * timeout),
                 transaction_seconds=timeout,
             ),
-            events=self.metrics.loop(stage),
+            events=self.metrics.building if self.building else self.metrics.loop(stage),
             probe=self._probe(stage),
             clock=self._clock,
         )
+
+    def promote(self, loop: Loop) -> None:
+        """Have the index that was built count as the one in use."""
+        self.building = False
+        self.metrics.building.lagging({})
+        if isinstance(loop.stage, Index):
+            loop.stage.events = self.metrics.index
+        loop.report_to(self.metrics.loop(loop.stage.name))
+
+    def _inputs(self, stage: str) -> dict[str, int]:
+        """Return the partition counts of what a stage reads, in both generations."""
+        inputs = self.topology.inputs(stage)
+        if stage == "route" and self._following is not None:
+            inputs |= self._following.inputs(stage)
+        return inputs
+
+    def _answers_to_come(self) -> list[str]:
+        """Return the topics of which *route* may not have read anything yet."""
+        if self._following is None:
+            return []
+        return [self._following.matches(n) for n in range(self._following.layout.shards)]
 
     def _reader(self) -> SharedReader:
         """Make a reader of the order, for any number of shards."""
@@ -224,7 +266,7 @@ class Application:
             return None
         return Repository(
             snapshots.url,
-            self.settings.app,
+            self.topology.index,
             self.settings.snapshot_options(),
             key=read_key(snapshots.key_file),
         )
@@ -269,7 +311,7 @@ class Application:
             topology,
             judge=judge,
             shards=shards,
-            events=self.metrics.index,
+            events=None if self.building else self.metrics.index,
         )
 
     def judge(self) -> Judge:
@@ -315,7 +357,7 @@ class Application:
     def _standby(self, recovery: Recovery, judge: Judge) -> Standby | None:
         """Make what keeps shards warm while others own them, if there are such."""
         shards = self.settings.index.standby_shards
-        if not shards:
+        if not shards or self.building:
             return None
         return Standby(
             [TopicPartition(self.topology.seats, shard) for shard in shards],
@@ -333,6 +375,7 @@ class Application:
         counts = self._bus.partitions(outputs)
         return Route(
             topology,
+            self._following,
             writer=MatchWriter(
                 document_format(settings),
                 max_matches=settings.index.max_matches,

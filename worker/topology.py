@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from worker.bus.records import TopicPartition
 from worker.wire.layout import Layout
@@ -14,7 +14,11 @@ STAGES = ("fingerprint", "index", "route")
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """An application's topics and groups, and the layout of what is in them."""
+    """An application's topics and groups, and the layout of what is in them.
+
+    ``generation`` is that of the index; a reindex makes the next one. Each has its own topics and
+    group, and all read the same fingerprints.
+    """
 
     app: str
     documents: str
@@ -22,6 +26,23 @@ class Topology:
     duplicate: str
     rejected: str
     layout: Layout
+    generation: int = 0
+
+    def reindexed(self, generation: int, shards: int, threshold: float) -> Topology:
+        """Return the topology of another generation of the index, of the same fingerprints."""
+        layout = self.layout
+        parameters = replace(layout.parameters, threshold=threshold)
+        # The id stays: it is on the frames that all generations read.
+        return replace(
+            self,
+            generation=generation,
+            layout=replace(layout, shards=shards, parameters=parameters),
+        )
+
+    @property
+    def index(self) -> str:
+        """Name the generation of the index; the names of its topics and its group begin so."""
+        return f"{self.app}.g{self.generation}" if self.generation else self.app
 
     @property
     def fingerprints(self) -> str:
@@ -39,7 +60,7 @@ class Topology:
 
         It has no records. The offsets that are committed of it are offsets in the order.
         """
-        return f"{self.app}.shards"
+        return f"{self.index}.shards"
 
     def log_of(self, place: TopicPartition) -> TopicPartition:
         """Return the partition to which the committed offset of an input belongs."""
@@ -47,7 +68,7 @@ class Topology:
 
     def matches(self, shard: int) -> str:
         """Name the topic of a shard's answers."""
-        return f"{self.app}.matches-{shard}"
+        return f"{self.index}.matches-{shard}"
 
     @property
     def redrive(self) -> str:
@@ -66,7 +87,7 @@ class Topology:
 
     def group(self, stage: str) -> str:
         """Name a stage's consumer group."""
-        return f"{self.app}.{stage}"
+        return f"{self.index if stage == 'index' else self.app}.{stage}"
 
     def inputs(self, stage: str) -> dict[str, int]:
         """Give the topics that a stage reads, with their partition counts."""

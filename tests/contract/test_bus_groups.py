@@ -8,6 +8,12 @@ from tests.support.bus_harness import Harness
 from tests.support.bus_seats import Seat, next_offsets, until
 from worker.bus.port import Aborted, Fenced, Outgoing, TopicPartition
 
+BOTH_PROTOCOLS = [
+    "memory",
+    pytest.param("kafka", marks=pytest.mark.kafka),
+    pytest.param("kafka-consumer", marks=[pytest.mark.kafka, pytest.mark.exhaustive]),
+]
+
 
 def numbers_of(seat: Seat, topic: str) -> list[int]:
     """Give the partition numbers of a topic that a seat owns."""
@@ -157,3 +163,26 @@ def test_nothing_is_lost_or_doubled_while_members_come_and_go(harness: Harness) 
         assert all(earlier.offset < later.offset for earlier, later in pairwise(mine))
     ends = {TopicPartition(source, p): 50 for p in range(4)}
     assert harness.committed(group, ends) == ends
+
+
+@pytest.mark.parametrize("harness", BOTH_PROTOCOLS, indirect=True)
+def test_members_that_read_other_topics_keep_their_seats(harness: Harness) -> None:
+    """While they do so one by one, they share each topic among those that read it."""
+    one, other, group = harness.topic(4), harness.topic(4), harness.name("group")
+    seats = [harness.join(group, [one], f"worker-{n}") for n in range(2)]
+    harness.settle(seats, one)
+    seats[0].member.commit((), {seats[0].owned[0]: 7})
+    for topics in ([one, other], [other]):
+        for seat in seats:
+            seat.assignment = None
+            seat.member.subscribe(topics)
+        harness.settle(seats, *topics)
+        for seat in seats:
+            assert len(numbers_of(seat, other)) == 2
+            for topic in topics:
+                assert numbers_of(seat, topic) == numbers_of(seat, other)
+            seat.member.commit((), dict.fromkeys(seat.owned, 9))
+    harness.append(*(Outgoing(other, n, None, b"a") for n in range(4)))
+    for seat in seats:
+        seat.start()
+    until(lambda: all(len((s.poll(), s.records)[1]) == 2 for s in seats), "the records")

@@ -9,6 +9,7 @@ from tests.support.checker import History, Sighting, frame_ranges, sightings
 from worker.bus.memory import MemoryBus
 from worker.bus.port import Record, TopicPartition
 from worker.topology import Topology
+from worker.wire import hand_over
 
 __all__ = ["Auditor"]
 
@@ -18,7 +19,8 @@ class Auditor:
 
     Attributes:
         seen: by kind of output, in order of arrival.
-        fingerprints: all of the log, also what was deleted from it since.
+        fingerprints: all frames of the log, also what was deleted from it since.
+        hand_overs: the offsets in it at which a generation of the index took over.
     """
 
     def __init__(self, bus: MemoryBus, topology: Topology) -> None:
@@ -28,6 +30,7 @@ class Auditor:
         self._positions: dict[TopicPartition, int] = defaultdict(int)
         self.seen: dict[str, list[Sighting]] = {"unique": [], "duplicate": [], "rejected": []}
         self.fingerprints: list[Record] = []
+        self.hand_overs: dict[int, int] = {}
 
     def look(self) -> None:
         """Read what is new."""
@@ -35,7 +38,12 @@ class Auditor:
             topic = getattr(self._topology, kind)
             for number in range(self._topology.layout.partitions):
                 seen.extend(sightings(self._new(TopicPartition(topic, number))))
-        self.fingerprints.extend(self._new(self._topology.order))
+        for record in self._new(self._topology.order):
+            generation = hand_over(record.value, self._topology.layout.id)
+            if generation is None:
+                self.fingerprints.append(record)
+            else:
+                self.hand_overs[generation] = record.offset
 
     def history(self, inputs: Sequence[Record]) -> History:
         """Give what went in, what came out as it reads now, and what was seen meanwhile."""

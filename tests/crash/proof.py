@@ -21,8 +21,12 @@ from tests.support.checker import (
 )
 from tests.support.replay import replay
 from worker.app import Application
+from worker.bus.memory import MemoryBus
 from worker.bus.port import Record
+from worker.offline.embedded import create_topics
+from worker.settings import Settings
 from worker.stages import StageError
+from worker.topology import Topology
 
 __all__ = ["Oracle"]
 
@@ -43,42 +47,53 @@ class Oracle:
         history = world.history()
         found = check(history)
         frames = world.auditor.fingerprints
+        settings, topology = world.settings, world.topology
         try:
-            found += differences(verdicts(history), self._replayed(world, frames))
+            found += differences(verdicts(history), self.replayed(frames, settings, topology))
         except StageError as error:  # With a frame lost or doubled, there is nothing to compare.
             found.append(f"replayed: {error}")
+        return [*found, *self.index_problems(world, settings, topology)]
+
+    def index_problems(self, world: World, settings: Settings, topology: Topology) -> list[str]:
+        """Compare each shard of the generation in use with one rebuilt from its log."""
+        found: list[str] = []
         stores = {
             s: store for life in world.lives.values() for s, store in life.index.stores().items()
         }
-        for shard in range(world.topology.layout.shards):
+        for shard in range(topology.layout.shards):
             if shard not in stores:
                 found.append(f"shard {shard} has no owner")
                 continue
-            fresh = self._rebuilt(world, shard)
+            fresh = self._rebuilt(world.auditor.fingerprints, settings, topology, shard)
             found += list(index_differences(dump(stores[shard]), fresh))[:SHOWN]
         return found
 
-    def _replayed(self, world: World, frames: list[Record]) -> dict[Source, Verdict]:
-        key = _key(world, frames)
+    def replayed(
+        self, frames: list[Record], settings: Settings, topology: Topology
+    ) -> dict[Source, Verdict]:
+        """Give the verdicts of a generation about all documents of a log."""
+        key = _key(settings, topology, frames)
         if key not in self._verdicts:
             with tempfile.TemporaryDirectory(dir=self._directory) as place:
-                self._verdicts[key] = replay(frames, world.settings, world.topology, 1, Path(place))
+                self._verdicts[key] = replay(frames, settings, topology, 1, Path(place))
         return self._verdicts[key]
 
-    def _rebuilt(self, world: World, shard: int) -> Dump:
-        frames = world.auditor.fingerprints
-        key = _key(world, frames) + bytes((shard,))
+    def _rebuilt(
+        self, frames: list[Record], settings: Settings, topology: Topology, shard: int
+    ) -> Dump:
+        key = _key(settings, topology, frames) + bytes((shard,))
         if key not in self._dumps:
             with tempfile.TemporaryDirectory(dir=self._directory) as place:
-                application = Application(world.settings, world.topology, world.bus, Path(place))
-                self._dumps[key] = rebuilt(
-                    frames, world.topology, application.rules(), shard, Path(place)
-                )
+                bus = MemoryBus()
+                create_topics(bus, topology)
+                rules = Application(settings, topology, bus, Path(place)).rules()
+                self._dumps[key] = rebuilt(frames, topology, rules, shard, Path(place))
         return self._dumps[key]
 
 
-def _key(world: World, records: list[Record]) -> bytes:
-    digest = blake2b(f"{world.topology} {world.settings.index.bucket_capacity}".encode())
+def _key(settings: Settings, topology: Topology, records: list[Record]) -> bytes:
+    index = settings.index
+    digest = blake2b(f"{topology} {index.bucket_capacity} {index.absorb}".encode())
     for record in records:
         digest.update(repr((record.partition, record.offset, record.timestamp)).encode())
         digest.update(record.value or b"")

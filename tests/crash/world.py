@@ -26,9 +26,10 @@ from worker.bus.port import (
     Record,
     TopicPartition,
 )
+from worker.generations import Plan
 from worker.offline.embedded import create_topics
 from worker.stages import StageError
-from worker.topology import STAGES
+from worker.topology import STAGES, Topology
 
 __all__ = ["Died", "World"]
 
@@ -89,6 +90,14 @@ class World:
         self._directory = directory
         self._disks = count()
 
+    def plan(self) -> Plan:
+        """Give the generations of the index that workers are to run."""
+        return Plan.of(self.settings)
+
+    def topologies(self) -> list[Topology]:
+        """Give the topologies of all generations that there ever were."""
+        return [self.topology]
+
     # What happens to documents and workers.
 
     def feed(self, texts: Iterable[tuple[str, str]]) -> None:
@@ -118,6 +127,7 @@ class World:
                 disk,
                 self.nemesis.arrive,
                 lambda: self._now,
+                self.plan(),
             )
             self.mistake(life)
 
@@ -167,8 +177,8 @@ class World:
         busy = False
         for _ in range(number):
             for life in [*self.lives.values(), *self.ghosts]:
-                for stage in STAGES:
-                    busy |= self.step(life, stage)
+                for part in list(life.loops):
+                    busy |= self.step(life, part)
         return busy
 
     def step(self, life: Life, stage: str) -> bool:
@@ -238,7 +248,8 @@ class World:
     # Strikes.
 
     def _on_transaction(self, step: Step, group: str, instance: str) -> None:
-        stage = group.rpartition(".")[2]
+        generation, _, stage = group.removeprefix(f"{self.topology.app}.").rpartition(".")
+        stage = f"{stage}-{generation}" if generation else stage
         life = self._acting[-1]
         assert life.name == instance
         name = step if step != "committed" else "commit" + DONE
@@ -272,8 +283,9 @@ class World:
         raise Died
 
     def _evict(self, name: str) -> None:
-        for stage in STAGES:
-            self.bus.evict(self.topology.group(stage), name)
+        groups = {one.group(stage) for one in self.topologies() for stage in STAGES}
+        for group in sorted(groups):
+            self.bus.evict(group, name)
 
     @contextmanager
     def _fate_of(self, life: Life) -> Iterator[None]:

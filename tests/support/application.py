@@ -24,6 +24,7 @@ from worker.admin import Cluster, Start, agree, begin, create
 from worker.bus.port import BusError, Outgoing, Record, TopicPartition
 from worker.settings import Settings, load
 from worker.topology import Topology
+from worker.wire import hand_over
 
 __all__ = ["ApplicationUnderTest"]
 
@@ -246,6 +247,16 @@ class ApplicationUnderTest:
 
     def fingerprints(self) -> Sequence[Record]:
         """Return all frames that there ever were."""
+        layout = self.topology.layout.id
+        return [record for record in self._log() if hand_over(record.value, layout) is None]
+
+    def hand_overs(self) -> dict[int, int]:
+        """Return at which offset of ``fingerprints`` each generation of the index took over."""
+        layout = self.topology.layout.id
+        found = {record.offset: hand_over(record.value, layout) for record in self._log()}
+        return {number: offset for offset, number in found.items() if number is not None}
+
+    def _log(self) -> Sequence[Record]:
         if self.collected is not None:
             return self.collected.records()
         return read_all(self.kafka.bootstrap, self._order)

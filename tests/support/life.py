@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.support.points import DONE, Fault
-from worker.app import Application
+from worker.assembly import Assembly
 from worker.bus.memory import MemoryBus
+from worker.generations import Part, Plan, parts
 from worker.index.store import BandStore
 from worker.loop import Loop
 from worker.metrics import Metrics
@@ -30,7 +31,7 @@ class Death(NamedTuple):
 
 
 class Life:
-    """What a process is: four loops, stores on a disk, and nothing that outlives it.
+    """What a process is: its loops, stores on a disk, and nothing that outlives it.
 
     Attributes:
         asleep: it stalls, and takes no steps.
@@ -39,6 +40,7 @@ class Life:
         over: it has ended, in whatever way.
         death: how, until it is buried.
         opened: the shards' files that it has open.
+        plan: the generations that it runs.
     """
 
     def __init__(
@@ -50,30 +52,55 @@ class Life:
         disk: Path,
         hook: Callable[[Life, str, str], None],
         clock: Callable[[], float],
+        plan: Plan | None = None,
     ) -> None:
-        """Take a seat in each group; ``hook`` is told of every point, by stage and name."""
+        """Take a seat in each group; ``hook`` is told of every point, by stage and name.
+
+        ``topology`` is that of the index's first generation; ``plan`` says which are run.
+        """
         self.name = name
         self.disk = disk
         self.asleep = self.stalled = self.superseded = self.over = False
         self.death: Death | None = None
         self.opened: list[Files] = []
         self._hook = hook
-        application = Application(
+        self._assembly = Assembly(
             settings,
             topology,
             bus,
             disk,
             metrics=_METRICS,
-            journal=True,
-            probe=lambda stage: _Told(self, stage),
+            probe=lambda part: _Told(self, part),
             clock=clock,
         )
-        self.loops: dict[str, Loop] = {stage: application.loop(stage, name) for stage in STAGES}
+        self.loops: dict[str, Loop] = {}
+        self._parts: dict[str, Part] = {}
+        self.follow(plan or Plan.of(settings))
+
+    def follow(self, plan: Plan) -> None:
+        """Run what the plan says: leave groups, and take seats in others."""
+        wanted = {part.name: part for part in parts(STAGES, plan)}
+        for name, part in list(self._parts.items()):
+            other = wanted.get(name)
+            if other is not None and other != part:
+                self._parts[name] = other
+                self.loops[name] = self._assembly.succeed(other, self.loops[name], plan.current)
+            elif other is None:
+                del self._parts[name]
+                loop = self.loops.pop(name)
+                loop.finish()
+                loop.close(leave=True)
+        for name, part in wanted.items():
+            if name not in self.loops:
+                self.loops[name] = self._assembly.loop(part, self.name, plan.current)
+                self._parts[name] = part
+        self.plan = plan
 
     @property
     def index(self) -> Index[BandStore]:
         """Give the stage that has state."""
-        stage = self.loops["index"].stage
+        number = self.plan.current.number
+        stage = self.loops[f"index-g{number}" if number else "index"].stage
         assert isinstance(stage, Index)
         return stage
 

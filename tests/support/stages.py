@@ -45,10 +45,10 @@ LAYOUT = "layout"
 PARAMETERS = Parameters()
 
 
-def topology(shards: int = 1) -> Topology:
+def topology(shards: int = 1, generation: int = 0) -> Topology:
     """Return the names that the tests of stages use; all layouts have one id."""
     layout = Layout(LAYOUT, 1, shards, PARAMETERS)
-    return Topology("app", "documents", "unique", "duplicate", "rejected", layout)
+    return Topology("app", "documents", "unique", "duplicate", "rejected", layout, generation)
 
 
 DOCS = TopicPartition("documents", 0)
@@ -93,19 +93,21 @@ def fingerprint(
     )
 
 
-def judge(shards: int = 1) -> Judge:
+def judge(shards: int = 1, generation: int = 0) -> Judge:
     return Judge(
-        topology(shards).layout,
+        topology(shards, generation).layout,
         future_allowance_ms=60_000,
         rules=BucketRules(threshold=0.8),
     )
 
 
-def index(path: Path, shards: int = 1, limit: int = 900_000) -> Index[BandStore]:
+def index(
+    path: Path, shards: int = 1, limit: int = 900_000, generation: int = 0
+) -> Index[BandStore]:
     directories = ShardDirectories(path, lambda shard: {"shard": shard})
     return Index(
-        topology(shards),
-        judge=judge(shards),
+        topology(shards, generation),
+        judge=judge(shards, generation),
         shards=OwnedShards(Recovery(directories), directories, background=False),
         frame_bytes=limit,
     )

@@ -11,6 +11,7 @@ from worker.admin.layout_record import recorded
 from worker.admin.offsets import check_offsets, check_order, inputs, lost_answers
 from worker.admin.plan import DEFAULT_MAX_BYTES, Rule, TopicPlan, plan
 from worker.admin.problem import Problem
+from worker.admin.reindex.in_use import other_rules, planned
 from worker.admin.starts import used_topics
 from worker.bus import TopicPartition
 from worker.settings import Settings
@@ -52,6 +53,11 @@ def verify(
 
 def inspect(cluster: Cluster, settings: Settings) -> Inspection:
     """Return the state of everything, in a few requests."""
+    reindexed = planned(cluster, settings)
+    others = [] if reindexed is None else list(other_rules(reindexed, settings))
+    base = settings
+    if reindexed is not None and not others:
+        base, settings = reindexed.base.settings(settings), reindexed.settings(settings)
     named = settings.topology(1)
     first = list(plan(settings, named, DEFAULT_MAX_BYTES))
     brokers, topics = cluster.topics(
@@ -73,7 +79,8 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
     ranges = cluster.ranges({name: count for name, count in counts.items() if name in read})
     internal = topology.internal()
     begun = bool(used_topics({p: span for p, span in ranges.items() if p.topic in internal}))
-    different = _different(cluster, settings, topology, topics)
+    agreed_on = base.topology(topology.layout.partitions)
+    different = others or _different(cluster, base, agreed_on, topics)
     problems = list(_layout(topology, different, begun=begun))
     if any(
         one.name == "index.shards" or (begun and one.counts_partitions) for one in different or ()

@@ -254,6 +254,30 @@ class Cluster:
         self._await(made)
         return made
 
+    def delete(self, topics: Iterable[str]) -> list[str]:
+        """Delete topics; return those that were there."""
+        _, counts = self.counts()
+        there = [topic for topic in topics if topic in counts]
+        if there:
+            futures = self._admin.delete_topics(there, request_timeout=self._seconds)
+            for name, future in futures.items():
+                self._result(future, f"{name} can't be deleted", f"Delete on topic {name}")
+        return there
+
+    def delete_group(self, group: str) -> None:
+        """Delete a group without members, if it is there."""
+        (future,) = self._admin.delete_consumer_groups(
+            [group], request_timeout=self._seconds
+        ).values()
+        try:
+            future.result(self._seconds + 1)
+        except KafkaException as failure:
+            error = cause(failure)
+            if error.code() != KafkaError.GROUP_ID_NOT_FOUND:
+                raise refusal(
+                    error, f"group {group} can't be deleted", f"Delete on group {group}"
+                ) from failure
+
     def _await(self, names: list[str]) -> None:
         """Wait until the brokers know the new topics."""
         deadline = monotonic() + self._seconds

@@ -14,6 +14,7 @@ from worker.admin.agreement import Difference, Facts, agreed, differences, dump
 from worker.admin.cluster import Cluster
 from worker.admin.compacted import PARTITION
 from worker.admin.layout_record import LAYOUT_KEY, recorded
+from worker.admin.reindex.in_use import as_begun
 from worker.admin.starts import used_topics
 from worker.bus import Aborted, BusError, Fenced, OutcomeUnknown, Outgoing
 from worker.bus.kafka.bus import KafkaBus
@@ -40,6 +41,8 @@ def agree(
         BusError: the cluster doesn't answer, or refuses.
     """
     begun = bool(used_topics(cluster.ranges(topology.internal())))
+    settings = as_begun(cluster, settings)
+    topology = settings.topology(topology.layout.partitions)
     return _record(cluster, topology, agreed(settings, topology), begun=begun, replace=replace)
 
 
@@ -55,6 +58,7 @@ def refuse_others(cluster: Cluster, settings: Settings) -> None:
     documents = found[named.documents]
     if documents is None or found[named.layout_log] is None:
         return
+    settings = as_begun(cluster, settings)
     topology = settings.topology(documents.partitions)
     known = recorded(cluster, topology)
     if known is not None:

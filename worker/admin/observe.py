@@ -13,6 +13,7 @@ from typing import Self
 
 from worker.admin.cluster import Cluster
 from worker.admin.lag import SMALL_FETCHES, Lag, LagMeter
+from worker.admin.reindex.in_use import in_use
 from worker.bus import (
     BusError,
     LogReader,
@@ -107,6 +108,7 @@ class Observer:
         """
         self._options = settings.kafka_options()
         cluster = Cluster(self._options)
+        settings = in_use(cluster, settings)
         _, counts = cluster.counts()
         named = settings.topology(1)
         self._verdicts = {

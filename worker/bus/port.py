@@ -167,6 +167,14 @@ class Member(Protocol):
         position, or with a committed offset that was looked up, it is known within seconds.
         """
 
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """Read these topics from now on, in the same seat; a poll then returns an assignment.
+
+        Until then, what was assigned before may still be delivered, but not committed. Members
+        of a group may read different topics for a while: then the numbers that one member owns
+        may differ from topic to topic. A member with ``of`` can't change what it reads.
+        """
+
     def close(self, *, leave: bool = False) -> None:
         """Give up the seat within a bounded time; with ``leave`` for good, not for a restart."""
 

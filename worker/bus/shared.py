@@ -326,6 +326,14 @@ class SharedMember:
         end = self._reader.end(next(iter(waiting))) if waiting else None
         return {} if end is None else {seat: max(0, end - at) for seat, at in waiting.items()}
 
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """See the port.
+
+        Raises:
+            ValueError: always; seats are those of one topic.
+        """
+        raise ValueError(f"seats can't become those of {', '.join(topics)}")
+
     def close(self, *, leave: bool = False) -> None:
         """See the port."""
         try:

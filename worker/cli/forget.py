@@ -8,7 +8,9 @@ from contextlib import closing
 from itertools import count
 from time import sleep
 
+from worker.admin import Cluster
 from worker.admin.forgetting import Behind, behind, judged_reader, send_tombstones
+from worker.admin.reindex.in_use import in_use
 from worker.bus import Bus, BusError, Record, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
 from worker.cli.errors import EXIT_FAILED, CommandError, status_of
@@ -32,7 +34,9 @@ def forget(settings: Settings, ids: Sequence[str], *, wait: bool, as_json: bool)
         CommandError: an id is not one, there is no topic, or Kafka failed.
     """
     logging.getLogger("librdkafka").addHandler(logging.NullHandler())
-    forget_on(KafkaBus(settings.kafka_options()), settings, ids, wait=wait, as_json=as_json)
+    options = settings.kafka_options()
+    settings = in_use(Cluster(options), settings)
+    forget_on(KafkaBus(options), settings, ids, wait=wait, as_json=as_json)
 
 
 def forget_on(

@@ -100,6 +100,7 @@ def register(app: typer.Typer) -> None:
     app.command("watch", rich_help_panel=_KAFKA)(watch)
     app.command("redrive", rich_help_panel=_KAFKA)(redrive)
     app.command("forget", rich_help_panel=_KAFKA)(forget)
+    app.command("reindex", rich_help_panel=_KAFKA)(reindex)
     app.command("init", rich_help_panel=_OPERATE)(init)
     topics = typer.Typer(
         help="Create or check the topics, or list the rights they need.", no_args_is_help=True
@@ -427,3 +428,74 @@ def forget(
     from worker.cli.forget import forget as body
 
     body(_for_kafka(config, bootstrap, app), ids, wait=not no_wait, as_json=as_json)
+
+
+def reindex(
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    app: App = None,
+    *,
+    shards: Annotated[
+        int | None, typer.Option(min=1, help="index.shards from then on.", show_default=False)
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            min=0.01, max=1, help="similarity.threshold from then on.", show_default=False
+        ),
+    ] = None,
+    absorb: Annotated[
+        float | None,
+        typer.Option(min=0.01, max=1, help="index.absorb from then on.", show_default=False),
+    ] = None,
+    bucket_capacity: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=4_096, help="index.bucket_capacity from then on.", show_default=False
+        ),
+    ] = None,
+    window: Annotated[
+        str | None,
+        typer.Option(
+            metavar="none|LENGTH",
+            help="index.window from then on, such as 30d.",
+            show_default=False,
+        ),
+    ] = None,
+    status: Annotated[bool, typer.Option("--status", help="Print how far it is.")] = False,
+    abort: Annotated[
+        bool, typer.Option("--abort", help="Give up what is being built, and has not taken over.")
+    ] = False,
+    clean: Annotated[
+        bool,
+        typer.Option(
+            "--clean", help="Delete the topics and groups that earlier indexes have left."
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --status: print JSON.")] = False,
+) -> None:
+    """Change the shards and rules of the index of running workers, without downtime.
+
+    The workers build the new index from the fingerprints beside the one in use, then all verdicts
+    come from it, from one place in the order of documents on. Run it again to go on after an
+    interruption.
+    """
+    from worker.cli import reindex as body
+
+    settings = _for_kafka(config, bootstrap, app)
+    if status:
+        body.status(settings, as_json=as_json)
+    elif abort:
+        body.abort(settings)
+    elif clean:
+        body.clean(settings)
+    else:
+        rules = {
+            "shards": shards,
+            "threshold": threshold,
+            "absorb": absorb,
+            "bucket_capacity": bucket_capacity,
+            "window": window
+            and _settings(config, bootstrap, app, index__window=window).index.window,
+        }
+        body.reindex(settings, {name: one for name, one in rules.items() if one is not None})

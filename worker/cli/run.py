@@ -7,11 +7,15 @@ import threading
 from contextlib import ExitStack
 from functools import partial
 
+from worker.admin import Cluster
+from worker.admin.reindex.in_use import planned
+from worker.admin.reindex.plan_log import FollowedPlan
 from worker.bus import BusError
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.clients import check_clients
 from worker.cli.last_line import last_line
 from worker.cli.starting import STOPPED, checked_partitions, leave
+from worker.generations import Plan
 from worker.http.pages import Pages
 from worker.http.server import serving, url
 from worker.metrics import Metrics
@@ -63,14 +67,24 @@ def _run(settings: Settings, fields: LogFields) -> None:
             )
             port = stack.enter_context(serving(worker.http_host, worker.http_port, pages.answer))
             _log.info("metrics and health on %s", url(worker.http_host, port))
+        followed = FollowedPlan(bus, settings.topology(1).layout_log)
         end_ghost = partial(_end_ghost, settings, bus, instance)
-        partitions = checked_partitions(settings, stopping, end_ghost)
+        partitions = checked_partitions(settings, stopping, end_ghost, followed.look)
         if partitions is None:
             leave()
-        topology = settings.topology(partitions)
+        plan = followed.plan or Plan.of(settings)
+        base = plan.base.settings(settings).topology(partitions)
         service = Service(
-            settings, topology, bus, state_dir, instance, metrics=metrics, stopping=stopping
+            settings,
+            base,
+            bus,
+            state_dir,
+            instance,
+            followed=followed,
+            metrics=metrics,
+            stopping=stopping,
         )
+        topology = plan.current.topology(base)
         relax()
         _log.info(
             "instance %s, application %s: %d partitions, %d shards, %d bands of %d rows; stages %s",
@@ -88,9 +102,11 @@ def _run(settings: Settings, fields: LogFields) -> None:
 
 def _end_ghost(settings: Settings, bus: KafkaBus, instance: str) -> None:
     """End transactions that this worker left open when it was killed; they block the offsets."""
-    topology = settings.topology(1)
+    plan = planned(Cluster(settings.kafka_options()), settings) or Plan.of(settings)
+    base = plan.base.settings(settings).topology(1)
     seats = {
         topology.group(stage): next(iter(topology.inputs(stage)))
+        for topology in (one.topology(base) for one in plan.generations())
         for stage in settings.worker.stages
     }
     try:

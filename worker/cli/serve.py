@@ -6,11 +6,14 @@ import logging
 import threading
 from contextlib import ExitStack
 
+from worker.admin import Cluster
+from worker.admin.reindex.in_use import planned
 from worker.app import Application
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.clients import check_clients
 from worker.cli.last_line import last_line
 from worker.cli.starting import STOPPED, checked_partitions, leave
+from worker.generations import Plan
 from worker.http.server import serving, url
 from worker.metrics import Metrics
 from worker.process.gc import collect_until, relax
@@ -53,13 +56,25 @@ def _serve(settings: Settings) -> None:
         host, port = worker.http_host, worker.http_port
         server = serving(host, port, service.answer, service.limits, service.posts)
         _log.info("queries, metrics and health on %s", url(host, stack.enter_context(server)))
-        partitions = checked_partitions(settings, stopping)
+        plan = Plan.of(settings)
+
+        def look() -> None:
+            nonlocal plan
+            plan = planned(Cluster(options), settings) or plan
+
+        partitions = checked_partitions(settings, stopping, then=look)
         if partitions is None:
             leave()
-        topology = settings.topology(partitions)
+        generation, base = plan.latest, plan.base.settings(settings).topology(partitions)
+        topology, state_dir = generation.topology(base), generation.directory(worker.state_dir)
         application = until_answered(
             lambda: Application(
-                settings, topology, bus, worker.state_dir, metrics=metrics, background=True
+                generation.settings(settings),
+                topology,
+                bus,
+                state_dir,
+                metrics=metrics,
+                background=True,
             ),
             stopping,
         )
@@ -74,7 +89,7 @@ def _serve(settings: Settings) -> None:
             "application %s: %d shards, kept warm in %s",
             settings.app,
             topology.layout.shards,
-            worker.state_dir,
+            state_dir,
         )
         service.run(bus)
     _log.info(STOPPED)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NoReturn
 
-from worker.admin import verify
+from worker.admin import Problem, verify
 from worker.process.outage import aside, until_answered
 from worker.settings import ConfigurationError, Settings
 
@@ -25,16 +25,24 @@ def checked_partitions(
     settings: Settings,
     stopping: threading.Event,
     on_undecided: Callable[[], None] = lambda: None,
+    then: Callable[[], object] = lambda: None,
 ) -> int | None:
     """Return the documents' partition count; None once ``stopping`` is set. Waits for Kafka.
 
-    ``on_undecided``: see `worker.admin.Cluster`.
+    ``on_undecided``: see `worker.admin.Cluster`. ``then`` is called once nothing is wrong, and is
+    repeated with the check until Kafka answers.
 
     Raises:
         ConfigurationError: a topic or a group is wrong, or the settings aren't those of the other
             workers; the message names the first difference.
     """
-    check = partial(verify, settings, on_undecided)
+
+    def check() -> tuple[int, list[Problem]]:
+        found = verify(settings, on_undecided)
+        if not any(problem.severity == "error" for problem in found[1]):
+            then()
+        return found
+
     found = until_answered(partial(aside, check, stopping), stopping)
     if found is None:
         return None

@@ -15,6 +15,7 @@ from worker.admin import Begun, Cluster, Inspection, Problem, Start, agree, insp
 from worker.admin import begin as begin_groups
 from worker.admin import create as create_topics
 from worker.admin.agreement import Difference
+from worker.admin.reindex.in_use import in_use
 from worker.cli.errors import EXIT_USAGE, CommandError
 from worker.cli.inspection_json import facts
 from worker.cli.screen import line, print_json, screen, shown
@@ -49,7 +50,7 @@ def create(
         refuse_others(cluster, settings)
     created = create_topics(
         cluster,
-        settings,
+        in_use(cluster, settings),
         partitions=partitions,
         replication=replication,
         documents_max_bytes=documents_max_bytes,

@@ -15,7 +15,7 @@ from worker.index.rocksdb import StoreOptions
 from worker.index.store import BandStore
 from worker.probe import UNWATCHED, Probe, probing
 
-__all__ = ["ShardDirectories", "beside", "shard_name", "stores_in"]
+__all__ = ["ShardDirectories", "beside", "remove_stores", "shard_name", "stores_in"]
 
 _log = logging.getLogger(__name__)
 
@@ -49,6 +49,12 @@ def stores_in(state_dir: Path) -> dict[int, Path]:
         int(path.name.removeprefix(_PREFIX)): path
         for path in sorted(state_dir.glob(f"{_PREFIX}[0-9][0-9][0-9]"))
     }
+
+
+def remove_stores(directory: Path) -> None:
+    """Remove the stores of a generation of the index, and what lies beside them."""
+    for path in directory.glob(f"{_PREFIX}[0-9][0-9][0-9]*"):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 class ShardDirectories:

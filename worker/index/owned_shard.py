@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from worker.index.log_range import LogRange
 from worker.index.store import BandStore
+from worker.stages.turns import BUILDING
 
 __all__ = ["OwnedShard"]
 
 
 @dataclass(slots=True)
 class OwnedShard:
-    """An open store, its log, and the group's committed offset."""
+    """An open store, its log, and the group's committed offset; see `BUILDING`."""
 
     store: BandStore
     log: LogRange
@@ -21,4 +22,4 @@ class OwnedShard:
     @property
     def silent(self) -> bool:
         """Return whether the frames that it reads were already answered."""
-        return self.store.offset < self.committed
+        return self.store.offset < self.committed < BUILDING

@@ -40,6 +40,7 @@ class Loop:
         member: Member,
         *,
         partitions: Mapping[str, int] | None = None,
+        begins: Collection[str] = (),
         options: LoopOptions | None = None,
         events: LoopEvents | None = None,
         probe: Probe = UNWATCHED,
@@ -48,10 +49,14 @@ class Loop:
         """Take a stage and its member; nothing is read before `step`.
 
         ``partitions`` has the partition count of each input topic; the loop stops if one grows.
+        ``begins`` are topics of which the group may not have read anything yet. Where it has no
+        committed offset, it begins at the start, and commits that.
         """
         self.stage = stage
         self._member = member
         self._partitions = partitions or {}
+        self._begins = frozenset(begins)
+        self._begun: dict[TopicPartition, int] = {}
         self._options = limits = options or LoopOptions()
         self._pace = Pace(limits.max_records, limits.max_bytes, limits.transaction_seconds)
         self._events = events or LoopEvents()
@@ -81,9 +86,19 @@ class Loop:
         self.behind = 0
 
     @property
+    def member(self) -> Member:
+        """Return its seat, for a loop that succeeds it."""
+        return self._member
+
+    @property
     def owned(self) -> frozenset[TopicPartition]:
         """Return the assigned partitions."""
         return self._owned
+
+    def report_to(self, events: LoopEvents) -> None:
+        """Tell these of what happens from now on, and of what is assigned now."""
+        self._events = events
+        events.assigned(len(self._owned) if self.seated else 0)
 
     def lag(self) -> dict[TopicPartition, int]:
         """Return how many records each input is behind, as far as known, and report it.
@@ -171,6 +186,10 @@ class Loop:
         now = self._clock()
         if self.stage.pending:
             return None
+        if self._begun:
+            begun, self._begun = self._begun, {}
+            unread = {at: start for at, start in begun.items() if not self._committed.get(at)}
+            return Burst((), unread) if unread else None
         if self._committed and now - self._renewed_at >= self._options.renew_seconds:
             self._renewed_at = now
             return Burst((), dict(self._committed))
@@ -221,6 +240,8 @@ class Loop:
         self._owned = assignment
         self._check_partitions(assignment)
         committed = self._look_up(assignment) if assignment else {}
+        new = {at for at, offset in committed.items() if offset is None and at[0] in self._begins}
+        committed |= dict.fromkeys(new, 0)
         missing = sorted(partition for partition, offset in committed.items() if offset is None)
         if missing:
             topic, number = missing[0]
@@ -234,6 +255,7 @@ class Loop:
         offsets = {tp: offset for tp, offset in committed.items() if offset is not None}
         with probing(self._probe, "adopt"):
             starts = self.stage.adopt(offsets, self._member.watermarks)
+        self._begun = {place: starts[place] for place in new & starts.keys()}
         self._next = {}
         self._quiet.forget()
         self._committed = dict(offsets)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from worker.bus import TopicPartition
+from worker.loop.options import LoopEvents
 from worker.metrics.instruments import Instruments
 from worker.metrics.series import Series
 from worker.stages import IndexCounts, IndexEvents, Status, StoreReach, StoreSize
 
-__all__ = ["IndexMetrics"]
+__all__ = ["BuildingMetrics", "IndexMetrics"]
 
 
 class IndexMetrics(IndexEvents):
@@ -31,6 +33,7 @@ class IndexMetrics(IndexEvents):
         self._keys = Series(instruments.gauge("neardup_index_keys"))
         self._memory = Series(instruments.gauge("neardup_index_memory_bytes"))
         self._oldest = Series(instruments.gauge("neardup_index_oldest_seconds"))
+        self._generation = instruments.gauge("neardup_index_generation")
         self._restored = Series(instruments.gauge("neardup_restore_bytes"))
         self._remaining = Series(instruments.gauge("neardup_restore_remaining_records"))
         self._standby = Series(instruments.gauge("neardup_standby_lag_records"))
@@ -74,3 +77,19 @@ class IndexMetrics(IndexEvents):
         for shard, count in self._eras.items():
             # A store that was rebuilt, or came from a snapshot, has given back fewer.
             self._expired.inc(max(0, count - before.get(shard, count)))
+
+    def using(self, generation: int) -> None:
+        """Export the generation that is in use."""
+        self._generation.set(generation)
+
+
+class BuildingMetrics(LoopEvents):
+    """Exports how far the shards of the next generation are."""
+
+    def __init__(self, instruments: Instruments) -> None:
+        """Start without shards."""
+        self._remaining = Series(instruments.gauge("neardup_building_remaining_records"))
+
+    def lagging(self, lags: Mapping[TopicPartition, int]) -> None:
+        """Export exactly the shards that are being built."""
+        self._remaining.show({(str(seat.partition),): lag for seat, lag in lags.items()})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import time
 
-from worker.metrics.index import IndexMetrics
+from worker.metrics.index import BuildingMetrics, IndexMetrics
 from worker.metrics.instruments import Instruments
 from worker.metrics.loop import LoopMetrics
 from worker.metrics.process import ProcessMetrics
@@ -24,6 +24,7 @@ class Metrics:
         verdicts: fed by *fingerprint* and *route*.
         index: fed by *index*.
         queries: fed by ``neardup serve``.
+        building: fed by the loop of the next generation's *index*.
         snapshots: fed by the shipper of snapshots.
         process: fed by the worker's process.
     """
@@ -35,6 +36,7 @@ class Metrics:
         self.verdicts = VerdictMetrics(instruments, clock)
         self.index = IndexMetrics(instruments)
         self.queries = QueryMetrics(instruments)
+        self.building = BuildingMetrics(instruments)
         self.snapshots = SnapshotMetrics(instruments)
         self.process = ProcessMetrics(instruments)
 

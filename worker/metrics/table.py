@@ -291,6 +291,23 @@ TABLE: Final = (
         labels=("shard",),
     ),
     Metric(
+        "index",
+        "neardup_index_generation",
+        "gauge",
+        "The generation of the index that this worker has in use. 0 was never reindexed.",
+        "If workers differ for more than some seconds, not all see the plan of a reindex: see the"
+        " log of those with the lower number ([reindexing](reindexing.md)).",
+    ),
+    Metric(
+        "index",
+        "neardup_building_remaining_records",
+        "gauge",
+        "Frames that a shard of the next generation still has to read before it is up to date.",
+        "`neardup reindex` waits until it is small. If it doesn't fall, the worker lacks CPU"
+        " ([reindexing](reindexing.md)).",
+        labels=("shard",),
+    ),
+    Metric(
         "queries",
         "neardup_queries_total",
         "counter",

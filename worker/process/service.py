@@ -7,18 +7,20 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
 
-from worker.app import Application
-from worker.bus import Bus
+from worker.admin.reindex.plan_log import FollowedPlan
+from worker.assembly import Assembly
+from worker.bus import Bus, BusError
+from worker.generations import Part, Plan, parts
 from worker.http.health import Health
+from worker.index.directory import remove_stores
 from worker.loop import Loop
 from worker.metrics import Metrics
 from worker.process.gc import collect_until
 from worker.process.memory import resident_bytes
-from worker.process.outage import until_answered
+from worker.process.part import PartThread
 from worker.process.reports import Reports, Seats, totals
 from worker.process.watchdog import Alarm, Pulse, Watchdog, where
 from worker.settings import Settings
@@ -33,8 +35,7 @@ EXIT_HUNG = 3
 """The exit status of a worker with a stage that hangs in a call, and so can't stop cleanly."""
 
 _LOOK_SECONDS = 1.0
-_HURRY_SECONDS = 0.2
-"""Between checks of a stage that catches up: a rolling restart waits for it."""
+_RETRY_SECONDS = 10.0
 _LOCKED_UP = 1.5
 """Multiple of ``watchdog.poll_seconds`` after which faulthandler ends a locked-up process."""
 
@@ -50,29 +51,35 @@ class Service:
         state_dir: Path,
         instance: str,
         *,
+        followed: FollowedPlan | None = None,
         metrics: Metrics | None = None,
         stopping: threading.Event | None = None,
     ) -> None:
-        """Build the application; no stage joins its group yet.
+        """Take what all stages share; no stage joins its group yet.
 
-        ``stopping`` is what `stop` sets; it may exist before the service does.
+        ``topology`` is that of the index's generation 0; ``followed`` says which generations are
+        run, and has been read. Without it, that is all there is. ``stopping`` is what `stop` sets;
+        it may exist before the service does.
         """
         self._settings = settings
         self._bus = bus
-        self._topology = topology
+        self._base = topology
+        self._state_dir = state_dir
+        self._followed = followed
+        self._plan = (followed and followed.plan) or Plan.of(settings)
         self.metrics = metrics or Metrics()
-        self._application = Application(
+        self._assembly = Assembly(
             settings,
             topology,
             bus,
             state_dir,
             metrics=self.metrics,
             background=True,
-            journal=True,
             watch=True,
         )
         self._instance = instance
-        self._loops: dict[str, Loop] = {}
+        self._parts: dict[str, PartThread] = {}
+        self._leaving: list[PartThread] = []
         self._watchdog = Watchdog(settings.watchdog.limits())
         self._alarms: list[Alarm] = []
         self._stopping = stopping or threading.Event()
@@ -92,26 +99,28 @@ class Service:
         Raises:
             BaseException: the error of the stage that failed; all others have been stopped.
         """
-        threads = [
-            threading.Thread(target=self._stage, args=(name,), name=name, daemon=True)
-            for name in self._settings.worker.stages
-        ]
         for watch, limit in self._settings.watchdog.limits().items():
             self.metrics.process.limit(watch, limit)
         self._arm()
-        for thread in threads:
-            thread.start()
+        self._take_up(self._plan)
+        if self._followed is not None:
+            threading.Thread(target=self._follow, name="plan", daemon=True).start()
         collecting = threading.Thread(
             target=collect_until, args=(self._stopping,), name="collector", daemon=True
         )
         collecting.start()
         looked = monotonic()
-        while any(thread.is_alive() for thread in threads) and not self._stopping.wait(0.2):
+        while any(one.thread.is_alive() for one in self._running()) and not self._stopping.wait(
+            0.2
+        ):
             if monotonic() - looked >= _LOOK_SECONDS:
                 looked = monotonic()
-                self._watch({thread.name: thread.ident or 0 for thread in threads})
+                if self._followed is not None and self._followed.plan not in (None, self._plan):
+                    self._take_up(self._followed.plan)
+                self._watch()
         faulthandler.cancel_dump_traceback_later()
         deadline = monotonic() + self._settings.worker.shutdown_seconds
+        threads = [one.thread for one in self._running()]
         for thread in threads:
             thread.join(max(0.0, deadline - monotonic()))
         late = [thread.name for thread in threads if thread.is_alive()]
@@ -124,17 +133,100 @@ class Service:
         if self._failure is not None:
             raise self._failure
 
+    def _running(self) -> list[PartThread]:
+        return [*self._parts.values(), *self._leaving]
+
+    def _follow(self) -> None:
+        """Read the plan as it changes."""
+        assert self._followed is not None  # noqa: S101 -- only then is it called
+        while not self._stopping.is_set():
+            try:
+                self._followed.look(_LOOK_SECONDS)
+            except BusError as error:
+                _log.warning("the plan of generations can't be read: %s; trying again", error)
+                self._stopping.wait(_RETRY_SECONDS)
+        self._followed.close()
+
+    def _take_up(self, plan: Plan) -> None:
+        """Run what the plan says: leave the parts that it doesn't have, begin the others."""
+        former, self._plan = self._plan, plan
+        wanted = {part.name: part for part in parts(self._settings.worker.stages, plan)}
+        self._leaving = [one for one in self._leaving if one.thread.is_alive()]
+        for name in self._parts.keys() - wanted.keys():
+            one = self._parts.pop(name)
+            self._leaving.append(one)
+            one.leave()
+        if former != plan:
+            _log.info("the index: %s", _described(plan))
+        for name, part in wanted.items():
+            spare = part.stage == "index" and part.generations[0] != plan.current
+            spare = spare and not plan.handed_over
+            if name not in self._parts:
+                self._begin(part, spare=spare)
+            one = self._parts[name]
+            one.spare = spare
+            if one.part != part:
+                one.change(part)
+        self.metrics.index.using(plan.current.number)
+        threading.Thread(target=self._tidy, args=(plan,), name="tidy", daemon=True).start()
+
+    def _promote(self) -> None:
+        """Have what was built count as what is in use, once it is."""
+        for one in list(self._parts.values()):
+            if one.part.stage == "index" and one.part.generations[0] == self._plan.current:
+                self._assembly.promote(one.part, one.loop)
+
+    def _begin(self, part: Part, *, spare: bool) -> None:
+        """Run a part in a thread of its own."""
+        self._parts[part.name] = one = PartThread(
+            part,
+            self._build,
+            self._stopping,
+            lambda error: self._fail(part.name, error),
+            spare=spare,
+        )
+        one.thread.start()
+
+    def _build(self, part: Part, former: Loop | None) -> Loop:
+        """Build a part's loop, in the seat of a former one if there is one."""
+        current = self._plan.current
+        if former is not None:
+            return self._assembly.succeed(part, former, current)
+        return self._assembly.loop(part, self._instance, current)
+
+    def _tidy(self, plan: Plan) -> None:
+        """Remove the stores of generations that are not run any more, once they are closed."""
+        for one in list(self._leaving):
+            one.thread.join()
+        for generation in plan.left:
+            remove_stores(generation.directory(self._state_dir))
+
+    def _label(self, one: PartThread) -> str:
+        """Return the stage for which a part counts, in metrics and health."""
+        part = one.part
+        following = part.stage == "index" and part.generations[0] != self._plan.current
+        return part.name if following else part.stage
+
+    def _loops(self) -> dict[str, Loop]:
+        """Return the open loops by label."""
+        found = {self._label(one): one.loop for one in list(self._parts.values())}
+        return {label: loop for label, loop in found.items() if loop is not None}
+
     def _arm(self) -> None:
         """Arm faulthandler: it ends the process if a call hangs while it holds the GIL."""
         seconds = _LOCKED_UP * self._settings.watchdog.poll_seconds
         faulthandler.dump_traceback_later(seconds, exit=True)
 
-    def _watch(self, threads: Mapping[str, int]) -> None:
+    def _watch(self) -> None:
         """Check the stages; end the worker if one has exceeded a limit."""
         self._arm()
         self.metrics.process.silent(self._bus.silent_seconds)
         self._measure()
-        pulses = {name: _pulse(loop) for name, loop in list(self._loops.items())}
+        self._promote()
+        # The worker goes on without what is being built.
+        spare = {self._label(one) for one in list(self._parts.values()) if one.spare}
+        threads = {self._label(one): one.thread.ident or 0 for one in list(self._parts.values())}
+        pulses = {name: _pulse(loop) for name, loop in self._loops().items() if name not in spare}
         for stage, pulse in pulses.items():
             for watch, age in self._watchdog.ages(stage, pulse).items():
                 self.metrics.process.watched(stage, watch, age)
@@ -150,20 +242,21 @@ class Service:
 
     def _measure(self) -> None:
         """Export what the worker and its parts take of their memory."""
-        application, export = self._application, self.metrics.process
-        for part, (used, share) in application.memory().items():
+        shares, export = self._assembly.shares, self.metrics.process
+        for part, (used, share) in self._assembly.memory().items():
             export.memory(part, used, share)
-        export.share("lanes", application.shares.lanes)  # *route* says what they take.
+        export.share("lanes", shares.lanes)  # *route* says what they take.
         resident = resident_bytes()
         if resident is not None:
-            export.memory("worker", resident, application.shares.total)
+            export.memory("worker", resident, shares.total)
 
     def _seats(self) -> Seats:
         """Return how many partitions of the documents, and how many shards, this worker has."""
-        owned = [place for loop in list(self._loops.values()) for place in loop.owned]
-        stages, layout = self._settings.worker.stages, self._topology.layout
-        documents = {place for place in owned if place.topic == self._topology.documents}
-        shards = [place for place in owned if place.topic == self._topology.seats]
+        owned = [place for loop in self._loops().values() for place in loop.owned]
+        stages, topology = self._settings.worker.stages, self._plan.current.topology(self._base)
+        layout = topology.layout
+        documents = {place for place in owned if place.topic == topology.documents}
+        shards = [place for place in owned if place.topic == topology.seats]
         return Seats(
             partitions=None if tuple(stages) == ("index",) else len(documents),
             of_partitions=layout.partitions,
@@ -183,34 +276,6 @@ class Service:
         sys.stderr.flush()
         os._exit(EXIT_HUNG)
 
-    def _stage(self, name: str) -> None:
-        loop: Loop | None = None
-        try:
-            loop = until_answered(
-                lambda: self._application.loop(name, self._instance), self._stopping
-            )
-            if loop is None:
-                return
-            self._loops[name] = loop
-            seen = monotonic()
-            while not self._stopping.is_set():
-                loop.step()
-                if monotonic() - seen >= (_HURRY_SECONDS if loop.catching_up else _LOOK_SECONDS):
-                    seen = monotonic()
-                    loop.lag()
-            loop.finish()
-        except BaseException as error:  # noqa: BLE001 -- carried to the main thread, which raises it
-            self._fail(name, error)
-        finally:
-            if loop is not None:
-                self._close(name, loop)
-
-    def _close(self, name: str, loop: Loop) -> None:
-        try:
-            loop.close()
-        except Exception as error:  # noqa: BLE001 -- carried to the main thread, which raises it
-            self._fail(name, error)
-
     def _fail(self, name: str, error: BaseException) -> None:
         with self._lock:
             if self._failure is None:
@@ -222,8 +287,10 @@ class Service:
 
     def health(self) -> Health:
         """Return the state of all stages."""
-        loops = dict(self._loops)
+        loops = self._loops()
         stages = self._settings.worker.stages
+        if not self._plan.handed_over:  # Nothing waits for what is being built.
+            loops = {name: loop for name, loop in loops.items() if name in stages}
         waiting = [name for name in stages if name not in loops or not loops[name].seated]
         return Health(
             failed=self._failed,
@@ -251,3 +318,13 @@ def _pulse(loop: Loop) -> Pulse:
         behind=loop.behind,
         restored=status.restored if status.restoring else None,
     )
+
+
+def _described(plan: Plan) -> str:
+    """Return in words which generations are run."""
+    current, following = plan.current, plan.following
+    text = f"generation {current.number}, {current.shards} shards, is in use"
+    if following is None:
+        return text
+    state = "takes over" if plan.handed_over else "is being built"
+    return f"{text}; generation {following.number}, {following.shards} shards, {state}"

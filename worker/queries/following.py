@@ -15,7 +15,10 @@ from worker.bus import Record, TopicPartition
 from worker.files.closing import Closing
 from worker.index.store import BandStore
 from worker.queries.progress import LogProgress, WholeLogReader
+from worker.stages.base import StageError
+from worker.stages.judge import pass_over
 from worker.stages.order import Documents
+from worker.wire import hand_over
 
 __all__ = ["Following", "Reached", "Warming"]
 
@@ -90,12 +93,29 @@ class Following(Closing):
         self._standby.step(0.0)
 
     def _apply(self, shard: int, store: BandStore, records: list[Record]) -> None:
-        """Apply records, frame by frame, so that no query waits for several."""
+        """Apply records, frame by frame, so that no query waits for several.
+
+        Raises:
+            StageError: another generation of the index has taken over.
+        """
         for record in records:
+            generation = hand_over(record.value, self._topology.layout.id)
+            if generation is not None:
+                self._pass(shard, store, record.offset, generation)
+                continue
             documents = Documents([self._judge.placed(record)])
             judgement = self._judge.judge(shard, store, documents)
             with self._locks[shard]:
                 judgement.apply(store)
+
+    def _pass(self, shard: int, store: BandStore, offset: int, generation: int) -> None:
+        if generation > self._topology.generation:
+            raise StageError(
+                f"generation {generation} of the index has taken over; start again to answer from"
+                " it"
+            )
+        with self._locks[shard]:
+            pass_over(store, offset + 1)
 
     def read(self, shard: int, ask: Callable[[BucketReader], T]) -> T:
         """Return what ``ask`` returns; see `Shards`."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lsh import Parameters, choose, sufficient_slots
@@ -55,6 +55,7 @@ class Settings(BaseSettings):
     limits: LimitsSection = LimitsSection()
     worker: WorkerSection = WorkerSection()
     watchdog: WatchdogSection = WatchdogSection()
+    _generation: tuple[Settings, int] | None = PrivateAttr(None)
 
     @property
     def absorb(self) -> float:
@@ -93,8 +94,18 @@ class Settings(BaseSettings):
             same_id=self.index.same_id,
         )
 
+    def reindexed(self, base: Settings, generation: int) -> Settings:
+        """Return these as the settings of a generation of the index; ``base`` are those of 0."""
+        settings = self.model_copy()
+        settings._generation = (base, generation)  # noqa: SLF001 -- one of its own
+        return settings
+
     def topology(self, partitions: int) -> Topology:
         """Return the topics' and groups' names; ``partitions`` is N, of the documents."""
+        if self._generation is not None:
+            base, number = self._generation
+            topology = base.topology(partitions)
+            return topology.reindexed(number, self.index.shards, self.similarity.threshold)
         named = self.topics
         return Topology(
             app=self.app,

@@ -11,9 +11,10 @@ from lsh.index import Decision
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.stages.answers import split_answer
 from worker.stages.base import Burst, StageError, Status
-from worker.stages.judge import Judge, Judgement
+from worker.stages.judge import Judge, Judgement, pass_over
 from worker.stages.order import Documents, Placed
 from worker.stages.ownership import Ownership, Shard, ShardStore, StoreSize
+from worker.stages.turns import BUILDING, Turns
 from worker.topology import Topology
 from worker.wire import FRAME_BYTES, encode
 
@@ -79,7 +80,7 @@ class Index(Generic[StoreT]):
     All shards read the same log, whose order is the order of all documents. Each shard takes the
     columns of its own bands. State is written only after the transaction that covers it. A newly
     assigned shard is read from its store's own offset, and doesn't answer before the group's
-    committed offset.
+    committed offset. A generation that is being built answers nothing; see `worker.stages.turns`.
     """
 
     name = "index"
@@ -104,8 +105,12 @@ class Index(Generic[StoreT]):
         self._judge = judge
         self._shards = shards
         self._frame_bytes = frame_bytes
-        self._events = events or IndexEvents()
+        self.events = events or IndexEvents()
+        self._turns = Turns(topology.generation, topology.layout.id)
         self._pending: dict[TopicPartition, Judgement] = {}
+        self._begun: dict[TopicPartition, int] = {}
+        self._reported: dict[TopicPartition, int] = {}
+        self._report = False
         self._counts = IndexCounts()
 
     def adopt(
@@ -115,11 +120,16 @@ class Index(Generic[StoreT]):
     ) -> dict[TopicPartition, int]:
         """Own these shards and drop what isn't committed; see `Stage`."""
         self._pending.clear()
+        self._begun.clear()
+        self._reported.clear()
+        self._turns.forget(self._turns.ended)
         return self._shards.adopt(offsets, watermarks)
 
     def started(self) -> dict[TopicPartition, int]:
         """Return the shards whose stores are now open; see `Stage`."""
-        return self._shards.started()
+        starts = self._shards.started()
+        self._turns.forget(starts)
+        return starts
 
     def process(
         self,
@@ -141,16 +151,36 @@ class Index(Generic[StoreT]):
             shard = self._shards.owned.get(partition)
             if shard is None:
                 continue  # its store is being replaced; the log is read again from the new one
-            frames = read.frames(group)
+            turn = self._turns.of(partition, shard.committed, group)
+            if turn.begun is not None:
+                shard.committed = offsets[partition] = self._begun[partition] = turn.begun
+            frames = read.frames(turn.frames)
             with self._shards.guarded(partition):
                 live = self._replay(partition, shard, frames, read)
                 if live:
                     outgoing += self._answer(partition, shard, read.documents(live))
                     offsets[partition] = live[-1].number + 1
+                elif turn.passed is not None:
+                    pass_over(shard.store, turn.passed)
+        offsets = {**self._progress(), **offsets}
         if not offsets:
-            self._events.indexed(self._counts)
+            self.events.indexed(self._counts)
             return None
         return Burst(outgoing, offsets)
+
+    def _progress(self) -> dict[TopicPartition, int]:
+        """Return what to commit of the shards that are being built, about once a second."""
+        if not self._report:
+            return {}
+        self._report = False
+        reached = {
+            seat: BUILDING + shard.store.offset
+            for seat, shard in self._shards.owned.items()
+            if shard.committed >= BUILDING
+        }
+        moved = {seat: at for seat, at in reached.items() if self._reported.get(seat) != at}
+        self._reported |= moved
+        return moved
 
     def _replay(
         self,
@@ -215,23 +245,28 @@ class Index(Generic[StoreT]):
 
     def committed(self) -> None:
         """Write to the stores what the transaction has covered."""
+        begun, self._begun = self._begun, {}
+        for seat in begun.keys() - self._pending.keys() & self._shards.owned.keys():
+            with self._shards.guarded(seat):
+                pass_over(self._shards.owned[seat].store, begun[seat])
         while self._pending:
             partition, judgement = self._pending.popitem()
             shard = self._shards.owned[partition]
             shard.committed = judgement.offset
             with self._shards.guarded(partition):
                 judgement.apply(shard.store)
-        self._events.indexed(self._counts)
+        self.events.indexed(self._counts)
 
     def idle(self) -> None:
         """Start flushes and snapshots that are due, and report status and stores."""
         self._shards.idle()
-        self._events.status(self.status())
-        self._events.holding(self.stores())
+        self._report = True
+        self.events.status(self.status())
+        self.events.holding(self.stores())
 
     def paused(self) -> frozenset[TopicPartition]:
-        """Return the shards whose store isn't open."""
-        return self._shards.waiting()
+        """Return the shards whose store isn't open, and those whose generation has ended."""
+        return self._shards.waiting() | self._turns.ended
 
     def status(self) -> Status:
         """Return the progress of shards that don't answer yet, and of warm ones; thread-safe.

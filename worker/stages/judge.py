@@ -11,9 +11,9 @@ from worker.stages.coverage import Coverage
 from worker.stages.order import Documents, Placed, placed
 from worker.stages.ownership import ShardStore
 from worker.stages.tiling import covered
-from worker.wire import Layout
+from worker.wire import Layout, hand_over
 
-__all__ = ["Judge", "Judgement"]
+__all__ = ["Judge", "Judgement", "pass_over"]
 
 
 class Judgement(NamedTuple):
@@ -79,4 +79,13 @@ class Judge:
 
     def keep_warm(self, shard: int, store: ShardStore, records: Iterable[Record]) -> None:
         """Apply records of the log that another worker has already answered."""
-        self.replay(shard, store, Documents([self.placed(record) for record in records]))
+        layout = self._layout.id
+        frames = [record for record in records if hand_over(record.value, layout) is None]
+        if frames:
+            self.replay(shard, store, Documents([self.placed(record) for record in frames]))
+
+
+def pass_over(store: ShardStore, offset: int) -> None:
+    """Note that a store has read a hand-over: it changes nothing but the offset."""
+    nothing = Decision.nothing(store.now)
+    store.apply(nothing, offset=offset, now=nothing.now, documents=0, coverage=store.coverage)

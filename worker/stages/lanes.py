@@ -54,6 +54,10 @@ class Answers:
     cost: int = 0
     cut: bool = False
     """The log began above the position, and no answer has come since."""
+    late: bool = False
+    """Another generation has answered before; the first frame then begins where that one ended."""
+    begin: int | None = None
+    """Where the first frame has begun."""
 
     def take(self, record: Record, frame: MatchFrame) -> None:
         """Keep an answer.
@@ -61,7 +65,8 @@ class Answers:
         Raises:
             StageError: it leaves a gap, or repeats a range.
         """
-        gap = frame.start > self.covered
+        first = self.following is None
+        gap = frame.start > self.covered and not (first and self.late)
         if gap or (self.following is not None and frame.start != self.following):
             expected = self.covered if self.following is None else self.following
             msg = (
@@ -70,6 +75,8 @@ class Answers:
                 " was lost or doubled"
             )
             raise StageError(msg)
+        if first:
+            self.begin = frame.start
         self.following = frame.end
         self.cut = False
         if frame.end <= self.covered:
@@ -93,16 +100,34 @@ class Lane:
     """One partition of ``documents`` with its answers.
 
     Documents before ``published`` are published; documents before ``arrived`` have all arrived.
+    ``generations`` are the answers of all shards, by generation of the index, ascending.
     """
 
     published: int
     arrived: int
-    answers: list[Answers]
+    generations: list[list[Answers]]
+    using: int = 0
+    """The place of the generation in use."""
     documents: deque[Record] = field(default_factory=deque)
     cost: int = 0
     """The cost of all waiting documents, in bytes."""
     costs: deque[int] = field(default_factory=deque)
     """The cost of each waiting document, in bytes."""
+
+    @property
+    def answers(self) -> list[Answers]:
+        """Return the answers of the generation in use."""
+        return self.generations[self.using]
+
+    def _hand_over(self) -> None:
+        """Use the next generation if its answers begin where this one's have ended."""
+        following = self.using + 1
+        if following < len(self.generations) and self._in_turn(self.generations[following]):
+            self.using = following
+
+    def _in_turn(self, answers: Iterable[Answers]) -> bool:
+        """Return whether these answers go on from what is published."""
+        return all(one.begin is not None and one.begin <= self.published for one in answers)
 
     def add(self, record: Record) -> None:
         """Keep a document."""
@@ -148,6 +173,9 @@ class Lane:
 
         Their documents take at most about ``room`` bytes, or there is just one.
         """
+        self._hand_over()
+        if any(one.late for one in self.answers) and not self._in_turn(self.answers):
+            return None
         until = min(self.ready(), self._fits(room))
         if until <= self.published:
             return None
@@ -178,7 +206,10 @@ class Lane:
 
     def total(self) -> int:
         """Return the cost of everything that waits, in bytes."""
-        return self.cost + sum(answers.cost for answers in self.answers)
+        return sum(self._costs())
+
+    def _costs(self) -> list[int]:
+        return [self.cost, *(one.cost for answers in self.generations for one in answers)]
 
     def ahead(self, share: float, held: Iterable[bool]) -> list[bool]:
         """Return which inputs to pause, the documents first; ``held`` are those paused now.
@@ -187,8 +218,8 @@ class Lane:
         input that the others wait for has nothing waiting itself, so it is never paused. The
         lane takes at most its share plus what one more poll returns.
         """
-        total = self.total()
-        costs = [self.cost, *(answers.cost for answers in self.answers)]
+        costs = self._costs()
+        total = sum(costs)
         own = share * (1 - _HIGH) / len(costs)
         return [
             total > share * _HIGH * band and cost > own * band

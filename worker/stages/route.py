@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
+from itertools import chain, compress
 
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.formats.matches import MatchWriter
@@ -60,7 +60,8 @@ class Route:
     """Merge-joins ``documents[n]`` with ``matches-p[n]`` of every shard p.
 
     A document is published once all shards' answers cover its offset. A partition is
-    processed only while this worker owns all of its inputs.
+    processed only while this worker owns all of its inputs. While an index is replaced by its
+    next generation, the answers of both are inputs; see `Lane`.
     """
 
     name = "route"
@@ -68,6 +69,7 @@ class Route:
     def __init__(  # noqa: PLR0913 -- the composition root's business
         self,
         topology: Topology,
+        following: Topology | None = None,
         *,
         writer: MatchWriter,
         same_partitions: Mapping[str, bool],
@@ -75,14 +77,19 @@ class Route:
         buffer_bytes: int = 64 << 20,
         events: RouteEvents | None = None,
     ) -> None:
-        """Take where to read and write.
+        """Take where to read and write; ``following`` has the index's next generation.
 
         ``same_partitions``: which outputs have as many partitions as the input. ``clock`` returns
         seconds from an unknown start.
         """
         self._documents = topology.documents
-        shards = range(topology.layout.shards)
-        self._shard_of = {topology.matches(shard): shard for shard in shards}
+        self._generations = [
+            [one.matches(shard) for shard in range(one.layout.shards)]
+            for one in ((topology,) if following is None else (topology, following))
+        ]
+        self._shard_of = {
+            topic: shard for topics in self._generations for shard, topic in enumerate(topics)
+        }
         self.topics = (self._documents, *self._shard_of)
         self._unique = topology.unique
         self._duplicate = topology.duplicate
@@ -95,6 +102,8 @@ class Route:
         self._clock = clock
         self._waits = Waits(self._documents)
         self._lanes: dict[int, Lane] = {}
+        self._answers: dict[TopicPartition, Answers] = {}
+        self._inputs: dict[int, list[TopicPartition]] = {}
         self._held: frozenset[TopicPartition] = frozenset()
         self._counts = RouteCounts()
         self._room = sys.maxsize
@@ -110,25 +119,35 @@ class Route:
         missing is detected later, see `out_of_range`.
         """
         self._lanes = {}
+        self._answers = {}
+        self._inputs = {}
         self._held = frozenset()
         self._room = sys.maxsize
         starts = {}
         for (topic, number), offset in offsets.items():
             if topic != self._documents:
                 continue
-            inputs = [TopicPartition(name, number) for name in self.topics]
-            if not all(place in offsets for place in inputs):
+            generations = self._owned(number, offsets)
+            if not generations:
                 _log.warning(
                     "partition %d waits: this worker lacks some of its inputs",
                     number,
                     extra={"topic": topic, "partition": number},
                 )
                 continue
+            documents = TopicPartition(topic, number)
+            inputs = [documents, *chain.from_iterable(generations.values())]
+            self._inputs[number] = inputs
             begin = {place: max(offsets[place], watermarks(place)[0]) for place in inputs}
+            for generation, places in generations.items():
+                self._answers |= {
+                    place: Answers(offset, cut=begin[place] > offsets[place], late=generation > 0)
+                    for place in places
+                }
             self._lanes[number] = Lane(
                 offset,
-                begin[inputs[0]],
-                [Answers(offset, cut=begin[place] > offsets[place]) for place in inputs[1:]],
+                begin[documents],
+                [[self._answers[place] for place in places] for places in generations.values()],
             )
             for place, start in begin.items():
                 if start > offsets[place]:
@@ -139,6 +158,23 @@ class Route:
                     )  # fmt: skip
             starts.update(begin)
         return starts
+
+    def _owned(
+        self, number: int, offsets: Mapping[TopicPartition, int]
+    ) -> dict[int, list[TopicPartition]]:
+        """Return the answers to a partition by generation, of those that are owned completely.
+
+        While workers take up a generation, one by one, some own the answers of one only.
+        """
+        found = {
+            generation: [TopicPartition(topic, number) for topic in topics]
+            for generation, topics in enumerate(self._generations)
+        }
+        return {
+            generation: places
+            for generation, places in found.items()
+            if all(place in offsets for place in places)
+        }
 
     def started(self) -> Mapping[TopicPartition, int]:
         """Return nothing: all partitions are ready at once."""
@@ -157,7 +193,7 @@ class Route:
         for record in records:
             lane = self._lanes[record.partition]
             if record.topic != self._documents:
-                self._take_answer(lane, self._shard_of[record.topic], record)
+                self._take_answer(record)
             elif record.offset < lane.published:
                 outgoing.append(self._not_judged(record))
                 offsets[TopicPartition(record.topic, record.partition)] = lane.published
@@ -171,7 +207,8 @@ class Route:
                 break
         return Burst(outgoing, offsets, room - self._room) if offsets else None
 
-    def _take_answer(self, lane: Lane, shard: int, record: Record) -> None:
+    def _take_answer(self, record: Record) -> None:
+        shard = self._shard_of[record.topic]
         frame = decode(MatchFrame, record.value, self._layout)
         if (frame.shard, frame.partition) != (shard, record.partition):
             msg = (
@@ -179,7 +216,7 @@ class Route:
                 f" partition {frame.partition}"
             )
             raise StageError(msg)
-        lane.answers[shard].take(record, frame)
+        self._answers[TopicPartition(record.topic, record.partition)].take(record, frame)
 
     def _publish(
         self, number: int, lane: Lane, outgoing: list[Outgoing]
@@ -192,10 +229,10 @@ class Route:
             outgoing += published
             lane.published = step.end
             offsets[TopicPartition(self._documents, number)] = step.end
-            for topic, shard in self._shard_of.items():
-                after = lane.answers[shard].drop(step.end)
+            for place in self._inputs[number][1:]:
+                after = self._answers[place].drop(step.end)
                 if after is not None:
-                    offsets[TopicPartition(topic, number)] = after
+                    offsets[place] = after
         return offsets
 
     def _outcomes(self, number: int, lane: Lane, step: Step) -> Iterator[Outgoing]:
@@ -291,8 +328,8 @@ class Route:
         burst = self.process(()) or Burst((), {})
         offsets = dict(burst.offsets)
         for place, position in positions.items():
-            shard = self._shard_of.get(place.topic)
-            if shard is not None and not self._lanes[place.partition].answers[shard].taken:
+            answers = self._answers.get(place)
+            if answers is not None and not answers.taken:
                 offsets[place] = position
         return Burst(burst.records, offsets) if offsets else None
 
@@ -321,7 +358,7 @@ class Route:
         share = self._buffer_bytes / max(1, len(self._lanes))
         held: set[TopicPartition] = set()
         for number, lane in self._lanes.items():
-            inputs = [TopicPartition(topic, number) for topic in self.topics]
+            inputs = self._inputs[number]
             ahead = lane.ahead(share, [place in self._held for place in inputs])
             held.update(compress(inputs, ahead))
         self._held = frozenset(held)
@@ -340,11 +377,11 @@ class Route:
         if error.position >= error.low:
             msg = f"{error}: see `neardup topics verify`"
             raise StageError(msg)
-        lane = self._lanes[error.partition.partition]
         if error.partition.topic == self._documents:
+            lane = self._lanes[error.partition.partition]
             lane.arrived = max(lane.arrived, error.low)
         else:
-            lane.answers[self._shard_of[error.partition.topic]].cut = True
+            self._answers[error.partition].cut = True
         _log.warning("%s; continuing from its start", error, extra=error.partition._asdict())
         return error.low
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from worker.wire.codec import FrameError, decode, encode
 from worker.wire.fingerprints import FingerprintFrame, document_bytes
 from worker.wire.frame import ACCOUNTED_OFFSETS, FRAME_BYTES, POSITION_BITS
+from worker.wire.hand_over import HandOver, hand_over
 from worker.wire.ids import Ids
 from worker.wire.layout import Layout
 from worker.wire.matches import (
@@ -31,6 +32,7 @@ __all__ = [
     "TOMBSTONE_BYTES",
     "FingerprintFrame",
     "FrameError",
+    "HandOver",
     "Ids",
     "Layout",
     "MatchFrame",
@@ -39,4 +41,5 @@ __all__ = [
     "decode",
     "document_bytes",
     "encode",
+    "hand_over",
 ]

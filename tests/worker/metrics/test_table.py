@@ -61,6 +61,8 @@ def fed() -> Metrics:
     metrics.queries.told(["unique"])
     metrics.index.status(Status({0: RestoreState()}, 0, {1: 0}))
     metrics.index.holding({0: Store()})
+    metrics.index.using(1)
+    metrics.building.lagging({TopicPartition("g1.shards", 0): 1})
     metrics.snapshots.shipped(manifest())
     metrics.process.limit("poll", 1)
     metrics.process.watched("index", "poll", 0)

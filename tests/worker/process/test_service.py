@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
+
+import pytest
 
 from tests.support.filling import fill
 from worker.bus import OffsetOutOfRange, Record, TopicPartition
 from worker.bus.memory import MemoryBus
+from worker.generations import Part, Plan, parts
 from worker.http.health import Health
 from worker.loop import Loop
 from worker.offline.embedded import create_topics
+from worker.process.part import PartThread
 from worker.process.service import Service, _pulse
 from worker.settings import load
 from worker.stages import Burst, RestoreState, Status
@@ -38,12 +43,27 @@ class Restoring(StatelessStage):
         return error.low
 
 
+def failed(error: BaseException) -> None:
+    pytest.fail(str(error))
+
+
+def run(service: Service, loop: Loop) -> None:
+    """Give a service an open loop of its index."""
+    part = Part("index", service._plan.generations())
+    one = PartThread(
+        part, lambda _part, _former: loop, threading.Event(), lambda error: pytest.fail(str(error))
+    )
+    one.loop = loop
+    service._parts[part.name] = one
+
+
 def test_a_worker_that_has_lost_its_seat_or_kafka_is_not_ready(tmp_path: Path) -> None:
     bus, settings = MemoryBus(), load(None, {"worker.stages": "index"})
     bus.create_topic("in", 1)
     bus.commit_offsets("g", {TopicPartition("in", 0): 0})
     service = Service(settings, settings.topology(1), bus, tmp_path, "one")
-    loop = service._loops["index"] = Loop(Restoring(Status()), bus.join("g", ["in"], "one"))
+    loop = Loop(Restoring(Status()), bus.join("g", ["in"], "one"))
+    run(service, loop)
 
     def health() -> Health:
         loop.step(0)
@@ -69,7 +89,8 @@ def test_health_and_watchdog_see_what_is_restored(tmp_path: Path) -> None:
     bus.create_topic("in", 1)
     service = Service(settings, settings.topology(1), bus, tmp_path, "one")
     stage = Restoring(Status(restoring={0: RestoreState(remaining=9)}, restored=4))
-    loop = service._loops["index"] = Loop(stage, bus.join("g", ["in"], "one"))
+    loop = Loop(stage, bus.join("g", ["in"], "one"))
+    run(service, loop)
     assert service.health().restoring == ["index"]
     assert _pulse(loop).restored == 4
     stage.now = Status(restored=13)
@@ -83,7 +104,9 @@ def test_a_worker_says_what_it_takes_of_its_memory(tmp_path: Path) -> None:
     topology = settings.topology(1)
     create_topics(bus, topology)
     service = Service(settings, topology, bus, tmp_path, "one")
-    store = service._application.directories.open(0)
+    plan = Plan.of(settings)
+    (index,) = parts(["index"], plan)
+    store = service._assembly._application(index, plan.current).directories.open(0)
     fill(store, 1, 1_000)
     service._measure()
     shares = settings.memory()

@@ -6,47 +6,18 @@ import sys
 from itertools import pairwise
 from random import Random
 
-import numpy as np
 import pytest
 
-from tests.support.stages import DOCS, LAYOUT, document, route, whole_log
+from tests.support.stages import DOCS, document, route, whole_log
+from tests.worker.stages.lane_answers import FRAME, answer
 from worker.bus import Record, TopicPartition
 from worker.stages.budget import record_cost
-from worker.stages.framing import checksum
 from worker.stages.route import Route, RouteEvents
-from worker.wire import Ids, MatchFrame, encode
 
 SHARDS = 3
 MATCHES = [TopicPartition(f"app.matches-{shard}", 0) for shard in range(SHARDS)]
 INPUTS = [DOCS, *MATCHES]
 BUDGET = 200_000
-FRAME = 10
-
-
-def answer(shard: int, number: int, matches: int) -> Record:
-    """Return the answer for a frame's documents, each with as many matches."""
-    start = number * FRAME
-    handed_on = range(start, start + FRAME if shard == 0 else start)
-    values = [document(offset).value or b"" for offset in handed_on]
-    frame = MatchFrame(
-        layout=LAYOUT,
-        partition=0,
-        start=start,
-        end=start + FRAME,
-        shard=shard,
-        number=number,
-        first=0,
-        offsets=np.arange(len(values), dtype=np.uint32),
-        checksums=np.array([checksum(value) for value in values], np.uint64),
-        matched=np.arange(FRAME if matches else 0, dtype=np.uint32),
-        counts=np.full(FRAME if matches else 0, matches, np.uint16),
-        which=np.tile(np.arange(matches, dtype=np.uint16), FRAME),
-        similarities=np.full(FRAME * matches, 0.9, np.float32),
-        sequences=np.arange(matches, dtype=np.uint64),
-        ids=Ids.pack([b"%040d" % ident for ident in range(matches)]),
-        accounted=np.empty(0, np.uint32) if shard == 0 else None,
-    )
-    return Record(f"app.matches-{shard}", 0, number, 1, None, encode(frame))
 
 
 def waiting(stage: Route) -> int:

@@ -66,7 +66,19 @@ class Assignment:
         self.revoked = True
         self._running = set()
         self._positions = {}
-        consumer.subscribe(
+        self._join(topics)
+
+    def change(self, topics: list[str]) -> None:
+        """Have the same member read other topics; the group then assigns partitions anew.
+
+        An eager rebalance revokes all partitions first. Any other one only says what changes.
+        """
+        if self._eager:
+            self.revoked = True
+        self._join(topics)
+
+    def _join(self, topics: list[str]) -> None:
+        self._consumer.subscribe(
             topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
         )
 

@@ -140,6 +140,10 @@ class Identities:
         self._ask = ask
         self._ids: dict[str, str] = {}
 
+    def depend_on(self, topics: Collection[str]) -> None:
+        """Depend on these topics from now on."""
+        self.topics = frozenset(topics).union(() if self.of is None else (self.of,))
+
     def check(self) -> None:
         """Raise `wrong` if it is set."""
         if self.wrong is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from time import monotonic
@@ -418,6 +418,14 @@ class KafkaMember:
     def lag(self) -> dict[TopicPartition, int]:
         """See the port."""
         return self._assignment.lag()
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """See the port. A static member that joined anew would get its earlier assignment."""
+        self._identities.depend_on(topics)
+        self._topics = sorted(topics)
+        self._reported = False
+        self._subscribed_at = monotonic()
+        self._assignment.change(self._topics)
 
     def close(self, *, leave: bool = False) -> None:
         """See the port; the group drops a static member only when its session ends."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from worker.bus.memory.coordinator import Coordinator, Identity
 from worker.bus.memory.faults import Faults, Step
@@ -201,6 +201,13 @@ class MemoryMember:
             for place, position in (starts | self._positions).items()
             if self._topics.count(place.topic) is not None
         }
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """See the port."""
+        self._check()
+        self._subscription = tuple(sorted(set(topics)))
+        self._identities = {topic: self._topics.identities[topic] for topic in self._subscription}
+        self._group.sit(self._identity.instance, self._subscription)
 
     def close(self, *, leave: bool = False) -> None:
         """See the port. Without ``leave`` the seat and its partitions stay reserved.

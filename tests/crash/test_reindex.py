@@ -1,0 +1,218 @@
+"""The index is replaced by its next generation, and nothing is lost, doubled or misjudged."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from functools import partial
+from pathlib import Path
+from typing import Final, get_args
+
+import pytest
+from _pytest.mark import ParameterSet
+
+from tests.crash.measures import Measures
+from tests.crash.proof import Oracle
+from tests.crash.reindexing import ReindexedWorld
+from tests.support.points import DONE, Fault, Point, Strike
+from tests.support.texts import near_copies, slices
+
+MakeWorld = Callable[..., ReindexedWorld]
+
+
+@pytest.fixture
+def reindexed(directory: Path) -> Iterator[MakeWorld]:
+    """Yield a factory of worlds; takes what the class takes."""
+    with ExitStack() as stack:
+
+        def make(measures: Measures | None = None) -> ReindexedWorld:
+            place = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=directory)))
+            return stack.enter_context(closing(ReindexedWorld(place, measures)))
+
+        yield make
+
+
+STAGES: Final = ("fingerprint", "index", "index-g1", "route")
+NAMES: Final = (
+    *("begin", "produce", "offsets", "commit", "commit" + DONE, "renew"),
+    *("look up", "adopt", "adopt" + DONE, "seek", "resume"),
+    *("open", "open" + DONE, "write", "write" + DONE, "flush" + DONE, "close", "close" + DONE),
+)
+OPERATOR_STEPS: Final = 13
+"""Those of three transactions: the plan, the hand-over with the plan, and the end."""
+FAULTS: Final = get_args(Fault)
+PLAIN: Final = {
+    ("index-g1", "commit", "dies"),
+    ("index-g1", "commit" + DONE, "dies"),
+    ("route", "commit" + DONE, "dies"),
+}
+RULES: Final[dict[str, float]] = {"shards": 3, "threshold": 0.6, "absorb": 0.8}
+
+
+def reindex(world: ReindexedWorld, **rules: float) -> None:
+    """Two workers, and documents before, during and after each step."""
+    first, second, third, fourth, fifth, last = slices(near_copies(60, 5), 12, 8, 8, 8, 8)
+    world.start("a")
+    world.feed(first)
+    world.rounds(3)
+    world.start("b")
+    world.rounds(3)
+    world.build(**rules)
+    world.feed(second)
+    world.rounds(3)
+    world.feed(third)
+    world.hand_over()
+    world.feed(fourth)
+    world.rounds(3)
+    world.complete()
+    world.feed(fifth)
+    world.rounds(2)
+    world.feed(last)
+    world.finish()
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"shards": 4},
+        {"shards": 1},
+        {"shards": 3, "threshold": 0.6, "absorb": 0.8},
+        {"threshold": 0.95, "bucket_capacity": 2},
+    ],
+    ids=str,
+)
+def test_verdicts_change_at_the_hand_over_and_nothing_is_lost(
+    reindexed: MakeWorld, oracle: Oracle, rules: dict[str, float]
+) -> None:
+    world = reindexed()
+    reindex(world, **rules)
+    assert world.problems(oracle) == []
+    before, after = world.misjudged_by_the_other(oracle)
+    assert (before > 0, after > 0) == ("threshold" in rules,) * 2
+
+
+@pytest.fixture(scope="module")
+def trace(directory: Path) -> list[Point]:
+    """Give all points of an undisturbed run."""
+    with (
+        tempfile.TemporaryDirectory(dir=directory) as place,
+        closing(ReindexedWorld(Path(place))) as world,
+    ):
+        reindex(world, **RULES)
+        assert world.operator_steps == OPERATOR_STEPS
+        return world.nemesis.trace
+
+
+def cases() -> Iterator[ParameterSet]:
+    """Yield every stage, point and fault that can occur there."""
+    for stage in STAGES:
+        for name in NAMES:
+            for fault in FAULTS:
+                if fault == "aborted" and name not in {"begin", "produce", "offsets", "commit"}:
+                    continue
+                if fault == "unknown" and name not in {"commit", "commit" + DONE}:
+                    continue
+                if fault.startswith("torn") and name != "commit":
+                    continue
+                marks = () if (stage, name, fault) in PLAIN else pytest.mark.exhaustive
+                yield pytest.param(stage, name, fault, marks=marks)
+
+
+@pytest.mark.parametrize(("stage", "name", "fault"), list(cases()))
+def test_a_fault_at_any_point_of_a_reindex(
+    reindexed: MakeWorld,
+    oracle: Oracle,
+    trace: list[Point],
+    stage: str,
+    name: str,
+    fault: Fault,
+) -> None:
+    points = [point for point in trace if (point.stage, point.name) == (stage, name)]
+    arrivals = list(enumerate(points))
+    for place, point in (
+        {arrivals[len(arrivals) * part // 4] for part in range(4)} if points else ()
+    ):
+        strike = Strike(point, 1 + points[:place].count(point), fault)
+        world = reindexed()
+        world.nemesis.arm(strike)
+        reindex(world, **RULES)
+        assert world.problems(oracle) == [], strike
+
+
+@pytest.mark.parametrize("step", range(1, OPERATOR_STEPS + 1))
+def test_the_command_is_killed_and_run_again(
+    reindexed: MakeWorld, oracle: Oracle, step: int
+) -> None:
+    world = reindexed()
+    world.operator_dies_at = step
+    reindex(world, **RULES)
+    assert world.operator_died
+    assert world.problems(oracle) == []
+
+
+@pytest.mark.parametrize("late", ["a", "b"])
+def test_a_worker_that_sees_the_plan_late(reindexed: MakeWorld, oracle: Oracle, late: str) -> None:
+    world = reindexed(Measures(partitions=3))
+    first, second, third, fourth, last = slices(near_copies(50, 6), 10, 10, 10, 10)
+    world.start("a")
+    world.start("b")
+    world.feed(first)
+    world.rounds(4)
+    steps: list[Callable[[], None]] = [
+        partial(world.build, **RULES),
+        world.hand_over,
+        world.complete,
+    ]
+    for step, some in zip(steps, (second, third, fourth), strict=True):
+        world.blind.clear()
+        world.rounds(4)
+        world.blind.add(late)
+        step()
+        world.feed(some)
+        world.rounds(6)
+    world.feed(last)
+    world.rounds(4)
+    world.blind.clear()
+    world.finish()
+    assert world.problems(oracle) == []
+
+
+def test_what_was_given_up_leaves_nothing(reindexed: MakeWorld, oracle: Oracle) -> None:
+    world = reindexed()
+    first, second, third, last = slices(near_copies(40, 8), 10, 10, 10)
+    world.start("a")
+    world.feed(first)
+    world.rounds(3)
+    world.build(shards=4)
+    world.feed(second)
+    world.rounds(3)
+    world.abort()
+    world.hand_over()
+    world.feed(third)
+    world.rounds(3)
+    world.build(**RULES)
+    world.rounds(2)
+    world.hand_over()
+    world.complete()
+    world.feed(last)
+    world.finish()
+    assert list(world.auditor.hand_overs) == [2]
+    assert world.problems(oracle) == []
+
+
+def test_a_second_reindex_follows_the_first(reindexed: MakeWorld, oracle: Oracle) -> None:
+    world = reindexed()
+    world.start("a")
+    texts = slices(near_copies(45, 9), 15, 15, 15)
+    for rules in ({"shards": 4}, RULES, {"threshold": 0.9, "absorb": 0.95}):
+        some = next(texts)
+        world.feed(some)
+        world.build(**rules)
+        world.rounds(2)
+        world.hand_over()
+        world.complete()
+        world.suffer("a", "dies, disk lost")
+    world.finish()
+    assert list(world.auditor.hand_overs) == [1, 2, 3]
+    assert world.problems(oracle) == []

@@ -1,0 +1,127 @@
+"""The plan of generations in its topic."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from functools import partial
+
+import msgspec
+import pytest
+
+from worker.admin.reindex.changes import aborted, begun, done, handed_over
+from worker.admin.reindex.plan_log import FollowedPlan, change_plan, dump, load
+from worker.bus import Aborted, BusError, OutcomeUnknown, Outgoing
+from worker.bus.memory import MemoryBus, Step
+from worker.generations import Generation, Plan
+from worker.settings import load as settings_of
+from worker.wire import hand_over
+
+SETTINGS = settings_of(None, {"app": "a"})
+BASE = SETTINGS.topology(1)
+FIRST = Plan.of(SETTINGS)
+NEXT = msgspec.structs.replace(Generation.of(SETTINGS), shards=5)
+
+
+@pytest.fixture
+def bus() -> MemoryBus:
+    made = MemoryBus()
+    made.create_topic(BASE.layout_log, 1)
+    made.create_topic(BASE.fingerprints, 1)
+    return made
+
+
+def change(bus: MemoryBus, step: object) -> Plan | None:
+    return change_plan(bus, BASE.layout_log, lambda plan: step(plan or FIRST))  # type: ignore[operator]
+
+
+def recorded(bus: MemoryBus) -> Plan | None:
+    with closing(FollowedPlan(bus, BASE.layout_log)) as followed:
+        return followed.look()
+
+
+def taken_over(bus: MemoryBus) -> list[int | None]:
+    log = bus.read(BASE.fingerprints, 0, 0, 100)
+    return [hand_over(record.value, BASE.layout.id) for record in log]
+
+
+def test_a_plan_is_what_was_written() -> None:
+    plan = FIRST.building(NEXT).done().building(NEXT)
+    assert load(dump(plan)) == plan
+
+
+def test_a_plan_of_a_later_version_is_refused() -> None:
+    with pytest.raises(BusError, match="upgrade this neardup"):
+        load(b'{"base": {}}')
+
+
+def test_each_step_is_taken_once_however_often_it_is_tried(bus: MemoryBus) -> None:
+    assert recorded(bus) is None
+    for _ in range(2):
+        change(bus, partial(begun, following=NEXT))
+    assert recorded(bus) == FIRST.building(NEXT)
+    for _ in range(2):
+        change(bus, partial(handed_over, base=BASE))
+    assert taken_over(bus) == [1]
+    assert change(bus, aborted) is None
+    for _ in range(2):
+        change(bus, done)
+    plan = recorded(bus)
+    assert plan is not None
+    assert (plan.current.shards, plan.following) == (5, None)
+
+
+def test_what_was_given_up_does_not_take_over(bus: MemoryBus) -> None:
+    change(bus, partial(begun, following=NEXT))
+    change(bus, aborted)
+    assert change(bus, partial(handed_over, base=BASE)) is None
+    assert taken_over(bus) == []
+
+
+@pytest.mark.parametrize("error", [Aborted, OutcomeUnknown])
+@pytest.mark.parametrize("at", ["commit", "committed"])
+def test_a_transaction_in_doubt_is_looked_up(
+    bus: MemoryBus, monkeypatch: pytest.MonkeyPatch, error: type[Exception], at: Step
+) -> None:
+    change(bus, partial(begun, following=NEXT))
+    monkeypatch.setattr("worker.admin.reindex.plan_log._PAUSE_SECONDS", 0.0)
+    failed: list[str] = []
+
+    def fail(step: Step, group: str, instance: str) -> None:
+        del group, instance
+        if step == at and not failed:
+            failed.append(step)
+            raise error("struck")
+
+    bus.faults = fail
+    change(bus, partial(handed_over, base=BASE))
+    assert failed
+    assert taken_over(bus) == [1]
+    plan = recorded(bus)
+    assert plan is not None
+    assert plan.handed_over
+
+
+def test_a_worker_sees_the_latest_plan_first_and_then_each_change(bus: MemoryBus) -> None:
+    change(bus, partial(begun, following=NEXT))
+    change(bus, partial(handed_over, base=BASE))
+    bus.append(Outgoing(BASE.layout_log, 0, b"layout", b"{}"))
+    followed = FollowedPlan(bus, BASE.layout_log)
+    first = followed.look()
+    assert first is not None
+    assert first.handed_over
+    change(bus, done)
+    last = followed.look()
+    assert last is not None
+    assert last.following is None
+
+
+def test_a_follower_reads_on_after_compaction(bus: MemoryBus) -> None:
+    change(bus, partial(begun, following=NEXT))
+    followed = FollowedPlan(bus, BASE.layout_log)
+    followed.look()
+    change(bus, partial(handed_over, base=BASE))
+    change(bus, done)
+    bus.trim(BASE.layout_log, 0, bus.read(BASE.layout_log, 0, 0, 9)[-1].offset)
+    found = [followed.look() for _ in range(2)][-1]
+    assert found is not None
+    assert found.following is None

@@ -1,0 +1,156 @@
+"""A shard of one generation of the index, from the first frame to the hand-over to the next one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.stages import (
+    DOCS,
+    LAYOUT,
+    document,
+    fingerprint,
+    index,
+    judge,
+    no_watermarks,
+    records,
+    whole_log,
+)
+from worker.bus import Record, TopicPartition
+from worker.index.store import BandStore
+from worker.stages import Index
+from worker.stages.turns import BUILDING
+from worker.wire import HandOver, MatchFrame, decode
+
+SEAT = TopicPartition("app.g1.shards", 0)
+
+
+def log(*generations: int | None) -> list[Record]:
+    """Return frames of one document each, and hand-overs to generations."""
+    stage = fingerprint()
+    stage.adopt({DOCS: 0}, no_watermarks)
+    found: list[Record] = []
+    for offset, generation in enumerate(generations):
+        value = None if generation is None else HandOver(LAYOUT, generation).encode()
+        if value is None:
+            number = sum(one is None for one in generations[:offset])
+            burst = stage.process([document(number)])
+            assert burst is not None
+            (made,) = records(burst.records, "app.fingerprints")
+            value = made.value
+        found.append(Record(*SEAT, offset, 5_000, None, value))
+    return found
+
+
+def numbers(burst_records: object) -> list[int]:
+    """Return the numbers of the frames that were answered."""
+    assert isinstance(burst_records, list)
+    return [decode(MatchFrame, one.value, LAYOUT).number for one in burst_records]
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Index[BandStore]:
+    stage = index(tmp_path, generation=1)
+    stage.adopt({SEAT: BUILDING}, whole_log)
+    return stage
+
+
+def test_a_shard_is_built_in_silence_and_answers_from_the_hand_over_on(
+    built: Index[BandStore],
+) -> None:
+    burst = built.process(log(None, None, 1, None, None))
+    assert burst is not None
+    assert numbers(burst.records) == [3, 4]
+    assert burst.offsets == {SEAT: 5}
+    built.committed()
+    assert built.stores()[0].offset == 5
+
+
+def test_its_progress_is_committed_about_once_a_second(built: Index[BandStore]) -> None:
+    frames = log(None, None, None)
+    assert built.process(frames[:1]) is None
+    built.idle()
+    assert built.process(frames[1:2]) == ([], {SEAT: BUILDING + 2}, None)
+    assert built.process(frames[2:]) is None
+    built.idle()
+    built.committed()
+    assert built.process([]) == ([], {SEAT: BUILDING + 3}, None)
+    built.idle()
+    assert built.process([]) is None
+
+
+def test_a_hand_over_that_nothing_follows_is_committed_and_passed(
+    built: Index[BandStore],
+) -> None:
+    built.idle()
+    burst = built.process(log(None, 1))
+    assert burst == ([], {SEAT: 2}, None)
+    assert built.stores()[0].offset == 1
+    built.committed()
+    assert built.stores()[0].offset == 2
+    assert built.status().restoring == {}
+
+
+def test_what_is_rolled_back_is_met_again(built: Index[BandStore]) -> None:
+    frames = log(None, 1, None)
+    built.process(frames)
+    assert built.adopt({SEAT: BUILDING}, whole_log) == {SEAT: 1}
+    burst = built.process(frames[1:])
+    assert burst is not None
+    assert (numbers(burst.records), burst.offsets) == ([2], {SEAT: 3})
+
+
+@pytest.mark.parametrize("committed", [2, 3])
+def test_a_rebuilt_shard_passes_over_earlier_hand_overs(tmp_path: Path, committed: int) -> None:
+    stage = index(tmp_path, generation=1)
+    stage.adopt({SEAT: committed}, whole_log)
+    assert stage.process(log(None, 1)) is None
+    assert stage.stores()[0].offset == 2
+
+
+def test_at_the_next_hand_over_it_ends_and_is_paused(tmp_path: Path) -> None:
+    stage = index(tmp_path, generation=1)
+    stage.adopt({SEAT: 0}, whole_log)
+    frames = log(None, 2, None)
+    burst = stage.process(frames)
+    assert burst is not None
+    assert (numbers(burst.records), burst.offsets) == ([0], {SEAT: 1})
+    stage.committed()
+    assert stage.paused() == {SEAT}
+    assert stage.process(frames[2:]) is None
+    assert stage.status().restoring == {}
+
+
+def test_after_a_roll_back_it_answers_again_what_came_before_its_end(tmp_path: Path) -> None:
+    stage = index(tmp_path, generation=1)
+    stage.adopt({SEAT: 0}, whole_log)
+    frames = log(None, 2)
+    for _ in range(2):
+        burst = stage.process(frames)
+        assert burst is not None
+        assert numbers(burst.records) == [0]
+        stage.adopt({SEAT: 0}, whole_log)
+        assert stage.paused() == frozenset()
+
+
+def test_a_store_that_is_replaced_is_read_again_up_to_the_end(tmp_path: Path) -> None:
+    stage = index(tmp_path, generation=1)
+    stage.adopt({SEAT: 0}, whole_log)
+    frames = log(None, 2)
+    stage.process(frames[1:])
+    stage._shards.replace(SEAT, "damaged")  # type: ignore[attr-defined]
+    assert stage.started() == {SEAT: 0}
+    assert stage.paused() == frozenset()
+    burst = stage.process(frames)
+    assert burst is not None
+    assert numbers(burst.records) == [0]
+
+
+def test_a_warm_shard_passes_over_hand_overs(tmp_path: Path) -> None:
+    stage = index(tmp_path, generation=1)
+    stage.adopt({SEAT: 0}, whole_log)
+    judge(generation=1).keep_warm(0, stage.stores()[0], log(1, None, 2))
+    assert stage.stores()[0].offset == 2
+    judge(generation=1).keep_warm(0, stage.stores()[0], log(None, None, 2)[2:])
+    assert stage.stores()[0].offset == 2

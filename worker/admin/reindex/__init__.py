@@ -1,0 +1,1 @@
+"""Replacing the index of a running application by its next generation."""

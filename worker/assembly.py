@@ -1,0 +1,98 @@
+"""Builds the loops of a worker, each for the generations of the index that it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+
+from worker.app import Application
+from worker.bus import Bus
+from worker.generations import Generation, Part
+from worker.index.memory import StoreMemory
+from worker.loop import Loop
+from worker.metrics import Metrics
+from worker.probe import UNWATCHED, Probe
+from worker.settings import Settings
+from worker.topology import Topology
+
+__all__ = ["Assembly"]
+
+
+class Assembly:
+    """Builds loops from settings, a bus and a directory; see `Application`."""
+
+    def __init__(  # noqa: PLR0913 -- what all loops share
+        self,
+        settings: Settings,
+        base: Topology,
+        bus: Bus,
+        state_dir: Path,
+        *,
+        metrics: Metrics,
+        background: bool = False,
+        watch: bool = False,
+        probe: Callable[[str], Probe] = lambda _part: UNWATCHED,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """Take what all loops share; ``base`` is the topology of generation 0.
+
+        ``probe`` gives what is told of a part's points, by its name.
+        """
+        self._settings = settings
+        self._base = base
+        self._bus = bus
+        self._state_dir = state_dir
+        self._metrics = metrics
+        self._background = background
+        self._watch = watch
+        self._probe = probe
+        self._clock = clock
+        self._applications: dict[str, Application] = {}
+        self.shares = settings.memory()
+        self._stores = StoreMemory(
+            self.shares.index, write_buffers=self.shares.write_buffers, cache=self.shares.cache
+        )
+
+    def loop(self, part: Part, instance: str, current: Generation) -> Loop:
+        """Build a loop and seat it in its group; ``current`` is the generation in use."""
+        application = self._application(part, current)
+        loop = application.loop(part.stage, instance)
+        self._applications[part.name] = application
+        return loop
+
+    def succeed(self, part: Part, loop: Loop, current: Generation) -> Loop:
+        """Build a loop for other generations in the seat of an earlier one, which ends."""
+        application = self._application(part, current)
+        self._applications[part.name] = application
+        return application.succeed(loop)
+
+    def _application(self, part: Part, current: Generation) -> Application:
+        building = part.stage == "index" and part.generations[0] != current
+        own = part.generations[0] if part.generations else current
+        following = part.generations[1] if len(part.generations) > 1 else None
+        return Application(
+            own.settings(self._settings),
+            self._base if part.stage == "fingerprint" else own.topology(self._base),
+            self._bus,
+            own.directory(self._state_dir) if part.stage == "index" else self._state_dir,
+            following=None if following is None else following.topology(self._base),
+            building=building,
+            metrics=self._metrics,
+            stores=self._stores,
+            background=self._background,
+            journal=True,
+            watch=self._watch,
+            probe=lambda _stage: self._probe(part.name),
+            clock=self._clock,
+        )
+
+    def promote(self, part: Part, loop: Loop | None) -> None:
+        """Have a loop that was built for the next generation count as that of the one in use."""
+        application = self._applications.get(part.name)
+        if application is not None and loop is not None and application.building:
+            application.promote(loop)
+
+    def memory(self) -> dict[str, tuple[int, int]]:
+        """Return what the stores of all shards take of their memory; see `StoreMemory.taken`."""
+        return self._stores.taken()
