@@ -142,6 +142,6 @@ def test_only_an_id_that_came_before_is_forgotten() -> None:
     index.apply(decide(index, batch([at(1, 0, b"a")], COLUMNS), RULES))
     new = [at(2, 0, b"b"), at(3, 0, b"c")]
     assert list(replacing(index, batch(new, COLUMNS)).forgotten) == []
-    again = [*new, at(4, 0, b"a"), b"d", at(5, 0, b"c")]
+    again: Events = [*new, at(4, 0, b"a"), b"d", at(5, 0, b"c")]
     rows = [(one.row, one.id) for one in replacing(index, batch(again, COLUMNS)).forgotten]
     assert rows == [(2, b"a"), (3, b"d"), (3, b"c")]
