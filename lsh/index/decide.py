@@ -103,7 +103,7 @@ def decide(reader: BucketReader, batch: DocumentBatch, rules: BucketRules) -> De
     Raises RecordMissing if a bucket names a document that has no record.
     """
     if rules.same_id == "replace":
-        batch = replacing(batch)
+        batch = replacing(reader, batch)
     nows = np.maximum.accumulate(np.maximum(batch.times, reader.now))
     if rules.same_id != "ignore":
         return _judged(reader, batch, rules, nows)

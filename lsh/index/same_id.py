@@ -33,9 +33,13 @@ if TYPE_CHECKING:
 __all__ = ["First", "Repeats", "replacing"]
 
 
-def replacing(batch: DocumentBatch) -> DocumentBatch:
-    """Return a batch in which each document forgets its id just before it comes."""
-    own = map(Forgotten, range(len(batch.ids)), batch.ids)
+def replacing(reader: BucketReader, batch: DocumentBatch) -> DocumentBatch:
+    """Return a batch in which a document whose id came before forgets it just before it comes."""
+    known, own = set(reader.identified(batch.ids)), []
+    for row, ident in enumerate(batch.ids):
+        if ident in known:
+            own.append(Forgotten(row, ident))
+        known.add(ident)
     both = sorted([*batch.forgotten, *own], key=attrgetter("row"))
     return replace(batch, forgotten=both)
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lsh.index import BucketRules, Match, MemoryIndex, SameId, decide
+from lsh.index.same_id import replacing
 from tests.worker.index.decisions import (
     RULES,
     WINDOW,
@@ -133,3 +134,14 @@ def test_a_first_verdict_outlives_what_it_names(cuts: list[int]) -> None:
     found = judged(events, cuts, rules)
     assert ids(found) == [[], [b"first"], [], [b"first"], [b"near"]]
     assert found[3] == found[1]
+
+
+def test_only_an_id_that_came_before_is_forgotten() -> None:
+    """Other batches stay as they are, so they cost what they cost by any other rule."""
+    index = MemoryIndex()
+    index.apply(decide(index, batch([at(1, 0, b"a")], COLUMNS), RULES))
+    new = [at(2, 0, b"b"), at(3, 0, b"c")]
+    assert list(replacing(index, batch(new, COLUMNS)).forgotten) == []
+    again: Events = [*new, at(4, 0, b"a"), b"d", at(5, 0, b"c")]
+    rows = [(one.row, one.id) for one in replacing(index, batch(again, COLUMNS)).forgotten]
+    assert rows == [(2, b"a"), (3, b"d"), (3, b"c")]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lsh.index.layout import unpack_record
 from tests.support.filling import random_documents
 from tests.worker.index.decisions import RULES, WINDOW, Document, batch
 from worker.index.keyspace import PREVIOUS
@@ -111,6 +112,7 @@ def test_a_copy_takes_the_space_of_its_id_and_a_match(tmp_path: Path) -> None:
     )
     decision = store.decide(all_alike, rules)
     assert len(decision.verdicts) == copies - 1
+    assert [bool(unpack_record(one).sketch) for one in decision.records[:3]] == [True, False, False]
     store.apply(decision, offset=1, now=0, documents=copies)
     store.flush()
     assert store.inserted == copies
