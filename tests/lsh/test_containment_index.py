@@ -28,7 +28,7 @@ from lsh.tokens import token_hashes
 
 PARAMETERS = Parameters(shingle="word", shingle_size=2, slots=256, bands=32, rows=8)
 SAMPLES = Path(worker.__file__).parent / "samples"
-words = st.text(st.sampled_from("abcdefg"), min_size=1, max_size=4)
+words = st.sampled_from([f"word {number}" for number in range(24)])
 
 
 @pytest.fixture(autouse=True)
@@ -120,7 +120,7 @@ Of = Literal["query", "document"]
 def test_with_much_slack_nothing_is_missed_and_what_sizes_forbid_is_left_out(
     sets: list[frozenset[str]], query: frozenset[str], threshold: float, of: Of
 ) -> None:
-    index = ContainmentIndex(PARAMETERS)
+    index = ContainmentIndex(PARAMETERS, recall=1 - 1e-7)
     prints = fingerprint_tokens(sets, PARAMETERS)
     index.add_sketches(range(len(sets)), prints.sketches, prints.shingle_counts.astype(np.int64))
     sketch = fingerprint_tokens([query], PARAMETERS).sketches[0]
@@ -147,7 +147,7 @@ def test_with_much_slack_nothing_is_missed_and_what_sizes_forbid_is_left_out(
 def test_an_exact_index_returns_what_counting_returns(
     sets: list[frozenset[str]], query: frozenset[str], threshold: float, of: Of
 ) -> None:
-    index = ContainmentIndex(PARAMETERS, exact=True)
+    index = ContainmentIndex(PARAMETERS, recall=1 - 1e-7, exact=True)
     index.add_shingles(range(len(sets)), token_hashes(sets, PARAMETERS))
     asked = token_hashes([query], PARAMETERS)
     found = index.query_shingles(asked, threshold, of=of, slack=6)
@@ -181,6 +181,16 @@ def test_an_exact_index_takes_no_sketches() -> None:
         index.add_sketches("a", *sets)
     with pytest.raises(ValueError, match="exact: got sketches"):
         index.query_sketch(sets.sketches[0], 1)
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=50, unique=True))
+def test_sizes_in_a_partition_are_within_a_square_root_of_two(sizes: list[int]) -> None:
+    index = ContainmentIndex(PARAMETERS)
+    index.add_sketches(sizes, np.zeros((len(sizes), 256), dtype=np.uint8), np.array(sizes))
+    partitions = [partition.sizes.tolist() for partition in index._partitions.values()]
+    assert sorted(size for partition in partitions for size in partition) == sorted(sizes)
+    for partition in partitions:
+        assert max(partition) < 2**0.5 * min(partition) + 1e-6
 
 
 def test_a_blank_text_is_kept_but_not_found() -> None:
