@@ -26,7 +26,6 @@ from lsh.tokens import distinct
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lsh.columns import Column
     from lsh.parameters import Parameters
     from lsh.shingles import Shingles
 
@@ -117,20 +116,21 @@ class ContainmentIndex:
 
     def add(self, id: Hashable, text: str) -> None:  # noqa: A002 -- what it is
         """Add one document. Many at once are much faster: see `add_many`."""
-        self.add_many([id], [text])
+        self.add_many([(id, text)])
 
-    def add_many(self, ids: Iterable[Hashable], texts: Column) -> None:
-        """Add n documents. A blank text has no shingle to be found by, and is left out.
+    def add_many(self, documents: Iterable[tuple[Hashable, str]]) -> None:
+        """Add documents: ids and texts. A blank text is in the index, but is never found.
 
-        Raises ValueError, and adds nothing, if an id is known already or occurs twice, or if
-        there are not as many texts.
+        Raises ValueError, and adds nothing, if an id is known already or occurs twice.
         """
-        self.add_shingles(ids, self._fingerprinter.shingles(texts))
+        listed = list(documents)
+        shingles = self._fingerprinter.shingles([text for _, text in listed])
+        self.add_shingles([id_ for id_, _ in listed], shingles)
 
     def add_shingles(self, ids: Iterable[Hashable], shingles: Shingles) -> None:
         """Add n sets by the hashes of their elements, such as `lsh.tokens.token_hashes` returns.
 
-        Raises ValueError as `add_many` does.
+        Raises ValueError as `add_many` does, and if there are not as many ids.
         """
         sets = distinct(shingles)
         hashes = np.split(sets.hashes, sets.starts[1:-1]) if self._exact else []
@@ -142,9 +142,9 @@ class ContainmentIndex:
         """Add n sets of anything, by their sketches.
 
         sketches: uint8[n, slots]. sizes: int64[n], the number of elements of each set. An empty
-            set is left out. See `lsh.tokens`, whose `shingle_counts` are sizes.
+            set is never found. See `lsh.tokens`, whose `shingle_counts` are sizes.
 
-        Raises ValueError as `add_many` does, and if the index is exact: it needs shingles.
+        Raises ValueError as `add_shingles` does, and if the index is exact: it needs shingles.
         """
         self._need_no_hashes()
         self._add(ids, Sized(sketches, sizes.astype(np.int64)), [])
@@ -169,8 +169,7 @@ class ContainmentIndex:
                 Sized(sets.sketches[rows], sets.sizes[rows]),
                 [hashes[row] for row in rows.tolist()] if hashes else [],
             )
-        pairs = zip(known, sets.sizes.tolist(), strict=True)
-        self._ids.update(id_ for id_, size in pairs if size)
+        self._ids.update(known)
 
     def query(
         self,

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lsh.columns import Column
     from lsh.parameters import Parameters
 
 __all__ = ["NearestIndex", "Neighbour", "unknown_ids"]
@@ -35,47 +34,47 @@ class NearestIndex:
         """
         self._fingerprinter = Fingerprinter(parameters)
         self._forest = Forest(parameters.slots)
-        self._ids: list[Hashable] = []
+        self._ids: list[Hashable] = []  # of the forest's rows
         self._known: set[Hashable] = set()
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return len(self._known)
 
     def __contains__(self, id: object) -> bool:  # noqa: A002 -- what it is
         return id in self._known
 
     def add(self, id: Hashable, text: str) -> None:  # noqa: A002 -- what it is
         """Add one document. Many at once are much faster: see `add_many`."""
-        self.add_many([id], [text])
+        self.add_many([(id, text)])
 
-    def add_many(self, ids: Iterable[Hashable], texts: Column) -> None:
-        """Add n documents. A blank text is like no other, and is left out.
+    def add_many(self, documents: Iterable[tuple[Hashable, str]]) -> None:
+        """Add documents: ids and texts. A blank text is in the index, and is like no other.
 
-        Raises ValueError, and adds nothing, if an id is known already or occurs twice, or if
-        there are not as many texts.
+        Raises ValueError, and adds nothing, if an id is known already or occurs twice.
         """
-        prints = self._fingerprinter.fingerprint(texts)
-        self.add_sketches(ids, prints.sketches, ~prints.blank)
+        listed = list(documents)
+        prints = self._fingerprinter.fingerprint([text for _, text in listed])
+        self.add_sketches([id_ for id_, _ in listed], prints.sketches, prints.blank)
 
     def add_sketches(
         self,
         ids: Iterable[Hashable],
         sketches: NDArray[np.uint8],
-        kept: NDArray[np.bool_] | None = None,
+        blank: NDArray[np.bool_] | None = None,
     ) -> None:
         """Add n sets of anything, by their sketches.
 
-        sketches: uint8[n, slots]. kept: bool[n], which ones to add; None means all.
+        sketches: uint8[n, slots]. blank: bool[n], which ones are of nothing; None means none.
 
-        Raises ValueError as `add_many` does.
+        Raises ValueError as `add_many` does, and if there are not as many ids.
         """
         known = unknown_ids(ids, len(sketches), self._known)
-        if kept is not None:
-            known = [id_ for id_, keep in zip(known, kept.tolist(), strict=True) if keep]
-            sketches = sketches[kept]
+        self._known.update(known)
+        if blank is not None:
+            known = [id_ for id_, nothing in zip(known, blank.tolist(), strict=True) if not nothing]
+            sketches = sketches[~blank]
         self._forest.add(sketches)
         self._ids += known
-        self._known.update(known)
 
     def nearest(
         self, text: str, k: int, *, recall: float = 0.98, least: float = 0.0
@@ -111,7 +110,7 @@ def unknown_ids(ids: Iterable[Hashable], count: int, known: Collection[Hashable]
     """
     listed = list(ids)
     if len(listed) != count:
-        message = f"ids: got {len(listed)}, takes as many as there are texts, {count}"
+        message = f"ids: got {len(listed)}, takes as many as there are sets, {count}"
         raise ValueError(message)
     seen: set[Hashable] = set()
     for id_ in listed:

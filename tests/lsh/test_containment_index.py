@@ -28,7 +28,7 @@ from lsh.tokens import token_hashes
 
 PARAMETERS = Parameters(shingle="word", shingle_size=2, slots=256, bands=32, rows=8)
 SAMPLES = Path(worker.__file__).parent / "samples"
-words = st.text(st.sampled_from("abcdefg"), min_size=1, max_size=4)
+words = st.sampled_from([f"word {number}" for number in range(24)])
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,7 @@ def stories() -> tuple[str, ...]:
 @cache
 def filled() -> ContainmentIndex:
     index = ContainmentIndex(PARAMETERS)
-    index.add_many(range(len(stories())), stories())
+    index.add_many(enumerate(stories()))
     return index
 
 
@@ -98,7 +98,7 @@ def test_estimates_are_those_that_theory_expects() -> None:
 def test_documents_within_a_text_are_found() -> None:
     index = ContainmentIndex(PARAMETERS)
     mails = [story[:600] for story in stories()[:200]]
-    index.add_many(range(200), mails)
+    index.add_many(enumerate(mails))
     for number in (3, 50, 150):
         reply = "Thank you for this. " + mails[number] + " I can't agree with a word of it."
         found = index.query(reply, 0.9, of="document")
@@ -120,7 +120,7 @@ Of = Literal["query", "document"]
 def test_with_much_slack_nothing_is_missed_and_what_sizes_forbid_is_left_out(
     sets: list[frozenset[str]], query: frozenset[str], threshold: float, of: Of
 ) -> None:
-    index = ContainmentIndex(PARAMETERS)
+    index = ContainmentIndex(PARAMETERS, recall=1 - 1e-7)
     prints = fingerprint_tokens(sets, PARAMETERS)
     index.add_sketches(range(len(sets)), prints.sketches, prints.shingle_counts.astype(np.int64))
     sketch = fingerprint_tokens([query], PARAMETERS).sketches[0]
@@ -147,7 +147,7 @@ def test_with_much_slack_nothing_is_missed_and_what_sizes_forbid_is_left_out(
 def test_an_exact_index_returns_what_counting_returns(
     sets: list[frozenset[str]], query: frozenset[str], threshold: float, of: Of
 ) -> None:
-    index = ContainmentIndex(PARAMETERS, exact=True)
+    index = ContainmentIndex(PARAMETERS, recall=1 - 1e-7, exact=True)
     index.add_shingles(range(len(sets)), token_hashes(sets, PARAMETERS))
     asked = token_hashes([query], PARAMETERS)
     found = index.query_shingles(asked, threshold, of=of, slack=6)
@@ -160,7 +160,7 @@ def test_an_exact_index_returns_what_counting_returns(
 
 def test_an_exact_index_returns_no_document_that_does_not_hold_a_quote() -> None:
     index = ContainmentIndex(PARAMETERS, exact=True)
-    index.add_many(range(60), stories()[:60])
+    index.add_many(enumerate(stories()[:60]))
     found = wanted = 0
     for number in range(0, 60, 5):
         quote = stories()[number][500:2000]
@@ -183,10 +183,20 @@ def test_an_exact_index_takes_no_sketches() -> None:
         index.query_sketch(sets.sketches[0], 1)
 
 
-def test_a_blank_text_is_neither_kept_nor_found() -> None:
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=50, unique=True))
+def test_sizes_in_a_partition_are_within_a_square_root_of_two(sizes: list[int]) -> None:
     index = ContainmentIndex(PARAMETERS)
-    index.add_many(["a", "b"], ["", "some text"])
-    assert ("a" in index, "b" in index, len(index)) == (False, True, 1)
+    index.add_sketches(sizes, np.zeros((len(sizes), 256), dtype=np.uint8), np.array(sizes))
+    partitions = [partition.sizes.tolist() for partition in index._partitions.values()]
+    assert sorted(size for partition in partitions for size in partition) == sorted(sizes)
+    for partition in partitions:
+        assert max(partition) < 2**0.5 * min(partition) + 1e-6
+
+
+def test_a_blank_text_is_kept_but_not_found() -> None:
+    index = ContainmentIndex(PARAMETERS)
+    index.add_many([("a", ""), ("b", "some text")])
+    assert ("a" in index, "b" in index, len(index)) == (True, True, 2)
     assert index.query(" ") == []
 
 
@@ -195,7 +205,7 @@ def test_texts_one_by_one_are_texts_at_once() -> None:
     for number, story in enumerate(stories()[:50]):
         index.add(number, story)
     at_once = ContainmentIndex(PARAMETERS)
-    at_once.add_many(range(50), stories()[:50])
+    at_once.add_many(enumerate(stories()[:50]))
     for _, quote in quotes(5, seed=3):
         assert index.query(quote, 0.3) == at_once.query(quote, 0.3)
 
@@ -206,9 +216,9 @@ def test_an_id_twice_and_other_mistakes_are_refused() -> None:
     with pytest.raises(ValueError, match="'a' is in the index"):
         index.add("a", "another")
     with pytest.raises(ValueError, match="'b' is in the index"):
-        index.add_many(["b", "b"], ["one", "two"])
-    with pytest.raises(ValueError, match="got 1, takes as many as there are texts, 2"):
-        index.add_many(["b"], ["one", "two"])
+        index.add_many([("b", "one"), ("b", "two")])
+    with pytest.raises(ValueError, match="got 1, takes as many as there are sets, 2"):
+        index.add_shingles(["b"], token_hashes([["one"], ["two"]], PARAMETERS))
     assert len(index) == 1
     for threshold in (0.0, 1.1, float("nan")):
         with pytest.raises(ValueError, match="containment: got"):

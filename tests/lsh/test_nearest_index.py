@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from lsh import Fingerprinter, NearestIndex, Parameters, fingerprint_tokens, forest, similarity
@@ -17,7 +18,7 @@ TEXTS = [f"{animal} ran over the {place}" for animal in ("a fox", "a dog") for p
 
 def test_neighbours_are_ranked_by_their_estimates_then_by_insertion() -> None:
     index = NearestIndex(PARAMETERS)
-    index.add_many(range(12), TEXTS)
+    index.add_many(enumerate(TEXTS))
     for k in (0, 1, 5, 12, 30):
         found = index.nearest("a fox ran over the hill", k)
         prints = Fingerprinter(PARAMETERS).fingerprint(["a fox ran over the hill", *TEXTS])
@@ -28,15 +29,15 @@ def test_neighbours_are_ranked_by_their_estimates_then_by_insertion() -> None:
 
 def test_a_copy_comes_first() -> None:
     index = NearestIndex(PARAMETERS)
-    index.add_many("abcdefghijkl", TEXTS)
+    index.add_many(zip("abcdefghijkl", TEXTS, strict=True))
     assert index.nearest(TEXTS[7].upper(), 1) == [("h", 1.0)]
     assert [one.id for one in index.nearest(TEXTS[7], 12, least=0.9)][:1] == ["h"]
 
 
-def test_a_blank_text_is_neither_kept_nor_found() -> None:
+def test_a_blank_text_is_kept_but_not_found() -> None:
     index = NearestIndex(PARAMETERS)
-    index.add_many(["a", "b"], ["", "some text"])
-    assert ("a" in index, "b" in index, len(index)) == (False, True, 1)
+    index.add_many([("a", ""), ("b", "some text")])
+    assert ("a" in index, "b" in index, len(index)) == (True, True, 2)
     assert index.nearest(" ", 3) == []
     assert [one.id for one in index.nearest("some text", 3)] == ["b"]
 
@@ -52,5 +53,7 @@ def test_an_id_twice_is_refused() -> None:
     index = NearestIndex(PARAMETERS)
     index.add("a", "some text")
     with pytest.raises(ValueError, match="'a' is in the index"):
-        index.add_many(["b", "a"], ["one", "two"])
+        index.add_many([("b", "one"), ("a", "two")])
+    with pytest.raises(ValueError, match="got 1, takes as many as there are sets, 2"):
+        index.add_sketches(["b"], np.zeros((2, 128), dtype=np.uint8))
     assert len(index) == 1
