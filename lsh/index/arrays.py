@@ -11,9 +11,9 @@ from lsh.index.batch import DocumentBatch
 from lsh.index.chains import LEVELS, finer_key
 from lsh.index.decide import decide
 from lsh.index.documents import Documents
-from lsh.index.layout import BEYOND, pack_bucket, pack_records
+from lsh.index.layout import BEYOND, pack_records
 from lsh.index.query import match
-from lsh.index.table import BucketTable
+from lsh.index.table import ENTRY, BucketTable
 from lsh.sketch import pairwise_similarity
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["ArrayIndex", "Matches"]
 
 _COMPARED = 1 << 15  # pairs of sketches at a time
-_ENTRY = np.dtype("<u4")
-_BEYOND = pack_bucket([BEYOND])
+_BEYOND = np.array([BEYOND], ENTRY).tobytes()
 
 
 class Matches(NamedTuple):
@@ -260,11 +259,11 @@ class ArrayIndex:
         found = self._table.find(np.repeat(np.arange(columns), count), keys.reshape(-1))
         queries, several = found.places % max(count, 1), found.values < 0
         packed = self._table.several(found.values[several])
-        sizes = np.array([len(bucket) for bucket in packed], np.int64) // _ENTRY.itemsize
+        sizes = np.array([len(bucket) for bucket in packed], np.int64) // ENTRY.itemsize
         full = np.zeros(count, np.bool_)
-        ends = np.array([bucket[-_ENTRY.itemsize :] == _BEYOND for bucket in packed], np.bool_)
+        ends = np.array([bucket[-ENTRY.itemsize :] == _BEYOND for bucket in packed], np.bool_)
         full[queries[several][ends]] = True
-        entries = np.frombuffer(b"".join(packed), _ENTRY)
+        entries = np.frombuffer(b"".join(packed), ENTRY)
         one = np.append(queries[~several], np.repeat(queries[several], sizes))
         other = np.append(found.values[~several], entries).astype(np.int64)
         plain = ~full[one]

@@ -7,11 +7,10 @@ Each column has a table of its own, all of one size. Linear probing, for many ke
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-
-from lsh.index.layout import pack_bucket, unpack_bucket
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,7 +18,10 @@ if TYPE_CHECKING:
     from lsh.index.documents import Documents
     from lsh.index.layout import Bucket
 
-__all__ = ["BucketTable", "Found"]
+__all__ = ["ENTRY", "BucketTable", "Found"]
+
+ENTRY = np.dtype("<i4")
+"""An entry of a packed bucket: a row, or `lsh.index.layout.BEYOND`."""
 
 _EMPTY, _GONE = -1, -2
 _SEVERAL = -3
@@ -28,6 +30,10 @@ _LEAST_BITS = 6
 _FULL = 0.6  # of the slots of a column
 _SPREAD = 0x9E3779B97F4A7C15
 _FEW = 64  # keys, of about three documents: for so few, Python is faster than numpy
+
+
+def _packed(bucket: Bucket) -> bytes:
+    return struct.pack(f"<{len(bucket)}i", *bucket)
 
 
 class Found(NamedTuple):
@@ -94,7 +100,8 @@ class BucketTable:
         """Return the bucket that a value of `Found` stands for."""
         if value >= 0:
             return [value]
-        return unpack_bucket(self._buckets[_SEVERAL - value], len(self._documents))
+        packed = self._buckets[_SEVERAL - value]
+        return [*struct.unpack(f"<{len(packed) // ENTRY.itemsize}i", packed)]
 
     def several(self, values: NDArray[np.int32]) -> list[bytes]:
         """Return the packed buckets that negative values of `Found` stand for."""
@@ -129,7 +136,7 @@ class BucketTable:
             elif value >= 0:
                 flat[slot] = self._kept(int(hashes[place]), buckets[place])
             else:
-                self._buckets[_SEVERAL - value] = pack_bucket(buckets[place])
+                self._buckets[_SEVERAL - value] = _packed(buckets[place])
 
     def _kept(self, key: int, bucket: Bucket) -> int:
         """Keep a bucket outside of the table, and return the value that stands for it."""
@@ -137,7 +144,7 @@ class BucketTable:
         if index == len(self._hashes):
             self._hashes = np.append(self._hashes, np.zeros(index, np.uint64))
         self._hashes[index] = key
-        self._buckets.append(pack_bucket(bucket))
+        self._buckets.append(_packed(bucket))
         return _SEVERAL - index
 
     def _home(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
