@@ -19,7 +19,7 @@ from worker.process.malloc import limit
 from worker.process.outage import until_answered
 from worker.process.signals import stopping_on_signals
 from worker.process.state_directory import locked
-from worker.queries.service import QueryService
+from worker.queries.service import QueryService, with_short_runs
 from worker.settings import Settings
 
 __all__ = ["serve"]
@@ -59,7 +59,12 @@ def _serve(settings: Settings) -> None:
         topology = settings.topology(partitions)
         application = until_answered(
             lambda: Application(
-                settings, topology, bus, worker.state_dir, metrics=metrics, background=True
+                with_short_runs(settings),
+                topology,
+                bus,
+                worker.state_dir,
+                metrics=metrics,
+                background=True,
             ),
             stopping,
         )
