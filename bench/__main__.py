@@ -51,7 +51,7 @@ def main() -> None:
         "--documents",
         type=int,
         metavar="NUMBER",
-        help="documents of *index* (2,000,000) and *query* (1,000,000)",
+        help="documents of *index* (2,000,000) and *query* (500,000)",
     )
     parser.add_argument(
         "--window",

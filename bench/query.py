@@ -24,7 +24,7 @@ from bench.report import Figures, Target, console, show
 
 __all__ = ["run"]
 
-DOCUMENTS = 1_000_000
+DOCUMENTS = 500_000
 RATE = 200
 _FEED = 2_000
 _SECONDS = 30

@@ -32,7 +32,7 @@ from worker.metrics import Metrics
 from worker.offline.embedded import create_topics
 from worker.process.gc import relax
 from worker.process.malloc import limit
-from worker.queries.service import TURN_SECONDS, QueryService
+from worker.queries.service import TURN_SECONDS, QueryService, with_short_runs
 from worker.settings import Settings
 from worker.stages.order import Documents, Placed
 from worker.topology import Topology
@@ -88,7 +88,8 @@ def main() -> None:
     limit()
     documents, rate, directory = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     similarity = {"bands": _BANDS, "rows": _ROWS, "slots": SLOTS}
-    settings = Settings.model_validate({"index": {"shards": 1}, "similarity": similarity})
+    sections = {"index": {"shards": 1}, "similarity": similarity}
+    settings = with_short_runs(Settings.model_validate(sections))
     topology = settings.topology(1)
     frames = _Frames(topology, documents)
     bus = MemoryBus()

@@ -319,6 +319,7 @@ def test_a_server_is_ready_with_its_rights_and_names_one_that_it_lacks(
     [read] = [one for one in wanted if one.role == "serve" and one.kind == "topic"]
     site.revoke(read)
     site.allow([replace(read, operation="Describe")])
+    site.write(read.name, {})  # It would be no frame, if it could be read.
     with serving(site.config(), tmp_path) as server:
         assert server.wait(WAIT_SECONDS) == 2, server.tail()
         assert f"Read on topic {read.name} is missing" in server.current().splitlines()[-1]

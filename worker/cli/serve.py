@@ -22,7 +22,7 @@ from worker.process.malloc import limit
 from worker.process.outage import until_answered
 from worker.process.signals import stopping_on_signals
 from worker.process.state_directory import locked
-from worker.queries.service import QueryService
+from worker.queries.service import QueryService, with_short_runs
 from worker.settings import Settings
 
 __all__ = ["serve"]
@@ -69,7 +69,7 @@ def _serve(settings: Settings) -> None:
         topology, state_dir = generation.topology(base), generation.directory(worker.state_dir)
         application = until_answered(
             lambda: Application(
-                generation.settings(settings),
+                with_short_runs(generation.settings(settings)),
                 topology,
                 bus,
                 state_dir,

@@ -10,7 +10,7 @@ from rocksdict import AccessType, Options, Rdict
 from worker.files.closing import Closing
 from worker.index.contents import Contents
 from worker.index.errors import StoreDamaged
-from worker.index.header import StoreHeader, unpack_header
+from worker.index.header import StoreHeader, check_header, unpack_header
 from worker.index.keyspace import COVERAGE, HEADER, PROGRESS, RUNS, Progress
 from worker.index.record_pages import RecordPages
 from worker.index.rocksdb import check_mode
@@ -122,8 +122,11 @@ class ReadOnlyStore(Closing):
         """Return a reader for queries. It needs as much memory for filters as an open store.
 
         Raises:
+            HeaderMismatch: the store has another format than this neardup reads.
             StoreDamaged: what it needs can't be read.
         """
+        packed = self._one(HEADER) or b""
+        check_header(packed, unpack_header(packed, self._path), self._path)
         try:
             progress = Progress.unpack(self._one(PROGRESS))
             records = RecordPages(self._many, progress.inserted)

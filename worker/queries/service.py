@@ -23,16 +23,27 @@ from worker.queries.questions import Questions
 from worker.settings import Settings
 from worker.stages import Status
 
-__all__ = ["TURN_SECONDS", "QueryService"]
+__all__ = ["TURN_SECONDS", "QueryService", "with_short_runs"]
 
 _log = logging.getLogger(__name__)
 
 TURN_SECONDS = 0.0005
 """After so long, a thread that waits for Python gets it. A query waits for it several times."""
+_RUN_DOCUMENTS = 1 << 13
 _LOOK_SECONDS = 0.5
 _CONNECTIONS = 64
 _HEAD_BYTES = 64 << 10
 """Of a request's body, besides the document: JSON around and within it."""
+
+
+def with_short_runs(settings: Settings) -> Settings:
+    """Return settings by which a new store writes short runs: queries wait while it writes one.
+
+    A store from a snapshot keeps the length that it was made with.
+    """
+    documents = min(settings.index.run_documents, _RUN_DOCUMENTS)
+    index = settings.index.model_copy(update={"run_documents": documents})
+    return settings.model_copy(update={"index": index})
 
 
 class QueryService(Closing):

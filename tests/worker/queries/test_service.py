@@ -19,7 +19,8 @@ from worker.app import Application
 from worker.bus import Outgoing
 from worker.http.server import Limits, Posts, serving
 from worker.metrics import Metrics
-from worker.queries.service import QueryService
+from worker.queries.service import QueryService, with_short_runs
+from worker.settings import Settings
 from worker.wire import FrameError
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."
@@ -256,6 +257,13 @@ def test_a_query_that_takes_too_long_is_given_up() -> None:
         over.set()
     assert said.startswith(b"HTTP/1.1 503 ")
     assert b"there was no answer within 0.5 s" in said
+
+
+@pytest.mark.parametrize(("given", "short"), [(65_536, 8_192), (100, 100)])
+def test_runs_are_short_and_nothing_else_changes(given: int, short: int) -> None:
+    settings = Settings.model_validate({"index": {"run_documents": given, "shards": 3}})
+    wanted = {"index": {"run_documents": short, "shards": 3}}
+    assert with_short_runs(settings) == Settings.model_validate(wanted)
 
 
 def test_open_requests_are_answered_before_it_ends(tmp_path: Path) -> None:
