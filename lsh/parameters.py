@@ -52,9 +52,7 @@ class Parameters:
     shingle, shingle_size: a shingle is this many code points (`char`) or words (`word`).
     slots: length of the MinHash signature.
     bands, rows: how the signature's first bands * rows slots are divided for the index.
-    nfkc, casefold, collapse_whitespace, drop_invisible, drop_overlays, fold_confusables,
-    fold_digits, drop_symbols, join_letters, strip_html, reduce_urls: the switches of the
-        normaliser; see `lsh.text`.
+    nfkc to reduce_urls: the switches of the normaliser, in the order below; see `lsh.text`.
     seed: the site's secret. Without it, nobody can craft a text that lands in
         another text's bucket. The default is public, for reproducible results.
 

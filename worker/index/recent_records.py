@@ -18,6 +18,8 @@ class RecentRecords:
 
     There are two generations. What is read gets into the younger one. When that is half of all, it
     becomes the older one, and what was in the older one and wasn't read since is dropped.
+
+    Threads may read and add at the same time. None may read while something is forgotten.
     """
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:

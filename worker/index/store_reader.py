@@ -25,8 +25,8 @@ T = TypeVar("T")
 class StoreReader:
     """A `BucketReader` of a store. Make one for each query, and let nobody write meanwhile.
 
-    It shares nothing that reading changes, so several may read at once, and so may whoever judges
-    for the store.
+    Several may read at once, and so may whoever judges for the store: all that reading changes is
+    which records are kept for the next one.
     """
 
     def __init__(
