@@ -22,6 +22,7 @@ from worker.cli.verdict_lines import UniqueLines, VerdictLines
 from worker.formats.choice import document_format, watched_fields
 from worker.offline import Counts, OfflineFilter, StateError, StateVersions
 from worker.process.gc import relax
+from worker.process.malloc import limit
 from worker.settings import Settings
 
 __all__ = ["Job", "run_job"]
@@ -64,6 +65,7 @@ def run_job(job: Job, settings: Settings) -> None:
 
 
 def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
+    limit()
     began = monotonic()
     counts = Counts()
     limits = settings.limits
