@@ -77,6 +77,20 @@ def test_documents_apart_are_judged_as_one_by_one(
         index.apply(decision)
 
 
+def test_of_entries_that_are_equally_similar_the_first_is_renewed() -> None:
+    """Two entries each differ from the third document in a slot, so either would stand for it."""
+    rules = replace(RULES, window_ms=WINDOW)
+    first, second, third = (Document(number, 0, 0, (1, 2, 3, 4), number) for number in (1, 2, 3))
+    first.sketch[0] += 1
+    second.sketch[1] += 1
+    index = MemoryIndex()
+    for document in (first, second, third):
+        decision = decide(index, batch([document], COLUMNS), rules)
+        index.apply(decision)
+    assert decision.absorbed == len(COLUMNS)
+    assert decision.renewals == {0: dict.fromkeys(COLUMNS, 3)}
+
+
 def test_a_document_is_apart_unless_it_meets_another_or_a_crowded_bucket() -> None:
     keys = np.array([[1, 1, 2, 3, 4, 5], [10, 11, 12, 13, 14, 15]], np.uint64)
     cells = cells_of([0, 1], keys)

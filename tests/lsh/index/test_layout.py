@@ -1,0 +1,41 @@
+"""What is packed comes back."""
+
+from __future__ import annotations
+
+from itertools import accumulate, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsh.index.layout import (
+    BEYOND,
+    MOST_DOCUMENTS,
+    number_before,
+    pack_buckets,
+    unpack_bucket,
+    unpack_buckets,
+)
+
+END = 3 * MOST_DOCUMENTS + 5
+"""So far that numbers differ from their lowest 31 bits."""
+numbers = st.integers(END - MOST_DOCUMENTS, END - 1) | st.just(BEYOND)
+
+
+@given(buckets=st.lists(st.lists(numbers, max_size=4), max_size=6))
+def test_buckets_come_back_one_by_one_and_together(buckets: list[list[int]]) -> None:
+    packed = pack_buckets(buckets)
+    assert [unpack_bucket(one, END) for one in packed] == buckets
+    sizes, entries = unpack_buckets(packed, END)
+    cuts = pairwise(accumulate(sizes.tolist(), initial=0))
+    assert [entries[start:end].tolist() for start, end in cuts] == buckets
+
+
+def test_a_number_is_the_last_one_before_the_end_with_these_bits() -> None:
+    assert number_before(4, END) == 3 * MOST_DOCUMENTS + 4
+    assert number_before(5, END) == 2 * MOST_DOCUMENTS + 5
+
+
+def test_bytes_that_are_no_bucket_are_refused() -> None:
+    with pytest.raises(ValueError, match="5 bytes are not whole entries"):
+        unpack_buckets([bytes(4), bytes(5)], END)
