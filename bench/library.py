@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 from bench.corpus import source
-from bench.library_index import LENGTH, Costs
+from bench.library_index import ALONE, LENGTH, Costs
 from bench.report import Target, console
 
 __all__ = ["run"]
@@ -26,13 +26,14 @@ def run(*, quick: bool = False) -> list[Target]:
     found = {kind: _measured(kind, count) for kind in ("datasketch", "neardup")}
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("CPU microseconds a document")
-    for column in ("sign", "insert", "query", "all", "memory B", "matches"):
+    for column in ("sign", "insert", "query", "all", "one by one", "memory B", "matches"):
         table.add_column(column, justify="right")
     for kind, costs in found.items():
         steps = (costs.sign, costs.insert, costs.query, _all(costs))
         table.add_row(
             kind,
             *(f"{step / count * 1e6:,.1f}" for step in steps),
+            f"{costs.alone / ALONE * 1e6:,.1f}",
             f"{costs.grown / count:,.0f}",
             f"{costs.matches:,}",
         )

@@ -31,9 +31,10 @@ from datasketch import LeanMinHash, MinHash, MinHashLSH  # noqa: E402 -- the sam
 from bench.corpus import texts  # noqa: E402 -- the same
 from lsh import Fingerprinter, Fingerprints, Index, Parameters  # noqa: E402 -- the same
 
-__all__ = ["LENGTH", "Costs"]
+__all__ = ["ALONE", "LENGTH", "Costs"]
 
 LENGTH = 1_000
+ALONE = 1_000
 _BATCH = 8_192
 _THRESHOLD = 0.8
 _BANDS_AND_ROWS = (18, 7)
@@ -47,13 +48,15 @@ _Result = TypeVar("_Result")
 class Costs:
     """What all documents cost: CPU seconds, growth of memory in bytes, and the matches found.
 
-    A document matches itself when it is queried.
+    A document matches itself when it is queried. ``alone`` is for `ALONE` further documents that
+    are signed, queried and inserted one at a time.
     """
 
     documents: int
     sign: float = 0.0
     insert: float = 0.0
     query: float = 0.0
+    alone: float = 0.0
     grown: int = 0
     matches: int = 0
 
@@ -74,12 +77,13 @@ class Costs:
 def main() -> None:
     """Measure the index that the arguments name."""
     kind, count = sys.argv[1], int(sys.argv[2])
-    documents = [text[:LENGTH] for text in texts(count)]
-    measured = {"neardup": _neardup, "datasketch": _datasketch}[kind](documents)
+    documents = [text[:LENGTH] for text in texts(count + ALONE)]
+    measure = {"neardup": _neardup, "datasketch": _datasketch}[kind]
+    measured = measure(documents[:count], documents[count:])
     print(json.dumps(asdict(measured)))
 
 
-def _neardup(documents: list[str]) -> Costs:
+def _neardup(documents: list[str], others: list[str]) -> Costs:
     costs, index = Costs(len(documents)), Index()
     fingerprinter = Fingerprinter(index.parameters)
     fingerprinter.fingerprint(documents[:100])  # Buffers and tables are made once.
@@ -98,14 +102,16 @@ def _neardup(documents: list[str]) -> Costs:
         prints = signed(low)
         found = costs.timed("query", index.query_fingerprints, prints)
         costs.matches += sum(map(len, found))
+    for number, text in enumerate(others, len(documents)):
+        costs.timed("alone", index.add, number, text)
     return costs
 
 
-def _datasketch(documents: list[str]) -> Costs:
+def _datasketch(documents: list[str], others: list[str]) -> Costs:
     costs = Costs(len(documents))
     empty = MinHash(num_perm=_SLOTS, hashfunc=mmh3.mmh3_32_uintdigest)
     normalise = Fingerprinter(Parameters()).normalise
-    documents = [normalise(text) for text in documents]
+    documents, others = ([normalise(text) for text in some] for some in (documents, others))
     index = MinHashLSH(num_perm=_SLOTS, params=_BANDS_AND_ROWS)
     kept: list[LeanMinHash] = []
     before = _memory()
@@ -137,6 +143,10 @@ def _datasketch(documents: list[str]) -> Costs:
     for low in range(0, len(documents), _BATCH):
         part = kept[low : low + _BATCH]
         costs.matches += costs.timed("query", query, part)
+    for number, text in enumerate(others, len(documents)):
+        kept += costs.timed("alone", sign_all, [text])
+        costs.timed("alone", query, kept[number:])
+        costs.timed("alone", insert, number)
     return costs
 
 

@@ -55,6 +55,12 @@ class FakeCluster:
             state.partitions, state.replicas, {**state.settings, **given}
         )
 
+    def counts(self) -> tuple[int, dict[str, tuple[int, int]]]:
+        found = self.states.items()
+        return self.brokers, {
+            name: (state.partitions, state.replicas) for name, state in found if state is not None
+        }
+
     def topics(
         self, names: Iterable[str], optional: Collection[str] = ()
     ) -> tuple[int, dict[str, TopicState | None]]:
