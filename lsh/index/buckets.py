@@ -33,8 +33,8 @@ def spread(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.in
 class Buckets(Mapping[int, Bucket]):
     """Buckets by place, as a mapping and as arrays.
 
-    places: int64[b], ascending. sizes, starts: int64[b], how many entries each bucket has, and
-    where they begin. entries: int64[e].
+    None is empty. places: int64[b], ascending. sizes, starts: int64[b], how many entries each
+    bucket has, and where they begin. entries: int64[e].
     """
 
     __slots__ = ("entries", "places", "sizes", "starts")
@@ -50,9 +50,10 @@ class Buckets(Mapping[int, Bucket]):
 
     @classmethod
     def of(cls, found: Mapping[int, Bucket]) -> Buckets:
-        """Return these buckets, whose places ascend."""
+        """Return these buckets, whose places ascend, without the empty ones."""
         if isinstance(found, Buckets):
             return found
+        found = {place: bucket for place, bucket in found.items() if bucket}
         sizes = np.array([len(bucket) for bucket in found.values()], np.int64)
         entries = [entry for bucket in found.values() for entry in bucket]
         return cls(np.array(list(found), np.int64), sizes, np.array(entries, np.int64))

@@ -194,7 +194,7 @@ class RunLookup:
 
         keys: in the order of the columns and ascending.
         """
-        # In the order of the pages' keys, RocksDB reads them in half the time.
+        # RocksDB reads pages fastest in the order of their keys.
         order = np.argsort(runs, kind="stable")
         keys, runs = keys.take(order), runs[order]
         pages, parts = self._pages(keys.hashes, runs)
