@@ -138,11 +138,7 @@ class Runs:
         celled = np.fromiter(map(standing.cells.__contains__, keys), bool, len(keys))
         grown = np.fromiter(map(standing.grown.__contains__, keys), bool, len(keys))
         sizes = np.array([len(bucket) for bucket in decision.buckets])
-<<<<<<< HEAD
-        firsts = np.array([bucket[0] if bucket else -1 for bucket in decision.buckets])
-=======
         firsts = np.array([bucket[0] if bucket else 0 for bucket in decision.buckets])
->>>>>>> ic-cost
         alone = (sizes == 1) & (firsts >= self._end) & ~celled & ~grown
         under = grown_key(self._list.eras.current.number, b"")
         packed = pack_buckets(decision.buckets)
