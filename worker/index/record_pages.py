@@ -68,17 +68,22 @@ def _keys(pages: Sequence[int]) -> list[bytes]:
 class RecordPages:
     """The records of a store, by the numbers of their documents."""
 
-    def __init__(self, get: Callable[[list[bytes]], list[bytes | None]], inserted: int) -> None:
+    def __init__(
+        self,
+        get: Callable[[list[bytes]], list[bytes | None]],
+        inserted: int,
+        recent: RecentRecords | None = None,
+    ) -> None:
         """Read the last page. ``get`` reads keys; ``inserted`` is how many documents there are.
 
-        ``recent`` are the records that were read lately.
+        ``recent`` keeps the records that were read lately.
 
         Raises:
             ValueError: the page is missing, or isn't as it was written.
         """
         self._get = get
         self._open: list[bytes] = []
-        self.recent = RecentRecords()
+        self.recent = recent or RecentRecords()
         self.inserted = inserted
         if inserted % DOCUMENTS_A_PAGE:
             (page,) = get([number_key(RECORDS, inserted >> _BITS)])

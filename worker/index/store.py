@@ -36,6 +36,7 @@ from worker.index.keyspace import (
 from worker.index.memory import StoreMemory
 from worker.index.purge import Purge
 from worker.index.reading import BucketReading
+from worker.index.recent_records import RecentRecords
 from worker.index.record_pages import RecordPages
 from worker.index.rocksdb import StoreOptions, check_mode, opened, tuned, wait_for_room
 from worker.index.run_lookup import RunLookup
@@ -48,6 +49,9 @@ from worker.stages.coverage import Coverage
 __all__ = ["BandStore", "HeaderMismatch", "StoreDamaged", "StoreHeader", "StoreOptions"]
 
 T = TypeVar("T")
+
+_RECENT_PART = 4
+"""The records that were read lately may take the size of a write buffer divided by this."""
 
 _log = logging.getLogger(__name__)
 
@@ -151,7 +155,8 @@ class BandStore:
     def _read(self, inserted: int, on_cells: Callable[[int, int], None]) -> None:
         """Read what stays in memory."""
         try:
-            self._records = RecordPages(self._get, inserted)
+            recent = RecentRecords(self._options.write_buffer_bytes // _RECENT_PART)
+            self._records = RecordPages(self._get, inserted, recent)
             size = self._options.run_documents
             self._cells = RunLookup(self._db, self._get, size, on_cells)
             window = self._options.window_ms
