@@ -10,9 +10,12 @@ import pytest
 
 from tests.worker.queries.parts import Site, body
 from worker.app import Application
+from worker.bus import Outgoing
 from worker.probe import Point, Probe
 from worker.queries.answers import Answer
 from worker.queries.following import Following, Warming
+from worker.stages import StageError
+from worker.wire import HandOver
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."
 DEADLINE = 20.0
@@ -90,3 +93,23 @@ def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
         reached = site.following.reached()
         assert (reached.furthest_behind, reached.warming) == (0, [])
         assert reached.position == site.bus.end_offset(*order) - 1
+
+
+def test_it_ends_where_another_generation_takes_over(tmp_path: Path) -> None:
+    with Site(tmp_path) as site:
+        site.judge({"id": "a", "text": TEXT})
+        hand_over(site, 0)  # That of its own is passed over.
+        site.judge({"id": "b", "text": "Something else."})
+        site.catch_up()
+        assert site.answers(body({"text": TEXT}))[0].verdict == "duplicate"
+        assert site.following.reached().furthest_behind == 0
+        hand_over(site, 1)
+        with pytest.raises(StageError, match="generation 1 of the index has taken over"):
+            site.catch_up()
+
+
+def hand_over(site: Site, generation: int) -> None:
+    """Write a hand-over where the log ends."""
+    topic, number = site.topology.order
+    record = HandOver(site.topology.layout.id, generation).encode()
+    site.bus.append(Outgoing(topic, number, None, record))
