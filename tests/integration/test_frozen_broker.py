@@ -38,7 +38,9 @@ def await_answers(worker: WorkerProcess) -> None:
     )
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize(
+    "protocol", [pytest.param("classic", marks=pytest.mark.exhaustive), "consumer"]
+)
 def test_a_frozen_broker_is_seen(kafka_cluster: ClusterFactory, app_id: str, protocol: str) -> None:
     cluster = kafka_cluster(1)
     settings = {"kafka": {"group_protocol": protocol}}

@@ -88,6 +88,7 @@ def test_a_document_that_only_compression_makes_small_goes_through(app: Redrivin
     assert app.sent() == once(values)
 
 
+@pytest.mark.exhaustive
 def test_a_document_that_the_topic_refuses_is_named_and_left(app: Redriving) -> None:
     small, large = numbered(40), os.urandom(2_000_000)
     app.reject([*small[:20], large, *small[20:]])
