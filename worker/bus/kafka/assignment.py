@@ -18,6 +18,9 @@ __all__ = ["Assignment"]
 
 _log = logging.getLogger(__name__)
 
+_UNEVEN_SECONDS = 30.0
+"""After so long, the assignment of a static member is taken for an earlier one."""
+
 
 class Assignment:
     """Follows a consumer's rebalances; new partitions are paused until sought and resumed.
@@ -30,7 +33,7 @@ class Assignment:
         changed: whether the assignment has changed since `take`.
         revoked: whether nothing is assigned until the next assignment comes.
         lost_at: when the group took away all partitions; None since an assignment has come.
-
+        asking: whether the group is being made to assign partitions anew.
     """
 
     def __init__(
@@ -54,6 +57,9 @@ class Assignment:
         self.changed = False
         self.revoked = True
         self.lost_at: float | None = None
+        self.asking = False
+        self._topics: list[str] = []
+        self._uneven_since: float | None = None
         self._running: set[TopicPartition] = set()
         self._positions: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
@@ -66,6 +72,8 @@ class Assignment:
         self.revoked = True
         self._running = set()
         self._positions = {}
+        self.asking = False
+        self._topics = topics
         self._join(topics)
 
     def change(self, topics: list[str]) -> None:
@@ -75,7 +83,38 @@ class Assignment:
         """
         if self._eager:
             self.revoked = True
+        self.asking = False
+        self._topics = topics
         self._join(topics)
+
+    @property
+    def outdated(self) -> bool:
+        """Return whether the assignment is one for topics that this member read earlier.
+
+        With the classic protocol, a static member that comes back gets the assignment that it had,
+        whatever it reads now. Then topics are missing, or others are among them. While the members
+        take up other topics one by one, the numbers may also differ for some seconds.
+        """
+        if self._uneven_since is None or not self._eager or self.asking:
+            return False
+        return self._clock() - self._uneven_since >= _UNEVEN_SECONDS
+
+    def ask(self) -> None:
+        """Have the group assign partitions anew: it does so for a member that reads other topics.
+
+        First the member reads one topic alone. `resume_topics` must follow.
+        """
+        self.asking = True
+        self.revoked = True
+        self._uneven_since = None
+        self._join(self._topics[:1])
+
+    def resume_topics(self) -> None:
+        """Read all topics again, once the group has assigned what was asked for."""
+        self.asking = False
+        self.changed = False
+        self.revoked = True
+        self._join(self._topics)
 
     def _join(self, topics: list[str]) -> None:
         self._consumer.subscribe(
@@ -85,24 +124,45 @@ class Assignment:
     def _on_assign(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         # An explicit offset saves librdkafka a look-up of the committed ones. Nothing is fetched
         # from it: the partitions stay paused until the loop has sought and resumed them.
-        placed = [KafkaPartition(found.topic, found.partition, 0) for found in partitions]
+        given = {TopicPartition(found.topic, found.partition) for found in partitions}
+        own = set() if self.asking else {place for place in given if place.topic in self._topics}
+        placed = [KafkaPartition(*place, 0) for place in sorted(own)]
         if self._eager:
             consumer.assign(placed)
             self.partitions = set()
         else:
             consumer.incremental_assign(placed)
-        self.partitions |= {TopicPartition(found.topic, found.partition) for found in partitions}
+        self.partitions |= own
+        if not self.asking:
+            self._check_even(strange=bool(given - own))
         self._pause_all(consumer)
+        self.changed = True
         self.revoked = False
         self._regain()
 
+    def _check_even(self, *, strange: bool) -> None:
+        """Note whether the same numbers of all topics are assigned, and no other topics."""
+        numbers: dict[str, set[int]] = {topic: set() for topic in self._topics}
+        for topic, number in self.partitions:
+            if topic in numbers:  # Under KIP-848, those of a former topic go a little later.
+                numbers[topic].add(number)
+        first = next(iter(numbers.values()), set())
+        if strange:
+            self._uneven_since = self._clock() - _UNEVEN_SECONDS
+        elif all(some == first for some in numbers.values()):
+            self._uneven_since = None
+        elif self._uneven_since is None:
+            self._uneven_since = self._clock()
+
     def _on_revoke(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
-        self.partitions -= {TopicPartition(found.topic, found.partition) for found in partitions}
+        gone = {TopicPartition(found.topic, found.partition) for found in partitions}
+        gone &= self.partitions
+        self.partitions -= gone
         if self._eager:
             self.revoked = True
             consumer.unassign()
         else:
-            consumer.incremental_unassign(partitions)
+            consumer.incremental_unassign(_kafkas(gone))
             self._pause_all(consumer)
 
     def _on_lost(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:

@@ -128,6 +128,13 @@ class KafkaMember:
         # librdkafka waits for the whole timeout, even if an assignment arrives.
         wait = min(timeout, _UNSEATED_WAIT_SECONDS) if self._assignment.revoked else timeout
         records = burst(self._consume, self._sift, limit, max_bytes, wait)
+        if self._assignment.changed and self._assignment.asking:
+            self._assignment.resume_topics()
+            return Polled(())
+        if self._assignment.outdated:
+            _log.info("group %s: asking for another assignment", self._group)
+            self._assignment.ask()
+            return Polled(())
         if self._assignment.changed:
             return self._report()
         if self._assignment.revoked:
