@@ -5,10 +5,12 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
 from tests.integration.conftest import Launch
+from tests.integration.refusal import refused
 from tests.support.application import ApplicationUnderTest
 from tests.support.checker import Source, Verdict, check, differences, verdicts
 from tests.support.corpus import corpus, scaled
@@ -73,6 +75,31 @@ def expected(application: ApplicationUnderTest, directory: Path) -> Mapping[Sour
     return found
 
 
+def building(application: ApplicationUnderTest) -> bool:
+    """Tell whether the workers have a generation to build."""
+    plan = planned(Cluster(application.settings.kafka_options()), application.settings)
+    return plan is not None and plan.following is not None
+
+
+def judged(application: ApplicationUnderTest, directory: Path, fed: int) -> float:
+    """Check what was published; return the longest that a document has waited, in seconds."""
+    application.audit.reach(fed)
+    application.audit.finish()
+    book = book_of(application)
+    assert check(book.history) == []
+    assert differences(verdicts(book.history), expected(application, directory)) == []
+    return max(arrival.wait for arrival in application.audit.arrivals)
+
+
+def ends(application: ApplicationUnderTest, command: subprocess.Popen[str]) -> str:
+    """Wait until a command has ended well; return what it said."""
+    with command:
+        application.audit.until(lambda: command.poll() is not None, 240, "the command")
+        said, _ = command.communicate()
+    assert command.returncode == 0, said
+    return said
+
+
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_shards_and_rules_change_while_documents_stream(
     launch: Launch,
@@ -84,16 +111,64 @@ def test_shards_and_rules_change_while_documents_stream(
     application.seat("alpha", "beta")
     feeder = Feeder(application, scaled(60_000, 300_000), 31)
     application.audit.reach(2_000)
-    with started(application, "--shards", "4", "--threshold", "0.9") as command:
-        application.audit.until(lambda: command.poll() is not None, 240, "the command")
-        said, _ = command.communicate()
-    assert command.returncode == 0, said
-    application.audit.reach(feeder.fed)
+    began, before = monotonic(), feeder.fed
+    ends(application, started(application, "--shards", "4", "--threshold", "0.9"))
+    rate = (feeder.fed - before) / (monotonic() - began)
     feeder.stop()
-    application.audit.finish()
-    book = book_of(application)
-    assert check(book.history) == []
-    assert differences(verdicts(book.history), expected(application, tmp_path)) == []
-    longest = max(arrival.wait for arrival in application.audit.arrivals)
+    longest = judged(application, tmp_path, feeder.fed)
     record_property("longest_wait_seconds", round(longest, 2))
-    print(f"{feeder.fed} documents, longest wait {longest:.2f} s")  # noqa: T201 -- a figure
+    print(  # noqa: T201 -- a figure
+        f"{feeder.fed} documents, {rate:.0f}/s during the reindex, longest wait {longest:.2f} s"
+    )
+
+
+def test_workers_and_the_command_are_killed_meanwhile(launch: Launch, tmp_path: Path) -> None:
+    application = launch(settings={"index": {"shards": 2}})
+    application.seat("alpha", "beta")
+    feeder = Feeder(application, scaled(20_000, 100_000), 32)
+    application.audit.reach(1_000)
+    command = started(application, "--shards", "3", "--bucket-capacity", "4")
+    with command:
+        application.audit.until(lambda: building(application), 120, "the workers to build")
+        application.worker("alpha").kill()
+        command.kill()
+    application.start("alpha")
+    application.audit.reach(feeder.fed + 500)
+    command = started(application)
+    application.audit.reach(feeder.fed + 2_000)
+    application.worker("beta").kill()
+    application.start("beta")
+    assert "done" in ends(application, command)
+    feeder.stop()
+    judged(application, tmp_path, feeder.fed)
+
+
+def test_workers_start_with_earlier_or_later_settings_and_what_is_left_is_deleted(
+    launch: Launch, tmp_path: Path
+) -> None:
+    application = launch(settings={"index": {"shards": 2}})
+    application.seat("alpha")
+    texts = corpus(900, 33)
+    application.feed(application.documents(texts[:300]))
+    ends(application, started(application, "--shards", "3"))
+    application.worker("alpha").kill()
+    application.feed(application.documents(texts[300:600], 300))
+    application.start("alpha")
+    application.audit.reach(600)
+    assert application.worker("alpha").stop() == 0
+    application.worker("alpha").config = application.write_config(
+        "later.toml", {"index": {"shards": 3}}
+    )
+    application.start("alpha")
+    application.feed(application.documents(texts[600:], 600))
+    judged(application, tmp_path, 900)
+    assert application.worker("alpha").stop() == 0
+    assert not list(application.worker("alpha").state_dir.glob("shard-*"))
+    said = ends(application, started(application, "--clean"))
+    assert said.splitlines() == [
+        f"deleted {application.topology.app}.{topic}"
+        for topic in ("shards", "matches-0", "matches-1")
+    ]
+    assert "generation 1 (3 shards" in ends(application, started(application, "--status"))
+    refused(application, {"index": {"shards": 5}})
+    del application.workers["refused"]  # It ended as it must.

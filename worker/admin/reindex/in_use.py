@@ -29,8 +29,8 @@ def planned(cluster: Cluster, settings: Settings) -> Plan | None:
         BusError: the cluster doesn't answer, or the plan can't be read.
     """
     topic = settings.topology(1).layout_log
-    _, counts = cluster.counts()
-    if topic not in counts:
+    _, found = cluster.topics([topic], optional={topic})
+    if found[topic] is None:
         return None
     value = cluster.last_records(topic).get(PLAN_KEY)
     return None if value is None else load(value)

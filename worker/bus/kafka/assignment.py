@@ -50,6 +50,7 @@ class Assignment:
         self._eager = eager
         self._clock = clock
         self._consumer: Consumer
+        self._topics: frozenset[str] = frozenset()
         self.partitions: set[TopicPartition] = set()
         self.changed = False
         self.revoked = True
@@ -78,6 +79,7 @@ class Assignment:
         self._join(topics)
 
     def _join(self, topics: list[str]) -> None:
+        self._topics = frozenset(topics)
         self._consumer.subscribe(
             topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
         )
@@ -138,7 +140,8 @@ class Assignment:
         self.changed = False
         self._positions = {}
         self._committed = {}
-        return frozenset(self.partitions)
+        # An assignment that was under way when the topics changed may still come.
+        return frozenset(own for own in self.partitions if own.topic in self._topics)
 
     def position(self, partition: TopicPartition) -> int | None:
         """Return the next offset to read; None if the partition is not being read."""
