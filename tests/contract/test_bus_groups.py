@@ -186,3 +186,23 @@ def test_members_that_read_other_topics_keep_their_seats(harness: Harness) -> No
     for seat in seats:
         seat.start()
     until(lambda: all(len((s.poll(), s.records)[1]) == 2 for s in seats), "the records")
+
+
+@pytest.mark.parametrize("harness", BOTH_PROTOCOLS, indirect=True)
+def test_an_assignment_names_only_topics_that_the_member_still_reads(harness: Harness) -> None:
+    """Even if one was under way for those that it has read before."""
+    one, other, group = harness.topic(2), harness.topic(2), harness.name("group")
+    seat = harness.join(group, [one], "worker")
+    seat.poll()
+    seat.member.subscribe([one, other])
+    seat.poll()
+    seat.member.subscribe([other])
+
+    def settled() -> bool:
+        assignment = seat.poll().assignment
+        if assignment:
+            assert {place.topic for place in assignment} == {other}
+            seat.member.committed(assignment)
+        return seat.owned == sorted(harness.places(other))
+
+    until(settled, "the other topic")

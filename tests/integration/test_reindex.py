@@ -75,6 +75,12 @@ def expected(application: ApplicationUnderTest, directory: Path) -> Mapping[Sour
     return found
 
 
+def building(application: ApplicationUnderTest) -> bool:
+    """Tell whether the workers have a generation to build."""
+    plan = planned(Cluster(application.settings.kafka_options()), application.settings)
+    return plan is not None and plan.following is not None
+
+
 def judged(application: ApplicationUnderTest, directory: Path, fed: int) -> float:
     """Check what was published; return the longest that a document has waited, in seconds."""
     application.audit.reach(fed)
@@ -114,6 +120,27 @@ def test_shards_and_rules_change_while_documents_stream(
     print(  # noqa: T201 -- a figure
         f"{feeder.fed} documents, {rate:.0f}/s during the reindex, longest wait {longest:.2f} s"
     )
+
+
+def test_workers_and_the_command_are_killed_meanwhile(launch: Launch, tmp_path: Path) -> None:
+    application = launch(settings={"index": {"shards": 2}})
+    application.seat("alpha", "beta")
+    feeder = Feeder(application, scaled(20_000, 100_000), 32)
+    application.audit.reach(1_000)
+    command = started(application, "--shards", "3", "--bucket-capacity", "4")
+    with command:
+        application.audit.until(lambda: building(application), 120, "the workers to build")
+        application.worker("alpha").kill()
+        command.kill()
+    application.start("alpha")
+    application.audit.reach(feeder.fed + 500)
+    command = started(application)
+    application.audit.reach(feeder.fed + 2_000)
+    application.worker("beta").kill()
+    application.start("beta")
+    assert "done" in ends(application, command)
+    feeder.stop()
+    judged(application, tmp_path, feeder.fed)
 
 
 def test_workers_start_with_earlier_or_later_settings_and_what_is_left_is_deleted(

@@ -198,7 +198,8 @@ class Assignment:
         self.changed = False
         self._positions = {}
         self._committed = {}
-        return frozenset(self.partitions)
+        # Under KIP-848, those of a former topic go a little later.
+        return frozenset(own for own in self.partitions if own.topic in self._topics)
 
     def position(self, partition: TopicPartition) -> int | None:
         """Return the next offset to read; None if the partition is not being read."""
