@@ -9,6 +9,11 @@ from tests.support.bus_seats import Seat, next_offsets, until
 from worker.bus.memory import partition_for
 from worker.bus.port import OffsetOutOfRange, Outgoing, TopicPartition
 
+# For what takes many rebalances of a real group.
+KAFKA_LATER = [
+    "memory",
+    pytest.param("kafka", marks=[pytest.mark.kafka, pytest.mark.exhaustive]),
+]
 HEADERS = (("b", b"1"), ("a", b"\x00\xff"), ("b", None), ("b", b"1"), ("", b""))
 
 
@@ -225,6 +230,7 @@ def test_what_was_not_started_yet_is_out_of_no_range(harness: Harness) -> None:
     assert [r.offset for r in seat.collect(2)] == [3, 4]
 
 
+@pytest.mark.parametrize("harness", KAFKA_LATER, indirect=True)
 def test_what_was_asked_for_before_the_start_is_out_of_no_range(harness: Harness) -> None:
     """A new assignment may be started at once, before the next poll, on a log long trimmed."""
     topic, group = harness.topic(4), harness.name("group")

@@ -7,6 +7,9 @@ __all__ = ["LONGEST", "longest_first"]
 
 LONGEST: Final = (
     "tests/faults/test_cells.py",
+    "tests/crash/test_points.py",
+    "tests/integration/test_reindex.py",
+    "tests/crash/test_reindex.py",
     "tests/worker/cli/test_redrive.py",
     "tests/integration/test_slow_link.py",
     "tests/faults/test_redrive.py",
@@ -23,7 +26,7 @@ LONGEST: Final = (
     "tests/kafka/test_positions.py",
     "tests/integration/test_frozen_broker.py",
 )
-"""Files that take half a minute and more, most of it waiting for Kafka; the longest first."""
+"""Files that take half a minute and more, most of them waiting for Kafka; the longest first."""
 
 
 def longest_first(files: Iterable[str], on_broker: Collection[str]) -> list[str]:
