@@ -54,6 +54,12 @@ def text_keys(encoded: Iterable[bytes], seed: bytes) -> NDArray[np.uint64]:
     seed, nobody can construct two texts with one key. For a faster hash such as
     MurmurHash3 one can, whatever its seed.
     """
-    key = derived(seed, b"neardup text", 32)
-    digests = b"".join(blake2b(text, digest_size=8, key=key).digest() for text in encoded)
+    keyed = blake2b(digest_size=8, key=derived(seed, b"neardup text", 32))
+
+    def digest(text: bytes) -> bytes:
+        own = keyed.copy()  # cheaper than a new one
+        own.update(text)
+        return own.digest()
+
+    digests = b"".join(map(digest, encoded))
     return np.frombuffer(digests, dtype="<u8").astype(np.uint64)

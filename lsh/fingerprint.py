@@ -128,13 +128,11 @@ class Fingerprinter:
 
 def _blocks(rows: list[int], texts: Sequence[str]) -> Iterator[list[int]]:
     """Split `rows` into runs of about `_BLOCK` code points, with at least one text each."""
-    block: list[int] = []
-    size = 0
-    for row in rows:
-        if block and size + len(texts[row]) > _BLOCK:
-            yield block
-            block, size = [], 0
-        block.append(row)
-        size += len(texts[row]) + 1
-    if block:
-        yield block
+    lengths = np.fromiter((len(texts[row]) for row in rows), dtype=np.int64, count=len(rows))
+    ends = np.cumsum(lengths + 1)
+    low = 0
+    while low < len(rows):
+        most = ends[low] - lengths[low] + _BLOCK
+        high = max(low + 1, int(np.searchsorted(ends, most, side="right")))
+        yield rows[low:high]
+        low = high

@@ -10,7 +10,7 @@ from lsh.sketch import SKETCH_BITS
 from lsh.text import NORMALISER_VERSION
 from lsh.tuning import choose
 
-SCHEME_VERSION = 2
+SCHEME_VERSION = 3
 """Increased whenever the same text and parameters give another fingerprint."""
 
 MAX_SHINGLE_SIZE = 64

@@ -3,7 +3,8 @@
 One hash h, uniform on 64 bits, serves all k slots: its high bits assign a
 shingle to a slot, and the slot takes its least shingle (Li, Owen, Zhang, "One
 permutation hashing", NIPS 2012). A slot without any shingle of the document
-takes the minimum, over all shingles, of a hash g_i of its own.
+takes the minimum, over all shingles, of a hash g_i of its own, which is made of
+the low 32 bits of h.
 
 P(slot i of A = slot i of B) is the Jaccard similarity for every size of A and
 B. Proof: slot i ranks every shingle x by f_i(x) = (0, h(x)) if x belongs to i,
@@ -38,7 +39,9 @@ SKETCH_BITS = 8
 
 _CHUNK = 1 << 15  # shingles at a time: the arrays of a step stay in the L2 cache
 _SHORT = 128  # documents of up to this many shingles are filled together, longer ones alone
+_TOGETHER = 1 << 16  # slots that are filled together
 _EMPTY = np.uint64((1 << 64) - 1)
+_GREATEST = np.uint32((1 << 32) - 1)
 _OWN_FACTOR_STATE = 0x736C6F74  # "slot"
 _OWN_OFFSET_STATE = 0x66696C6C  # "fill"
 _HALF = np.uint64(32)
@@ -87,14 +90,14 @@ def _scatter(
 
 
 def _fill(table: NDArray[np.uint64], hashes: NDArray[np.uint64], starts: NDArray[np.int64]) -> None:
-    """Set every empty slot to the minimum of its own hash, h * factor mod 2^64.
+    """Set every empty slot to the minimum of its own hash, h * factor mod 2^32.
 
-    The factor is odd, so the slot's own hash is one-to-one, and uniform like h.
-    Only the minimum is mixed, which distinguishes two shingles as well as
+    The factor is odd, so the slot's own hash is a permutation of the low 32 bits of h, and
+    uniform like these. Only the minimum is mixed, which distinguishes two shingles as well as
     mixing each of them.
     """
     slots = table.shape[1]
-    factors = odd(constants(_OWN_FACTOR_STATE, slots))
+    factors = odd(constants(_OWN_FACTOR_STATE, slots)).astype(np.uint32)
     offsets = constants(_OWN_OFFSET_STATE, slots)
     empty = table == _EMPTY
     lengths = np.diff(starts)
@@ -102,7 +105,7 @@ def _fill(table: NDArray[np.uint64], hashes: NDArray[np.uint64], starts: NDArray
     partial = np.flatnonzero(empty.any(axis=1) & (lengths > 0))
     partial = partial[np.argsort(lengths[partial], kind="stable")]
     count = int(np.searchsorted(lengths[partial], _SHORT, side="right"))
-    step = max(1, _CHUNK // slots)
+    step = max(1, _TOGETHER // slots)
     for low in range(0, count, step):
         rows = partial[low : min(low + step, count)]
         own = finalise(_least_together(hashes, starts[rows], lengths[rows], factors) ^ offsets)
@@ -119,45 +122,48 @@ def _least_together(
     hashes: NDArray[np.uint64],
     begins: NDArray[np.int64],
     lengths: NDArray[np.int64],
-    factors: NDArray[np.uint64],
+    factors: NDArray[np.uint32],
 ) -> NDArray[np.uint64]:
     """Return uint64[m, slots], the least own hash of each slot for m short documents.
+
+    hashes: uint64[total]. begins, lengths: int64[m]. factors: uint32[slots].
 
     Step n takes the n-th shingles of all documents. A document without an n-th
     shingle repeats its last one, which changes no minimum.
     """
-    least = np.full((len(begins), len(factors)), _EMPTY, dtype=np.uint64)
+    least = np.full((len(begins), len(factors)), _GREATEST, dtype=np.uint32)
     own = np.empty_like(least)
     for position in range(int(lengths.max(initial=0))):
-        part = hashes[begins + np.minimum(position, lengths - 1)]
+        part = hashes[begins + np.minimum(position, lengths - 1)].astype(np.uint32)
         np.multiply(part[:, None], factors, out=own)
         np.minimum(least, own, out=least)
-    return least
+    return least.astype(np.uint64)
 
 
 def _least_alone(
     hashes: NDArray[np.uint64],
     begins: NDArray[np.int64],
     lengths: NDArray[np.int64],
-    factors: NDArray[np.uint64],
+    factors: NDArray[np.uint32],
     edges: NDArray[np.int64],
 ) -> NDArray[np.uint64]:
     """Return the least own hash for each of `factors`; edges[i]:edges[i + 1] are document i's.
 
     This is for documents with few empty slots, or few distinct shingles.
     """
-    least = np.full(len(factors), _EMPTY, dtype=np.uint64)
+    least = np.full(len(factors), _GREATEST, dtype=np.uint32)
     spans = zip(begins.tolist(), lengths.tolist(), edges.tolist(), edges[1:].tolist(), strict=False)
     for begin, length, low, high in spans:
         part = hashes[begin : begin + length]
         if length > _CHUNK:  # A slot is left empty here only because most shingles are repeats.
             chunks = [_distinct(part[at : at + _CHUNK]) for at in range(0, length, _CHUNK)]
             part = _distinct(np.concatenate(chunks))
+        part = part.astype(np.uint32)
         step = max(1, _CHUNK // (high - low))
         for at in range(0, len(part), step):
             own = np.multiply.outer(factors[low:high], part[at : at + step]).min(axis=1)
             np.minimum(least[low:high], own, out=least[low:high])
-    return least
+    return least.astype(np.uint64)
 
 
 def _distinct(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -459,7 +459,7 @@ def signature(hashes: list[int], slots: int) -> list[int]:
     for slot in range(slots):
         # The range of h, by its upper half, is cut into equal parts, one for each slot.
         members = [h for h in hashes if (h >> 32) * slots >> 32 == slot]
-        own = min(h * factors[slot] & MOST for h in hashes)
+        own = min(h * factors[slot] % 2**32 for h in hashes)  # the low 32 bits of h decide
         signed.append(min(members) if members else fmix64(own ^ offsets[slot]))
     return signed
 
