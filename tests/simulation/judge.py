@@ -40,7 +40,8 @@ def problems(world: World, directory: Path) -> list[str]:
 
     - no document is published twice, or otherwise than a replay of the run's own order says;
     - if the application runs: every document is published, or it was deleted after it had
-      been judged, and is on *rejected* for that; and each shard equals one rebuilt from its log;
+      been judged, and is on *rejected* for that, unless shard 0's answer, which names it, was
+      deleted as well; and each shard equals one rebuilt from its log;
     - if it doesn't: something was lost that it can't go on without.
     """
     runs = _runs_at_last(world)
@@ -101,10 +102,17 @@ def _published(world: World, directory: Path, *, complete: bool) -> Iterator[str
         for topic in (topology.unique, topology.duplicate, topology.rejected)
         for r in archive.of(topic)
     }
+    unnamed = {
+        loss.place.partition
+        for loss in world.losses.fatal
+        if loss.place.topic == topology.matches(0)
+    }
+    excused = {at for at in world.losses.unpublished if at[0] in unnamed} - published
     inputs = [
         record
         for record in world.writer.written
-        if (at := (record.partition, record.offset)) not in gone and (complete or at in published)
+        if (at := (record.partition, record.offset)) not in excused | gone.keys()
+        and (complete or at in published)
     ]
     frames = archive.of(topology.fingerprints)
     history = History(

@@ -1,5 +1,7 @@
 """Documents that time deletes before they are published, and answers that nobody read."""
 
+import pytest
+
 from tests.simulation.conftest import Judge, MakeWorld
 from tests.simulation.measures import Keep, Measures
 from tests.simulation.world import World
@@ -67,6 +69,44 @@ def test_answers_deleted_before_they_were_read_are_not_passed_over(
     assert {loss.stage for loss in one.losses.fatal} == {"route"}
     assert judged(one) == []
     assert any("matches-" in ending.what for ending in one.endings)
+
+
+def test_answers_deleted_with_their_documents_are_passed_over(
+    world: MakeWorld, judged: Judge, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing could be published for them any more. A worker that stops would stop for ever."""
+    one = world(Measures(keep=Keep(documents=12, matches=12)))
+    one.start("a")
+    one.writer.write(TEXTS[:12], range(3))
+    one.pass_hours(1)
+    one.writer.write(TEXTS[12:18], range(3))
+    judge_only(one, "a")
+    one.kill("a")
+    one.pass_hours(48)
+    assert {loss.stage for loss in one.losses.fatal} == {"route"}
+    assert one.start("a"), one.endings
+    one.writer.write(TEXTS[18:], range(3))
+    one.quiet()
+    assert one.endings == []
+    assert judged(one) == []
+    said = [line for line in caplog.messages if "so were their answers" in line]
+    assert len(said) == len({line.split(":")[0] for line in said}) == 3
+
+
+def test_answers_for_aborted_documents_may_be_deleted(world: MakeWorld, judged: Judge) -> None:
+    one = world(Measures(keep=Keep(documents=12, matches=12)))
+    one.start("a")
+    one.writer.write(TEXTS[:12], range(3), "transaction")
+    one.pass_hours(1)
+    one.writer.write(TEXTS[12:18], range(3), "aborted")
+    judge_only(one, "a")
+    one.kill("a")
+    one.pass_hours(48)
+    assert one.start("a"), one.endings
+    one.writer.write(TEXTS[18:], range(3), "transaction")
+    one.quiet()
+    assert one.endings == []
+    assert judged(one) == []
 
 
 def test_a_group_whose_offsets_expired_stops_the_application(

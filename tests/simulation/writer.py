@@ -13,7 +13,7 @@ from worker.topology import Topology
 
 __all__ = ["Manner", "Writer"]
 
-Manner = Literal["plain", "transaction", "aborted first"]
+Manner = Literal["plain", "transaction", "aborted first", "aborted"]
 
 
 class Writer:
@@ -55,10 +55,12 @@ class Writer:
                 self.written.append(self._place(record))
                 self._bus.append(record)
             return
-        if manner == "aborted first":
+        if manner.startswith("aborted"):
             failed = self._bus.begin("writer")
             failed.append_many(records)
             failed.abort()
+        if manner == "aborted":
+            return
         transaction = self._bus.begin("writer")
         for record in records:
             self.written.append(self._place(record))

@@ -116,7 +116,8 @@ def lost_answers(
     If a later answer comes, it does not tile, and stops the worker. If none comes, only this check
     detects the loss: fingerprint is past route, *index* has nothing to read, and neither has route
     in a log that was trimmed. Route's offsets were looked up first and the logs' ends last, so
-    answers in flight are not mistaken for lost ones.
+    answers in flight are not mistaken for lost ones. If the documents are gone as well, `_deleted`
+    reports them, and route passes over the answers.
     """
     route = committed[topology.group("route")]
     fingerprint = committed[topology.group("fingerprint")]
@@ -127,7 +128,8 @@ def lost_answers(
     for place, at in route.items():
         documents = TopicPartition(topology.documents, place.partition)
         waiting = route.get(documents, 0), fingerprint.get(documents, 0)
-        if place.topic == topology.documents or waiting[0] >= waiting[1]:
+        deleted = documents in ranges and ranges[documents][0] >= waiting[1]
+        if place.topic == topology.documents or waiting[0] >= waiting[1] or deleted:
             continue
         if at < ranges[place][0] and not _unread(at, ranges[place]):
             problem = Problem(

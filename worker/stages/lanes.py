@@ -8,11 +8,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
+import numpy as np
+
 from worker.bus import Record
 from worker.stages.base import StageError
 from worker.stages.budget import answer_cost, record_cost
 from worker.stages.unpacking import Found, Judged, add_found, judged_of, next_named
-from worker.wire import MatchFrame
+from worker.wire import Ids, MatchFrame
 
 __all__ = ["Answers", "Lane", "Step"]
 
@@ -58,15 +61,27 @@ class Answers:
     """Another generation has answered before; the first frame then begins where that one ended."""
     begin: int | None = None
     """Where the first frame has begun."""
+    deleted: int = 0
+    """Documents before this offset were deleted before the lane began."""
 
-    def take(self, record: Record, frame: MatchFrame) -> None:
+    def take(self, record: Record, frame: MatchFrame) -> range | None:
         """Keep an answer.
 
+        If answers were deleted together with their documents, nothing is left to publish there, so
+        the gap counts as answered.
+
+        Returns the offsets of such a gap; None if there is none.
+
         Raises:
-            StageError: it leaves a gap, or repeats a range.
+            StageError: it leaves another gap, or repeats a range.
         """
         first = self.following is None
         gap = frame.start > self.covered and not (first and self.late)
+        if gap and first and self.cut and frame.start <= self.deleted:
+            passed = range(self.covered, frame.start)
+            self._keep(_nothing(frame, passed), record.offset, 0)
+            self.take(record, frame)
+            return passed
         if gap or (self.following is not None and frame.start != self.following):
             expected = self.covered if self.following is None else self.following
             msg = (
@@ -75,16 +90,20 @@ class Answers:
                 " was lost or doubled"
             )
             raise StageError(msg)
-        if first:
+        self._keep(frame, record.offset + 1, answer_cost(record))
+        return None
+
+    def _keep(self, frame: MatchFrame, after: int, cost: int) -> None:
+        """Keep what tiles, unless it is answered already."""
+        if self.following is None:
             self.begin = frame.start
         self.following = frame.end
         self.cut = False
         if frame.end <= self.covered:
             return
         self.covered = frame.end
-        answer = _Answer(frame, record.offset + 1, answer_cost(record))
-        self.taken.append(answer)
-        self.cost += answer.cost
+        self.taken.append(_Answer(frame, after, cost))
+        self.cost += cost
 
     def drop(self, until: int) -> int | None:
         """Drop the answers up to an offset; return the offset after the last one, if any."""
@@ -93,6 +112,25 @@ class Answers:
             _, after, cost = self.taken.popleft()
             self.cost -= cost
         return after
+
+
+def _nothing(following: MatchFrame, offsets: range) -> MatchFrame:
+    """Return an answer for a range that names no document, to stand before this one."""
+    none: dict[str, object] = {
+        name: getattr(following, name)[:0]
+        for name in ("offsets", "checksums", "matched", "counts", "which", "similarities")
+    }
+    accounted = None if following.accounted is None else np.empty(0, np.uint32)
+    return msgspec.structs.replace(
+        following,
+        start=offsets.start,
+        end=offsets.stop,
+        first=0,
+        sequences=following.sequences[:0],
+        ids=Ids.pack([]),
+        accounted=accounted,
+        **none,
+    )
 
 
 @dataclass(slots=True)

@@ -116,7 +116,7 @@ class Route:
         """Start each lane at its committed offsets, with empty buffers.
 
         If retention has deleted a log past its offset, continue from the log's start: anything
-        missing is detected later, see `out_of_range`.
+        missing is detected later, see `out_of_range` and `Answers.take`.
         """
         self._lanes = {}
         self._answers = {}
@@ -141,7 +141,12 @@ class Route:
             begin = {place: max(offsets[place], watermarks(place)[0]) for place in inputs}
             for generation, places in generations.items():
                 self._answers |= {
-                    place: Answers(offset, cut=begin[place] > offsets[place], late=generation > 0)
+                    place: Answers(
+                        offset,
+                        cut=begin[place] > offsets[place],
+                        late=generation > 0,
+                        deleted=begin[documents],
+                    )
                     for place in places
                 }
             self._lanes[number] = Lane(
@@ -216,7 +221,18 @@ class Route:
                 f" partition {frame.partition}"
             )
             raise StageError(msg)
-        self._answers[TopicPartition(record.topic, record.partition)].take(record, frame)
+        passed = self._answers[TopicPartition(record.topic, record.partition)].take(record, frame)
+        if passed is not None and shard == 0:  # Only its answers name the documents.
+            self._deleted(record.partition, passed)
+
+    def _deleted(self, number: int, offsets: range) -> None:
+        """Report documents that nobody can name any more: their answers were deleted as well."""
+        _log.error(
+            "%s[%d]: offsets %d to %d were deleted, and so were their answers. Documents that were"
+            " judged there, if any, are published nowhere",
+            self._documents, number, offsets[0], offsets[-1],
+            extra={"topic": self._documents, "partition": number},
+        )  # fmt: skip
 
     def _publish(
         self, number: int, lane: Lane, outgoing: list[Outgoing]

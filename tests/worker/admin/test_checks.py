@@ -299,6 +299,15 @@ def test_answers_deleted_before_they_were_read_are_an_error(settings: Settings) 
     )
 
 
+def test_answers_deleted_with_their_documents_hold_nobody_up(settings: Settings) -> None:
+    cluster = emptied(settings)
+    documents = TopicPartition("a.documents", 1)
+    cluster.offsets["a.route"][documents] = 30
+    cluster.ends[documents] = (50, 50)
+    [line] = said(cluster, settings)
+    assert line.startswith("warning group a.route: its offset of a.documents[1] is 30, must be")
+
+
 @pytest.mark.parametrize(
     ("place", "ends"),
     [

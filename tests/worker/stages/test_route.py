@@ -38,6 +38,13 @@ def begins(lows: Mapping[TopicPartition, int]) -> Callable[[TopicPartition], tup
     return lambda place: (lows.get(place, 0), 1 << 60)
 
 
+def at(start: int, answer: Record, offset: int) -> Record:
+    """Return the answer for one document, as if for the one at this offset."""
+    frame = decode(MatchFrame, answer.value, LAYOUT)
+    moved = msgspec.structs.replace(frame, start=start, end=start + 1)
+    return answer._replace(offset=offset, value=encode(moved))
+
+
 class TestRoute:
     def owned(self, shards: int) -> dict[TopicPartition, int]:
         topics = ["documents", *(f"app.matches-{shard}" for shard in range(shards))]
@@ -248,12 +255,51 @@ class TestRoute:
 
     def test_an_answer_deleted_unread_shows_with_the_next(self, tmp_path: Path) -> None:
         documents, answers = through(tmp_path, [document(0)])
-        frame = decode(MatchFrame, answers[0][0].value, LAYOUT)
-        later = encode(msgspec.structs.replace(frame, start=5, end=6))
         stage = route()
         stage.adopt(self.owned(1), begins({MATCHES: 1}))
         with pytest.raises(StageError, match="from offset 5, but 0 comes next"):
-            stage.process([*documents, answers[0][0]._replace(offset=1, value=later)])
+            stage.process([*documents, at(5, answers[0][0], 1)])
+
+    def test_answers_deleted_with_their_documents_are_passed_over(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        _, answers = through(tmp_path, [document(0)])
+        stage = route()
+        stage.adopt(self.owned(1), begins({DOCS: 5, MATCHES: 1}))
+        burst = stage.process([document(0)._replace(offset=5), at(5, answers[0][0], 1)])
+        assert burst is not None
+        assert verdicts(burst.records) == [("unique", "d0")]
+        assert burst.offsets == {DOCS: 6, MATCHES: 2}
+        [line] = [line for line in caplog.messages if "published nowhere" in line]
+        assert line.startswith("documents[0]: offsets 0 to 4 were deleted, and so were their")
+
+    def test_what_another_shard_had_answered_needs_no_answer_if_it_is_gone(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Shard 0's answer names what was judged."""
+        _, answers = through(tmp_path, [document(0)], shards=2)
+        first = decode(MatchFrame, answers[0][0].value, LAYOUT)
+        whole = encode(msgspec.structs.replace(first, end=5))
+        stage = route(shards=2)
+        stage.adopt(self.owned(2), begins({DOCS: 5, TopicPartition("app.matches-1", 0): 1}))
+        records = [answers[0][0]._replace(value=whole), at(5, answers[0][0], 1)]
+        assert stage.process([document(0)._replace(offset=5), *records]) is None
+        burst = stage.process([at(5, answers[1][0], 1)])
+        assert burst is not None
+        assert reasons(burst.records) == ["payload-gone"]
+        assert verdicts(burst.records)[1:] == [("unique", "d0")]
+        assert not any("published nowhere" in line for line in caplog.messages)
+
+    @pytest.mark.parametrize("lows", [{DOCS: 4, MATCHES: 1}, {DOCS: 5}])
+    def test_answers_that_may_be_missed_are_not_passed_over(
+        self, tmp_path: Path, lows: dict[TopicPartition, int]
+    ) -> None:
+        """A document is still there, or the log of answers is whole."""
+        _, answers = through(tmp_path, [document(0)])
+        stage = route()
+        stage.adopt(self.owned(1), begins(lows))
+        with pytest.raises(StageError, match="from offset 5, but 0 comes next"):
+            stage.process([at(5, answers[0][0], 1)])
 
     def test_a_position_above_the_log_is_an_error(self) -> None:
         stage = route()
