@@ -23,6 +23,8 @@ class BucketRules:
     window_ms: how long an entry lives after its own time, or after that of the last document that
         it absorbed; None: for ever.
     same_id: what a document is whose id the index already has.
+    containment: least estimated share of a document that is in a candidate at which that is a
+        match, whatever their similarity; None: only the similarity counts.
     """
 
     threshold: float
@@ -31,3 +33,4 @@ class BucketRules:
     max_matches: int = 64
     window_ms: int | None = None
     same_id: SameId = "duplicate"
+    containment: float | None = None
