@@ -10,6 +10,7 @@ from functools import partial
 import msgspec
 
 from lsh import s_curve
+from lsh.tuning import sought
 from worker.admin.checks import inspect
 from worker.admin.cluster import Cluster
 from worker.admin.create import create
@@ -57,13 +58,12 @@ class Progress:
 
 
 def changed_rules(generation: Generation, **rules: object) -> Generation:
-    """Return a generation with other rules; those that are None stay.
+    """Return a generation with other rules.
 
     Without another value, ``absorb`` is raised to the threshold, as in the settings.
     """
-    given = {name: value for name, value in rules.items() if value is not None}
-    made = msgspec.structs.replace(generation, **given)
-    if "absorb" not in given and made.absorb < made.threshold:
+    made = msgspec.structs.replace(generation, **rules)
+    if "absorb" not in rules and made.absorb < made.threshold:
         made = msgspec.structs.replace(made, absorb=made.threshold)
     return made
 
@@ -117,21 +117,36 @@ class Reindex:
                 f"--absorb: got {following.absorb}, must be at least the threshold,"
                 f" {following.threshold}"
             )
+        self._check_sizes(plan.base, following)
         self._check_bands(current, following)
         self._check_log(current, following)
         self._check_retention(following)
 
-    def _check_bands(self, current: Generation, following: Generation) -> None:
-        if following.threshold >= current.threshold:
-            return
-        found = float(s_curve(following.threshold, following.bands, following.rows))
-        wanted = self._settings.similarity.recall
-        if found < wanted:
+    def _check_sizes(self, base: Generation, following: Generation) -> None:
+        if following.containment is not None and base.containment is None:
             raise ConfigurationError(
-                f"--threshold: got {following.threshold}, but the fingerprints have"
+                f"--containment: got {following.containment}, but the application began without"
+                " similarity.containment, so its fingerprints don't say how many different"
+                " shingles a document has. Begin another application with it: --app OTHER --from"
+                f" app:{self._base.app}"
+            )
+
+    def _check_bands(self, current: Generation, following: Generation) -> None:
+        similarity = self._settings.similarity
+        ratio, wanted = similarity.containment_ratio, similarity.recall
+        before, least = (
+            sought(one.threshold, one.containment, ratio) for one in (current, following)
+        )
+        if least >= before:
+            return
+        found = float(s_curve(least, following.bands, following.rows))
+        if found < wanted:
+            name = "threshold" if least == following.threshold else "containment"
+            raise ConfigurationError(
+                f"--{name}: got {getattr(following, name)}, but the fingerprints have"
                 f" {following.bands} bands of {following.rows} rows, by which {found:.0%} of such"
                 f" pairs are found, and similarity.recall is {wanted}. Begin another application"
-                f" with this threshold: --app OTHER --from app:{self._base.app}"
+                f" with this {name}: --app OTHER --from app:{self._base.app}"
             )
 
     def _check_log(self, current: Generation, following: Generation) -> None:
