@@ -133,8 +133,17 @@ def _sentences(found: Evaluation) -> list[str]:
     lines = [
         f"found: {clear} of the documents with an earlier one at {high:g} or above",
         f"found: {all_} of those at {t:g} or above",
-        f"published pairs: {right} at {t:g} or above, {wrong} below {low:g}",
     ]
+    if (c := found.containment) is None:
+        lines.append(f"published pairs: {right} at {t:g} or above, {wrong} below {low:g}")
+    else:
+        contained = _share(found.right_contained, found.contained_pairs)
+        reached, missed = f"{t:g} or a containment of {c:g}", f"{low:g} and {c - BELOW:g}"
+        lines += [
+            f"published pairs: {right} at {reached} or above, {wrong} below {missed}",
+            f"published for a containment alone: {contained} at {c:g} or above",
+            "what is to be found, and the tables below, go by similarity alone",
+        ]
     mean = found.comparisons / found.documents
     lines.append(f"compared: {found.comparisons:,} candidates, {mean:,.2f} for a document")
     if sum(causes):

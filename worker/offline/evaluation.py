@@ -57,6 +57,7 @@ class Run:
     duplicate, rejected: bool[n], the verdicts.
     later, earlier: int64[m], the published pairs.
     estimate: float64[m], their published similarities, rounded to 4 digits.
+    contained: bool[m], which of them are published with a containment.
     comparisons: how many comparisons with candidates were made.
     """
 
@@ -65,6 +66,7 @@ class Run:
     later: NDArray[np.int64]
     earlier: NDArray[np.int64]
     estimate: NDArray[np.float64]
+    contained: NDArray[np.bool_]
     comparisons: int
 
 
@@ -141,7 +143,10 @@ class Evaluation(NamedTuple):
         it; found_at_threshold, found_clear: those of them that are duplicates.
     comparisons: with candidates, of all documents.
     pairs: published ones; right_pairs: of similarity at or above the threshold; wrong_pairs:
-        below the threshold minus BELOW.
+        below the threshold minus BELOW. With a containment, pairs are also right that reach it, and
+        only those are wrong that are by so much below both.
+    containment: the least one that is published, or None. contained_pairs: those that are
+        published for it alone; right_contained: those of them that reach it.
     """
 
     documents: int
@@ -159,6 +164,9 @@ class Evaluation(NamedTuple):
     missed: Missed
     bands: list[Band]
     estimates: list[Estimates]
+    containment: float | None = None
+    contained_pairs: int = 0
+    right_contained: int = 0
 
     @property
     def recall(self) -> float | None:
@@ -201,7 +209,7 @@ class Reading:
         self._numbers: dict[str, int] = {}
         self._duplicate: list[bool] = []
         self._rejected: list[bool] = []
-        self._pairs: list[tuple[int, int, float]] = []
+        self._pairs: list[tuple[int, int, float, bool]] = []
 
     @property
     def numbers(self) -> Mapping[str, int]:
@@ -218,7 +226,8 @@ class Reading:
             texts.append("" if verdict.kind == "rejected" else self._text(line))
             if verdict.kind == "duplicate":
                 for match in msgspec.json.decode(verdict.matches):
-                    self._pairs.append((number, self._numbers[match["id"]], match["similarity"]))
+                    earlier, estimate = self._numbers[match["id"]], match["similarity"]
+                    self._pairs.append((number, earlier, estimate, "containment" in match))
             named = self._format.identify(line.value) if line.complete else None
             self._numbers[(named or line.key).decode()] = number
         if self._exact:
@@ -229,13 +238,15 @@ class Reading:
 
     def run(self, comparisons: int = 0) -> Run:
         """Return the verdicts on all documents, for which so many comparisons were made."""
-        later, earlier, estimate = zip(*self._pairs, strict=True) if self._pairs else ((), (), ())
+        columns = zip(*self._pairs, strict=True) if self._pairs else ((), (), (), ())
+        later, earlier, estimate, contained = columns
         return Run(
             np.array(self._duplicate, np.bool_),
             np.array(self._rejected, np.bool_),
             np.array(later, np.int64),
             np.array(earlier, np.int64),
             np.array(estimate, np.float64),
+            np.array(contained, np.bool_),
             comparisons,
         )
 
@@ -273,6 +284,12 @@ def evaluate(parameters: Parameters, reading: Reading, run: Run, truth: Truth) -
     found = run.duplicate[judged]
     clear = exact >= min(threshold + CLEAR, 1.0)
     published = jaccard(truth.sets, run.later, run.earlier)
+    right, wrong = published >= threshold, published < threshold - BELOW
+    alone = run.contained & (run.estimate < threshold)
+    if (least := parameters.containment) is not None:
+        shares = _containments(truth.sets, run, published)
+        right |= shares >= least
+        wrong &= shares < least - BELOW
     missed, low = clear & ~found, estimate < threshold
     predicted = detection(exact, threshold, parameters.slots, parameters.bands, parameters.rows)
     edges = _edges(threshold, max(truth.nearest.floor, threshold - BELOW))
@@ -300,8 +317,8 @@ def evaluate(parameters: Parameters, reading: Reading, run: Run, truth: Truth) -
         found_clear=int((found & clear).sum()),
         comparisons=run.comparisons,
         pairs=len(published),
-        right_pairs=int((published >= threshold).sum()),
-        wrong_pairs=int((published < threshold - BELOW).sum()),
+        right_pairs=int(right.sum()),
+        wrong_pairs=int(wrong.sum()),
         missed=Missed(
             int((missed & low).sum()),
             int((missed & ~low & ~shared).sum()),
@@ -309,7 +326,19 @@ def evaluate(parameters: Parameters, reading: Reading, run: Run, truth: Truth) -
         ),
         bands=bands,
         estimates=estimates,
+        containment=least,
+        contained_pairs=int(alone.sum()),
+        right_contained=int((alone & right).sum()),
     )
+
+
+def _containments(
+    sets: ShingleSets, run: Run, similarity: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return how much of the later document of each published pair is in the earlier one."""
+    later, both = sets.sizes[run.later], sets.sizes[run.later] + sets.sizes[run.earlier]
+    common = np.rint(similarity / (1.0 + similarity) * both)
+    return np.asarray(common / np.maximum(later, 1))
 
 
 def evaluate_labels(pairs: Sequence[tuple[int, int]], run: Run, truth: Truth) -> Labelled:
