@@ -9,14 +9,13 @@ from functools import partial
 
 import msgspec
 
-from lsh import s_curve
-from lsh.tuning import sought
 from worker.admin.checks import inspect
 from worker.admin.cluster import Cluster
 from worker.admin.create import create
 from worker.admin.plan import DEFAULT_MAX_BYTES
 from worker.admin.plan import plan as topic_plans
 from worker.admin.reindex.changes import Changed, aborted, begun, done, handed_over
+from worker.admin.reindex.fingerprints import check_bands, check_sizes
 from worker.admin.reindex.in_use import planned
 from worker.admin.reindex.plan_log import change_plan
 from worker.bus import TopicPartition
@@ -117,37 +116,10 @@ class Reindex:
                 f"--absorb: got {following.absorb}, must be at least the threshold,"
                 f" {following.threshold}"
             )
-        self._check_sizes(plan.base, following)
-        self._check_bands(current, following)
+        check_sizes(plan.base, following, self._base.app)
+        check_bands(current, following, self._settings.similarity, self._base.app)
         self._check_log(current, following)
         self._check_retention(following)
-
-    def _check_sizes(self, base: Generation, following: Generation) -> None:
-        if following.containment is not None and base.containment is None:
-            raise ConfigurationError(
-                f"--containment: got {following.containment}, but the application began without"
-                " similarity.containment, so its fingerprints don't say how many different"
-                " shingles a document has. Begin another application with it: --app OTHER --from"
-                f" app:{self._base.app}"
-            )
-
-    def _check_bands(self, current: Generation, following: Generation) -> None:
-        similarity = self._settings.similarity
-        ratio, wanted = similarity.containment_ratio, similarity.recall
-        before, least = (
-            sought(one.threshold, one.containment, ratio) for one in (current, following)
-        )
-        if least >= before:
-            return
-        found = float(s_curve(least, following.bands, following.rows))
-        if found < wanted:
-            name = "threshold" if least == following.threshold else "containment"
-            raise ConfigurationError(
-                f"--{name}: got {getattr(following, name)}, but the fingerprints have"
-                f" {following.bands} bands of {following.rows} rows, by which {found:.0%} of such"
-                f" pairs are found, and similarity.recall is {wanted}. Begin another application"
-                f" with this {name}: --app OTHER --from app:{self._base.app}"
-            )
 
     def _check_log(self, current: Generation, following: Generation) -> None:
         if self._settings.index.snapshots.trim_log:
