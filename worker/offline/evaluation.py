@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from lsh import Fingerprinter, Parameters, detection, pairwise_similarity, standard_error
 from lsh.exact import ShingleSets, jaccard
-from lsh.nearest import Nearest, SetsOfTexts, nearest_earlier
+from lsh.nearest import Nearest, SetsOfTexts, contained, nearest_earlier
+from lsh.tuning import CONTAINMENT_RATIO, sought
 from worker.bus import Record
 from worker.formats.base import DocumentFormat, Unreadable
 from worker.offline.filter import Line, Verdict
@@ -147,6 +148,8 @@ class Evaluation(NamedTuple):
         only those are wrong that are by so much below both.
     containment: the least one that is published, or None. contained_pairs: those that are
         published for it alone; right_contained: those of them that reach it.
+    contained: documents of which an earlier one has CLEAR more than that, and is no longer than
+        `Reading.truth` was told; found_contained: those of them that are duplicates.
     """
 
     documents: int
@@ -167,6 +170,8 @@ class Evaluation(NamedTuple):
     containment: float | None = None
     contained_pairs: int = 0
     right_contained: int = 0
+    contained: int = 0
+    found_contained: int = 0
 
     @property
     def recall(self) -> float | None:
@@ -250,14 +255,24 @@ class Reading:
             comparisons,
         )
 
-    def truth(self, threshold: float, progress: Callable[[float], None] | None = None) -> Truth:
+    def truth(
+        self,
+        threshold: float,
+        progress: Callable[[float], None] | None = None,
+        *,
+        containment: float | None = None,
+        ratio: float = CONTAINMENT_RATIO,
+    ) -> Truth:
         """Return the truth about all documents, for thresholds from this one on.
 
-        The sets are forgotten here: this works once.
+        With a containment, also for containments CLEAR above it, in documents up to ``ratio`` times
+        as long. The sets are forgotten here: this works once.
         """
         sets = self._sets.finish()
-        floor = max(threshold - BELOW, _LEAST_FLOOR)
-        return Truth(sets, nearest_earlier(sets, floor, progress))
+        floor = threshold - BELOW
+        if containment is not None:
+            floor = sought(floor, min(containment + CLEAR, 1.0), ratio)
+        return Truth(sets, nearest_earlier(sets, max(floor, _LEAST_FLOOR), progress, ratio=ratio))
 
     def estimated(
         self, left: NDArray[np.int64], right: NDArray[np.int64]
@@ -286,10 +301,12 @@ def evaluate(parameters: Parameters, reading: Reading, run: Run, truth: Truth) -
     published = jaccard(truth.sets, run.later, run.earlier)
     right, wrong = published >= threshold, published < threshold - BELOW
     alone = run.contained & (run.estimate < threshold)
+    within = np.zeros(len(run.duplicate), np.bool_)
     if (least := parameters.containment) is not None:
-        shares = _containments(truth.sets, run, published)
+        shares = contained(truth.sets, run.later, run.earlier, published)
         right |= shares >= least
         wrong &= shares < least - BELOW
+        within = truth.nearest.containment >= min(least + CLEAR, 1.0)
     missed, low = clear & ~found, estimate < threshold
     predicted = detection(exact, threshold, parameters.slots, parameters.bands, parameters.rows)
     edges = _edges(threshold, max(truth.nearest.floor, threshold - BELOW))
@@ -329,16 +346,9 @@ def evaluate(parameters: Parameters, reading: Reading, run: Run, truth: Truth) -
         containment=least,
         contained_pairs=int(alone.sum()),
         right_contained=int((alone & right).sum()),
+        contained=int(within.sum()),
+        found_contained=int((within & run.duplicate).sum()),
     )
-
-
-def _containments(
-    sets: ShingleSets, run: Run, similarity: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return how much of the later document of each published pair is in the earlier one."""
-    later, both = sets.sizes[run.later], sets.sizes[run.later] + sets.sizes[run.earlier]
-    common = np.rint(similarity / (1.0 + similarity) * both)
-    return np.asarray(common / np.maximum(later, 1))
 
 
 def evaluate_labels(pairs: Sequence[tuple[int, int]], run: Run, truth: Truth) -> Labelled:

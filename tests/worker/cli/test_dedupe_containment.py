@@ -131,9 +131,13 @@ def test_evaluate_counts_what_is_published_for_its_containment(
     ]
     assert (found["pairs"], found["contained_pairs"]) == (len(pairs), len(alone))
     assert found["right_contained"] == sum(alone)
+    cut = {one["id"]: one["verdict"] for one in judged if one["id"].startswith("cut-")}
+    assert len(cut) / 2 < found["contained"] <= len(judged)
+    assert 0.98 * found["contained"] <= found["found_contained"] <= found["duplicates"]
     shown = neardup("evaluate", "docs.jsonl", *CONTAINED, cwd=tmp_path).stdout.decode()
+    assert "at most containment_ratio times as long has 0.95 or more" in shown
     assert f"published for a containment alone: {sum(alone)} of {len(alone)} (" in shown
-    assert "go by similarity alone" in shown
+    assert "the tables below go by similarity alone" in shown
 
 
 def test_explain_says_which_of_two_must_come_later(
