@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lsh.containment import containment_of
+from lsh.containment import MOST_ERROR, containment_of, error_of
 from lsh.measures import windows
 from lsh.sketch import SKETCH_BITS, similarity
 from lsh.tuning import s_curve, standard_error
@@ -32,7 +32,8 @@ class Pair:
     same_text: the texts are equal once they are normalised.
     threshold: the similarity from which texts are near duplicates.
     contained: the share of each text that is in the other one, computed without hashes.
-    contained_estimates: the same, as the sketches estimate it.
+    contained_estimates: the same, as the sketches estimate it. contained_errors: the standard
+        errors of these estimates.
     containment: the share from which a text is a duplicate of one that came before; None: it
         doesn't count.
     """
@@ -49,6 +50,7 @@ class Pair:
     threshold: float
     contained: tuple[float, float]
     contained_estimates: tuple[float, float]
+    contained_errors: tuple[float, float]
     containment: float | None
 
     @property
@@ -67,11 +69,11 @@ class Pair:
     @property
     def duplicate_of_the_other(self) -> tuple[bool, bool]:
         """Return of each text whether it is a duplicate if it comes after the other one."""
-        similar = self.estimate >= self.threshold
+        similar, least = self.estimate >= self.threshold, self.containment
         one, other = (
             self.candidates
-            and (similar or (self.containment is not None and share >= self.containment))
-            for share in self.contained_estimates
+            and (similar or (least is not None and share >= least and error <= MOST_ERROR))
+            for share, error in zip(self.contained_estimates, self.contained_errors, strict=True)
         )
         return one, other
 
@@ -91,7 +93,8 @@ def compare(fingerprinter: Fingerprinter, left: str, right: str) -> Pair:
     exact = common / (len(one) + len(other) - common)
     estimate = float(similarity(prints.sketches[0], prints.sketches[1:])[0])
     sizes = np.array([len(one), len(other)])
-    within = containment_of(np.full(2, estimate), sizes, sizes[::-1], parameters.slots).tolist()
+    pairs = np.full(2, estimate), sizes, sizes[::-1], parameters.slots
+    within, errors = containment_of(*pairs).tolist(), error_of(*pairs).tolist()
     counts = np.diff(fingerprinter.shingles([left, right]).starts).tolist()
     shared = np.flatnonzero(prints.keys[0, :-1] == prints.keys[1, :-1])
     return Pair(
@@ -107,5 +110,6 @@ def compare(fingerprinter: Fingerprinter, left: str, right: str) -> Pair:
         threshold=parameters.threshold,
         contained=(common / len(one), common / len(other)),
         contained_estimates=(within[0], within[1]),
+        contained_errors=(errors[0], errors[1]),
         containment=parameters.containment,
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lsh.containment import containment_of
+from lsh.containment import sufficient
 from lsh.index.buckets import spread
 from lsh.index.layout import BEYOND
 from lsh.index.match import best_matches
@@ -253,7 +253,7 @@ def _matches(
 ) -> dict[int, list[Match]]:
     """Return the best matches of each document that has any, by row."""
     enough = pairs.alike >= rules.threshold
-    shares = _shares(batch, pairs, known, rules.containment)
+    shares = _shares(batch, pairs, known, rules)
     similar: dict[int, dict[int, float]] = {}
     containing: dict[int, dict[int, float]] = {}
     enough |= shares > 0.0
@@ -270,12 +270,11 @@ def _matches(
 
 
 def _shares(
-    batch: DocumentBatch, pairs: _Pairs, known: Known, least: float | None
+    batch: DocumentBatch, pairs: _Pairs, known: Known, rules: BucketRules
 ) -> NDArray[np.float64]:
     """Return the estimated share of each document in its candidate; 0 if it isn't enough."""
-    if least is None:
+    if rules.containment is None:
         return np.zeros(len(pairs.rows))
     sizes = np.fromiter(map(known.sizes.__getitem__, pairs.numbers.tolist()), np.int64)
     slots = batch.sketches.shape[1]
-    shares = containment_of(pairs.alike, batch.shingles[pairs.rows], sizes, slots)
-    return np.where(shares >= least, shares, 0.0)
+    return sufficient(pairs.alike, batch.shingles[pairs.rows], sizes, slots, rules)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lsh.containment import containment_of
+from lsh.containment import sufficient
 from lsh.exact import without_repeats
 from lsh.index.batch import DocumentBatch
 from lsh.index.chains import LEVELS, finer_key
@@ -292,11 +292,10 @@ class ArrayIndex:
             part = slice(low, low + _COMPARED)
             own = self._documents.sketches[others[part]]
             similarity[part] = pairwise_similarity(sketches[queries[part]], own)
-        containment, least = np.zeros(len(queries)), self._rules.containment
-        if least is not None:
-            sizes = self._documents.shingles[others]
-            shares = containment_of(similarity, shingles[queries], sizes, sketches.shape[1])
-            np.copyto(containment, shares, where=shares >= least)
+        containment = np.zeros(len(queries))
+        if self._rules.containment is not None:
+            sizes, slots = self._documents.shingles[others], sketches.shape[1]
+            containment = sufficient(similarity, shingles[queries], sizes, slots, self._rules)
         return Matches(queries, others, similarity, containment)
 
 

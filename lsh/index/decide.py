@@ -274,7 +274,7 @@ class _Judging:
         similar = self._known.similar(sketch, buckets.values())
         self._made.candidates += len(similar)
         size = int(self._batch.shingles[row])
-        containing = self._known.containing(size, similar, self._rules.containment)
+        containing = self._known.containing(size, similar, self._rules)
         best = best_matches(similar, containing, self._known, self._rules)
         if best:
             self._made.matches[row] = best

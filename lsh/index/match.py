@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lsh.containment import containment_of
+from lsh.containment import sufficient
 from lsh.index.batch import Match
 from lsh.index.buckets import RecordMissing
 from lsh.index.layout import BEYOND, Record, unpack_record
@@ -107,22 +107,22 @@ class Known:
         return dict(zip(candidates, estimates, strict=True))
 
     def containing(
-        self, size: int, similar: dict[int, float], least: float | None
+        self, size: int, similar: dict[int, float], rules: BucketRules
     ) -> dict[int, float]:
         """Return the estimated share of a document that is in each candidate, if it is enough.
 
         size: the number of the document's different shingles. similar: its estimated similarity
-            to the candidates. least: the least share; None: none is enough.
+            to the candidates.
 
         Returns the shares by the candidates' numbers.
         """
-        if least is None or not similar:
+        if rules.containment is None or not similar:
             return {}
         alike = np.fromiter(similar.values(), np.float64)
         sizes = np.fromiter(map(self.sizes.__getitem__, similar), np.int64)
         slots = len(self.sketches[next(iter(similar))])
-        shares = containment_of(alike, size, sizes, slots).tolist()
-        return {n: share for n, share in zip(similar, shares, strict=True) if share >= least}
+        shares = sufficient(alike, size, sizes, slots, rules).tolist()
+        return {number: share for number, share in zip(similar, shares, strict=True) if share}
 
 
 def best_matches(

@@ -77,8 +77,8 @@ def query(  # noqa: PLR0913 -- what a document has, and what it is judged by
     Raises ValueError if they need it and it is None, and RecordMissing if a bucket names a document
     that has no record.
     """
-    count, least = keys.shape[1], rules.containment
-    if least is not None and sizes is None:
+    count = keys.shape[1]
+    if rules.containment is not None and sizes is None:
         raise ValueError("sizes: got None, rules with a containment take the queries' sizes")
     answers = [Answer([], [], 0) for _ in range(count)]
     if not keys.size:
@@ -99,7 +99,7 @@ def query(  # noqa: PLR0913 -- what a document has, and what it is judged by
         ]
         similar = chains.known.similar(sketches[row], [bucket for _, _, bucket in met])
         size = 0 if sizes is None else int(sizes[row])
-        containing = chains.known.containing(size, similar, least)
+        containing = chains.known.containing(size, similar, rules)
         best = best_matches(similar, containing, chains.known, rules)
         answers[row] = Answer(best, _described(met, chains, best), len(similar))
     return answers

@@ -16,8 +16,9 @@ from lsh import (
     containment_error,
     signatures,
     sized,
+    standard_error,
 )
-from lsh.containment import containment_of, jaccard_of_containment
+from lsh.containment import containment_of, error_of, jaccard_of_containment
 from lsh.measures import shingle_set
 
 SLOTS = 128
@@ -140,6 +141,16 @@ def test_pairs_have_one_estimate_wherever_they_stand(pairs: list[tuple[int, int,
         share = (1.0 + ratio) * (similarity / more + variance / (more * more * more))
         expected.append(max(0.0, min(share, ratio, 1.0)))
     assert containment_of(alike, sizes, others, 128).tolist() == expected
+
+
+@given(st.integers(0, 256), st.integers(1, 2**32 - 1), st.integers(1, 2**32 - 1))
+def test_the_error_of_an_estimate_is_that_of_theory_for_full_slots(
+    same: int, size: int, other: int
+) -> None:
+    alike, ratio = np.array([same / 256]), other / size
+    slope = (1 + ratio) / (1 + alike) ** 2
+    expected = slope * standard_error(alike, 128)
+    assert error_of(alike, size, np.array([other]), 128) == pytest.approx(expected)
 
 
 def test_a_size_of_nothing_counts_as_one() -> None:

@@ -115,7 +115,7 @@ def _contained(pair: Pair, at: int) -> str:
     """Return how much of one text is in the other."""
     return (
         f"{pair.contained[at]:.4f}: {pair.common:,} of {pair.distinct[at]:,} distinct shingles;"
-        f" estimate {pair.contained_estimates[at]:.4f}"
+        f" estimate {pair.contained_estimates[at]:.4f}, error ±{pair.contained_errors[at]:.4f}"
     )
 
 
@@ -130,6 +130,10 @@ def _reason(pair: Pair) -> str:
         return f"{_verdict(pair)}: {said}"
     share = max(pair.contained_estimates)
     if not pair.duplicates:
+        if share >= pair.containment:
+            return (
+                f"{_verdict(pair)}: {said}, and the error of containment {share:.4f} is too large"
+            )
         return f"{_verdict(pair)}: {said}, containment {share:.4f} < {pair.containment:g}"
     said += f", but containment {share:.4f} ≥ {pair.containment:g}"
     first, second = pair.duplicate_of_the_other
@@ -203,5 +207,6 @@ def _json(
         found["containment"] = pair.containment
         found["contained"] = pair.contained
         found["contained_estimates"] = pair.contained_estimates
+        found["contained_errors"] = pair.contained_errors
         found["duplicate_of_the_other"] = pair.duplicate_of_the_other
     return msgspec.json.encode(found).decode()

@@ -183,7 +183,7 @@ class SimilaritySection(_Section):
     containment_ratio: float = Field(
         CONTAINMENT_RATIO,
         ge=1,
-        le=10,
+        le=4,
         description="with a containment: how many times as long as an excerpt a document may be"
         " for the two to be found with similarity.recall; bands and rows follow from it",
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import doctest
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 import lsh.index
+from lsh import containment_error
 from lsh.index import (
     Answer,
     BucketRules,
@@ -89,7 +91,7 @@ def of_sizes(sizes: list[int], others: list[int], rules: BucketRules) -> list[li
     return [decision.matches.get(row, []) for row in range(len(sizes))]
 
 
-CONTAINING = BucketRules(threshold=0.9, absorb=0.95, containment=0.8)
+CONTAINING = BucketRules(threshold=0.9, absorb=0.95, containment=0.8, containment_error=1.0)
 
 
 def test_an_excerpt_matches_what_it_was_cut_from_and_not_the_other_way_round() -> None:
@@ -103,8 +105,16 @@ def test_an_excerpt_matches_what_it_was_cut_from_and_not_the_other_way_round() -
     assert of_sizes([100, 50], [0, 5], BucketRules(threshold=0.9)) == [[], []]
 
 
+def test_an_estimate_with_a_large_error_does_not_count() -> None:
+    """Half of the slots agree, so an excerpt of half the length has an error of 0.2."""
+    error = float(containment_error(1.0, 2.0, 10))
+    for most, found in ((1.02 * error, 1), (0.98 * error, 0)):
+        rules = replace(CONTAINING, containment_error=most)
+        assert len(of_sizes([100, 50], [0, 5], rules)[1]) == found
+
+
 def test_a_match_says_its_containment_if_that_is_enough_whatever_its_similarity() -> None:
-    rules = BucketRules(threshold=0.5, absorb=1.0, containment=0.8)
+    rules = replace(CONTAINING, threshold=0.5, absorb=1.0)
     found = of_sizes([100, 400, 100], [0, 1, 2], rules)
     assert [(one.id, one.containment is not None) for one in found[2]] == [
         (b"0", True),

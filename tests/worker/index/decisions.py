@@ -11,13 +11,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 from lsh import pairwise_similarity
-from lsh.containment import containment_of
+from lsh.containment import containment_of, error_of
 from lsh.index import BucketRules, DocumentBatch, Forgotten, Match
 from lsh.index.chains import LEVELS, finer_key
 
 SLOTS = 16
 RULES = BucketRules(threshold=0.6, absorb=0.9, capacity=3, max_matches=4)
-CONTAINING = replace(RULES, containment=0.8)
+CONTAINING = replace(RULES, containment=0.8, containment_error=0.25)
 rules_strategy = st.sampled_from([RULES, CONTAINING])
 
 
@@ -212,9 +212,9 @@ class _Model:
         least = self._rules.containment
         if least is None:
             return None
-        sizes = np.array([other.shingles])
-        share = float(containment_of(np.array([similarity]), document.shingles, sizes, SLOTS)[0])
-        return share if share >= least else None
+        pair = np.array([similarity]), document.shingles, np.array([other.shingles]), SLOTS
+        share, error = float(containment_of(*pair)[0]), float(error_of(*pair)[0])
+        return share if share >= least and error <= self._rules.containment_error else None
 
     def _levels(self, document: Document, column: int) -> list[list[list[Any]]]:
         key = document.keys[column]
