@@ -30,7 +30,20 @@ from lsh.tuning import standard_error
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["containment", "containment_error", "jaccard_of_containment"]
+    from lsh.index.rules import BucketRules
+
+__all__ = [
+    "MOST_ERROR",
+    "containment",
+    "containment_error",
+    "containment_of",
+    "error_of",
+    "jaccard_of_containment",
+    "sufficient",
+]
+
+MOST_ERROR = 0.1
+"""The largest standard error of an estimate by which the filter judges."""
 
 
 def containment(
@@ -45,11 +58,63 @@ def containment(
     Returns float64[m] in [0, min(1, sizes / size)]; exactly 1.0 for equal sketches of equal
     sizes. The limits of that range draw estimates near them inwards.
     """
-    ratio = sizes / np.float64(size)
-    alike = similarity(sketch, others)
-    variance = standard_error(alike, len(sketch)) ** 2
-    found = (1.0 + ratio) * (alike / (1.0 + alike) + variance / (1.0 + alike) ** 3)
-    return np.clip(found, 0.0, np.minimum(ratio, 1.0))
+    return containment_of(similarity(sketch, others), size, sizes, len(sketch))
+
+
+def containment_of(
+    alike: NDArray[np.float64],
+    size: int | NDArray[np.integer],
+    sizes: NDArray[np.integer],
+    slots: int,
+) -> NDArray[np.float64]:
+    """Return the estimated containment of sets in others, pair by pair, from their similarity.
+
+    alike: float64[m], the similarity of each pair, estimated from ``slots`` slots.
+    size: of the set that is looked for, or int[m], of that of each pair. sizes: int[m], of the
+        others. Sizes below 1 count as 1.
+
+    Returns float64[m], like `containment`. It takes only operations that IEEE 754 rounds in one
+    way, so all machines find the same.
+    """
+    ratio = np.maximum(sizes, 1) / np.maximum(size, 1)
+    more = 1.0 + alike
+    variance = alike * (1.0 - alike) / slots
+    found = (1.0 + ratio) * (alike / more + variance / (more * more * more))
+    return np.asarray(np.clip(found, 0.0, np.minimum(ratio, 1.0)), dtype=np.float64)
+
+
+def error_of(
+    alike: NDArray[np.float64],
+    size: int | NDArray[np.integer],
+    sizes: NDArray[np.integer],
+    slots: int,
+) -> NDArray[np.float64]:
+    """Return the standard error of what `containment_of` returns, as far as estimates tell it.
+
+    The arguments, and what is said of machines, are those of `containment_of`.
+    """
+    more = 1.0 + alike
+    variance = alike * (1.0 - alike) / slots
+    slope = (1.0 + np.maximum(sizes, 1) / np.maximum(size, 1)) / (more * more)
+    return np.asarray(slope * np.sqrt(variance), dtype=np.float64)
+
+
+def sufficient(
+    alike: NDArray[np.float64],
+    size: int | NDArray[np.integer],
+    sizes: NDArray[np.integer],
+    slots: int,
+    rules: BucketRules,
+) -> NDArray[np.float64]:
+    """Return the containments that are enough for rules that have one; 0 for all others.
+
+    The arguments, and what is said of machines, are those of `containment_of`.
+    """
+    shares = containment_of(alike, size, sizes, slots)
+    errors = error_of(alike, size, sizes, slots)
+    least = 1.0 if rules.containment is None else rules.containment
+    enough = (shares >= least) & (errors <= rules.containment_error)
+    return np.where(enough, shares, 0.0)
 
 
 def containment_error(containment: ArrayLike, ratio: ArrayLike, slots: int) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from lsh.bands import band_keys, text_keys
 from lsh.columns import values_of
 from lsh.folding import Folding
 from lsh.markup import all_unwrapped
-from lsh.shingles import Shingler, Shingles
+from lsh.shingles import Shingler, Shingles, different
 from lsh.sketch import compact, signatures
 from lsh.text import Normalised, normalise_ascii, normalise_wide
 
@@ -33,7 +33,8 @@ class Fingerprints:
 
     keys: uint64[n, bands + 1]; the last column is the key of the exact text.
     sketches: uint8[n, slots].
-    shingle_counts: uint32[n], the number of shingles including repeats, capped at 2^32 - 1.
+    shingle_counts: uint32[n], the number of shingles, capped at 2^32 - 1. Repeats count, unless
+        the parameters have a containment.
     blank: bool[n]; the text is empty after normalisation, or has no words when
         shingles are words. Its rows in the other arrays are zeros and must not
         be indexed.
@@ -119,7 +120,8 @@ class Fingerprinter:
         result.keys[rows, :-1] = band_keys(signed, self._parameters.bands, self._parameters.rows)
         result.keys[rows, -1] = text_keys(texts.encoded(), self._parameters.seed)
         result.sketches[rows] = compact(signed)
-        result.shingle_counts[rows] = np.minimum(counts, np.iinfo(np.uint32).max)
+        sizes = counts if self._parameters.containment is None else different(shingles)
+        result.shingle_counts[rows] = np.minimum(sizes, np.iinfo(np.uint32).max)
         result.blank[rows] = counts == 0
         blank = rows[counts == 0]
         result.keys[blank] = 0

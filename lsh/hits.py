@@ -11,10 +11,19 @@ Id: TypeAlias = str | int
 
 
 class Hit(NamedTuple):
-    """A document of an index that is a near duplicate, and its estimated similarity."""
+    """A document of an index that is a near duplicate, and its estimated similarity.
+
+    containment: the estimated share of the text that is in the document, if the index looks for
+        containment, and it is enough; see `Parameters`.
+    """
 
     id: Id
     similarity: float
+    containment: float | None = None
+
+    def __repr__(self) -> str:
+        more = "" if self.containment is None else f", containment={self.containment!r}"
+        return f"Hit(id={self.id!r}, similarity={self.similarity!r}{more})"
 
 
 class SimilarPair(NamedTuple):

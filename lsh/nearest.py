@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lsh.exact import ShingleSets
     from lsh.shingles import Shingles
 
-__all__ = ["Nearest", "SetsOfTexts", "nearest_earlier"]
+__all__ = ["Nearest", "SetsOfTexts", "contained", "nearest_earlier"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +28,34 @@ class Nearest:
     similarity: float64[n], the exact Jaccard similarity to it; 0 below `floor`.
     document: int64[n], its number, the least of equally similar ones; -1 if there is none.
     floor: the similarity below which nothing is known.
+    containment: float64[n], the largest share of it that an earlier one has; only of those that are
+        similar enough, and no longer than `nearest_earlier` was told.
     """
 
     similarity: NDArray[np.float64]
     document: NDArray[np.int64]
     floor: float
+    containment: NDArray[np.float64]
 
 
 def nearest_earlier(
-    sets: ShingleSets, floor: float, progress: Callable[[float], None] | None = None
+    sets: ShingleSets,
+    floor: float,
+    progress: Callable[[float], None] | None = None,
+    *,
+    ratio: float = np.inf,
 ) -> Nearest:
     """Return the most similar earlier document of each, if it has one at or above `floor`.
 
     progress: called with the share that is done, in [0, 1].
+    ratio: for the containment, how many times as many shingles the earlier one may have.
     """
     count = len(sets.sizes)
     firsts = copies(sets)
     copied = firsts < np.arange(count)
     similarity = np.where(copied, 1.0, 0.0)
     document = np.where(copied, firsts, -1)
+    containment = similarity.copy()
     for block in join(sets, floor):
         # Best first, then earliest: of equal documents on the right, unique takes the first.
         order = np.lexsort((block.left, -block.similarity, block.right))
@@ -57,9 +66,27 @@ def nearest_earlier(
         )
         similarity[later[better]] = best[better]
         document[later[better]] = earlier[better]
+        near = sets.sizes[block.left] <= ratio * sets.sizes[block.right]
+        shares = contained(sets, block.right, block.left, block.similarity)
+        np.maximum.at(containment, block.right[near], shares[near])
         if progress is not None:
             progress(block.done)
-    return Nearest(similarity, document, floor)
+    return Nearest(similarity, document, floor, containment)
+
+
+def contained(
+    sets: ShingleSets,
+    one: NDArray[np.int64],
+    other: NDArray[np.int64],
+    similarity: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return how much of each document is in another, in [0, 1]: float64[m].
+
+    one, other: int64[m], the documents. similarity: float64[m], the exact ones of the pairs.
+    """
+    both = sets.sizes[one] + sets.sizes[other]
+    common = np.rint(similarity / (1.0 + similarity) * both)
+    return np.asarray(common / np.maximum(sets.sizes[one], 1))
 
 
 class SetsOfTexts:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from lsh.mixing import DEFAULT_SEED, derived
 from lsh.sketch import SKETCH_BITS
 from lsh.text import NORMALISER_VERSION
-from lsh.tuning import choose
+from lsh.tuning import CONTAINMENT_RATIO, choose, sought
 
 SCHEME_VERSION = 3
 """Increased whenever the same text and parameters give another fingerprint."""
@@ -29,6 +29,8 @@ SWITCHES = (
     "reduce_urls",
 )
 """The switches of the normaliser."""
+OMITTED = frozenset({"containment"})
+"""Fields that `Parameters.describe` names only if they are set."""
 
 PRESETS: Final[dict[str, dict[str, Any]]] = {
     "comments": {
@@ -53,6 +55,9 @@ class Parameters:
     slots: length of the MinHash signature.
     bands, rows: how the signature's first bands * rows slots are divided for the index.
     nfkc to reduce_urls: the switches of the normaliser, in the order below; see `lsh.text`.
+    containment: the share of a text, in (0, 1], from which it matches an earlier text that has
+        it, whatever their similarity; None: it doesn't count. If it is set, `shingle_counts` of
+        fingerprints count different shingles.
     seed: the site's secret. Without it, nobody can craft a text that lands in
         another text's bucket. The default is public, for reproducible results.
 
@@ -77,11 +82,13 @@ class Parameters:
     strip_html: bool = False
     reduce_urls: bool = False
     seed: bytes = field(default=DEFAULT_SEED, repr=False)
+    containment: float | None = None
 
     def __post_init__(self) -> None:
-        number = isinstance(self.threshold, (int, float)) and not isinstance(self.threshold, bool)
-        if not number or not 0 < self.threshold <= 1:
+        if not _is_share(self.threshold):
             raise _invalid("threshold", self.threshold, "a number above 0 and at most 1")
+        if self.containment is not None and not _is_share(self.containment):
+            raise _invalid("containment", self.containment, "None or a number above 0, at most 1")
         if self.shingle not in ("char", "word"):
             raise _invalid("shingle", self.shingle, "'char' or 'word'")
         self._require_integer("shingle_size", MAX_SHINGLE_SIZE)
@@ -106,17 +113,27 @@ class Parameters:
             raise ValueError(message)
 
     @classmethod
-    def for_threshold(cls, threshold: float, *, recall: float = 0.98, **kw: Any) -> Parameters:  # noqa: ANN401 -- any field
+    def for_threshold(
+        cls,
+        threshold: float,
+        *,
+        recall: float = 0.98,
+        containment_ratio: float = CONTAINMENT_RATIO,
+        **kw: Any,  # noqa: ANN401 -- any field
+    ) -> Parameters:
         """Return parameters with slots, bands and rows chosen for `threshold`.
 
         recall: least share of pairs exactly at the threshold that must become
             candidates; see `lsh.tuning.choose`.
+        containment_ratio: with a containment, texts must also become candidates that have it
+            exactly, and are by so much shorter than the other one; see `lsh.tuning.sought`.
         kw: any other field; with `slots`, only bands and rows are chosen.
 
         Raises ValueError if a field is invalid, or no bands and rows reach `recall`.
         """
         cls(threshold=threshold, **{**kw, "bands": 1, "rows": 1})  # Checks all fields.
-        slots, bands, rows = choose(threshold, kw.get("slots"), recall)
+        least = sought(threshold, kw.get("containment"), containment_ratio)
+        slots, bands, rows = choose(least, kw.get("slots"), recall)
         return cls(threshold=threshold, **{**kw, "slots": slots, "bands": bands, "rows": rows})
 
     def describe(self) -> dict[str, str | int | float | bool]:
@@ -140,6 +157,7 @@ class Parameters:
             "bands": self.bands,
             "rows": self.rows,
             **{name: getattr(self, name) for name in SWITCHES},
+            **({} if self.containment is None else {"containment": float(self.containment)}),
             "seed_digest": derived(self.seed, b"neardup header", 16).hex(),
         }
 
@@ -147,6 +165,10 @@ class Parameters:
         value = getattr(self, name)
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
             raise _invalid(name, value, f"an integer from 1 to {most}")
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= 1
 
 
 def _invalid(field: str, got: object, takes: str) -> ValueError:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
 import numpy as np
 
 from lsh.fingerprint import Fingerprints
-from lsh.parameters import Parameters
+from lsh.parameters import OMITTED, Parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +59,13 @@ class Saved:
         """
         described = self.header["parameters"]
         named = (field.name for field in fields(Parameters))
-        return Parameters(**{name: described[name] for name in named if name != "seed"})
+        return Parameters(
+            **{
+                name: described[name]
+                for name in named
+                if name != "seed" and (name in described or name not in OMITTED)
+            }
+        )
 
     def require(self, parameters: Parameters) -> None:
         """Check that the index was made with these parameters, and by the same scheme.
@@ -67,7 +73,9 @@ class Saved:
         Raises ValueError with one line that names the difference.
         """
         described = self.header["parameters"]
-        for name, ours in parameters.describe().items():
+        own = parameters.describe()
+        for name in {**own, **dict.fromkeys(OMITTED & described.keys())}:
+            ours = own.get(name)
             if name == "seed_digest" and described.get(name) != ours:
                 raise ValueError("seed: the index was made with another one; see Index.load")
             if described.get(name) != ours:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -159,6 +160,21 @@ class Shingler:
             windows = np.empty(len(lined_up) - length + 1, dtype=np.uint64)
             self._hash(lined_up, length, windows)
             hashes[rows] = windows[::length]
+
+
+def different(shingles: Shingles) -> NDArray[np.int64]:
+    """Return int64[n], how many different hashes each of n texts has. Sorts the hashes in place.
+
+    It counts what `lsh.tokens.distinct` returns.
+    """
+    hashes, starts = shingles.hashes, shingles.starts
+    for begin, end in pairwise(starts.tolist()):
+        hashes[begin:end].sort()
+    first = np.ones(len(hashes), dtype=np.bool_)
+    np.not_equal(hashes[1:], hashes[:-1], out=first[1:])
+    first[starts[:-1][np.diff(starts) > 0]] = True
+    ends = np.append(0, np.cumsum(first))
+    return np.diff(ends[starts])
 
 
 class _Words(dict[str | bytes, int]):

@@ -181,10 +181,14 @@ class Index:
         hits: list[list[Hit]] = [[] for _ in fingerprints.blank]
         for low in range(0, len(places), _BATCH):
             part = places[low : low + _BATCH]
-            found = self._arrays.matches(fingerprints.keys[part].T, fingerprints.sketches[part])
-            columns = part[found.queries].tolist(), found.rows.tolist(), found.similarity.tolist()
-            for place, row, similarity in zip(*columns, strict=True):
-                hits[place].append(Hit(self._named(row), similarity))
+            found = self._arrays.matches(
+                fingerprints.keys[part].T,
+                fingerprints.sketches[part],
+                fingerprints.shingle_counts[part],
+            )
+            found = found._replace(queries=part[found.queries])
+            for place, row, similarity, share in zip(*(one.tolist() for one in found), strict=True):
+                hits[place].append(Hit(self._named(row), similarity, share or None))
         return hits
 
     def is_duplicate(self, text: str) -> bool:
@@ -391,8 +395,9 @@ class Index:
             if self._texts is not None:
                 self._texts += texts[part]
             for row, best in found.items():
-                near = [Hit(self._named(one.sequence), one.similarity) for one in best]
-                hits[self._named(row)] = near
+                hits[self._named(row)] = [
+                    Hit(self._named(one.sequence), one.similarity, one.containment) for one in best
+                ]
         return hits
 
     def _named(self, row: int) -> Id:
@@ -479,7 +484,7 @@ def _rules(
     for name, value in (("capacity", capacity), ("max_matches", max_matches)):
         if type(value) is not int or value < 1:
             raise ValueError(f"{name}: got {value!r}, takes an integer from 1")
-    return BucketRules(least, absorb, capacity, max_matches)
+    return BucketRules(least, absorb, capacity, max_matches, containment=parameters.containment)
 
 
 def _require_same(ours: Parameters, theirs: Parameters) -> None:

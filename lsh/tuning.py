@@ -26,6 +26,8 @@ FOUND = 0.945
 """The least share of candidates at `threshold` + 0.05 that must be published."""
 WRONG = 0.01
 """The largest share of pairs at `threshold` - 0.1 that may be published."""
+CONTAINMENT_RATIO = 1.5
+"""How many times as long as an excerpt a text may be for the two to be sought, by default."""
 
 _ABOVE, _BELOW = 0.05, 0.1
 _SLOTS = (128, 256, 512, 1024, 2048, 4096)  # Powers of 2 are fastest.
@@ -127,6 +129,21 @@ def choose(
         if _sharp(threshold, choice):
             return choice
     return _divided(threshold, _SLOTS[-1], recall, most_bands)
+
+
+def sought(threshold: float, containment: float | None, ratio: float = CONTAINMENT_RATIO) -> float:
+    """Return the least Jaccard similarity of the pairs that bands have to find.
+
+    That is the threshold, or, if it is lower, the similarity of a text and one `ratio` times as
+    long that has the share `containment` of it; see `lsh.containment`. None: the threshold.
+
+    Raises ValueError for a ratio below 1.
+    """
+    if ratio < 1:
+        raise ValueError(f"containment_ratio: got {ratio!r}, takes a number of at least 1")
+    if containment is None:
+        return threshold
+    return min(threshold, containment / (1.0 + ratio - containment))
 
 
 def sufficient_slots(threshold: float) -> int:

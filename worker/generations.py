@@ -14,7 +14,7 @@ from worker.topology import Topology
 __all__ = ["Generation", "Part", "Plan", "parts"]
 
 
-class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The shards and the rules of one generation; the fingerprints are those of all.
 
     Attributes:
@@ -27,6 +27,7 @@ class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         slots: of a signature; the same in all generations.
         bands: of a signature; the same in all generations.
         rows: of a band; the same in all generations.
+        containment: the share of a document from which it matches one that has it, or None.
     """
 
     number: int
@@ -38,6 +39,7 @@ class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     slots: int
     bands: int
     rows: int
+    containment: float | None = None
 
     @classmethod
     def of(cls, settings: Settings, number: int = 0) -> Generation:
@@ -53,11 +55,13 @@ class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             parameters.slots,
             parameters.bands,
             parameters.rows,
+            parameters.containment,
         )
 
     def settings(self, settings: Settings) -> Settings:
         """Return settings with this generation's in place of their own."""
-        own = {"threshold": self.threshold, "slots": self.slots}
+        own: dict[str, float | None] = {"threshold": self.threshold, "slots": self.slots}
+        own["containment"] = self.containment
         own |= {"bands": self.bands, "rows": self.rows}
         rules = {"shards": self.shards, "absorb": self.absorb, "window": self.window}
         rules |= {"bucket_capacity": self.bucket_capacity}
@@ -72,7 +76,7 @@ class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return the names of its topics; ``base`` is the topology of generation 0."""
         if not self.number:
             return base
-        return base.reindexed(self.number, self.shards, self.threshold)
+        return base.reindexed(self.number, self.shards, self.threshold, self.containment)
 
     def directory(self, state_dir: Path) -> Path:
         """Return where its stores lie in a worker's state directory."""

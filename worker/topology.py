@@ -28,10 +28,12 @@ class Topology:
     layout: Layout
     generation: int = 0
 
-    def reindexed(self, generation: int, shards: int, threshold: float) -> Topology:
+    def reindexed(
+        self, generation: int, shards: int, threshold: float, containment: float | None = None
+    ) -> Topology:
         """Return the topology of another generation of the index, of the same fingerprints."""
         layout = self.layout
-        parameters = replace(layout.parameters, threshold=threshold)
+        parameters = replace(layout.parameters, threshold=threshold, containment=containment)
         # The id stays: it is on the frames that all generations read.
         return replace(
             self,

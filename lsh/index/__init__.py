@@ -20,7 +20,7 @@ backed by RocksDB, a dictionary or anything else. `MemoryIndex` uses dictionarie
 >>> decision = decide(index, batch, BucketRules(threshold=0.8))
 >>> index.apply(decision)
 >>> decision.matches
-{1: [Match(sequence=0, similarity=1.0, id=b'a')]}
+{1: [Match(sequence=0, similarity=1.0, id=b'a', containment=None)]}
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from lsh.containment import sufficient
 from lsh.index.buckets import spread
 from lsh.index.layout import BEYOND
 from lsh.index.match import best_matches
@@ -41,6 +42,18 @@ class Apart(NamedTuple):
 
     rows: NDArray[np.int64]
     runs: NDArray[np.int64]
+
+
+class _Pairs(NamedTuple):
+    """Documents and the candidates that each was compared with.
+
+    rows: int64[p], ascending. numbers: int64[p], of the candidates. alike: float64[p], the
+    estimated similarities.
+    """
+
+    rows: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+    alike: NDArray[np.float64]
 
 
 class Renewal(NamedTuple):
@@ -148,7 +161,7 @@ def judged(  # noqa: PLR0913 -- what a verdict depends on
         buckets[run].append(first + row)
     entry_of = numbers[best_at[renewed]].tolist()
     return Verdicts(
-        matches=_matches(rows, entries.numbers[which], alike, known, rules),
+        matches=_matches(batch, _Pairs(rows, entries.numbers[which], alike), known, rules),
         inserted=np.unique(apart.rows[~absorbed]),
         buckets=buckets,
         changed=apart.runs[~absorbed].tolist(),
@@ -236,18 +249,32 @@ def _cells_where(apart: Apart, which: NDArray[np.bool_]) -> list[tuple[int, int]
 
 
 def _matches(
-    rows: NDArray[np.int64],
-    numbers: NDArray[np.int64],
-    alike: NDArray[np.float64],
-    known: Known,
-    rules: BucketRules,
+    batch: DocumentBatch, pairs: _Pairs, known: Known, rules: BucketRules
 ) -> dict[int, list[Match]]:
     """Return the best matches of each document that has any, by row."""
-    enough = alike >= rules.threshold
+    enough = pairs.alike >= rules.threshold
+    shares = _shares(batch, pairs, known, rules)
     similar: dict[int, dict[int, float]] = {}
-    found = zip(
-        rows[enough].tolist(), numbers[enough].tolist(), alike[enough].tolist(), strict=True
-    )
-    for row, number, estimate in found:
+    containing: dict[int, dict[int, float]] = {}
+    enough |= shares > 0.0
+    for row, number, estimate, share in zip(
+        *(part[enough].tolist() for part in (*pairs, shares)), strict=True
+    ):
         similar.setdefault(row, {})[number] = estimate
-    return {row: best_matches(some, known, rules) for row, some in similar.items()}
+        if share:
+            containing.setdefault(row, {})[number] = share
+    return {
+        row: best_matches(some, containing.get(row, {}), known, rules)
+        for row, some in similar.items()
+    }
+
+
+def _shares(
+    batch: DocumentBatch, pairs: _Pairs, known: Known, rules: BucketRules
+) -> NDArray[np.float64]:
+    """Return the estimated share of each document in its candidate; 0 if it isn't enough."""
+    if rules.containment is None:
+        return np.zeros(len(pairs.rows))
+    sizes = np.fromiter(map(known.sizes.__getitem__, pairs.numbers.tolist()), np.int64)
+    slots = batch.sketches.shape[1]
+    return sufficient(pairs.alike, batch.shingles[pairs.rows], sizes, slots, rules)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from lsh.containment import sufficient
 from lsh.exact import without_repeats
 from lsh.index.batch import DocumentBatch
 from lsh.index.chains import LEVELS, finer_key
@@ -37,14 +38,16 @@ class Matches(NamedTuple):
     """The matches of n queries: query by query, best first, of equals the first one first.
 
     queries: int64[m], ascending. rows: int64[m], the documents. similarity: float64[m].
+    containment: float64[m], that of the query in the document; 0 where it isn't enough.
     """
 
     queries: NDArray[np.int64]
     rows: NDArray[np.int64]
     similarity: NDArray[np.float64]
+    containment: NDArray[np.float64]
 
 
-_NONE = Matches(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+_NONE = Matches(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
 
 
 class _Pairs(NamedTuple):
@@ -138,7 +141,9 @@ class ArrayIndex:
             return {}
         first = len(self._documents)
         rows = np.flatnonzero(~blank)
-        batch = _batch(rows + first, range(len(keys)), keys[:, rows], sketches[rows])
+        batch = _batch(
+            rows + first, range(len(keys)), keys[:, rows], sketches[rows], shingles[rows]
+        )
         decision = decide(self, batch, self._rules)
         self._documents.append(keys, sketches, shingles)
         self._apply(decision, first)
@@ -222,36 +227,42 @@ class ArrayIndex:
             }
         hashes = np.array(emptied, np.uint64)
         self._table.put(np.full(len(hashes), column), hashes, [[] for _ in emptied])
-        sketches = self._documents.sketches[rows]
-        batch = _batch(rows, [column], key.repeat(len(rows))[None], sketches)
+        kept, keys = self._documents, key.repeat(len(rows))[None]
+        batch = _batch(rows, [column], keys, kept.sketches[rows], kept.shingles[rows])
         self._apply(decide(self, batch, self._rules), len(self._documents))
 
     def _bucket(self, column: int, key: int) -> Bucket:
         found = self._table.find(np.array([column]), np.array([key], np.uint64))
         return self._table.bucket(int(found.values[0])) if len(found.values) else []
 
-    def matches(self, keys: NDArray[np.uint64], sketches: NDArray[np.uint8]) -> Matches:
+    def matches(
+        self,
+        keys: NDArray[np.uint64],
+        sketches: NDArray[np.uint8],
+        shingles: NDArray[np.uint32],
+    ) -> Matches:
         """Return what n queries match, and change nothing.
 
-        keys: uint64[columns, n]. sketches: uint8[n, slots].
+        keys: uint64[columns, n]. sketches: uint8[n, slots]. shingles: uint32[n].
         """
         pairs = self._met(keys)
         if not len(pairs.queries) and not pairs.full.any():
             return _NONE
-        least, most = self._rules.threshold, self._rules.max_matches
-        found = _best(self._similar(pairs, sketches), least, most)
+        found = _best(self._similar(pairs, sketches, shingles), self._rules)
         full = np.flatnonzero(pairs.full)
         if not len(full):
             return found
         # `match` finds the finer buckets.
-        others = match(self, range(len(keys)), keys[:, full], sketches[full], self._rules)
+        columns, some = range(len(keys)), keys[:, full]
+        others = match(self, columns, some, sketches[full], self._rules, sizes=shingles[full])
         each = [(full[place], one) for place, best in others.items() for one in best]
         joined = Matches(
             np.append(found.queries, np.array([query for query, _ in each], np.int64)),
             np.append(found.rows, np.array([one.sequence for _, one in each], np.int64)),
             np.append(found.similarity, np.array([one.similarity for _, one in each])),
+            np.append(found.containment, np.array([one.containment or 0.0 for _, one in each])),
         )
-        return _best(joined, least, most)
+        return _best(joined, self._rules)
 
     def _met(self, keys: NDArray[np.uint64]) -> _Pairs:
         """Return the documents in the buckets of each query, unless one of these has finer ones."""
@@ -269,7 +280,9 @@ class ArrayIndex:
         plain = ~full[one]
         return _Pairs(one[plain], other[plain], full)
 
-    def _similar(self, pairs: _Pairs, sketches: NDArray[np.uint8]) -> Matches:
+    def _similar(
+        self, pairs: _Pairs, sketches: NDArray[np.uint8], shingles: NDArray[np.uint32]
+    ) -> Matches:
         """Return the estimated similarity of each query to each document that it meets."""
         rows = max(len(self._documents), 1)
         met = without_repeats((pairs.queries * rows + pairs.rows).view(np.uint64))
@@ -279,17 +292,24 @@ class ArrayIndex:
             part = slice(low, low + _COMPARED)
             own = self._documents.sketches[others[part]]
             similarity[part] = pairwise_similarity(sketches[queries[part]], own)
-        return Matches(queries, others, similarity)
+        containment = np.zeros(len(queries))
+        if self._rules.containment is not None:
+            sizes, slots = self._documents.shingles[others], sketches.shape[1]
+            containment = sufficient(similarity, shingles[queries], sizes, slots, self._rules)
+        return Matches(queries, others, similarity, containment)
 
 
-def _best(found: Matches, threshold: float, most: int) -> Matches:
-    """Return the matches at or above the threshold in their order, at most so many a query."""
-    good = np.flatnonzero(found.similarity >= threshold)
+def _best(found: Matches, rules: BucketRules) -> Matches:
+    """Return what matches by the rules, in its order, and as many for a query as they allow."""
+    enough = (found.similarity >= rules.threshold) | (found.containment > 0.0)
+    good = np.flatnonzero(enough)
     keys = found.rows[good], -found.similarity[good], found.queries[good]
     order = good[np.lexsort(keys)]
     queries = found.queries[order]
-    first = order[np.arange(len(order)) - np.searchsorted(queries, queries) < most]
-    return Matches(found.queries[first], found.rows[first], found.similarity[first])
+    first = order[np.arange(len(order)) - np.searchsorted(queries, queries) < rules.max_matches]
+    return Matches(
+        found.queries[first], found.rows[first], found.similarity[first], found.containment[first]
+    )
 
 
 def _batch(
@@ -297,6 +317,7 @@ def _batch(
     columns: Sequence[int],
     keys: NDArray[np.uint64],
     sketches: NDArray[np.uint8],
+    shingles: NDArray[np.uint32],
 ) -> DocumentBatch:
     """Return documents to judge, whose sequence numbers are rows; without ids and times."""
     count = len(rows)
@@ -304,7 +325,7 @@ def _batch(
         sequences=rows.astype(np.uint64),
         times=np.zeros(count, np.int64),
         ids=[b""] * count,
-        shingles=np.zeros(count, np.uint32),
+        shingles=shingles,
         columns=columns,
         keys=keys,
         sketches=sketches,

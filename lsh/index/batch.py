@@ -17,6 +17,10 @@ __all__ = ["DocumentBatch", "Forgotten", "Match"]
 class Match(NamedTuple):
     """An earlier document that is a near duplicate of a document.
 
+    containment: the estimated share of the document that is in the earlier one, if it reaches
+        `BucketRules.containment`. So a match without it is one by its similarity alone, and one
+        that is less similar than the threshold is one by its containment alone.
+
     The id is empty in the matches of a document that was sent again, if it was forgotten meanwhile.
     Whoever publishes matches leaves these out, after taking the best of all indexes.
     """
@@ -24,6 +28,7 @@ class Match(NamedTuple):
     sequence: int
     similarity: float
     id: bytes
+    containment: float | None = None
 
 
 class Forgotten(NamedTuple):
@@ -44,7 +49,8 @@ class DocumentBatch:
     sequences: uint64[n], ascending; the documents' numbers in the global order.
     times: int64[n], ms.
     ids: n ids.
-    shingles: uint32[n], the number of shingles of each.
+    shingles: uint32[n], the number of shingles of each: of different ones, if the rules have a
+        containment.
     columns: c numbers below 256; each is a band or the exact text.
     keys: uint64[c, n], one row for each column.
     sketches: uint8[n, slots].

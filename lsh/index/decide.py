@@ -13,7 +13,7 @@ from lsh.index.apart import divided, judged
 from lsh.index.buckets import Buckets, spread
 from lsh.index.cells import cells_of
 from lsh.index.chains import Chains
-from lsh.index.layout import BEYOND, BucketKeys, pack_records, without_sketch
+from lsh.index.layout import BEYOND, BucketKeys, Record, pack_records, without_sketch
 from lsh.index.match import best_matches
 from lsh.index.same_id import Repeats, replacing
 from lsh.index.update import update
@@ -273,7 +273,9 @@ class _Judging:
         sketch = self._batch.sketches[row]
         similar = self._known.similar(sketch, buckets.values())
         self._made.candidates += len(similar)
-        best = best_matches(similar, self._known, self._rules)
+        size = int(self._batch.shingles[row])
+        containing = self._known.containing(size, similar, self._rules)
+        best = best_matches(similar, containing, self._known, self._rules)
         if best:
             self._made.matches[row] = best
         if late:
@@ -283,7 +285,8 @@ class _Judging:
         if not any(inserted):
             return False
         sequence = int(self._batch.sequences[row])
-        self._known.add(number, sketch.tobytes(), sequence, self._batch.ids[row], time)
+        record = Record(sequence, time, size, sketch.tobytes(), self._batch.ids[row])
+        self._known.add(number, record)
         return True
 
     def _inserted(

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lsh.containment import sufficient
 from lsh.index.batch import Match
 from lsh.index.buckets import RecordMissing
-from lsh.index.layout import BEYOND, unpack_record
+from lsh.index.layout import BEYOND, Record, unpack_record
 from lsh.sketch import similarity
 
 if TYPE_CHECKING:
@@ -26,9 +27,10 @@ __all__ = ["Known", "best_matches"]
 
 @dataclass(slots=True)
 class Known:
-    """Sketches, sequence numbers and ids of the documents that buckets name, by number."""
+    """Sketches, sizes, sequence numbers and ids of documents that buckets name, by number."""
 
     sketches: dict[int, bytes] = field(default_factory=dict)
+    sizes: dict[int, int] = field(default_factory=dict)
     names: dict[int, tuple[int, bytes]] = field(default_factory=dict)
     times: dict[int, int] = field(default_factory=dict)
     renewals: dict[int, Renewals] = field(default_factory=dict)
@@ -61,17 +63,17 @@ class Known:
             if not packed:
                 self.forgotten.add(number)
                 continue
-            record = unpack_record(packed)
-            self.add(number, record.sketch, record.sequence, record.id, record.time)
+            self.add(number, unpack_record(packed))
             self.packed[number] = packed
         if window is not None and new:
             self.renewals |= reader.renewals(new)
 
-    def add(self, number: int, sketch: bytes, sequence: int, ident: bytes, time: int) -> None:
+    def add(self, number: int, record: Record) -> None:
         """Add a document that a bucket names."""
-        self.sketches[number] = sketch
-        self.names[number] = (sequence, ident)
-        self.times[number] = time
+        self.sketches[number] = record.sketch
+        self.sizes[number] = record.shingles
+        self.names[number] = (record.sequence, record.id)
+        self.times[number] = record.time
 
     def time(self, number: int, column: int) -> int:
         """Return the time of a document's entry in a column, in ms."""
@@ -104,20 +106,41 @@ class Known:
         estimates = similarity(sketch, others.reshape(len(candidates), -1)).tolist()
         return dict(zip(candidates, estimates, strict=True))
 
+    def containing(
+        self, size: int, similar: dict[int, float], rules: BucketRules
+    ) -> dict[int, float]:
+        """Return the estimated share of a document that is in each candidate, if it is enough.
 
-def best_matches(similar: dict[int, float], known: Known, rules: BucketRules) -> list[Match]:
-    """Return the candidates at or above the threshold, most similar first, ties oldest first.
+        size: the number of the document's different shingles. similar: its estimated similarity
+            to the candidates.
+
+        Returns the shares by the candidates' numbers.
+        """
+        if rules.containment is None or not similar:
+            return {}
+        alike = np.fromiter(similar.values(), np.float64)
+        sizes = np.fromiter(map(self.sizes.__getitem__, similar), np.int64)
+        slots = len(self.sketches[next(iter(similar))])
+        shares = sufficient(alike, size, sizes, slots, rules).tolist()
+        return {number: share for number, share in zip(similar, shares, strict=True) if share}
+
+
+def best_matches(
+    similar: dict[int, float], containing: dict[int, float], known: Known, rules: BucketRules
+) -> list[Match]:
+    """Return the candidates that match, most similar first, ties oldest first.
 
     similar: estimated similarities by number, as `Known.similar` returns them. A document that was
         renewed may have several numbers.
+    containing: estimated shares that are enough, as `Known.containing` returns them.
     """
     best = {
-        known.names[number]: estimate
+        known.names[number]: (estimate, containing.get(number))
         for number, estimate in similar.items()
-        if estimate >= rules.threshold
+        if estimate >= rules.threshold or number in containing
     }
-    ordered = sorted((-estimate, sequence, ident) for (sequence, ident), estimate in best.items())
+    ordered = sorted(best, key=lambda name: (-best[name][0], name))
     return [
-        Match(sequence, -negative, ident)
-        for negative, sequence, ident in ordered[: rules.max_matches]
+        Match(sequence, best[sequence, ident][0], ident, best[sequence, ident][1])
+        for sequence, ident in ordered[: rules.max_matches]
     ]

@@ -60,6 +60,7 @@ def query(  # noqa: PLR0913 -- what a document has, and what it is judged by
     rules: BucketRules,
     *,
     times: NDArray[np.int64] | None = None,
+    sizes: NDArray[np.uint32] | None = None,
 ) -> list[Answer]:
     """Return for each of n queries what a document like it would match; change nothing.
 
@@ -70,10 +71,15 @@ def query(  # noqa: PLR0913 -- what a document has, and what it is judged by
     keys: uint64[c, n], the queries' keys in each column.
     sketches: uint8[n, slots], the queries' sketches.
     times: int64[n], when each query comes, in ms; None: at the latest time of a document so far.
+    sizes: uint32[n], the number of the different shingles of each query. Rules with a containment
+        need it.
 
-    Raises RecordMissing if a bucket names a document that has no record.
+    Raises ValueError if they need it and it is None, and RecordMissing if a bucket names a document
+    that has no record.
     """
     count = keys.shape[1]
+    if rules.containment is not None and sizes is None:
+        raise ValueError("sizes: got None, rules with a containment take the queries' sizes")
     answers = [Answer([], [], 0) for _ in range(count)]
     if not keys.size:
         return answers
@@ -92,7 +98,9 @@ def query(  # noqa: PLR0913 -- what a document has, and what it is judged by
             for level, number in enumerate(chains.of(row, run, oldest))
         ]
         similar = chains.known.similar(sketches[row], [bucket for _, _, bucket in met])
-        best = best_matches(similar, chains.known, rules)
+        size = 0 if sizes is None else int(sizes[row])
+        containing = chains.known.containing(size, similar, rules)
+        best = best_matches(similar, containing, chains.known, rules)
         answers[row] = Answer(best, _described(met, chains, best), len(similar))
     return answers
 
@@ -112,18 +120,20 @@ def _described(
     return described
 
 
-def match(
+def match(  # noqa: PLR0913 -- as of `query`
     reader: BucketReader,
     columns: Sequence[int],
     keys: NDArray[np.uint64],
     sketches: NDArray[np.uint8],
     rules: BucketRules,
+    *,
+    sizes: NDArray[np.uint32] | None = None,
 ) -> dict[int, list[Match]]:
     """Return the matches alone of n queries; see `query`.
 
     Returns the matches of each query that has any, best first, by number of the query.
 
-    Raises RecordMissing if a bucket names a document that has no record.
+    Raises as `query` does.
     """
-    answers = query(reader, columns, keys, sketches, rules)
+    answers = query(reader, columns, keys, sketches, rules, sizes=sizes)
     return {row: answer.matches for row, answer in enumerate(answers) if answer.matches}

@@ -169,7 +169,10 @@ def _verdicts(reader: BucketReader, numbers: list[int]) -> dict[int, list[Match]
     named = {one.number for some in verdicts.values() for one in some}
     ids = {number: id_of(record) for number, record in _records(reader, named).items() if record}
     return {
-        number: [Match(one.sequence, one.similarity, ids.get(one.number, b"")) for one in some]
+        number: [
+            Match(one.sequence, one.similarity, ids.get(one.number, b""), one.containment)
+            for one in some
+        ]
         for number, some in verdicts.items()
     }
 

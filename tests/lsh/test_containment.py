@@ -16,8 +16,9 @@ from lsh import (
     containment_error,
     signatures,
     sized,
+    standard_error,
 )
-from lsh.containment import jaccard_of_containment
+from lsh.containment import containment_of, error_of, jaccard_of_containment
 from lsh.measures import shingle_set
 
 SLOTS = 128
@@ -119,3 +120,39 @@ def test_sizes_are_those_of_sets() -> None:
     found = sized(fingerprinter, texts)
     assert found.sizes.tolist() == [len(shingle_set(text)) for text in texts]
     np.testing.assert_array_equal(found.sketches, fingerprinter.fingerprint(texts).sketches)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 256), st.integers(1, 2**32 - 1), st.integers(1, 2**32 - 1)),
+        min_size=1,
+        max_size=70,
+    )
+)
+def test_pairs_have_one_estimate_wherever_they_stand(pairs: list[tuple[int, int, int]]) -> None:
+    """Shards and machines must agree on every bit, so this is done in Python's numbers again."""
+    alike = np.array([same / 256 for same, _, _ in pairs])
+    sizes, others = (np.array([pair[at] for pair in pairs], np.uint32) for at in (1, 2))
+    expected = []
+    for same, size, other in pairs:
+        similarity, ratio = same / 256, other / size
+        variance = similarity * (1.0 - similarity) / 128
+        more = 1.0 + similarity
+        share = (1.0 + ratio) * (similarity / more + variance / (more * more * more))
+        expected.append(max(0.0, min(share, ratio, 1.0)))
+    assert containment_of(alike, sizes, others, 128).tolist() == expected
+
+
+@given(st.integers(0, 256), st.integers(1, 2**32 - 1), st.integers(1, 2**32 - 1))
+def test_the_error_of_an_estimate_is_that_of_theory_for_full_slots(
+    same: int, size: int, other: int
+) -> None:
+    alike, ratio = np.array([same / 256]), other / size
+    slope = (1 + ratio) / (1 + alike) ** 2
+    expected = slope * standard_error(alike, 128)
+    assert error_of(alike, size, np.array([other]), 128) == pytest.approx(expected)
+
+
+def test_a_size_of_nothing_counts_as_one() -> None:
+    none = np.zeros(1, np.uint32)
+    assert containment_of(np.ones(1), 0, none, 128).tolist() == [1.0]

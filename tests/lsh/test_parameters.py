@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from lsh import Parameters
+from lsh import Parameters, s_curve
+from lsh.containment import jaccard_of_containment
 from tests.support import reference
 
 
@@ -32,6 +33,10 @@ from tests.support import reference
         ("collapse_whitespace", None),
         ("drop_invisible", 1),
         ("join_letters", "no"),
+        ("containment", 0),
+        ("containment", 1.5),
+        ("containment", "0.9"),
+        ("containment", True),
         ("seed", b""),
         ("seed", "text"),
     ],
@@ -58,6 +63,25 @@ def test_bands_and_rows_follow_the_threshold() -> None:
     assert (chosen.threshold, chosen.slots, chosen.shingle) == (0.5, 256, "word")
     assert (chosen.bands, chosen.rows) == (64, 4)
     assert Parameters.for_threshold(0.8) == Parameters()
+
+
+def test_with_a_containment_bands_find_excerpts_of_texts_that_are_longer() -> None:
+    plain = Parameters.for_threshold(0.8)
+    for ratio in (1.0, 1.5, 2.0, 4.0):
+        found = Parameters.for_threshold(0.8, containment=0.9, containment_ratio=ratio)
+        least = min(0.8, float(jaccard_of_containment(0.9, ratio)))
+        assert s_curve(least, found.bands, found.rows) >= 0.98
+        assert (found.threshold, found.containment) == (0.8, 0.9)
+    assert Parameters.for_threshold(0.8, containment=0.99, containment_ratio=1.0).bands == 18
+    assert (plain.bands, plain.containment) == (18, None)
+    with pytest.raises(ValueError, match=r"containment_ratio: got 0\.9, takes a number of at"):
+        Parameters.for_threshold(0.8, containment=0.9, containment_ratio=0.9)
+
+
+def test_a_containment_is_described_if_there_is_one() -> None:
+    described = Parameters().describe()
+    assert "containment" not in described
+    assert Parameters(containment=0.9).describe() == {**described, "containment": 0.9}
 
 
 def test_an_unreachable_recall_is_refused() -> None:

@@ -124,6 +124,7 @@ PARAMETERS = {
     "bands": (Parameters(bands=17), "bands: the file has 18, not 17"),
     "switch": (Parameters(fold_digits=True), "fold_digits: the file has False, not True"),
     "threshold": (Parameters(threshold=0.9), "threshold: the file has 0.8, not 0.9"),
+    "containment": (Parameters(containment=0.9), "containment: the file has None, not 0.9"),
     "seed": (Parameters(seed=b"secret"), "seed: the index was made with another one"),
 }
 
@@ -134,6 +135,14 @@ def test_other_parameters_are_refused_by_their_name(name: str, path: Path) -> No
     with pytest.raises(ValueError, match=message) as refused:
         Index.load(path, other)
     assert "secret" not in str(refused.value)
+
+
+def test_an_index_keeps_its_containment(tmp_path: Path) -> None:
+    path = tmp_path / "saved"
+    index_of(DOCUMENTS, parameters=Parameters(containment=0.9)).save(path)
+    assert Index.load(path).parameters == Parameters(containment=0.9)
+    with pytest.raises(ValueError, match=r"containment: the file has 0\.9, not None"):
+        Index.load(path, Parameters())
 
 
 def test_an_index_with_a_secret_seed_needs_it_to_be_loaded(tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lsh import Parameters, Shingler
+from lsh import Fingerprinter, Parameters, Shingler, sized
+from lsh.shingles import different
 from lsh.text import normalise_wide
+from lsh.tokens import distinct
 
 RAW = Parameters(nfkc=False, casefold=False, collapse_whitespace=False, drop_invisible=False)
 TEXTS = st.lists(st.text(st.sampled_from("ab \u4e2d\U0001f600"), max_size=20), max_size=6)
@@ -85,3 +87,31 @@ def test_windows_that_differ_by_one_letter_are_unrelated() -> None:
     assert len(set(steps.tolist())) == len(steps)
     flips = np.bitwise_count(values[1:] ^ values[:-1])
     assert flips.mean() == pytest.approx(32, abs=3)
+
+
+@given(TEXTS, st.integers(1, 3), st.sampled_from(["char", "word"]))
+def test_different_hashes_are_counted_as_the_sets_have_them(
+    texts: list[str], size: int, kind: Kind
+) -> None:
+    found = Shingler(kind, size, b"s").shingles(normalise_wide(texts, RAW))
+    sets = distinct(found)
+    assert different(found).tolist() == np.diff(sets.starts).tolist()
+
+
+def test_a_fingerprint_has_the_number_of_different_shingles_for_a_containment() -> None:
+    texts = [
+        "abcabcabcabc",
+        "",
+        "ab",
+        "\u4e2d\u6587 \u4e2d\u6587 \u4e2d\u6587 \u4e2d\u6587",
+        "a" * 600_000,
+    ]
+    kinds: tuple[Kind, ...] = ("char", "word")
+    for shingle in kinds:
+        fingerprinter = Fingerprinter(Parameters(shingle=shingle, shingle_size=2, containment=0.5))
+        prints = fingerprinter.fingerprint(texts)
+        plain = Fingerprinter(Parameters(shingle=shingle, shingle_size=2)).fingerprint(texts)
+        assert prints.shingle_counts.tolist() == sized(fingerprinter, texts).sizes.tolist()
+        assert prints.shingle_counts.tolist() != plain.shingle_counts.tolist()
+        assert np.array_equal(prints.keys, plain.keys)
+        assert np.array_equal(prints.sketches, plain.sketches)

@@ -62,3 +62,15 @@ def test_the_topology_of_the_generation_in_use_goes_with_its_settings() -> None:
     topology = plan.settings(load(None, {"app": "a", "index.shards": 5})).topology(3)
     assert topology == SECOND.topology(SETTINGS.topology(3))
     assert topology.layout.id == SETTINGS.topology(3).layout.id
+
+
+def test_a_generation_names_its_containment_only_if_it_has_one() -> None:
+    """So plans stay readable for workers that know none."""
+    assert b"containment" not in msgspec.json.encode(FIRST)
+    settings = load(None, {"app": "a", "similarity.containment": 0.9})
+    own = Generation.of(settings)
+    assert msgspec.json.decode(msgspec.json.encode(own), type=Generation) == own
+    without = msgspec.structs.replace(own, number=1, containment=None)
+    assert without.settings(settings).rules().containment is None
+    assert without.topology(settings.topology(2)).layout.parameters.containment is None
+    assert own.settings(load(None, {"app": "a"})).parameters() == settings.parameters()

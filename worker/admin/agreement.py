@@ -22,7 +22,8 @@ _PARAMETERS = {
 _WINDOW = "index.window"
 _ALLOWANCE = "index.future_allowance_seconds"
 _SAME_ID = "index.same_id"
-_NOT_NAMED = {_WINDOW: "none", _SAME_ID: json.dumps("duplicate")}
+_CONTAINMENT = "similarity.containment"
+_NOT_NAMED = {_WINDOW: "none", _CONTAINMENT: "none", _SAME_ID: json.dumps("duplicate")}
 """What a record means that doesn't name a setting. So those of earlier versions stay valid."""
 _PARTITIONS = "partitions of "
 _BY_CHOICE = ("documents.", "limits.", "topics.")

@@ -57,7 +57,13 @@ def evaluate(
     if run.rejected.all():
         raise CommandError("no document can be judged", EXIT_FAILED)
     with share_progress("comparing all pairs", shown=sys.stderr.isatty()) as advance:
-        truth = reading.truth(settings.similarity.threshold, advance)
+        similarity = settings.similarity
+        truth = reading.truth(
+            similarity.threshold,
+            advance,
+            containment=similarity.containment,
+            ratio=similarity.containment_ratio,
+        )
     found = compare(parameters, reading, run, truth)
     labelled = None
     if labels is not None:
@@ -133,8 +139,21 @@ def _sentences(found: Evaluation) -> list[str]:
     lines = [
         f"found: {clear} of the documents with an earlier one at {high:g} or above",
         f"found: {all_} of those at {t:g} or above",
-        f"published pairs: {right} at {t:g} or above, {wrong} below {low:g}",
     ]
+    if (c := found.containment) is None:
+        lines.append(f"published pairs: {right} at {t:g} or above, {wrong} below {low:g}")
+    else:
+        contained = _share(found.right_contained, found.contained_pairs)
+        excerpts = _share(found.found_contained, found.contained)
+        most = min(c + CLEAR, 1)
+        held = "the documents of which one at most containment_ratio times as long has"
+        reached, missed = f"{t:g} or a containment of {c:g}", f"{low:g} and {c - BELOW:g}"
+        lines += [
+            f"found: {excerpts} of {held} {most:g} or more",
+            f"published pairs: {right} at {reached} or above, {wrong} below {missed}",
+            f"published for a containment alone: {contained} at {c:g} or above",
+            "the tables below go by similarity alone",
+        ]
     mean = found.comparisons / found.documents
     lines.append(f"compared: {found.comparisons:,} candidates, {mean:,.2f} for a document")
     if sum(causes):

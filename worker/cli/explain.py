@@ -66,9 +66,11 @@ def explain(
 
 def _sentence(left: Side, right: Side, pair: Pair) -> Text:
     said = " are near duplicates" if pair.duplicates else " are not near duplicates"
+    least = f"threshold {pair.threshold:g}"
+    if pair.containment is not None:
+        least += f" or containment {pair.containment:g}"
     return Text.assemble(
-        (visible(left.id), "bold"), " and ", (visible(right.id), "bold"), said,
-        f" at threshold {pair.threshold:g}.",
+        (visible(left.id), "bold"), " and ", (visible(right.id), "bold"), said, f" at {least}.",
     )  # fmt: skip
 
 
@@ -85,6 +87,9 @@ def _facts(
         f"{pair.similarity:.4f}: {pair.common:,} of {union:,} distinct shingles are in both",
     )
     table.add_row("estimate", f"{pair.estimate:.4f}, from {slots} slots; error ±{error:.4f}")
+    for name, at in (("first in second", 0), ("second in first", 1)):
+        if pair.containment is not None:
+            table.add_row(name, _contained(pair, at))
     if recorded is not None:
         table.add_row("recorded", _recorded(recorded, pair.estimate))
     kind = f"{parameters.shingle_size} " + (
@@ -102,13 +107,39 @@ def _facts(
     table.add_row("shared bands", _bands(parameters, pair))
     table.add_row("chance of that", f"{pair.chance:.2%} for one or more, at the exact similarity")
     table.add_row("candidates", _candidates(pair))
-    relation = "≥" if pair.estimate >= pair.threshold else "<"
-    table.add_row(
-        "verdict",
-        f"{_verdict(pair)}: estimate {pair.estimate:.4f} {relation} threshold"
-        f" {pair.threshold:g}" + ("" if pair.candidates else ", and not candidates"),
-    )
+    table.add_row("verdict", _reason(pair))
     return table
+
+
+def _contained(pair: Pair, at: int) -> str:
+    """Return how much of one text is in the other."""
+    return (
+        f"{pair.contained[at]:.4f}: {pair.common:,} of {pair.distinct[at]:,} distinct shingles;"
+        f" estimate {pair.contained_estimates[at]:.4f}, error ±{pair.contained_errors[at]:.4f}"
+    )
+
+
+def _reason(pair: Pair) -> str:
+    """Return the verdict, and what decides it."""
+    similar = pair.estimate >= pair.threshold
+    relation = "≥" if similar else "<"
+    said = f"estimate {pair.estimate:.4f} {relation} threshold {pair.threshold:g}"
+    if not pair.candidates:
+        return f"{_verdict(pair)}: {said}, and not candidates"
+    if similar or pair.containment is None:
+        return f"{_verdict(pair)}: {said}"
+    share = max(pair.contained_estimates)
+    if not pair.duplicates:
+        if share >= pair.containment:
+            return (
+                f"{_verdict(pair)}: {said}, and the error of containment {share:.4f} is too large"
+            )
+        return f"{_verdict(pair)}: {said}, containment {share:.4f} < {pair.containment:g}"
+    said += f", but containment {share:.4f} ≥ {pair.containment:g}"
+    first, second = pair.duplicate_of_the_other
+    if not first or not second:
+        said += f", if the {'first' if first else 'second'} one comes later"
+    return f"{_verdict(pair)}: {said}"
 
 
 def _recorded(recorded: float, estimate: float) -> str:
@@ -172,4 +203,10 @@ def _json(
         "same_text": left.text == right.text,
         "same_normalised_text": pair.same_text,
     }
+    if pair.containment is not None:
+        found["containment"] = pair.containment
+        found["contained"] = pair.contained
+        found["contained_estimates"] = pair.contained_estimates
+        found["contained_errors"] = pair.contained_errors
+        found["duplicate_of_the_other"] = pair.duplicate_of_the_other
     return msgspec.json.encode(found).decode()

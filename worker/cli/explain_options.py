@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from worker.cli.kafka_options import App, Bootstrap, Config, Json
-from worker.cli.offline_options import Format, IdField, TextField, Threshold
+from worker.cli.offline_options import Containment, Format, IdField, TextField, Threshold
 
 __all__ = ["register"]
 
@@ -63,6 +63,7 @@ def explain(
     app: App = None,
     config: Config = None,
     threshold: Threshold = None,
+    containment: Containment = None,
     as_json: Json = False,
     format_: Format = None,
     id_field: IdField = None,
@@ -89,6 +90,7 @@ def explain(
             "kafka.bootstrap": bootstrap,
             "app": app,
             "similarity.threshold": threshold,
+            "similarity.containment": containment,
             "documents.format": format_,
             "documents.id_field": id_field,
             "documents.text_fields": text_field or None,

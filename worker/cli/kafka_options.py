@@ -444,6 +444,14 @@ def reindex(
             min=0.01, max=1, help="similarity.threshold from then on.", show_default=False
         ),
     ] = None,
+    containment: Annotated[
+        str | None,
+        typer.Option(
+            metavar="none|SHARE",
+            help="similarity.containment from then on; only if the application began with one.",
+            show_default=False,
+        ),
+    ] = None,
     absorb: Annotated[
         float | None,
         typer.Option(min=0.01, max=1, help="index.absorb from then on.", show_default=False),
@@ -490,7 +498,7 @@ def reindex(
     elif clean:
         body.clean(settings)
     else:
-        rules = {
+        rules: dict[str, object] = {
             "shards": shards,
             "threshold": threshold,
             "absorb": absorb,
@@ -498,4 +506,8 @@ def reindex(
             "window": window
             and _settings(config, bootstrap, app, index__window=window).index.window,
         }
-        body.reindex(settings, {name: one for name, one in rules.items() if one is not None})
+        given = {name: one for name, one in rules.items() if one is not None}
+        if containment is not None:
+            own = _settings(config, bootstrap, app, similarity__containment=containment)
+            given["containment"] = own.similarity.containment
+        body.reindex(settings, given)

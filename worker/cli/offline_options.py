@@ -9,7 +9,7 @@ import typer
 
 from worker.cli.kafka_options import Config
 
-__all__ = ["FIELDS", "Format", "IdField", "TextField", "Threshold", "register"]
+__all__ = ["FIELDS", "Containment", "Format", "IdField", "TextField", "Threshold", "register"]
 
 _PANEL = "Without Kafka"
 FIELDS = "Documents"
@@ -17,6 +17,14 @@ Threshold = Annotated[
     float | None,
     typer.Option(
         metavar="T", help="Lowest similarity of duplicates. Default: 0.8.", show_default=False
+    ),
+]
+Containment = Annotated[
+    float | None,
+    typer.Option(
+        metavar="C",
+        help="Also find documents that an earlier one has this share of. Default: don't.",
+        show_default=False,
     ),
 ]
 Format = Annotated[
@@ -90,6 +98,7 @@ def dedupe(
         ),
     ] = None,
     threshold: Threshold = None,
+    containment: Containment = None,
     window: Annotated[
         str | None,
         typer.Option(
@@ -139,6 +148,7 @@ def dedupe(
         config,
         {
             "similarity.threshold": threshold,
+            "similarity.containment": containment,
             "index.shards": shards,
             "index.window": window,
             "index.same_id": same_id,

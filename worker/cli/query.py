@@ -70,7 +70,9 @@ def ask_state(
         with StateShards(state) as shards:
             settings = shards.settings(config, documents)
             answer = _answered(asked, settings, shards)
-            reply = Reply(settings.similarity.threshold, shards.position, None, None, [answer])
+            similarity, position = settings.similarity, shards.position
+            least = similarity.threshold, similarity.containment
+            reply = Reply(least[0], position, None, None, [answer], least[1])
     except (StateError, StoreDamaged) as error:
         raise CommandError(str(error), EXIT_FAILED) from None
     _print(reply, as_json=as_json)

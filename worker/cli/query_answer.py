@@ -23,30 +23,40 @@ def print_answer(reply: Reply, answer: Answer) -> None:
     console = screen()
     console.print(_sentence(reply, answer))
     if answer.matches:
-        console.print(_matches(answer.matches))
+        console.print(_matches(answer.matches, contained=reply.containment is not None))
     console.print(_facts(reply, answer))
 
 
 def _sentence(reply: Reply, answer: Answer) -> Text:
     count = len(answer.matches)
+    least = f"threshold {reply.threshold:g}"
+    if reply.containment is not None:
+        least += f" or containment {reply.containment:g}"
     if not count:
-        return line(("unique", "bold green"), f": nothing matches at threshold {reply.threshold:g}")
+        return line(("unique", "bold green"), f": nothing matches at {least}")
     said = "1 document matches" if count == 1 else f"{count} documents match"
-    return line(("duplicate", "bold red"), f": {said} at threshold {reply.threshold:g}")
+    return line(("duplicate", "bold red"), f": {said} at {least}")
 
 
-def _matches(matches: Sequence[Found]) -> Table:
-    table = Table("match", "similarity", "sequence", "found in", box=box.SIMPLE, pad_edge=False)
+def _matches(matches: Sequence[Found], *, contained: bool) -> Table:
+    more = ["containment"] if contained else []
+    columns = ["match", "similarity", *more, "sequence", "found in"]
+    table = Table(*columns, box=box.SIMPLE, pad_edge=False)
     for one in matches[:_SHOWN_MATCHES]:
         table.add_row(
             shown(one.id, "bold"),
             f"{one.similarity:.4f} ±{one.error:.4f}",
+            *([_share(one)] if contained else []),
             str(one.sequence),
             _places(one),
         )
     if len(matches) > _SHOWN_MATCHES:
-        table.add_row(f"and {len(matches) - _SHOWN_MATCHES} more", "", "", "")
+        table.add_row(f"and {len(matches) - _SHOWN_MATCHES} more")
     return table
+
+
+def _share(one: Found) -> str:
+    return "" if one.containment is None else f"{one.containment:.4f}"
 
 
 def _places(one: Found) -> str:

@@ -112,9 +112,11 @@ def _left(progress: Progress) -> str:
 def _described(generation: Generation | None) -> str:
     if generation is None:
         return "nothing"
+    share = generation.containment
+    containment = "" if share is None else f", containment {share:g}"
     return (
         f"generation {generation.number} ({generation.shards} shards, threshold"
-        f" {generation.threshold:g}, absorb {generation.absorb:g}, capacity"
+        f" {generation.threshold:g}{containment}, absorb {generation.absorb:g}, capacity"
         f" {generation.bucket_capacity}, window {generation.window})"
     )
 

@@ -26,6 +26,7 @@ from lsh.index import BucketRules, comparisons
 from lsh.nearest import SetsOfTexts
 from lsh.sketch import SKETCH_BITS
 from lsh.spectrum import Spectrum, spectrum
+from lsh.tuning import sought
 from worker.bus import Record
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.evaluate_picture import drawable
@@ -104,7 +105,7 @@ def tune(
         drawable(picture)
     pairs = None if labels is None else labelled_pairs(labels)
     similarity = settings.similarity
-    others = _compared(compare, similarity.threshold, similarity.slots)
+    others = _compared(compare, similarity.sought, similarity.slots)
     taken = _Sample(settings, files, sample)
     sets = taken.sets(Fingerprinter(settings.parameters()))
     with share_progress("comparing all pairs", shown=sys.stderr.isatty()) as advance:
@@ -137,7 +138,7 @@ def tune(
             }
         )
     else:
-        show(seen, outlooks, told)
+        show(seen, outlooks, told, contained=similarity.containment is not None)
 
 
 def _compared(given: str | None, threshold: float, slots: int | None) -> list[Choice]:
@@ -159,7 +160,8 @@ def _compared(given: str | None, threshold: float, slots: int | None) -> list[Ch
 
 def _chosen(settings: Settings, threshold: float) -> Choice:
     similarity = settings.similarity
-    return choose(threshold, similarity.slots, similarity.recall, MOST_BANDS)
+    least = sought(threshold, similarity.containment, similarity.containment_ratio)
+    return choose(least, similarity.slots, similarity.recall, MOST_BANDS)
 
 
 def _text(documents: DocumentFormat, line: Line) -> str | None:

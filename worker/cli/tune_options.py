@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from worker.cli.kafka_options import Config, Json
-from worker.cli.offline_options import Format, IdField, TextField, Threshold
+from worker.cli.offline_options import Containment, Format, IdField, TextField, Threshold
 
 __all__ = ["register"]
 
@@ -58,6 +58,7 @@ def tune(
         ),
     ] = None,
     threshold: Threshold = None,
+    containment: Containment = None,
     as_json: Json = False,
     config: Config = None,
     format_: Format = None,
@@ -75,6 +76,7 @@ def tune(
         config,
         {
             "similarity.threshold": threshold,
+            "similarity.containment": containment,
             "documents.format": format_,
             "documents.id_field": id_field,
             "documents.text_fields": text_field or None,

@@ -92,8 +92,10 @@ class Labels(NamedTuple):
         return {**self._asdict(), "thresholds": listed, "best": self.best.threshold}
 
 
-def show(seen: Spectrum, outlooks: Sequence[Outlook], labels: Labels | None) -> None:
-    """Print what to expect."""
+def show(
+    seen: Spectrum, outlooks: Sequence[Outlook], labels: Labels | None, *, contained: bool
+) -> None:
+    """Print what to expect; ``contained``: documents are also found by their containment."""
     console = screen()
     near = len(seen.nearest)
     console.print(
@@ -106,7 +108,13 @@ def show(seen: Spectrum, outlooks: Sequence[Outlook], labels: Labels | None) -> 
         f"clear: documents with an earlier one {CLEAR:g} above the threshold; found: of these.\n"
         "precision: share of published pairs that are at or above the threshold.\n"
         "compared: candidates for a document, counted with your seed; any seed: the mean of all.\n"
-        "\n"
+        + (
+            "similarity.containment is set, so slots and bands are those that it needs. All else"
+            " here goes by\nsimilarity alone.\n"
+            if contained
+            else ""
+        )
+        + "\n"
         "Share of pairs that are published, by similarity, and how many pairs there are:"
     )
     console.print(_curves(seen, outlooks))

@@ -18,10 +18,21 @@ _encoder = msgspec.json.Encoder()
 
 
 def json_matches(matches: Sequence[Match]) -> bytes:
-    """Return matches as JSON: ``[{"id": …, "similarity": …}, …]``."""
-    return _encoder.encode(
-        [{"id": match.id.decode(), "similarity": round(match.similarity, 4)} for match in matches]
-    )
+    """Return matches as JSON: ``[{"id": …, "similarity": …}, …]``.
+
+    A match by containment has one more member, ``containment``.
+    """
+    return _encoder.encode(list(map(_named, matches)))
+
+
+def _named(match: Match) -> dict[str, str | float]:
+    named: dict[str, str | float] = {
+        "id": match.id.decode(),
+        "similarity": round(match.similarity, 4),
+    }
+    if match.containment is not None:
+        named["containment"] = round(match.containment, 4)
+    return named
 
 
 def json_first(matches: Sequence[Match]) -> bytes:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from lsh import Fingerprinter, Parameters, detection, pairwise_similarity, standard_error
 from lsh.exact import ShingleSets, jaccard
-from lsh.nearest import Nearest, SetsOfTexts, nearest_earlier
+from lsh.nearest import Nearest, SetsOfTexts, contained, nearest_earlier
+from lsh.tuning import CONTAINMENT_RATIO, sought
 from worker.bus import Record
 from worker.formats.base import DocumentFormat, Unreadable
 from worker.offline.filter import Line, Verdict
@@ -57,6 +58,7 @@ class Run:
     duplicate, rejected: bool[n], the verdicts.
     later, earlier: int64[m], the published pairs.
     estimate: float64[m], their published similarities, rounded to 4 digits.
+    contained: bool[m], which of them are published with a containment.
     comparisons: how many comparisons with candidates were made.
     """
 
@@ -65,6 +67,7 @@ class Run:
     later: NDArray[np.int64]
     earlier: NDArray[np.int64]
     estimate: NDArray[np.float64]
+    contained: NDArray[np.bool_]
     comparisons: int
 
 
@@ -141,7 +144,12 @@ class Evaluation(NamedTuple):
         it; found_at_threshold, found_clear: those of them that are duplicates.
     comparisons: with candidates, of all documents.
     pairs: published ones; right_pairs: of similarity at or above the threshold; wrong_pairs:
-        below the threshold minus BELOW.
+        below the threshold minus BELOW. With a containment, pairs are also right that reach it, and
+        only those are wrong that are by so much below both.
+    containment: the least one that is published, or None. contained_pairs: those that are
+        published for it alone; right_contained: those of them that reach it.
+    contained: documents of which an earlier one has CLEAR more than that, and is no longer than
+        `Reading.truth` was told; found_contained: those of them that are duplicates.
     """
 
     documents: int
@@ -159,6 +167,11 @@ class Evaluation(NamedTuple):
     missed: Missed
     bands: list[Band]
     estimates: list[Estimates]
+    containment: float | None = None
+    contained_pairs: int = 0
+    right_contained: int = 0
+    contained: int = 0
+    found_contained: int = 0
 
     @property
     def recall(self) -> float | None:
@@ -201,7 +214,7 @@ class Reading:
         self._numbers: dict[str, int] = {}
         self._duplicate: list[bool] = []
         self._rejected: list[bool] = []
-        self._pairs: list[tuple[int, int, float]] = []
+        self._pairs: list[tuple[int, int, float, bool]] = []
 
     @property
     def numbers(self) -> Mapping[str, int]:
@@ -218,7 +231,8 @@ class Reading:
             texts.append("" if verdict.kind == "rejected" else self._text(line))
             if verdict.kind == "duplicate":
                 for match in msgspec.json.decode(verdict.matches):
-                    self._pairs.append((number, self._numbers[match["id"]], match["similarity"]))
+                    earlier, estimate = self._numbers[match["id"]], match["similarity"]
+                    self._pairs.append((number, earlier, estimate, "containment" in match))
             named = self._format.identify(line.value) if line.complete else None
             self._numbers[(named or line.key).decode()] = number
         if self._exact:
@@ -229,24 +243,36 @@ class Reading:
 
     def run(self, comparisons: int = 0) -> Run:
         """Return the verdicts on all documents, for which so many comparisons were made."""
-        later, earlier, estimate = zip(*self._pairs, strict=True) if self._pairs else ((), (), ())
+        columns = zip(*self._pairs, strict=True) if self._pairs else ((), (), (), ())
+        later, earlier, estimate, contained = columns
         return Run(
             np.array(self._duplicate, np.bool_),
             np.array(self._rejected, np.bool_),
             np.array(later, np.int64),
             np.array(earlier, np.int64),
             np.array(estimate, np.float64),
+            np.array(contained, np.bool_),
             comparisons,
         )
 
-    def truth(self, threshold: float, progress: Callable[[float], None] | None = None) -> Truth:
+    def truth(
+        self,
+        threshold: float,
+        progress: Callable[[float], None] | None = None,
+        *,
+        containment: float | None = None,
+        ratio: float = CONTAINMENT_RATIO,
+    ) -> Truth:
         """Return the truth about all documents, for thresholds from this one on.
 
-        The sets are forgotten here: this works once.
+        With a containment, also for containments CLEAR above it, in documents up to ``ratio`` times
+        as long. The sets are forgotten here: this works once.
         """
         sets = self._sets.finish()
-        floor = max(threshold - BELOW, _LEAST_FLOOR)
-        return Truth(sets, nearest_earlier(sets, floor, progress))
+        floor = threshold - BELOW
+        if containment is not None:
+            floor = sought(floor, min(containment + CLEAR, 1.0), ratio)
+        return Truth(sets, nearest_earlier(sets, max(floor, _LEAST_FLOOR), progress, ratio=ratio))
 
     def estimated(
         self, left: NDArray[np.int64], right: NDArray[np.int64]
@@ -273,6 +299,14 @@ def evaluate(parameters: Parameters, reading: Reading, run: Run, truth: Truth) -
     found = run.duplicate[judged]
     clear = exact >= min(threshold + CLEAR, 1.0)
     published = jaccard(truth.sets, run.later, run.earlier)
+    right, wrong = published >= threshold, published < threshold - BELOW
+    alone = run.contained & (run.estimate < threshold)
+    within = np.zeros(len(run.duplicate), np.bool_)
+    if (least := parameters.containment) is not None:
+        shares = contained(truth.sets, run.later, run.earlier, published)
+        right |= shares >= least
+        wrong &= shares < least - BELOW
+        within = truth.nearest.containment >= min(least + CLEAR, 1.0)
     missed, low = clear & ~found, estimate < threshold
     predicted = detection(exact, threshold, parameters.slots, parameters.bands, parameters.rows)
     edges = _edges(threshold, max(truth.nearest.floor, threshold - BELOW))
@@ -300,8 +334,8 @@ def evaluate(parameters: Parameters, reading: Reading, run: Run, truth: Truth) -
         found_clear=int((found & clear).sum()),
         comparisons=run.comparisons,
         pairs=len(published),
-        right_pairs=int((published >= threshold).sum()),
-        wrong_pairs=int((published < threshold - BELOW).sum()),
+        right_pairs=int(right.sum()),
+        wrong_pairs=int(wrong.sum()),
         missed=Missed(
             int((missed & low).sum()),
             int((missed & ~low & ~shared).sum()),
@@ -309,6 +343,11 @@ def evaluate(parameters: Parameters, reading: Reading, run: Run, truth: Truth) -
         ),
         bands=bands,
         estimates=estimates,
+        containment=least,
+        contained_pairs=int(alone.sum()),
+        right_contained=int((alone & right).sum()),
+        contained=int(within.sum()),
+        found_contained=int((within & run.duplicate).sum()),
     )
 
 

@@ -9,11 +9,14 @@ import msgspec
 __all__ = ["Answer", "First", "Found", "Met", "Reply", "decoded", "encoded", "rejected"]
 
 
-class Found(msgspec.Struct, frozen=True):
+class Found(msgspec.Struct, frozen=True, omit_defaults=True):
     """A document that was matched.
 
     ``similarity`` is estimated, ``error`` is its standard error. ``bands`` are those in whose
     buckets it was; ``same_text``: also in that of the exact text, once it is normalised.
+    ``containment`` is the estimated share of what was asked about that is in the document, if it is
+    enough. So the criterion was the similarity if it reaches the reply's threshold, the
+    containment if there is one, or both.
     """
 
     id: str
@@ -22,6 +25,7 @@ class Found(msgspec.Struct, frozen=True):
     sequence: int
     bands: list[int]
     same_text: bool
+    containment: float | None = None
 
 
 class First(msgspec.Struct, frozen=True):
@@ -57,13 +61,14 @@ class Answer(msgspec.Struct, frozen=True):
     buckets: list[Met] = []
 
 
-class Reply(msgspec.Struct, frozen=True):
+class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
     """The answers to a request, and of what they are true.
 
     ``position`` is the offset in the fingerprints' log that all shards have reached. ``behind`` is
     how many offsets of it the shard that is furthest behind has yet to read, as of
     ``checked_seconds`` ago; both are None if nobody follows the log. Offsets are those of frames,
-    which hold many documents, and of transaction markers.
+    which hold many documents, and of transaction markers. ``containment`` is the least share at
+    which a document matches one that has it; without it, only similarity counts.
     """
 
     threshold: float
@@ -71,6 +76,7 @@ class Reply(msgspec.Struct, frozen=True):
     behind: int | None
     checked_seconds: float | None
     answers: list[Answer]
+    containment: float | None = None
 
 
 def rejected(reason: Exception) -> Answer:

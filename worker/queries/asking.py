@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from time import time
@@ -66,9 +67,9 @@ class Asker:
         self._own = threading.local()
 
     @property
-    def threshold(self) -> float:
-        """Return the least similarity of a match."""
-        return self._rules.threshold
+    def rules(self) -> BucketRules:
+        """Return the rules by which documents match."""
+        return self._rules
 
     def answers(self, shards: Shards, questions: Sequence[Question | Unreadable]) -> list[Answer]:
         """Return the answer to each question, as if its document came alone.
@@ -124,11 +125,16 @@ class Asker:
         for first in range(0, len(rows), _AT_ONCE):
             some = rows[first : first + _AT_ONCE]
             keys = np.ascontiguousarray(prints.keys[some][:, list(columns)].T)
-            sketches, nows = prints.sketches[some], times[some]
-
-            def ask(reader: BucketReader) -> list[ShardAnswer]:
-                return query(reader, columns, keys, sketches, self._rules, times=nows)  # noqa: B023 -- called at once
-
+            sketches, sizes = prints.sketches[some], prints.shingle_counts[some]
+            ask = partial(
+                query,
+                columns=columns,
+                keys=keys,
+                sketches=sketches,
+                rules=self._rules,
+                times=times[some],
+                sizes=sizes,
+            )
             found += shards.read(shard, ask)
         return found
 
@@ -136,12 +142,15 @@ class Asker:
         """Return the answer to one question from those of all shards."""
         # Shards send similarities with 32 bits.
         named = {
-            (-float(np.float32(one.similarity)), one.sequence, one.id)
+            (-float(np.float32(one.similarity)), one.sequence, one.id, one.containment or 0.0)
             for answer in of_shards
             for one in answer.matches
         }
         met = sorted(met for answer in of_shards for met in answer.met)
-        best = [Match(sequence, -negative, ident) for negative, sequence, ident in sorted(named)]
+        best = [
+            Match(sequence, -negative, ident, share or None)
+            for negative, sequence, ident, share in sorted(named)
+        ]
         matches = [self._match(one, met) for one in best[: self._rules.max_matches]]
         return Answer(
             "duplicate" if matches else "unique",
@@ -163,6 +172,7 @@ class Asker:
             match.sequence,
             [column for column in columns if column < parameters.bands],
             parameters.bands in columns,
+            None if match.containment is None else round(match.containment, 4),
         )
 
     def _met(self, column: int, some: Sequence[MetBucket]) -> Met:

@@ -85,11 +85,12 @@ class QueryPages:
 
     def _reply(self, reached: Reached, answers: list[Answer]) -> Reply:
         return Reply(
-            self._asker.threshold,
+            self._asker.rules.threshold,
             reached.position,
             reached.furthest_behind,
             reached.checked_seconds,
             answers,
+            self._asker.rules.containment,
         )
 
 

@@ -25,6 +25,7 @@ T = TypeVar("T")
 
 _OF_SIMILARITY = ("threshold", "shingle", "shingle_size", "slots", "bands", "rows", *SWITCHES)
 _NEVER = "none"
+"""Of a window, and of a containment."""
 
 
 class StateShards(Closing):
@@ -69,6 +70,7 @@ class StateShards(Closing):
             {
                 **more,
                 **{f"similarity.{name}": header[name] for name in _OF_SIMILARITY},
+                "similarity.containment": header.get("containment", _NEVER),
                 "index.shards": header["shards"],
                 "index.absorb": header["absorb"],
                 "index.bucket_capacity": header["bucket_capacity"],

@@ -69,9 +69,9 @@ class Settings(BaseSettings):
         s = self.similarity
         slots, bands, rows = s.slots, s.bands, s.rows
         if bands is None or rows is None:
-            slots, bands, rows = choose(s.threshold, slots, s.recall, MOST_BANDS)
+            slots, bands, rows = choose(s.sought, slots, s.recall, MOST_BANDS)
         elif slots is None:
-            slots = sufficient_slots(s.threshold)
+            slots = sufficient_slots(s.sought)
         return Parameters(
             threshold=s.threshold,
             shingle=s.shingle,
@@ -80,6 +80,7 @@ class Settings(BaseSettings):
             bands=bands,
             rows=rows,
             **s.switches(),
+            containment=s.containment,
             seed=s.seed_bytes(),
         )
 
@@ -92,6 +93,7 @@ class Settings(BaseSettings):
             max_matches=self.index.max_matches,
             window_ms=self.index.window_ms,
             same_id=self.index.same_id,
+            containment=self.similarity.containment,
         )
 
     def reindexed(self, base: Settings, generation: int) -> Settings:
@@ -105,7 +107,10 @@ class Settings(BaseSettings):
         if self._generation is not None:
             base, number = self._generation
             topology = base.topology(partitions)
-            return topology.reindexed(number, self.index.shards, self.similarity.threshold)
+            similarity = self.similarity
+            return topology.reindexed(
+                number, self.index.shards, similarity.threshold, similarity.containment
+            )
         named = self.topics
         return Topology(
             app=self.app,
@@ -229,7 +234,9 @@ class Settings(BaseSettings):
     def _check_answers(self) -> None:
         """Check that a document's matches fit into one frame: they can't be split."""
         ids = self.limits.id_bytes
-        most = (FRAME_BYTES - answer_bytes(0, ids)) // (answer_bytes(1, ids) - answer_bytes(0, ids))
+        contained = self.similarity.containment is not None
+        none, one = (answer_bytes(count, ids, containment=contained) for count in (0, 1))
+        most = (FRAME_BYTES - none) // (one - none)
         if self.index.max_matches > most:
             raise ValueError(
                 f"index.max_matches: got {self.index.max_matches}, must be at most {most} with"

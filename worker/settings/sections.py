@@ -22,6 +22,7 @@ from pydantic_settings import NoDecode
 
 from lsh import PRESETS, SWITCHES, Parameters
 from lsh.index import SameId
+from lsh.tuning import CONTAINMENT_RATIO, sought
 from worker.settings.duration import duration_ms, duration_text
 from worker.settings.mask import REFUSED, is_mask
 from worker.settings.memory import LEAST_MEMORY
@@ -49,7 +50,7 @@ APP_NAME = r"^[A-Za-z0-9._-]{1,100}$"
 _BROKER = re.compile(r"([a-zA-Z_]+://)?(\[[0-9a-fA-F:.]+(%\w+)?\]|[^\s:/@\[\]]+)(:\d{1,5})?")
 _DEFAULT_SEED = "neardup"
 _SEED_BYTES = 16
-_NO_WINDOW = "none"
+_NO_WINDOW = _NONE = "none"
 _AUTO = "auto"
 _LEAST_WINDOW_MS = 1_000
 _DEFAULTS = Parameters()
@@ -57,6 +58,10 @@ _DEFAULTS = Parameters()
 
 def _listed(value: object) -> object:
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+
+
+def _none(value: object) -> object:
+    return None if value == _NONE else value
 
 
 Watch = Literal["poll", "transaction", "progress", "restore"]
@@ -167,6 +172,21 @@ class SimilaritySection(_Section):
         lt=1,
         description="share of pairs at the threshold to find; bands and rows follow from it",
     )
+    containment: Annotated[float | None, BeforeValidator(_none)] = Field(
+        None,
+        gt=0,
+        le=1,
+        description="a document also matches an earlier one that has at least this share of its"
+        " shingles, whatever their similarity: excerpts and reprints that were cut; none: only the"
+        " similarity counts",
+    )
+    containment_ratio: float = Field(
+        CONTAINMENT_RATIO,
+        ge=1,
+        le=4,
+        description="with a containment: how many times as long as an excerpt a document may be"
+        " for the two to be found with similarity.recall; bands and rows follow from it",
+    )
     shingle: Literal["char", "word"] = "char"
     shingle_size: int = Field(5, ge=1, le=64)
     slots: int | None = Field(
@@ -204,6 +224,11 @@ class SimilaritySection(_Section):
         description="secret that goes into every hash; set your own, of at least 16 bytes",
     )
     seed_file: Path | None = Field(None, description="file that holds the seed")
+
+    @property
+    def sought(self) -> float:
+        """Return the least Jaccard similarity of the pairs that bands have to find."""
+        return sought(self.threshold, self.containment, self.containment_ratio)
 
     def switches(self) -> dict[str, bool]:
         """Return the normaliser's switches by name: what is set, else the preset, else default."""

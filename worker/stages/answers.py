@@ -9,7 +9,15 @@ import numpy.typing as npt
 
 from lsh.index import Match
 from worker.stages.order import Placed
-from worker.wire import MATCH_BYTES, MOST_NAMED, NAMED_BYTES, ROW_BYTES, Ids, MatchFrame
+from worker.wire import (
+    CONTAINMENT_BYTES,
+    MATCH_BYTES,
+    MOST_NAMED,
+    NAMED_BYTES,
+    ROW_BYTES,
+    Ids,
+    MatchFrame,
+)
 
 __all__ = ["split_answer"]
 
@@ -24,6 +32,8 @@ class _Part:
         self._counts: list[int] = []
         self._which: list[int] = []
         self._similarities: list[float] = []
+        self._containments: list[float] = []
+        self._any_contained = False
         # A document that is forgotten has its id in matches before that, and none after it.
         self._places: dict[tuple[int, bytes], int] = {}
 
@@ -34,19 +44,23 @@ class _Part:
         new = [match for match in matches if (match.sequence, match.id) not in self._places]
         size = ROW_BYTES + MATCH_BYTES * len(matches)
         size += sum(NAMED_BYTES + len(match.id) for match in new)
+        if self._any_contained or any(match.containment is not None for match in matches):
+            size += CONTAINMENT_BYTES * (len(self._which) + len(matches))
         return self.bytes + size <= limit and len(self._places) + len(new) <= MOST_NAMED
 
     def add(self, row: int, matches: Sequence[Match]) -> None:
         """Add a document with its matches."""
         places = self._places
         self.bytes += ROW_BYTES + MATCH_BYTES * len(matches)
-        for sequence, similarity, ident in matches:
+        for sequence, similarity, ident, containment in matches:
             new = len(places)
             place = places.setdefault((sequence, ident), new)
             if place == new:
                 self.bytes += NAMED_BYTES + len(ident)
             self._which.append(place)
             self._similarities.append(similarity)
+            self._containments.append(containment or 0.0)
+            self._any_contained |= containment is not None
         self.rows.append(row)
         self._counts.append(len(matches))
 
@@ -74,6 +88,7 @@ class _Part:
             sequences=np.array([sequence for sequence, _ in self._places], np.uint64),
             ids=Ids.pack([ident for _, ident in self._places]),
             accounted=_within(frame.accounted, skipped, end - frame.start) if shard == 0 else None,
+            containments=np.array(self._containments, np.float32) if self._any_contained else None,
         )
 
 

@@ -42,19 +42,30 @@ def best(found: list[Found], most: int) -> list[Match]:
     are left out: they were forgotten after the verdict that is published again.
     """
     merged = [
-        (-similarity, *named[place])
+        (-similarity, *named[place], containment)
         for answer, named, first, last in found
-        for place, similarity in zip(
+        for place, similarity, containment in zip(
             answer.which[first:last].tolist(),
             answer.similarities[first:last].tolist(),
+            _containments(answer, first, last),
             strict=True,
         )
     ]
     if len(found) > 1:
         merged = sorted(set(merged))
     return [
-        Match(sequence, -negative, ident) for negative, sequence, ident in merged[:most] if ident
+        Match(sequence, -negative, ident, containment or None)
+        for negative, sequence, ident, containment in merged[:most]
+        if ident
     ]
+
+
+def _containments(answer: MatchFrame, first: int, last: int) -> list[float]:
+    """Return the containments of some matches; 0 for one that has none."""
+    if answer.containments is None:
+        return [0.0] * (last - first)
+    given: list[float] = answer.containments[first:last].tolist()
+    return given
 
 
 def next_named(frame: MatchFrame, offset: int) -> int:

@@ -12,6 +12,7 @@ from worker.wire.hand_over import HandOver, hand_over
 from worker.wire.ids import Ids
 from worker.wire.layout import Layout
 from worker.wire.matches import (
+    CONTAINMENT_BYTES,
     MATCH_BYTES,
     MOST_NAMED,
     NAMED_BYTES,
@@ -23,6 +24,7 @@ from worker.wire.tombstones import TOMBSTONE_BYTES, Tombstones
 
 __all__ = [
     "ACCOUNTED_OFFSETS",
+    "CONTAINMENT_BYTES",
     "FRAME_BYTES",
     "MATCH_BYTES",
     "MOST_NAMED",

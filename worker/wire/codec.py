@@ -8,7 +8,7 @@ import msgspec
 
 from worker.wire.columns import ColumnError
 from worker.wire.fingerprints import FingerprintFrame, PackedFingerprints, PackedFingerprints1
-from worker.wire.matches import MatchFrame, PackedMatches, PackedMatches1
+from worker.wire.matches import MatchFrame, PackedContainments, PackedMatches, PackedMatches1
 
 __all__ = ["FrameError", "decode", "encode"]
 
@@ -22,7 +22,7 @@ _READ: dict[tuple[type, int], msgspec.msgpack.Decoder[_Packed]] = {
     (FingerprintFrame, 1): msgspec.msgpack.Decoder(PackedFingerprints1),
     (FingerprintFrame, 2): msgspec.msgpack.Decoder(PackedFingerprints),
     (MatchFrame, 1): msgspec.msgpack.Decoder(PackedMatches1),
-    (MatchFrame, 2): msgspec.msgpack.Decoder(PackedMatches),
+    (MatchFrame, 2): msgspec.msgpack.Decoder(PackedContainments),
 }
 """The versions that are read: the one that is written, and the one before it."""
 

@@ -22,11 +22,13 @@ from worker.wire.frame import POSITION_BITS, Frame
 from worker.wire.ids import ID_BYTES, Ids, PackedIds
 
 __all__ = [
+    "CONTAINMENT_BYTES",
     "MATCH_BYTES",
     "MOST_NAMED",
     "NAMED_BYTES",
     "ROW_BYTES",
     "MatchFrame",
+    "PackedContainments",
     "PackedMatches",
     "PackedMatches1",
     "answer_bytes",
@@ -36,6 +38,8 @@ ROW_BYTES = U32.itemsize + U16.itemsize
 """The bytes of a document that has matches, in a `MatchFrame`."""
 MATCH_BYTES = U16.itemsize + F32.itemsize
 """The bytes of each of its matches."""
+CONTAINMENT_BYTES = F32.itemsize
+"""The bytes that each match takes besides if any match of the frame has a containment."""
 NAMED_BYTES = U64.itemsize + ID_BYTES
 """The bytes of a matched document, stored once, without its id."""
 MOST_NAMED = 1 << 8 * U16.itemsize
@@ -50,7 +54,9 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
     ``start``, and ``counts`` uint16[m] the numbers of matches. The matches of all of them follow
     one another in ``which`` uint16 and ``similarities`` float32. ``which`` is an index into the k
     distinct matched documents, ``sequences`` uint64[k] and ``ids``. An id is empty if the document
-    was forgotten after the verdict that is given again; see `lsh.index.Match`.
+    was forgotten after the verdict that is given again; see `lsh.index.Match`. ``containments``
+    float32 follow ``similarities``, with 0 for a match that has none. If no match has any, they
+    are None, and the frame is written as before there were any.
 
     Shard 0 also forwards ``offsets`` (uint32[n], relative to ``start``) and ``checksums``
     (uint64[n]) of all documents in the range, and ``accounted`` (uint32, see `FingerprintFrame`).
@@ -69,6 +75,7 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
     sequences: npt.NDArray[np.uint64]
     ids: Ids
     accounted: npt.NDArray[np.uint32] | None = None
+    containments: npt.NDArray[np.float32] | None = None
 
     @property
     def sequence(self) -> int:
@@ -81,7 +88,7 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
 
     def packed(self) -> PackedMatches:
         """Return the frame in its written form."""
-        return PackedMatches(
+        without = PackedMatches(
             self.layout,
             self.partition,
             self.start,
@@ -99,10 +106,14 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
             self.ids.packed(),
             any_packed(self.accounted, U32),
         )
+        if self.containments is None:
+            return without
+        fields = msgspec.structs.asdict(without)
+        return PackedContainments(**fields, containments=packed(self.containments, F32))
 
 
 class PackedMatches(Frame, array_like=True, frozen=True, gc=False, eq=False):
-    """The written form, version 2."""
+    """The written form, version 2, of a frame without containments."""
 
     shard: int
     number: int
@@ -153,6 +164,24 @@ class PackedMatches(Frame, array_like=True, frozen=True, gc=False, eq=False):
         )
 
 
+class PackedContainments(PackedMatches, array_like=True, frozen=True, gc=False, eq=False):
+    """The written form, version 2, of any frame."""
+
+    containments: memoryview | None = None
+
+    def frame(self) -> MatchFrame:
+        """Return the frame.
+
+        Raises:
+            ColumnError: see `PackedMatches.frame`.
+        """
+        frame = super().frame()
+        if self.containments is None:
+            return frame
+        shares = column("containments", self.containments, F32, len(frame.which))
+        return msgspec.structs.replace(frame, containments=shares)
+
+
 class PackedMatches1(Frame, array_like=True, frozen=True, gc=False, eq=False):
     """The written form, version 1. It repeats ``sequences`` and ``ids`` for each match."""
 
@@ -180,6 +209,7 @@ class PackedMatches1(Frame, array_like=True, frozen=True, gc=False, eq=False):
         return PackedMatches(**msgspec.structs.asdict(self), which=which).frame()
 
 
-def answer_bytes(matches: int, id_bytes: int) -> int:
+def answer_bytes(matches: int, id_bytes: int, *, containment: bool = False) -> int:
     """Return the most bytes that a document's matches take in a `MatchFrame`."""
-    return ROW_BYTES + matches * (MATCH_BYTES + NAMED_BYTES + id_bytes)
+    each = MATCH_BYTES + NAMED_BYTES + id_bytes + (CONTAINMENT_BYTES if containment else 0)
+    return ROW_BYTES + matches * each

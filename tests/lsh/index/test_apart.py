@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsh.index import Decision, DocumentBatch, Forgotten, MemoryIndex, decide
+from lsh.index import BucketRules, Decision, DocumentBatch, Forgotten, MemoryIndex, decide
 from lsh.index.apart import divided
 from lsh.index.buckets import Buckets
 from lsh.index.cells import cells_of
@@ -21,6 +21,7 @@ from tests.worker.index.decisions import (
     WINDOW,
     Document,
     batch,
+    rules_strategy,
 )
 
 COLUMNS = [0, 1, 2, 3]
@@ -57,13 +58,22 @@ drawn = st.lists(
 
 
 @settings(max_examples=60, deadline=None)
-@given(rows=drawn, sizes=st.lists(st.integers(1, 3), min_size=60), window=st.booleans())
+@given(
+    rows=drawn,
+    sizes=st.lists(st.integers(1, 3), min_size=60),
+    rules=rules_strategy,
+    window=st.booleans(),
+)
 def test_documents_apart_are_judged_as_one_by_one(
-    rows: list[tuple[int, int, tuple[int, ...], int, int]], sizes: list[int], *, window: bool
+    rows: list[tuple[int, int, tuple[int, ...], int, int]],
+    sizes: list[int],
+    rules: BucketRules,
+    *,
+    window: bool,
 ) -> None:
     """Few come at a time, so most are apart; buckets have some entries, and renewed ones."""
     index = MemoryIndex()
-    rules = replace(RULES, capacity=6, window_ms=WINDOW if window else None)
+    rules = replace(rules, capacity=6, window_ms=WINDOW if window else None)
     documents, clock = [], 1_000
     for number, (family, changes, keys, step, late) in enumerate(rows, 1):
         clock += step

@@ -23,6 +23,7 @@ from tests.worker.index.decisions import (
     batch,
     documents_strategy,
     drawn_documents,
+    rules_strategy,
 )
 
 COLUMNS = [0, 1, 2, 3]
@@ -32,8 +33,9 @@ sizes_strategy = st.lists(st.integers(1, 7), min_size=1, max_size=8)
 class Both:
     """The same documents in an index in arrays and in dictionaries."""
 
-    def __init__(self) -> None:
-        self.arrays = ArrayIndex(len(COLUMNS), SLOTS, RULES)
+    def __init__(self, rules: BucketRules) -> None:
+        self.rules = rules
+        self.arrays = ArrayIndex(len(COLUMNS), SLOTS, rules)
         self.memory = MemoryIndex()
         self.sequences: list[int] = []
 
@@ -42,18 +44,17 @@ class Both:
         some = batch(documents, COLUMNS)
         first = self.arrays.inserted
         self.sequences += [document.sequence for document in documents]
-        decision = decide(self.memory, some, RULES)
+        decision = decide(self.memory, some, self.rules)
         found = self.arrays.judge(
             some.keys, some.sketches, some.shingles, np.zeros(len(documents), np.bool_)
         )
         self.memory.apply(decision)
         assert {
-            row - first: [(self.sequences[one.sequence], one.similarity) for one in best]
+            row - first: [
+                one._replace(sequence=self.sequences[one.sequence], id=b"") for one in best
+            ]
             for row, best in found.items()
-        } == {
-            row: [(one.sequence, one.similarity) for one in best]
-            for row, best in decision.matches.items()
-        }
+        } == {row: [one._replace(id=b"") for one in best] for row, best in decision.matches.items()}
 
     def compare_buckets(self) -> None:
         """Compare the contents of all buckets."""
@@ -73,8 +74,8 @@ few_strategy = st.sampled_from([0, 64])
 """How many keys are looked up one after the other: none, or all of a small batch."""
 
 
-def judged(documents: Sequence[Document], sizes: Sequence[int]) -> Both:
-    both = Both()
+def judged(documents: Sequence[Document], sizes: Sequence[int], rules: BucketRules = RULES) -> Both:
+    both = Both(rules)
     first = 0
     for size in cycle(sizes):
         if first >= len(documents):
@@ -85,26 +86,33 @@ def judged(documents: Sequence[Document], sizes: Sequence[int]) -> Both:
 
 
 @settings(max_examples=50, deadline=None)
-@given(documents=documents_strategy, sizes=sizes_strategy, few=few_strategy)
+@given(documents=documents_strategy, sizes=sizes_strategy, few=few_strategy, rules=rules_strategy)
 def test_arrays_judge_like_dictionaries_and_hold_the_same_buckets(
-    documents: list[Document], sizes: list[int], few: int
+    documents: list[Document], sizes: list[int], few: int, rules: BucketRules
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table, "_FEW", few)
-        judged(documents, sizes).compare_buckets()
+        judged(documents, sizes, rules).compare_buckets()
 
 
 @settings(max_examples=40, deadline=None)
-@given(documents=documents_strategy, sizes=sizes_strategy, queries=documents_strategy)
+@given(
+    documents=documents_strategy,
+    sizes=sizes_strategy,
+    queries=documents_strategy,
+    rules=rules_strategy,
+)
 def test_a_query_matches_what_it_matches_in_dictionaries(
-    documents: list[Document], sizes: list[int], queries: list[Document]
+    documents: list[Document], sizes: list[int], queries: list[Document], rules: BucketRules
 ) -> None:
-    both = judged(documents, sizes)
+    both = judged(documents, sizes, rules)
     some = batch(queries, COLUMNS)
-    expected = match(both.memory, COLUMNS, some.keys, some.sketches, RULES)
-    found = both.arrays.matches(some.keys, some.sketches)
-    assert list(zip(*(part.tolist() for part in found), strict=True)) == [
-        (query, one.sequence - 1, one.similarity)
+    expected = match(both.memory, COLUMNS, some.keys, some.sketches, rules, sizes=some.shingles)
+    found = both.arrays.matches(some.keys, some.sketches, some.shingles)
+    rest = [one or None for one in found.containment.tolist()]
+    columns = [part.tolist() for part in found[:3]]
+    assert list(zip(*columns, rest, strict=True)) == [
+        (query, one.sequence - 1, one.similarity, one.containment)
         for query, best in sorted(expected.items())
         for one in best
     ]
@@ -149,7 +157,7 @@ def test_documents_are_found_by_every_key_whatever_slots_the_keys_contend_for() 
     for column in range(4):
         keys = np.zeros_like(some.keys)
         keys[column] = some.keys[column]
-        found = index.matches(keys, some.sketches)
+        found = index.matches(keys, some.sketches, some.shingles)
         assert found.queries.tolist() == found.rows.tolist() == list(range(3_000))
 
 
@@ -158,7 +166,7 @@ def test_blank_documents_come_to_no_bucket() -> None:
     zeros = np.zeros((3, SLOTS), np.uint8)
     keys, counts = np.zeros((4, 3), np.uint64), np.zeros(3, np.uint32)
     assert index.judge(keys, zeros, counts, np.ones(3, np.bool_)) == {}
-    assert len(index.matches(keys, zeros).rows) == 0
+    assert len(index.matches(keys, zeros, counts).rows) == 0
     found = index.judge(keys, zeros, counts, np.array([True, False, False]))
     assert [(row, [one.sequence for one in best]) for row, best in found.items()] == [(5, [4])]
 
@@ -168,7 +176,7 @@ def test_no_documents_and_no_queries_are_none() -> None:
     none = batch([], COLUMNS)
     keys = np.zeros((4, 0), np.uint64)
     assert index.judge(keys, none.sketches, none.shingles, np.zeros(0, np.bool_)) == {}
-    assert len(index.matches(keys, none.sketches).rows) == 0
+    assert len(index.matches(keys, none.sketches, none.shingles).rows) == 0
 
 
 def test_it_takes_no_window_and_256_columns_at_most() -> None:

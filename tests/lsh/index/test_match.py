@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import doctest
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 import lsh.index
+from lsh import containment_error
 from lsh.index import (
     Answer,
     BucketRules,
@@ -69,6 +71,75 @@ def test_queries_find_the_most_similar_first_and_no_more_than_is_asked_for() -> 
 def test_a_query_that_equals_a_document_has_similarity_1() -> None:
     found = match(indexed(), COLUMNS, keys((7, 1)), sketches(1), RULES)
     assert found[0][0] == Match(11, 1.0, b"a")
+
+
+def of_sizes(sizes: list[int], others: list[int], rules: BucketRules) -> list[list[Match]]:
+    """Return what documents of some sizes match that come one after the other.
+
+    others: of the 10 slots of each, how many no other one has.
+    """
+    batch = DocumentBatch(
+        sequences=np.arange(len(sizes), dtype=np.uint64),
+        times=np.zeros(len(sizes), np.int64),
+        ids=[b"%d" % number for number in range(len(sizes))],
+        shingles=np.array(sizes, np.uint32),
+        columns=COLUMNS,
+        keys=keys(*[(7, number) for number in range(len(sizes))]),
+        sketches=sketches(*others),
+    )
+    decision = decide(MemoryIndex(), batch, rules)
+    return [decision.matches.get(row, []) for row in range(len(sizes))]
+
+
+CONTAINING = BucketRules(threshold=0.9, absorb=0.95, containment=0.8, containment_error=1.0)
+
+
+def test_an_excerpt_matches_what_it_was_cut_from_and_not_the_other_way_round() -> None:
+    """Half of the slots agree: an excerpt of half the length, if all of it is in the other."""
+    (_, excerpt), (_, whole) = (
+        of_sizes(sizes, [0, 5], CONTAINING) for sizes in ([100, 50], [50, 100])
+    )
+    assert [(one.id, round(one.similarity, 1)) for one in excerpt] == [(b"0", 0.5)]
+    assert excerpt[0].containment == 1.0
+    assert whole == []
+    assert of_sizes([100, 50], [0, 5], BucketRules(threshold=0.9)) == [[], []]
+
+
+def test_an_estimate_with_a_large_error_does_not_count() -> None:
+    """Half of the slots agree, so an excerpt of half the length has an error of 0.2."""
+    error = float(containment_error(1.0, 2.0, 10))
+    for most, found in ((1.02 * error, 1), (0.98 * error, 0)):
+        rules = replace(CONTAINING, containment_error=most)
+        assert len(of_sizes([100, 50], [0, 5], rules)[1]) == found
+
+
+def test_a_match_says_its_containment_if_that_is_enough_whatever_its_similarity() -> None:
+    rules = replace(CONTAINING, threshold=0.5, absorb=1.0)
+    found = of_sizes([100, 400, 100], [0, 1, 2], rules)
+    assert [(one.id, one.containment is not None) for one in found[2]] == [
+        (b"0", True),
+        (b"1", True),
+    ]
+    assert [(one.id, one.containment) for one in found[1]] == [(b"0", None)]
+
+
+def test_a_document_that_is_contained_is_no_copy_and_is_inserted() -> None:
+    found = of_sizes([100, 50, 50], [0, 5, 5], CONTAINING)
+    assert [one.id for one in found[2]] == [b"0"]  # The second one shares half of its slots.
+    same = of_sizes([100, 50, 50], [0, 0, 0], CONTAINING)
+    assert [one.id for one in same[2]] == [b"0"]  # This one was a copy.
+
+
+def test_a_query_with_a_containment_says_how_large_it_is() -> None:
+    index = indexed(CONTAINING)
+    with pytest.raises(ValueError, match="sizes: got None, rules with a containment take"):
+        query(index, COLUMNS, keys((7, 9)), sketches(0), CONTAINING)
+    sizes = np.ones(1, np.uint32)
+    (answer,) = query(index, COLUMNS, keys((7, 9)), sketches(0), CONTAINING, sizes=sizes)
+    assert [(one.id, one.containment is None) for one in answer.matches] == [
+        (b"a", False),
+        (b"b", False),
+    ]
 
 
 def test_queries_do_not_match_one_another_and_change_nothing() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lsh.index import BucketRules, Match, MemoryIndex, SameId, decide
 from lsh.index.same_id import replacing
+from lsh.index.verdicts import VerdictMatch, pack_verdict, unpack_verdict
 from tests.worker.index.decisions import (
     RULES,
     WINDOW,
@@ -55,6 +56,32 @@ def joined(parts: Sequence[list[list[Match]]], rules: BucketRules) -> list[list[
         ]
         for found in zip(*parts, strict=True)
     ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    verdict=st.lists(
+        st.builds(
+            VerdictMatch,
+            st.integers(0, 2**64 - 1),
+            st.floats(0, 1),
+            st.integers(-1, 2**40),
+            st.none() | st.floats(0.01, 1),
+        ),
+        max_size=70,
+    )
+)
+def test_a_verdict_is_what_was_packed(verdict: list[VerdictMatch]) -> None:
+    packed = pack_verdict(verdict)
+    assert unpack_verdict(packed) == verdict
+    contained = any(match.containment is not None for match in verdict)
+    assert len(packed) == (1 + 32 * len(verdict) if contained else 24 * len(verdict))
+
+
+@pytest.mark.parametrize("packed", [b"\1" * 25, b"\2" + bytes(32), bytes(32), bytes(23)])
+def test_what_is_no_verdict_is_refused(packed: bytes) -> None:
+    with pytest.raises(ValueError, match=f"{len(packed)} bytes are not a verdict"):
+        unpack_verdict(packed)
 
 
 events_strategy = st.integers(0, 1 << 32).map(drawn_repeats)

@@ -26,6 +26,7 @@ def test_the_same_settings_agree() -> None:
         ("similarity.threshold", "0.7", False),
         ("similarity.shingle", "word", False),
         ("similarity.casefold", "false", False),
+        ("similarity.containment", "0.9", False),
         ("index.bucket_capacity", "16", False),
         ("index.absorb", "0.99", False),
         ("index.same_id", "replace", False),
@@ -51,6 +52,12 @@ def test_a_setting_that_decides_a_verdict_is_compared(
 )
 def test_a_setting_that_decides_none_may_differ(setting: str, value: str) -> None:
     assert differences(facts(), facts(**{setting.replace(".", "__"): value})) == []
+
+
+def test_a_record_of_an_earlier_version_means_that_containment_does_not_count() -> None:
+    assert "similarity.containment" not in facts(similarity__containment="none")
+    found = {one.name: one for one in differences(facts(), facts(similarity__containment="0.9"))}
+    assert found["similarity.containment"].recorded == "none"
 
 
 def test_a_record_of_an_earlier_version_says_what_a_repeated_id_meant_there() -> None:

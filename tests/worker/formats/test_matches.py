@@ -53,6 +53,15 @@ def test_without_splicing_the_headers_have_the_matches(writer: MatchWriter) -> N
     assert written == (own, b'[{"id":"x","similarity":0.91}]', b'{"id":"x","sequence":1}')
 
 
+def test_a_match_by_containment_says_it() -> None:
+    matches = [Match(2, 0.91, b"x"), Match(1, 0.5, b"y", 0.98765)]
+    written = WRITER.write(Record("documents", 0, 0, 0, None, b"{}"), matches)
+    assert written.matches == (
+        b'[{"id":"x","similarity":0.91},{"id":"y","similarity":0.5,"containment":0.9877}]'
+    )
+    assert written.first == b'{"id":"y","sequence":1}'
+
+
 def test_the_first_is_the_earliest_of_those_that_are_published() -> None:
     matches = [
         Match(7, 0.95, b"d7"),

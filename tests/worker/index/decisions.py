@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
@@ -10,11 +11,14 @@ import numpy as np
 from hypothesis import strategies as st
 
 from lsh import pairwise_similarity
+from lsh.containment import containment_of, error_of
 from lsh.index import BucketRules, DocumentBatch, Forgotten, Match
 from lsh.index.chains import LEVELS, finer_key
 
 SLOTS = 16
 RULES = BucketRules(threshold=0.6, absorb=0.9, capacity=3, max_matches=4)
+CONTAINING = replace(RULES, containment=0.8, containment_error=0.25)
+rules_strategy = st.sampled_from([RULES, CONTAINING])
 
 
 def sketch(family: int, changes: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
@@ -40,6 +44,7 @@ class Document:
         self.id = b"d%d" % sequence
         self.sketch = sketch(family, changes)
         self.keys = keys
+        self.shingles = 10 * (1 + keys[-1] % 3)
 
 
 def batch(events: Sequence[Document | bytes], columns: list[int]) -> DocumentBatch:
@@ -55,7 +60,7 @@ def batch(events: Sequence[Document | bytes], columns: list[int]) -> DocumentBat
         sequences=np.array([d.sequence for d in documents], np.uint64),
         times=np.array([d.time for d in documents], np.int64),
         ids=[d.id for d in documents],
-        shingles=np.ones(len(documents), np.uint32),
+        shingles=np.array([d.shingles for d in documents], np.uint32),
         columns=columns,
         keys=np.array([[d.keys[c] for d in documents] for c in columns], np.uint64),
         sketches=np.array([d.sketch for d in documents], np.uint8).reshape(-1, SLOTS),
@@ -192,14 +197,24 @@ class _Model:
                 (_similar(entry[0], document), entry) for bucket in buckets for entry in bucket
             ]
             for similarity, (other, _) in alike:
-                if similarity >= rules.threshold:
-                    near[other.sequence] = Match(other.sequence, similarity, other.id)
+                share = self._share(document, other, similarity)
+                if similarity >= rules.threshold or share is not None:
+                    near[other.sequence] = Match(other.sequence, similarity, other.id, share)
             if document.time >= oldest:
                 self._insert(document, buckets, alike)
         ordered = sorted(near.values(), key=lambda match: (-match.similarity, match.sequence))
         if document.time >= oldest:
             self._firsts[document.id] = (document.time, ordered[: rules.max_matches])
         return ordered[: rules.max_matches]
+
+    def _share(self, document: Document, other: Document, similarity: float) -> float | None:
+        """Return how much of a document is in another; None if it isn't enough."""
+        least = self._rules.containment
+        if least is None:
+            return None
+        pair = np.array([similarity]), document.shingles, np.array([other.shingles]), SLOTS
+        share, error = float(containment_of(*pair)[0]), float(error_of(*pair)[0])
+        return share if share >= least and error <= self._rules.containment_error else None
 
     def _levels(self, document: Document, column: int) -> list[list[list[Any]]]:
         key = document.keys[column]

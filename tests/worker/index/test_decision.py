@@ -16,6 +16,7 @@ from lsh.index import BucketRules, DocumentBatch, Match, SameId
 from lsh.index.chains import LEVELS
 from lsh.index.layout import BEYOND
 from tests.worker.index.decisions import (
+    CONTAINING,
     RULES,
     WINDOW,
     Document,
@@ -23,6 +24,7 @@ from tests.worker.index.decisions import (
     documents_strategy,
     drawn_documents,
     model,
+    rules_strategy,
     timed_documents_strategy,
     with_forgotten,
 )
@@ -67,24 +69,30 @@ def run(
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(documents=documents_strategy, cuts=st.lists(st.integers(0, 1000), max_size=5))
+@given(
+    documents=documents_strategy,
+    cuts=st.lists(st.integers(0, 1000), max_size=5),
+    rules=rules_strategy,
+)
 def test_decisions_are_the_models_however_the_batches_are_cut(
-    paths: Iterator[Path], documents: list[Document], cuts: list[int]
+    paths: Iterator[Path], documents: list[Document], cuts: list[int], rules: BucketRules
 ) -> None:
     columns = [0, 1, 2, 3]
-    assert run(next(paths), documents, columns, cuts) == model(documents, columns)
+    found = run(next(paths), documents, columns, cuts, rules)
+    assert found == model(documents, columns, rules)
 
 
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(documents=documents_strategy, shards=st.integers(1, 4))
+@given(documents=documents_strategy, shards=st.integers(1, 4), rules=rules_strategy)
 def test_shards_together_find_what_one_finds(
-    paths: Iterator[Path], documents: list[Document], shards: int
+    paths: Iterator[Path], documents: list[Document], shards: int, rules: BucketRules
 ) -> None:
-    alone = run(next(paths), documents, [0, 1, 2, 3], [])
+    alone = run(next(paths), documents, [0, 1, 2, 3], [], rules)
     parts = [
-        run(next(paths), documents, list(range(shard, 4, shards)), [7]) for shard in range(shards)
+        run(next(paths), documents, list(range(shard, 4, shards)), [7], rules)
+        for shard in range(shards)
     ]
     together = [
         sorted(
@@ -103,11 +111,16 @@ def test_shards_together_find_what_one_finds(
     documents=timed_documents_strategy,
     cuts=st.lists(st.integers(0, 1000), max_size=30),
     shards=st.integers(1, 4),
+    rules=rules_strategy,
 )
 def test_with_a_window_shards_are_lists_of_dated_entries(
-    paths: Iterator[Path], documents: list[Document], cuts: list[int], shards: int
+    paths: Iterator[Path],
+    documents: list[Document],
+    cuts: list[int],
+    shards: int,
+    rules: BucketRules,
 ) -> None:
-    rules = replace(RULES, window_ms=WINDOW)
+    rules = replace(rules, window_ms=WINDOW)
     parts = []
     for shard in range(shards):
         columns = list(range(shard, 4, shards))
@@ -169,7 +182,7 @@ def test_what_is_forgotten_matches_nothing(
 def test_shards_with_ids_that_come_again_are_lists(
     paths: Iterator[Path], same_id: SameId, window: int | None
 ) -> None:
-    rules = replace(RULES, window_ms=window, same_id=same_id)
+    rules = replace(CONTAINING, window_ms=window, same_id=same_id)
     events = with_forgotten(drawn_documents(500, 1, crowded=False), 1)
     cuts = np.random.default_rng(1).integers(0, len(events), 120).tolist()
     for columns in ([0, 2], [1, 3]):

@@ -199,6 +199,29 @@ class TestIndex:
         ]
         assert aside == [101 + 2 * row for row in range(count)]
 
+    @pytest.mark.parametrize("contained", [0, 3])
+    def test_an_answer_with_containments_keeps_to_the_limit(self, contained: int) -> None:
+        """Matches that are named already take 6 bytes, and 4 more if any has a containment."""
+        (record,) = self.frames(1)
+        one, count, limit = placed(record, LAYOUT, 0), 600, 30_000
+        offsets = np.arange(count, dtype=np.uint32)
+        frame = msgspec.structs.replace(
+            one.frame, end=count, offsets=offsets, checksums=np.ones(count, np.uint64)
+        )
+        many = replace(one, frame=frame, times=np.zeros(count, np.int64))
+        wave = [Match(n, 0.9, b"i", 0.75 if n < contained else None) for n in range(64)]
+        parts = list(split_answer(many, 1, dict.fromkeys(range(count), wave), limit))
+        sizes = [len(encode(part)) for part in parts]
+        assert max(sizes) < limit + 500
+        assert min(sizes[:-1]) > limit - 1_000
+        given = [part.containments for part in parts]
+        if contained:
+            found = np.concatenate([shares for shares in given if shares is not None])
+            expected = [match.containment or 0.0 for match in wave]
+            assert found.reshape(count, -1).tolist() == [expected] * count
+        else:
+            assert given == [None] * len(parts)
+
     def test_a_document_that_many_match_is_named_once(self) -> None:
         (record,) = self.frames(1)
         one = placed(record, LAYOUT, 0)

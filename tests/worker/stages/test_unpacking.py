@@ -12,6 +12,7 @@ from worker.wire import Ids, MatchFrame
 def found(*matches: Match) -> Found:
     """Return a shard's matches for one document."""
     none = np.empty(0, np.uint32)
+    shares = [match.containment or 0.0 for match in matches]
     frame = MatchFrame(
         layout="",
         partition=0,
@@ -28,6 +29,7 @@ def found(*matches: Match) -> Found:
         similarities=np.array([match.similarity for match in matches], np.float32),
         sequences=np.array([match.sequence for match in matches], np.uint64),
         ids=Ids.pack([match.id for match in matches]),
+        containments=np.array(shares, np.float32) if any(shares) else None,
     )
     return Found(frame, frame.named(), 0, len(matches))
 
@@ -45,3 +47,10 @@ def test_what_was_forgotten_is_left_out_of_the_best() -> None:
     """So it doesn't matter to how many shards the others come."""
     assert best([found(GONE, A), found(GONE, B)], 2) == [A]
     assert best([found(GONE)], 64) == []
+
+
+def test_matches_by_containment_are_in_the_order_of_similarity() -> None:
+    """Shards agree on a containment, or that there is none; so each document counts once."""
+    d, e = Match(4, 0.5, b"d", 0.75), Match(5, 0.75, b"e", 1.0)
+    assert best([found(A, C, d), found(e, d), found(A)], 64) == [A, e, C, d]
+    assert best([found(e, d), found(B)], 2) == [B, e]

@@ -10,7 +10,7 @@ import numpy as np
 
 from worker.wire import FingerprintFrame, Ids, MatchFrame, Tombstones
 
-__all__ = ["ANSWER", "FINGERPRINTS", "content", "recorded", "with_columns"]
+__all__ = ["ANSWER", "CONTAINING", "FINGERPRINTS", "content", "recorded", "with_columns"]
 
 FINGERPRINTS = FingerprintFrame(
     layout="layout",
@@ -46,6 +46,9 @@ ANSWER = MatchFrame(
     ids=Ids.pack([b"a", b"bc"]),
     accounted=np.array([3], np.uint32),
 )
+
+CONTAINING = msgspec.structs.replace(ANSWER, containments=np.array([0, 0.96875, 1], np.float32))
+"""The same answer, of which two matches have a containment."""
 
 
 def recorded(name: str) -> bytes:

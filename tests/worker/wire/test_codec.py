@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from tests.worker.wire.samples import ANSWER, FINGERPRINTS, content, recorded
+from tests.worker.wire.samples import ANSWER, CONTAINING, FINGERPRINTS, content, recorded
 from worker.wire import FingerprintFrame, FrameError, Ids, MatchFrame, Tombstones, decode, encode
 
 BEFORE = {**content(FINGERPRINTS), "accounted": ("uint32", [1, 4]), "tombstones": []}
@@ -17,7 +17,12 @@ class TestRecorded:
     """Bytes that workers have written: the logs of running applications hold such."""
 
     @pytest.mark.parametrize(
-        ("frame", "name"), [(FINGERPRINTS, "fingerprint-2"), (ANSWER, "match-2")]
+        ("frame", "name"),
+        [
+            (FINGERPRINTS, "fingerprint-2"),
+            (ANSWER, "match-2"),
+            (CONTAINING, "match-2-containments"),
+        ],
     )
     def test_frames_are_written_as_ever(
         self, frame: FingerprintFrame | MatchFrame, name: str
@@ -35,6 +40,8 @@ class TestRecorded:
 
     def test_answers_are_read(self) -> None:
         assert content(decode(MatchFrame, recorded("match-2"), "layout")) == content(ANSWER)
+        read = decode(MatchFrame, recorded("match-2-containments"), "layout")
+        assert content(read) == content(CONTAINING)
 
     def test_a_frame_without_its_last_field_is_read(self) -> None:
         # As older workers write it: the array is one shorter.

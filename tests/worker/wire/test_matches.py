@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pytest
 
-from tests.worker.wire.samples import ANSWER, recorded, with_columns
+from tests.worker.wire.samples import ANSWER, CONTAINING, recorded, with_columns
 from worker.wire import FrameError, Ids, MatchFrame, answer_bytes, decode, encode
 
 
@@ -38,6 +39,12 @@ def test_an_answer_that_contradicts_itself_is_refused(
         decode(MatchFrame, damaged, "layout")
 
 
+def test_containments_that_are_not_one_for_each_match_are_refused() -> None:
+    damaged = b"\x02" + with_columns(CONTAINING, containments=b"\0" * 8)
+    with pytest.raises(FrameError, match="its column containments has 8 bytes, expected 12"):
+        decode(MatchFrame, damaged, "layout")
+
+
 def test_an_answer_of_the_version_before_is_checked_too() -> None:
     fields = msgspec.msgpack.decode(recorded("match-1")[1:])
     assert fields[10] == b"\2\0\1\0"
@@ -59,7 +66,8 @@ def test_an_answer_names_each_matched_document_once() -> None:
     assert read.sequence == (7 << 16) + 2
 
 
-def test_the_size_of_an_answer_is_what_it_takes() -> None:
+@pytest.mark.parametrize("shares", [None, np.ones(10, np.float32)])
+def test_the_size_of_an_answer_is_what_it_takes(shares: npt.NDArray[np.float32] | None) -> None:
     frame = MatchFrame(
         layout="",
         partition=0,
@@ -76,5 +84,7 @@ def test_the_size_of_an_answer_is_what_it_takes() -> None:
         similarities=np.zeros(10, np.float32),
         sequences=np.zeros(10, np.uint64),
         ids=Ids.pack([b"i" * 100] * 10),
+        containments=shares,
     )
-    assert 0 <= len(encode(frame)) - answer_bytes(10, 100) < 64
+    expected = answer_bytes(10, 100, containment=shares is not None)
+    assert 0 <= len(encode(frame)) - expected < 64

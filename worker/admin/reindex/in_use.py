@@ -15,6 +15,7 @@ __all__ = ["as_begun", "in_use", "other_rules", "planned"]
 _RULES = {
     "index.shards": "shards",
     "similarity.threshold": "threshold",
+    "similarity.containment": "containment",
     "index.absorb": "absorb",
     "index.bucket_capacity": "bucket_capacity",
     "index.window": "window",
@@ -76,7 +77,11 @@ def other_rules(plan: Plan, settings: Settings) -> Iterator[Difference]:
         name: (getattr(plan.current, field), getattr(here, field)) for name, field in _RULES.items()
     }.items():
         if used != own:
-            yield Difference(name, str(used), str(own))
+            yield Difference(name, _said(used), _said(own))
+
+
+def _said(value: object) -> str:
+    return "none" if value is None else str(value)
 
 
 def _rules(generation: Generation) -> tuple[object, ...]:

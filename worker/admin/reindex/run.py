@@ -9,13 +9,13 @@ from functools import partial
 
 import msgspec
 
-from lsh import s_curve
 from worker.admin.checks import inspect
 from worker.admin.cluster import Cluster
 from worker.admin.create import create
 from worker.admin.plan import DEFAULT_MAX_BYTES
 from worker.admin.plan import plan as topic_plans
 from worker.admin.reindex.changes import Changed, aborted, begun, done, handed_over
+from worker.admin.reindex.fingerprints import check_bands, check_sizes
 from worker.admin.reindex.in_use import planned
 from worker.admin.reindex.plan_log import change_plan
 from worker.bus import TopicPartition
@@ -57,13 +57,12 @@ class Progress:
 
 
 def changed_rules(generation: Generation, **rules: object) -> Generation:
-    """Return a generation with other rules; those that are None stay.
+    """Return a generation with other rules.
 
     Without another value, ``absorb`` is raised to the threshold, as in the settings.
     """
-    given = {name: value for name, value in rules.items() if value is not None}
-    made = msgspec.structs.replace(generation, **given)
-    if "absorb" not in given and made.absorb < made.threshold:
+    made = msgspec.structs.replace(generation, **rules)
+    if "absorb" not in rules and made.absorb < made.threshold:
         made = msgspec.structs.replace(made, absorb=made.threshold)
     return made
 
@@ -117,22 +116,10 @@ class Reindex:
                 f"--absorb: got {following.absorb}, must be at least the threshold,"
                 f" {following.threshold}"
             )
-        self._check_bands(current, following)
+        check_sizes(plan.base, following, self._base.app)
+        check_bands(current, following, self._settings.similarity, self._base.app)
         self._check_log(current, following)
         self._check_retention(following)
-
-    def _check_bands(self, current: Generation, following: Generation) -> None:
-        if following.threshold >= current.threshold:
-            return
-        found = float(s_curve(following.threshold, following.bands, following.rows))
-        wanted = self._settings.similarity.recall
-        if found < wanted:
-            raise ConfigurationError(
-                f"--threshold: got {following.threshold}, but the fingerprints have"
-                f" {following.bands} bands of {following.rows} rows, by which {found:.0%} of such"
-                f" pairs are found, and similarity.recall is {wanted}. Begin another application"
-                f" with this threshold: --app OTHER --from app:{self._base.app}"
-            )
 
     def _check_log(self, current: Generation, following: Generation) -> None:
         if self._settings.index.snapshots.trim_log:

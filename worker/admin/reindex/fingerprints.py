@@ -1,0 +1,49 @@
+"""What an index can be that is built from the fingerprints that are there."""
+
+from __future__ import annotations
+
+from lsh import s_curve
+from lsh.tuning import sought
+from worker.generations import Generation
+from worker.settings import ConfigurationError
+from worker.settings.sections import SimilaritySection
+
+__all__ = ["check_bands", "check_sizes"]
+
+
+def check_sizes(base: Generation, following: Generation, app: str) -> None:
+    """Check that fingerprints have the numbers of different shingles if they are needed.
+
+    ``base`` is the generation that says how fingerprints are made.
+
+    Raises:
+        ConfigurationError: they don't.
+    """
+    if following.containment is not None and base.containment is None:
+        raise ConfigurationError(
+            f"--containment: got {following.containment}, but the application began without"
+            " similarity.containment, so its fingerprints don't have the numbers of different"
+            " shingles. Begin another application with it: --app OTHER --from"
+            f" app:{app}"
+        )
+
+
+def check_bands(
+    current: Generation, following: Generation, similarity: SimilaritySection, app: str
+) -> None:
+    """Check that the bands find what a generation looks for, if that is less similar than before.
+
+    Raises:
+        ConfigurationError: they find less of it than ``similarity.recall``.
+    """
+    ratio, wanted = similarity.containment_ratio, similarity.recall
+    before, least = (sought(one.threshold, one.containment, ratio) for one in (current, following))
+    found = float(s_curve(least, following.bands, following.rows))
+    if least < before and found < wanted:
+        name = "threshold" if least == following.threshold else "containment"
+        raise ConfigurationError(
+            f"--{name}: got {getattr(following, name)}, but the fingerprints have"
+            f" {following.bands} bands of {following.rows} rows, by which {found:.0%} of such"
+            f" pairs are found, and similarity.recall is {wanted}. Begin another application"
+            f" with this {name}: --app OTHER --from app:{app}"
+        )
