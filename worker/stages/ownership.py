@@ -56,10 +56,17 @@ class ShardStore(StoreSize, Protocol):
     def decide(self, batch: DocumentBatch, rules: BucketRules) -> Decision:
         """Judge a batch of documents; see `lsh.index.decide`."""
 
-    def apply(
-        self, decision: Decision, *, offset: int, now: int, documents: int, coverage: Coverage
+    def apply(  # noqa: PLR0913 -- all that a write reaches
+        self,
+        decision: Decision,
+        *,
+        offset: int,
+        now: int,
+        documents: int,
+        coverage: Coverage,
+        alone: AbstractContextManager[object] = ...,
     ) -> None:
-        """Apply a decision and its offset atomically."""
+        """Apply a decision and its offset atomically; nobody may read within ``alone``."""
 
 
 StoreT_co = TypeVar("StoreT_co", bound=ShardStore, covariant=True)
