@@ -15,12 +15,12 @@ from worker.settings import Settings
 from worker.topology import Topology
 from worker.wire import POSITION_BITS
 
-__all__ = ["InForce", "in_force", "judged_anew"]
+__all__ = ["Answering", "in_force", "judged_anew"]
 
 ADMIN_SECONDS = 30.0
 
 
-class InForce(NamedTuple):
+class Answering(NamedTuple):
     """A generation, and the offset of ``fingerprints`` from which on it answers."""
 
     generation: Generation
@@ -29,7 +29,7 @@ class InForce(NamedTuple):
     topology: Topology
 
 
-def in_force(application: ApplicationUnderTest, settings: Settings) -> list[InForce]:
+def in_force(application: ApplicationUnderTest, settings: Settings) -> list[Answering]:
     """Return the generations that have answered, in their order; the last one is in use.
 
     ``settings`` are those of the application.
@@ -37,11 +37,11 @@ def in_force(application: ApplicationUnderTest, settings: Settings) -> list[InFo
     plan = planned(Cluster(settings.kafka_options(), ADMIN_SECONDS), settings)
     if plan is None:
         base = Plan.of(settings).base
-        return [InForce(base, 0, settings, application.topology)]
+        return [Answering(base, 0, settings, application.topology)]
     known = {one.number: one for one in (plan.base, *plan.left, *plan.generations())}
     since = {0: 0, **application.hand_overs()}
     return [
-        InForce(
+        Answering(
             known[number],
             since[number],
             known[number].settings(settings),
@@ -52,7 +52,7 @@ def in_force(application: ApplicationUnderTest, settings: Settings) -> list[InFo
 
 
 def judged_anew(
-    frames: Sequence[Record], generations: Sequence[InForce], shards: int, directory: Path
+    frames: Sequence[Record], generations: Sequence[Answering], shards: int, directory: Path
 ) -> dict[Source, Verdict]:
     """Judge a run's frames, each by the generation whose turn it was, with P = ``shards``.
 
@@ -72,6 +72,6 @@ def judged_anew(
     return found
 
 
-def _ends(generations: Sequence[InForce]) -> Iterator[int]:
+def _ends(generations: Sequence[Answering]) -> Iterator[int]:
     yield from (one.since for one in generations[1:])
     yield 1 << 62

@@ -46,6 +46,7 @@ from worker.index.spans import ReadingEnded
 from worker.index.store_reader import StoreReader
 from worker.probe import UNWATCHED, Probe, probing
 from worker.stages.coverage import Coverage
+from worker.stages.ownership import Parts
 
 __all__ = ["BandStore", "HeaderMismatch", "StoreDamaged", "StoreHeader", "StoreOptions"]
 
@@ -388,6 +389,16 @@ class BandStore:
     def keys_estimate(self) -> int:
         """Return the number of cells and records."""
         return self._cells.cells + self.inserted - self._cells.list.eras.first
+
+    def parts(self) -> Parts:
+        """Return how many documents, eras, runs and cells it has."""
+        listed, growing = self._cells.list, self._cells.open
+        runs, cells = {"open": 1}, {"open": len(growing)}
+        for run in listed.runs:
+            tier = str(run.tier)
+            runs[tier] = runs.get(tier, 0) + 1
+            cells[tier] = cells.get(tier, 0) + run.cells
+        return Parts(self.inserted - listed.eras.first, len(listed.eras.kept), runs, cells)
 
     def oldest_seconds(self) -> float | None:
         """Return how much older its oldest era is than its newest document; None if it is empty."""

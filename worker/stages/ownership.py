@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from lsh.index import BucketRules, Decision, DocumentBatch
 from worker.bus import TopicPartition
 from worker.stages.base import RestoreState
 from worker.stages.coverage import Coverage
 
-__all__ = ["Ownership", "Shard", "ShardStore", "StoreReach", "StoreSize"]
+__all__ = ["Ownership", "Parts", "Shard", "ShardStore", "StoreParts", "StoreReach", "StoreSize"]
 
 
 class StoreSize(Protocol):
@@ -36,6 +36,30 @@ class StoreReach(Protocol):
 
     def expired_eras(self) -> int:
         """Return how many eras it has given back since it was made."""
+
+
+class Parts(NamedTuple):
+    """What a store consists of.
+
+    Attributes:
+        documents: how many it has records of, forgotten ones included.
+        eras: how many it keeps.
+        runs: how many runs a tier has; ``open`` is the one that grows.
+        cells: how many cells the runs of a tier have.
+    """
+
+    documents: int
+    eras: int
+    runs: Mapping[str, int]
+    cells: Mapping[str, int]
+
+
+@runtime_checkable
+class StoreParts(Protocol):
+    """What an open store consists of. Call this only in the stage's own thread."""
+
+    def parts(self) -> Parts:
+        """Return how many documents, eras, runs and cells it has."""
 
 
 class ShardStore(StoreSize, Protocol):
