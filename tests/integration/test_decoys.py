@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.exhaustiv
 
 ORIGINALS = 6
 DECOYS = 200
-"""Of each original: an average bucket of it meets 18 of them, and has room for two entries."""
+"""Of each original: an average bucket of it meets 24 of them, and has room for two entries."""
 COPIES = 4
 SLICE = 200
 
@@ -33,7 +33,7 @@ def test_a_copy_is_a_duplicate_of_an_original_that_decoys_have_crowded(
     random = Random(41)
     originals = {f"o{number}": distinct(random) for number in range(ORIGINALS)}
     decoys = {
-        f"{ident}-decoy": [changed(text, 16, random) for _ in range(DECOYS)]
+        f"{ident}-decoy": [changed(text, 14, random) for _ in range(DECOYS)]
         for ident, text in originals.items()
     }
     copies = {
@@ -59,7 +59,7 @@ def test_a_copy_is_a_duplicate_of_an_original_that_decoys_have_crowded(
         return {other for other, _ in published[fed[ident.encode()]].matches}
 
     unique = sum(not matched(ident) for ident, _ in in_turns(decoys))
-    assert unique > 0.9 * ORIGINALS * DECOYS, "the decoys match"
+    assert unique > 0.85 * ORIGINALS * DECOYS, "the decoys match"
     for ident, _ in in_turns(copies):
         assert ident.partition("-")[0] in matched(ident), f"{ident} is no duplicate"
     rules = application.settings.rules()
