@@ -5,7 +5,6 @@ from random import Random
 import pytest
 
 from tests.integration.conftest import Launch
-from tests.support.application import ApplicationUnderTest
 from tests.support.checker import differences, verdicts
 from tests.support.naive import naive_verdicts
 from tests.support.proof import prove
@@ -17,14 +16,6 @@ ORIGINALS = 6
 DECOYS = 200
 """Of each original: an average bucket of it meets 24 of them, and has room for two entries."""
 COPIES = 4
-SLICE = 200
-
-
-def feed(application: ApplicationUnderTest, texts: list[tuple[str, str]]) -> None:
-    """Feed texts in slices, behind those that were fed before."""
-    for first in range(0, len(texts), SLICE):
-        some = texts[first : first + SLICE]
-        application.feed(application.documents(some, len(application.inputs)))
 
 
 def test_a_copy_is_a_duplicate_of_an_original_that_decoys_have_crowded(
@@ -42,14 +33,14 @@ def test_a_copy_is_a_duplicate_of_an_original_that_decoys_have_crowded(
     }
     application = launch(settings={"index": {"bucket_capacity": 2}})
     application.seat("alpha", "beta")
-    feed(application, list(originals.items()))
+    application.feed(application.documents(list(originals.items())))
     application.audit.reach(ORIGINALS)  # They come first in the order, too.
-    feed(application, list(in_turns(decoys)))
+    application.feed(application.documents(list(in_turns(decoys))))
     application.audit.reach(ORIGINALS + ORIGINALS * DECOYS // 2)
     application.worker("alpha").kill()
     application.start("alpha")
     application.audit.reach(ORIGINALS + ORIGINALS * DECOYS)
-    feed(application, list(in_turns(copies)))
+    application.feed(application.documents(list(in_turns(copies))))
     history = prove(application, shards=(1, 4))
 
     published = verdicts(history)

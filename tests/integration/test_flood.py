@@ -19,7 +19,6 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.exhaustiv
 COPIES = 500
 VARIANTS = 500
 OTHERS = 500
-SLICE = 200
 
 
 def index_keys(application: ApplicationUnderTest) -> int:
@@ -28,13 +27,6 @@ def index_keys(application: ApplicationUnderTest) -> int:
     done = on_kafka("index", "stats", "--json", "--state-dir", directory)
     assert done.returncode == 0, done.stderr
     return sum(row["keys"] for row in json.loads(done.stdout))
-
-
-def feed(application: ApplicationUnderTest, texts: list[tuple[str, str]]) -> None:
-    """Feed texts in slices, behind those that were fed before."""
-    for first in range(0, len(texts), SLICE):
-        some = texts[first : first + SLICE]
-        application.feed(application.documents(some, len(application.inputs)))
 
 
 def test_a_flood_is_judged_like_any_documents_and_copies_grow_nothing(launch: Launch) -> None:
@@ -48,12 +40,13 @@ def test_a_flood_is_judged_like_any_documents_and_copies_grow_nothing(launch: La
     random.shuffle(texts)
     application = launch(settings={"index": {"bucket_capacity": 8}})
     application.seat("alpha")
-    feed(application, texts)
+    application.feed(application.documents(texts))
     application.audit.reach(len(texts))
     assert application.worker("alpha").stop() == 0
     before = index_keys(application)
     application.seat("alpha")
-    feed(application, [(f"copy-{COPIES + number}", copied) for number in range(COPIES)])
+    more = [(f"copy-{COPIES + number}", copied) for number in range(COPIES)]
+    application.feed(application.documents(more))
     history = prove(application, shards=(1, 4))
     assert application.worker("alpha").stop() == 0
     assert index_keys(application) == before

@@ -87,7 +87,7 @@ def test_a_producer_has_room_for_the_largest_record() -> None:
 
 @pytest.mark.parametrize("given", [{}, {"socket.timeout.ms": 60_000}, {"socket.timeout.ms": 500}])
 def test_a_writer_gives_up_before_the_brokers_do(given: dict[str, int]) -> None:
-    """They must have aborted nothing that it still tries: see `KafkaOptions.delivery_timeout_ms`."""
+    """See `KafkaOptions.delivery_timeout_ms`."""
     waits = {"transaction_timeout_ms": 21_000, "delivery_timeout_ms": 15_000}
     options = KafkaOptions("kafka:9092", common=given, **waits)  # type: ignore[arg-type]
     check_clients(options)
