@@ -68,6 +68,11 @@ def run(*, quick: bool = False, documents: int = DOCUMENTS, rate: int = RATE) ->
                 [1_000 * costs["worst_step"]],
                 ",.0f",
             ),
+            Figures(
+                "of an application, the longest that queries wait for, ms",
+                [1_000 * costs["worst_hold"]],
+                ",.1f",
+            ),
             Figures("CPU of the server, % of a core", [100 * costs["cpu"] / costs["seconds"]]),
             Figures("peak memory of the server, MB", [costs["peak_bytes"] / 1e6]),
             Figures("queries", [len(times)]),

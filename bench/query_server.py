@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,6 +44,25 @@ TEXTS = 20_000
 _FRAME = 2_000
 _BANDS, _ROWS = 18, 7
 _FRAMES_A_SECOND = 20
+
+
+class _Held(AbstractContextManager[object]):
+    """A shard's lock that notes how long the main thread, which applies frames, holds it."""
+
+    def __init__(self) -> None:
+        self.longest_seconds = 0.0
+        self._lock = threading.Lock()
+        self._began = 0.0
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._began = time.thread_time()
+
+    def __exit__(self, *_: object) -> None:
+        seconds = time.thread_time() - self._began
+        if threading.current_thread() is threading.main_thread():
+            self.longest_seconds = max(self.longest_seconds, seconds)
+        self._lock.release()
 
 
 class _Frames:
@@ -99,9 +118,11 @@ def main() -> None:
     _fill(application, frames, documents)
     with ExitStack() as stack:
         service = stack.enter_context(QueryService(settings, metrics, stopping))
-        following = service.begin(application)
+        held = _Held()
+        following = service.begin(application, lock=lambda: held)
         for _ in range(3):
             following.step()
+        held.longest_seconds = 0.0
         relax()
         sys.setswitchinterval(TURN_SECONDS)
         costs: list[float] = []
@@ -132,6 +153,7 @@ def main() -> None:
                     "cpu": time.process_time() - began[1],
                     "fed": frames.made - began[2],
                     "worst_step": worst,
+                    "worst_hold": held.longest_seconds,
                     "queries": costs,
                     "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
                 }

@@ -1,6 +1,6 @@
 """Fixtures: clusters behind proxies."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 import pytest
@@ -13,12 +13,13 @@ from tests.support.clusters import EXTERNAL
 
 
 @contextmanager
-def behind_proxies(nodes: int) -> Iterator[Ground]:
-    """Start a cluster and its proxies."""
+def behind_proxies(nodes: int, settings: Mapping[str, str] | None = None) -> Iterator[Ground]:
+    """Start a cluster and its proxies; ``settings`` are those of the brokers."""
     if EXTERNAL:
         pytest.skip("needs a cluster to break, and NEARDUP_TEST_KAFKA names one to leave alone")
     with ExitStack() as stack:
-        cluster = stack.enter_context(KafkaCluster(nodes, CLEANING, proxied=True))
+        config = {**CLEANING, **(settings or {})}
+        cluster = stack.enter_context(KafkaCluster(nodes, config, proxied=True))
         yield cluster, stack.enter_context(Proxies(cluster.proxied))
 
 

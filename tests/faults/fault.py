@@ -13,6 +13,7 @@ from localkafka.broker import KafkaCluster, wait_until
 from tests.faults.disk import SmallDisk
 from tests.faults.feeding import Feeding
 from tests.faults.proxy import Proxies
+from tests.faults.reindexing import Reindexing
 from tests.faults.retention import Retention
 from tests.faults.supervisor import Supervisor
 from tests.support.application import ApplicationUnderTest
@@ -38,6 +39,7 @@ class World:
     feeding: Feeding
     over: Event
     """Set when the run is given up: nobody waits any longer."""
+    reindexing: Reindexing
     disk: SmallDisk | None = None
     retention: Retention | None = None
     rotten: bool = False

@@ -21,6 +21,7 @@ from tests.faults.of_change import (
 )
 from tests.faults.of_disks import DiskFull
 from tests.faults.of_network import EndTxn, Fetch, Heartbeat, Produce, TxnOffsetCommit
+from tests.faults.of_reindex import Reindex, ReindexKilled
 from tests.faults.of_rot import RotSegments, RotSnapshots, RotTables
 from tests.faults.of_standby import StandbyFrozen
 from tests.faults.of_time import Idle, IdlePartition
@@ -72,6 +73,8 @@ FAULTS: Final[dict[str, type[Fault]]] = {
         SettingsRefused,
         PartitionsAdded,
         DocumentsRecreated,
+        Reindex,
+        ReindexKilled,
     )
 }
 

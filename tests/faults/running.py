@@ -20,6 +20,7 @@ from tests.faults.fault import World
 from tests.faults.feeding import Feeding
 from tests.faults.nemesis import Nemesis, Struck
 from tests.faults.proxy import Proxies
+from tests.faults.reindexing import Reindexing
 from tests.faults.retention import Retention
 from tests.faults.supervisor import Supervisor
 from tests.faults.timeline import longest_gap, longest_wait
@@ -152,7 +153,8 @@ def application_of(
         over = Event()
         feeding = Feeding(application, over, cell.aborts, cell.forgets)
         supervisor = Supervisor(application, cell.workers, cell.unexpected)
-        world = World(cluster, proxies, supervisor, application, feeding, over, disk)
+        reindexing = stack.enter_context(Reindexing(application, over))
+        world = World(cluster, proxies, supervisor, application, feeding, over, reindexing, disk)
         if cell.retention is not None:
             application.collect()
             world.retention = stack.enter_context(
@@ -182,6 +184,7 @@ def attack(application: ApplicationUnderTest, world: World, run: Run, say: Say) 
     def strike() -> None:
         try:
             nemesis.run()
+            world.reindexing.finish()
         finally:
             struck.set()
 

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 
@@ -12,13 +12,12 @@ import pytest
 from tests.integration.conftest import Launch
 from tests.integration.refusal import refused
 from tests.support.application import ApplicationUnderTest
-from tests.support.checker import Source, Verdict, check, differences, verdicts
+from tests.support.checker import check, differences, verdicts
 from tests.support.corpus import corpus, scaled
+from tests.support.generations import in_force, judged_anew
 from tests.support.proof import book_of
-from tests.support.replay import replay
 from worker.admin import Cluster
 from worker.admin.reindex.in_use import planned
-from worker.wire import POSITION_BITS
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.exhaustive]
 
@@ -57,24 +56,6 @@ def started(application: ApplicationUnderTest, *arguments: str) -> subprocess.Po
     )
 
 
-def expected(application: ApplicationUnderTest, directory: Path) -> Mapping[Source, Verdict]:
-    """Give the verdicts of the earlier generation before the hand-over, of the next one after."""
-    settings = application.settings
-    plan = planned(Cluster(settings.kafka_options()), settings)
-    assert plan is not None
-    base = application.topology
-    frames, numbers = application.fingerprints(), application.hand_overs()
-    found: dict[Source, Verdict] = {}
-    for generation in (plan.base, plan.current):
-        since = numbers[generation.number] if generation.number else 0
-        replayed = replay(
-            frames, generation.settings(settings), generation.topology(base), 1,
-            directory / str(generation.number),
-        )  # fmt: skip
-        found |= {at: one for at, one in replayed.items() if one.sequence >> POSITION_BITS >= since}
-    return found
-
-
 def building(application: ApplicationUnderTest) -> bool:
     """Tell whether the workers have a generation to build."""
     plan = planned(Cluster(application.settings.kafka_options()), application.settings)
@@ -87,7 +68,10 @@ def judged(application: ApplicationUnderTest, directory: Path, fed: int) -> floa
     application.audit.finish()
     book = book_of(application)
     assert check(book.history) == []
-    assert differences(verdicts(book.history), expected(application, directory)) == []
+    generations = in_force(application, application.settings)
+    assert len(generations) == 2
+    expected = judged_anew(book.fingerprints, generations, 1, directory)
+    assert differences(verdicts(book.history), expected) == []
     return max(arrival.wait for arrival in application.audit.arrivals)
 
 

@@ -18,8 +18,8 @@ from tests.support.checker import (
     sightings,
     verdicts,
 )
+from tests.support.generations import in_force, judged_anew
 from tests.support.index_proof import EndedRun
-from tests.support.replay import replay
 from worker.bus.port import Record, TopicPartition
 from worker.settings import Settings
 from worker.stages import StageError
@@ -100,14 +100,15 @@ def prove(
 
 
 def problems_of(application: ApplicationUnderTest, book: Book, shards: Iterable[int]) -> list[str]:
-    """Check the invariants, and replay the run's own order with other numbers of shards."""
+    """Check the invariants, and replay the run's own order with other numbers of shards.
+
+    If the index was replaced, each document is judged by the generation whose turn it was.
+    """
     counts = sorted(shards, reverse=True)  # The more shards, the longer it takes.
-    settings, topology = _portable(application.settings), application.topology
+    generations = in_force(application, _portable(application.settings))
     with _judges(application) as judges:
         replays = [
-            judges.submit(
-                replay, book.fingerprints, settings, topology, count, application.directory
-            )
+            judges.submit(judged_anew, book.fingerprints, generations, count, application.directory)
             for count in counts
         ]
         problems = check(book.history, partial=book.partial)
@@ -137,18 +138,19 @@ def _shortened(
 
 
 def ended_run(application: ApplicationUnderTest, *, rotten: bool = False) -> EndedRun:
-    """Return what the workers left behind; all of them have just stopped.
+    """Return what the workers left behind of the index in use; all of them have just stopped.
 
     ``rotten``: tables were damaged, and stores that show it are left out.
     """
-    settings = _portable(application.settings)
+    in_use = in_force(application, _portable(application.settings))[-1]
+    states = {name: worker.state_from_outside for name, worker in application.workers.items()}
     return EndedRun(
         application.kafka.bootstrap,
-        settings,
-        application.topology,
-        {name: worker.state_from_outside for name, worker in application.workers.items()},
+        in_use.settings,
+        in_use.topology,
+        {name: in_use.generation.directory(state) for name, state in states.items()},
         application.directory,
-        EndedRun.committed(settings, application.topology),
+        EndedRun.committed(in_use.settings, in_use.topology),
         application.fingerprints() if application.collected else None,
         rotten,
     )
@@ -158,7 +160,7 @@ def index_problems(application: ApplicationUnderTest, ended: EndedRun | None = N
     """Compare every index that is up to date with one rebuilt; all workers have stopped."""
     ended = ended or ended_run(application)
     with _judges(application) as judges:
-        found = judges.map(ended.problems, range(application.topology.layout.shards))
+        found = judges.map(ended.problems, range(ended.topology.layout.shards))
         return [problem for of_shard in found for problem in of_shard]
 
 

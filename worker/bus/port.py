@@ -28,6 +28,7 @@ from worker.bus.records import (
     Header,
     Outgoing,
     Polled,
+    Queued,
     Record,
     TopicPartition,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "Outgoing",
     "PartitionUnreadable",
     "Polled",
+    "Queued",
     "Record",
     "Refused",
     "TopicPartition",
@@ -299,6 +301,13 @@ class Bus(Protocol):
     @property
     def silent_seconds(self) -> float:
         """Return for how long no broker has answered, by requests that a bus with members sends."""
+
+    def queued(self) -> Mapping[str, Queued]:
+        """Return what clients have in their queues, if the bus knows; from any thread.
+
+        ``fetched`` is of all consumers and some seconds old. ``produced`` is what the last
+        transactions of all producers have put there.
+        """
 
     def partitions(self, topics: Iterable[str]) -> dict[str, int | None]:
         """Return the partition count of each topic, None if it does not exist."""

@@ -67,6 +67,13 @@ class Outgoing(NamedTuple):
         return size
 
 
+class Queued(NamedTuple):
+    """What clients have in their queues: messages, and the bytes of their keys and values."""
+
+    messages: int = 0
+    size: int = 0
+
+
 class Effect(NamedTuple):
     """What a transaction has left in the log, once it has ended.
 

@@ -29,8 +29,10 @@ from worker.topology import Topology
 
 __all__ = ["bus", "redrive"]
 
-_TRANSACTION_MS = 15_000
+_DELIVERY_MS = 15_000
 """Longer than a worker's: nobody waits for these transactions."""
+_GIVING_UP_MS = 6_000
+"""How much longer brokers wait: for a run to notice a lost answer, and to abort by itself."""
 _BATCH_BYTES = 1_000_000
 _NAMED = 20
 """How many refused documents to name; the progress topic has all of them."""
@@ -45,18 +47,22 @@ def redrive(settings: Settings, *, reasons: Collection[str], limit: int | None) 
     """
     logging.getLogger("librdkafka").addHandler(logging.NullHandler())
     options = settings.kafka_options()
-    transaction_ms = max(options.transaction_timeout_ms, _TRANSACTION_MS)
+    delivery_ms = max(options.transaction_timeout_ms, _DELIVERY_MS)
+    transaction_ms = delivery_ms + _GIVING_UP_MS
+    patient = replace(
+        options, transaction_timeout_ms=transaction_ms, delivery_timeout_ms=delivery_ms
+    )
     cluster = Cluster(options)
     counts = Counts()
     try:
         topology, largest = _topics(cluster, settings)
         redrive_all(
-            bus(replace(options, transaction_timeout_ms=transaction_ms), largest),
+            bus(patient, largest),
             topology,
             counts,
             reasons=reasons,
             limit=limit,
-            options=LoopOptions(transaction_seconds=transaction_ms / 1_000),
+            options=LoopOptions(transaction_seconds=delivery_ms / 1_000),
             inherited=lambda partitions: _taken_over(cluster, topology, partitions),
             tell=tell,
         )

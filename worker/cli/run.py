@@ -13,6 +13,7 @@ from worker.admin.reindex.plan_log import FollowedPlan
 from worker.bus import BusError
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.clients import check_clients
+from worker.bus.kafka.queues import Queues
 from worker.cli.last_line import last_line
 from worker.cli.starting import STOPPED, checked_partitions, leave
 from worker.generations import Plan
@@ -56,7 +57,7 @@ def _run(settings: Settings, fields: LogFields) -> None:
     with ExitStack() as stack:
         stack.enter_context(locked(state_dir))
         instance = fields.instance = instance_name(settings, state_dir)
-        bus = KafkaBus(options)
+        bus = KafkaBus(options, Queues())
         stopping, metrics = threading.Event(), Metrics()
         stack.enter_context(stopping_on_signals(stopping.set))
         service: Service | None = None

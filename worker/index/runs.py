@@ -15,10 +15,14 @@ With a window, documents are divided into `eras`. What is in an era is dropped a
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from itertools import compress, pairwise
 from math import ceil
+from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from rocksdict import Rdict, WriteBatch
 
 from lsh.index import Decision
@@ -48,7 +52,7 @@ from worker.index.run_layout import FAN_IN, MARK, SortedCells, marked, packed_pa
 from worker.index.run_list import ID_COLUMN, Merging, Run
 from worker.index.run_lookup import Get, RunLookup, read_filter
 
-__all__ = ["Runs"]
+__all__ = ["Prepared", "Runs"]
 
 _log = logging.getLogger(__name__)
 
@@ -56,8 +60,32 @@ _HASTE = 1.25
 """By how much a merge is faster than it must be to end before its tier has another run."""
 
 
+class _Draft(NamedTuple):
+    """A run whose pages are in a write: its number, how many cells it has, and its filter."""
+
+    number: int
+    cells: int
+    words: npt.NDArray[np.uint64]
+
+
+class Prepared(NamedTuple):
+    """What is in a write before anything changes for readers.
+
+    ``ids`` are the cells of documents' ids, ``cells`` those of buckets. ``run`` is what the open
+    run becomes, if it is full.
+    """
+
+    ids: SortedCells
+    cells: SortedCells
+    run: _Draft | None
+
+
 class Runs:
-    """Adds cells to a store. Methods raise what ``get`` and rocksdict raise."""
+    """Adds cells to a store. Methods raise what ``get`` and rocksdict raise.
+
+    For each write, call `begin`, `prepare` and `add`. Nothing that readers use changes in
+    `prepare`, which does most of the work. If the write fails, the store must be opened again.
+    """
 
     def __init__(
         self, db: Rdict, get: Get, lookup: RunLookup, end: int, window: int | None
@@ -85,39 +113,53 @@ class Runs:
         """Return the size in memory of the filters that are being made."""
         return sum(merge.words.nbytes for merge in self._merges)
 
-    def add(
-        self, batch: WriteBatch, decision: Decision, standing: Standing, identities: Identities
-    ) -> None:
-        """Add the changes of buckets to a write, and what is due: merging, an era, dropping.
+    def begin(self, columns: Iterable[int]) -> None:
+        """Set the columns of an empty store; another keeps its own."""
+        if not self._list.columns and (own := sorted(columns)):
+            self._lookup.begin([*own, ID_COLUMN])
 
-        ``standing`` is about the buckets that the decision was made from. Call it before writing;
-        if the write fails, the store must be opened again.
+    def prepare(
+        self, batch: WriteBatch, decision: Decision, standing: Standing, identities: Identities
+    ) -> Prepared | None:
+        """Put into a write what can be there before readers must wait: merges, runs, new buckets.
+
+        ``standing`` is about the buckets that the decision was made from. Returns what `add` takes;
+        None if the store has no columns yet.
 
         Raises:
             ValueError: the columns aren't those of the first write.
         """
+        if not self._list.columns:
+            return None
         end = self._end + len(decision.records)
-        columns = sorted(decision.columns)
-        if not self._list.columns and not columns:
-            return
-        listed = not self._list.columns
-        if listed:
-            self._lookup.begin([*columns, ID_COLUMN])
-        # It reads, so it comes before what changes the runs: that is in no file yet.
         ids = identities.add(batch, self._end, decision.records)
+        full = self._end - self._lookup.open.first >= self._list.run_documents
+        self._merge_some(batch, end - self._end, full=full)
+        run = self._drafted(batch) if full else None
+        return Prepared(ids, self._new_cells(batch, decision, standing, end), run)
+
+    def add(self, batch: WriteBatch, decision: Decision, prepared: Prepared | None) -> None:
+        """Add the changes of buckets to a write, and what is due: a run, an era, dropping.
+
+        Readers see them from now on, so nobody must read until the write is done.
+        """
+        if prepared is None:
+            return
+        listed = bool(self._merges) or prepared.run is not None
         if self._end == self._list.eras.current.first:
             self._list.eras.begin(self._end, decision.now)
             listed = True
-        listed |= self._merge_some(batch, end - self._end)
-        if self._end - self._lookup.open.first >= self._list.run_documents:
-            self._close_open_run(batch)
-            listed = True
-        cells = self._new_cells(batch, decision, standing, end)
+        for merge in list(self._merges):
+            if merge.done and merge in self._merges:  # Another that ended may have ended it.
+                self._finish(batch, merge)
+        if prepared.run is not None:
+            self._close_open_run(batch, prepared.run)
+        ids, cells = prepared.ids, prepared.cells
         if len(cells.documents) or len(ids.documents):
             batch.put(number_key(OPEN_RUN, self._end), pack_open_cells(cells, ids))
             self._lookup.open.add(cells)
             self._lookup.open.put(ids)
-        self._end = end
+        self._end += len(decision.records)
         listed |= self._next_era(batch, decision.now)
         if listed:
             batch.put(RUNS, self._list.pack())
@@ -169,7 +211,7 @@ class Runs:
         due = eras.due(now, self._window)
         if due:
             if self._end > self._lookup.open.first:
-                self._close_open_run(batch)
+                self._close_open_run(batch, self._drafted(batch))
             eras.begin(self._end, now)
         dropped = eras.drop(now, self._window)
         if dropped:
@@ -189,8 +231,8 @@ class Runs:
         batch.delete_range(*of_run(CELLS, run))
         batch.delete_range(*of_run(FILTERS, run))
 
-    def _close_open_run(self, batch: WriteBatch) -> None:
-        """Write the open run as a run of the lowest tier, and begin another."""
+    def _drafted(self, batch: WriteBatch) -> _Draft:
+        """Put the pages of what the open run becomes into a write."""
         cells, shape = self._lookup.open.cells(), self._list.shape(0)
         number, columns = self._list.new_number(), len(self._list.columns)
         for slot, page, packed in packed_pages(cells, shape):
@@ -203,17 +245,23 @@ class Runs:
             part = filled(probes, shape, first, shape.words)
             words[first : first + shape.words] = part
             batch.put(filter_key(number, slot, 0), part.tobytes())
+        return _Draft(number, len(cells.hashes), words)
+
+    def _close_open_run(self, batch: WriteBatch, draft: _Draft) -> None:
+        """Have a run of the lowest tier take the open run's place, and begin another."""
         batch.delete_range(*OPEN_RUN)
         self._make_room(batch, 0)
-        run = Run(number, 0, self._lookup.open.first, self._end, len(cells.hashes))
+        run = Run(draft.number, 0, self._lookup.open.first, self._end, draft.cells)
         self._list.runs.append(run)
-        self._lookup.know(run, words)
+        self._lookup.know(run, draft.words)
+        columns = len(self._list.columns)
         self._lookup.open = OpenRun(columns, self._end, self._lookup.open.bits)
 
-    def _merge_some(self, batch: WriteBatch, documents: int) -> bool:
-        """Begin the merges that are due, and work on all; return whether there are any.
+    def _merge_some(self, batch: WriteBatch, documents: int, *, full: bool) -> None:
+        """Begin the merges that are due, and work on all.
 
-        The work is in proportion to the new documents.
+        The work is in proportion to the new documents. ``full`` is whether the lowest tier gets
+        another run in this write. A merge of a tier that does ends first; see `_make_room`.
         """
         busy = {merge.plan.tier for merge in self._merges}
         for tier in sorted({run.tier for run in self._list.runs}):
@@ -223,13 +271,14 @@ class Runs:
                 plan = Merging(tier, sources, self._list.new_number())
                 self._list.merging.append(plan)
                 self._merges.append(self._merge(plan))
-        if not self._merges:
-            return False
-        for merge in list(self._merges):
+        growing = {0} if full else set()
+        for merge in sorted(self._merges, key=attrgetter("plan.tier")):
+            tier = merge.plan.tier
             merge.work(batch, self._due(merge.plan, documents))
-            if merge.done and merge in self._merges:  # Another that ended may have ended it.
-                self._finish(batch, merge)
-        return True
+            if tier in growing and not merge.done:
+                merge.end(batch)
+            if merge.done:
+                growing.add(tier + 1)
 
     def _due(self, plan: Merging, documents: int) -> int:
         """Return how many cells to merge for so many new documents."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, TypeVar, cast
@@ -40,11 +41,12 @@ from worker.index.recent_records import RecentRecords
 from worker.index.record_pages import RecordPages
 from worker.index.rocksdb import StoreOptions, check_mode, opened, tuned, wait_for_room
 from worker.index.run_lookup import RunLookup
-from worker.index.runs import Runs
+from worker.index.runs import Prepared, Runs
 from worker.index.spans import ReadingEnded
 from worker.index.store_reader import StoreReader
 from worker.probe import UNWATCHED, Probe, probing
 from worker.stages.coverage import Coverage
+from worker.stages.ownership import Parts
 
 __all__ = ["BandStore", "HeaderMismatch", "StoreDamaged", "StoreHeader", "StoreOptions"]
 
@@ -52,6 +54,8 @@ T = TypeVar("T")
 
 _RECENT_PART = 4
 """The records that were read lately may take the size of a write buffer divided by this."""
+
+_NOBODY_READS = nullcontext()
 
 _log = logging.getLogger(__name__)
 
@@ -241,7 +245,7 @@ class BandStore:
         except RecordMissing as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
 
-    def apply(
+    def apply(  # noqa: PLR0913 -- all that a write reaches
         self,
         decision: Decision,
         *,
@@ -249,39 +253,53 @@ class BandStore:
         now: int,
         documents: int,
         coverage: Coverage | None = None,
+        alone: AbstractContextManager[object] = _NOBODY_READS,
     ) -> None:
         """Apply a decision and the offset that it reaches, atomically.
 
         The decision must be the last one made on this store. Without ``coverage``, the store's
-        coverage doesn't change.
+        coverage doesn't change. Within ``alone``, what readers see changes: nobody may read then.
+        It may be entered twice.
         """
         total = self.documents + documents
         covered = self.coverage if coverage is None else coverage
         with probing(self._probe, "write"):
-            writes = self._writes(decision)
-            writes.put(COVERAGE, covered.encode(offset))
-            writes.put(PROGRESS, Progress(offset, now, total, self.inserted).pack())
+            writes = WriteBatch(raw_mode=True)
+            prepared = self._prepare(writes, decision, alone)
             wait_for_room(self._db, self.path, self._clock, self._sleep)
-            try:
-                self._db.write(writes, write_opt=self._write_options)
-            except Exception as error:
-                raise self._meaning(error) from error
-            self.offset = offset
-            self.now = now
+            with alone:
+                self._change(writes, decision, prepared)
+                writes.put(COVERAGE, covered.encode(offset))
+                writes.put(PROGRESS, Progress(offset, now, total, self.inserted).pack())
+                try:
+                    self._db.write(writes, write_opt=self._write_options)
+                except Exception as error:
+                    raise self._meaning(error) from error
+                self.offset = offset
+                self.now = now
             self.documents = total
             self.coverage = covered
             self.unflushed += documents
             self._hold()
             self.flush_if_due()
 
-    def _writes(self, decision: Decision) -> WriteBatch:
-        """Return the writes of a decision; what is in memory is up to date with them."""
+    def _prepare(
+        self, writes: WriteBatch, decision: Decision, alone: AbstractContextManager[object]
+    ) -> Prepared | None:
+        """Put into a write what readers needn't wait for."""
         kept = self.inserted - self._cells.list.eras.first
         if kept + len(decision.records) > MOST_DOCUMENTS:
             raise OSError(f"{self.path}: it is full: it has {kept} documents")
-        writes = WriteBatch(raw_mode=True)
-        self._purge.note(writes, self._records.forget(writes, decision.forgotten))
+        if not self._cells.list.columns:
+            with alone:
+                self._runs.begin(decision.columns)
         self._identities.forget(decision.forgotten)
+        standing = self._buckets.standing
+        return self._runs.prepare(writes, decision, standing, self._identities)
+
+    def _change(self, writes: WriteBatch, decision: Decision, prepared: Prepared | None) -> None:
+        """Put the rest of a decision into a write; what is in memory is up to date with it."""
+        self._purge.note(writes, self._records.forget(writes, decision.forgotten))
         for number in decision.forgotten:
             writes.delete(number_key(RENEWALS, number))
             writes.delete(number_key(VERDICTS, number))
@@ -289,10 +307,9 @@ class BandStore:
             writes.put(number_key(RENEWALS, number), pack_renewals(renewals))
         for number, verdict in decision.verdicts.items():
             writes.put(number_key(VERDICTS, number), pack_verdict(verdict))
-        self._runs.add(writes, decision, self._buckets.standing, self._identities)
+        self._runs.add(writes, decision, prepared)
         self._buckets.forget_standing()
         self._records.add(writes, decision.records)
-        return writes
 
     def flush_if_due(self) -> None:
         """Start a flush if enough documents, or seconds, are unflushed."""
@@ -372,6 +389,16 @@ class BandStore:
     def keys_estimate(self) -> int:
         """Return the number of cells and records."""
         return self._cells.cells + self.inserted - self._cells.list.eras.first
+
+    def parts(self) -> Parts:
+        """Return how many documents, eras, runs and cells it has."""
+        listed, growing = self._cells.list, self._cells.open
+        runs, cells = {"open": 1}, {"open": len(growing)}
+        for run in listed.runs:
+            tier = str(run.tier)
+            runs[tier] = runs.get(tier, 0) + 1
+            cells[tier] = cells.get(tier, 0) + run.cells
+        return Parts(self.inserted - listed.eras.first, len(listed.eras.kept), runs, cells)
 
     def oldest_seconds(self) -> float | None:
         """Return how much older its oldest era is than its newest document; None if it is empty."""

@@ -8,7 +8,7 @@ from worker.bus import TopicPartition
 from worker.loop.options import LoopEvents
 from worker.metrics.instruments import Instruments
 from worker.metrics.series import Series
-from worker.stages import IndexCounts, IndexEvents, Status, StoreReach, StoreSize
+from worker.stages import IndexCounts, IndexEvents, Status, StoreParts, StoreReach, StoreSize
 
 __all__ = ["BuildingMetrics", "IndexMetrics"]
 
@@ -32,6 +32,10 @@ class IndexMetrics(IndexEvents):
         self._bytes = Series(instruments.gauge("neardup_index_bytes"))
         self._keys = Series(instruments.gauge("neardup_index_keys"))
         self._memory = Series(instruments.gauge("neardup_index_memory_bytes"))
+        self._documents = Series(instruments.gauge("neardup_index_kept_documents"))
+        self._kept_eras = Series(instruments.gauge("neardup_index_eras"))
+        self._runs = Series(instruments.gauge("neardup_index_runs"))
+        self._cells = Series(instruments.gauge("neardup_index_cells"))
         self._oldest = Series(instruments.gauge("neardup_index_oldest_seconds"))
         self._generation = instruments.gauge("neardup_index_generation")
         self._restored = Series(instruments.gauge("neardup_restore_bytes"))
@@ -63,12 +67,25 @@ class IndexMetrics(IndexEvents):
         self._standby.show({(str(shard),): lag for shard, lag in status.standby_lag.items()})
 
     def holding(self, stores: Mapping[int, StoreSize]) -> None:
-        """Export exactly these open stores, by shard: their sizes, and how far back they reach."""
+        """Export exactly these open stores, by shard: sizes, parts, and how far back they reach."""
         sizes = {(str(shard),): store for shard, store in stores.items()}
         self._bytes.show({shard: store.size_bytes() for shard, store in sizes.items()})
         self._keys.show({shard: store.keys_estimate() for shard, store in sizes.items()})
         self._memory.show({shard: store.memory_bytes() for shard, store in sizes.items()})
+        self._consisting({shard: s for shard, s in stores.items() if isinstance(s, StoreParts)})
         self._aging({shard: s for shard, s in stores.items() if isinstance(s, StoreReach)})
+
+    def _consisting(self, stores: Mapping[int, StoreParts]) -> None:
+        parts = {str(shard): store.parts() for shard, store in stores.items()}
+        self._documents.show({(shard,): found.documents for shard, found in parts.items()})
+        self._kept_eras.show({(shard,): found.eras for shard, found in parts.items()})
+        for series, counts in (
+            (self._runs, {shard: found.runs for shard, found in parts.items()}),
+            (self._cells, {shard: found.cells for shard, found in parts.items()}),
+        ):
+            series.show(
+                {(shard, tier): n for shard, of in counts.items() for tier, n in of.items()}
+            )
 
     def _aging(self, stores: Mapping[int, StoreReach]) -> None:
         ages = {(str(shard),): store.oldest_seconds() for shard, store in stores.items()}

@@ -17,6 +17,7 @@ class ProcessMetrics:
         self._limits = instruments.gauge("neardup_watchdog_limit_seconds")
         self._memory = instruments.gauge("neardup_memory_bytes")
         self._shares = instruments.gauge("neardup_memory_share_bytes")
+        self._queued = instruments.gauge("neardup_queued_messages")
         self._silent = instruments.gauge("neardup_kafka_silent_seconds")
         instruments.gauge("neardup_build_info").labels(__version__).set(1)
 
@@ -28,6 +29,10 @@ class ProcessMetrics:
         """Export what a part of the worker takes of its share of memory, in bytes."""
         self._memory.labels(part).set(used)
         self.share(part, share)
+
+    def queued(self, part: str, messages: int) -> None:
+        """Export how many messages are in the queues of Kafka's clients."""
+        self._queued.labels(part).set(messages)
 
     def share(self, part: str, share: int) -> None:
         """Export the share of a part, in bytes."""

@@ -254,6 +254,41 @@ TABLE: Final = (
     ),
     Metric(
         "index",
+        "neardup_index_kept_documents",
+        "gauge",
+        "Documents that a shard has records of. A copy that other entries stand for has none.",
+        "Divide `neardup_index_bytes` by it for what a document takes on disk. With"
+        " `index.window` it levels off; without a window it grows for ever.",
+        labels=("shard",),
+    ),
+    Metric(
+        "index",
+        "neardup_index_eras",
+        "gauge",
+        "Eras of a shard that are kept; without index.window there is one.",
+        "With `index.window` there are about 9 or 10. If there are more, documents with times of"
+        " the past keep the newest time from moving on.",
+        labels=("shard",),
+    ),
+    Metric(
+        "index",
+        "neardup_index_runs",
+        "gauge",
+        "Sorted runs of a shard by tier: 0 for the newest and shortest. `open` is the one in memory"
+        " that grows.",
+        "Nothing to do: eight runs of a tier become one of the next, so there are at most about 9.",
+        labels=("shard", "tier"),
+    ),
+    Metric(
+        "index",
+        "neardup_index_cells",
+        "gauge",
+        "Cells in a shard's runs by tier. A cell is a bucket, or marks one that has grown.",
+        "Nothing to do: those of the tier `open` are in memory, and of all others the filters are.",
+        labels=("shard", "tier"),
+    ),
+    Metric(
+        "index",
         "neardup_index_memory_bytes",
         "gauge",
         "Memory of a shard in bytes: write buffers, open tables, the newest cells, filters.",
@@ -410,7 +445,8 @@ TABLE: Final = (
         "gauge",
         "Memory in bytes by part: worker, the whole process; cache, the block cache of all shards;"
         " write_buffers, all of theirs; cells, their newest cells and filters; lanes, the documents"
-        " and answers that wait in route.",
+        " and answers that wait in route; fetched, what Kafka's consumers have fetched ahead;"
+        " produced, what the last transaction of each stage put into its producer's queue.",
         "If `worker` passes its share, look for the part that does, too. Most often these are the"
         " `cells`, which grow with the index ([memory](operations.md#memory)). A `cache` that is"
         " full is in order.",
@@ -424,6 +460,16 @@ TABLE: Final = (
         "gauge",
         "The share of each part, in bytes; that of the worker is worker.memory.",
         "Nothing to do: shares follow from [`worker.memory`](configuration.md#worker).",
+        labels=("part",),
+    ),
+    Metric(
+        "process",
+        "neardup_queued_messages",
+        "gauge",
+        "Messages in the queues of Kafka's clients: fetched ahead by consumers, and produced by the"
+        " last transaction of each stage. librdkafka tells of what is fetched every 5 s.",
+        "Nothing to do: if `fetched` stays near 0 while there is lag, the brokers or the network"
+        " are slow; if it stays high, the stages are.",
         labels=("part",),
     ),
     Metric(

@@ -246,6 +246,13 @@ class Service:
         for part, (used, share) in self._assembly.memory().items():
             export.memory(part, used, share)
         export.share("lanes", shares.lanes)  # *route* says what they take.
+        most = {
+            "fetched": shares.clients,
+            "produced": len(self._settings.worker.stages) * shares.produced,
+        }
+        for part, queued in self._bus.queued().items():
+            export.memory(part, queued.size, most[part])
+            export.queued(part, queued.messages)
         resident = resident_bytes()
         if resident is not None:
             export.memory("worker", resident, shares.total)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from time import monotonic
 from typing import TypeVar
@@ -58,16 +58,21 @@ class Following(Closing):
     """The shards of an application, as of its log.
 
     A thread judges the frames of the log as *index* does, and applies their changes shard by
-    shard. Queries read beside it: a lock for each shard keeps them apart only while changes are
-    applied, never while frames are judged.
+    shard. Queries read beside it: a lock for each shard keeps them apart only while what they read
+    changes, never while frames are judged, or while runs are sorted, packed and merged.
     """
 
-    def __init__(self, application: Application, clock: Callable[[], float] = monotonic) -> None:
-        """Take the application. Nothing is read before `check`."""
+    def __init__(
+        self,
+        application: Application,
+        clock: Callable[[], float] = monotonic,
+        lock: Callable[[], AbstractContextManager[object]] = threading.Lock,
+    ) -> None:
+        """Take the application, and what makes a shard's lock. Nothing is read before `check`."""
         self._topology = application.topology
         shards = range(self._topology.layout.shards)
         self._seats = {shard: TopicPartition(self._topology.seats, shard) for shard in shards}
-        self._locks = {shard: threading.Lock() for shard in shards}
+        self._locks = {shard: lock() for shard in shards}
         self._warm: dict[int, BandStore] = {}
         self._judge = application.judge()
         self._progress = LogProgress(clock)
@@ -105,8 +110,7 @@ class Following(Closing):
                 continue
             documents = Documents([self._judge.placed(record)])
             judgement = self._judge.judge(shard, store, documents)
-            with self._locks[shard]:
-                judgement.apply(store)
+            judgement.apply(store, self._locks[shard])
 
     def _pass(self, shard: int, store: BandStore, offset: int, generation: int) -> None:
         if generation > self._topology.generation:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from http import HTTPStatus
-from threading import Event
+from threading import Event, Lock
 from time import monotonic
 
 from worker.app import Application
@@ -70,9 +71,14 @@ class QueryService(Closing):
         most = 2 * self._settings.limits.record_bytes + _HEAD_BYTES
         return Posts(PATH, self.query, most)
 
-    def begin(self, application: Application, clock: Callable[[], float] = monotonic) -> Following:
-        """Begin to follow the log, and to answer; return what follows."""
-        self._following = following = Following(application, clock)
+    def begin(
+        self,
+        application: Application,
+        clock: Callable[[], float] = monotonic,
+        lock: Callable[[], AbstractContextManager[object]] = Lock,
+    ) -> Following:
+        """Begin to follow the log, and to answer; return what follows. See `Following`."""
+        self._following = following = Following(application, clock, lock)
         asker = Asker(
             application.topology.layout,
             application.rules(),

@@ -6,7 +6,7 @@ from worker.stages.base import Burst, RestoreState, Stage, StageError, Status
 from worker.stages.deaths import Deaths
 from worker.stages.fingerprint import Fingerprint, FingerprintEvents
 from worker.stages.index import Index, IndexCounts, IndexEvents
-from worker.stages.ownership import StoreReach, StoreSize
+from worker.stages.ownership import Parts, StoreParts, StoreReach, StoreSize
 from worker.stages.reject_limit import RejectLimit
 from worker.stages.route import Route, RouteCounts, RouteEvents
 
@@ -18,6 +18,7 @@ __all__ = [
     "Index",
     "IndexCounts",
     "IndexEvents",
+    "Parts",
     "RejectLimit",
     "RestoreState",
     "Route",
@@ -26,6 +27,7 @@ __all__ = [
     "Stage",
     "StageError",
     "Status",
+    "StoreParts",
     "StoreReach",
     "StoreSize",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 from lsh.index import BucketRules, Decision
@@ -15,6 +16,8 @@ from worker.wire import Layout, hand_over
 
 __all__ = ["Judge", "Judgement", "pass_over"]
 
+_NOBODY_READS = nullcontext()
+
 
 class Judgement(NamedTuple):
     """The result of judging frames: the decision, and how far the store is once it is applied."""
@@ -25,14 +28,17 @@ class Judgement(NamedTuple):
     documents: int
     coverage: Coverage
 
-    def apply(self, store: ShardStore) -> None:
-        """Write it to the store that it was made for."""
+    def apply(
+        self, store: ShardStore, alone: AbstractContextManager[object] = _NOBODY_READS
+    ) -> None:
+        """Write it to the store that it was made for; nobody may read within ``alone``."""
         store.apply(
             self.decision,
             offset=self.offset,
             now=self.now,
             documents=self.documents,
             coverage=self.coverage,
+            alone=alone,
         )
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from lsh.index import BucketRules, Decision, DocumentBatch
 from worker.bus import TopicPartition
 from worker.stages.base import RestoreState
 from worker.stages.coverage import Coverage
 
-__all__ = ["Ownership", "Shard", "ShardStore", "StoreReach", "StoreSize"]
+__all__ = ["Ownership", "Parts", "Shard", "ShardStore", "StoreParts", "StoreReach", "StoreSize"]
 
 
 class StoreSize(Protocol):
@@ -38,6 +38,30 @@ class StoreReach(Protocol):
         """Return how many eras it has given back since it was made."""
 
 
+class Parts(NamedTuple):
+    """What a store consists of.
+
+    Attributes:
+        documents: how many it has records of, forgotten ones included.
+        eras: how many it keeps.
+        runs: how many runs a tier has; ``open`` is the one that grows.
+        cells: how many cells the runs of a tier have.
+    """
+
+    documents: int
+    eras: int
+    runs: Mapping[str, int]
+    cells: Mapping[str, int]
+
+
+@runtime_checkable
+class StoreParts(Protocol):
+    """What an open store consists of. Call this only in the stage's own thread."""
+
+    def parts(self) -> Parts:
+        """Return how many documents, eras, runs and cells it has."""
+
+
 class ShardStore(StoreSize, Protocol):
     """A shard's state: its buckets, and how far it has read the log."""
 
@@ -56,10 +80,17 @@ class ShardStore(StoreSize, Protocol):
     def decide(self, batch: DocumentBatch, rules: BucketRules) -> Decision:
         """Judge a batch of documents; see `lsh.index.decide`."""
 
-    def apply(
-        self, decision: Decision, *, offset: int, now: int, documents: int, coverage: Coverage
+    def apply(  # noqa: PLR0913 -- all that a write reaches
+        self,
+        decision: Decision,
+        *,
+        offset: int,
+        now: int,
+        documents: int,
+        coverage: Coverage,
+        alone: AbstractContextManager[object] = ...,
     ) -> None:
-        """Apply a decision and its offset atomically."""
+        """Apply a decision and its offset atomically; nobody may read within ``alone``."""
 
 
 StoreT_co = TypeVar("StoreT_co", bound=ShardStore, covariant=True)

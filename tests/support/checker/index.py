@@ -14,8 +14,9 @@ from lsh.index.batch import Forgotten
 from lsh.index.layout import unpack_record
 from worker.bus.port import Record
 from worker.index.store import BandStore
+from worker.stages.judge import pass_over
 from worker.topology import Topology
-from worker.wire import POSITION_BITS, FingerprintFrame, decode
+from worker.wire import POSITION_BITS, FingerprintFrame, decode, hand_over
 
 __all__ = ["Dump", "continued", "dump", "index_differences", "rebuilt", "unexpired"]
 
@@ -87,6 +88,9 @@ def continued(
     try:
         for record in fingerprints:
             if record.offset < store.offset:
+                continue
+            if hand_over(record.value, topology.layout.id) is not None:
+                pass_over(store, record.offset + 1)
                 continue
             batch = _batch(record, topology, shard)
             decision = store.decide(batch, rules)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +10,13 @@ import pytest
 
 import worker.index.merge
 import worker.index.runs
-from lsh.index import BucketKeys
+from lsh.index import BucketKeys, DocumentBatch
 from tests.support.filling import RULES, fill, random_documents
 from tests.support.killed_disk import left_by_kill
 from worker.index.errors import StoreDamaged
 from worker.index.keyspace import FILTERS, of_run
 from worker.index.merge import Merge
-from worker.index.run_layout import FAN_IN
+from worker.index.run_layout import FAN_IN, RunShape, SortedCells, packed_pages
 from worker.index.spans import span
 from worker.index.store import BandStore, StoreOptions
 
@@ -158,3 +159,58 @@ def test_a_filter_that_isnt_whole_is_damage(tmp_path: Path, written: int) -> Non
     store.close()
     with pytest.raises(StoreDamaged, match=r"the filter of run \d+ isn't whole"):
         opened(tmp_path / "s")
+
+
+class Readers:
+    """Reads what a store held before a write, when the write has readers wait."""
+
+    def __init__(self, store: BandStore) -> None:
+        self.waiting = False
+        self.writing = random_documents(0)
+        self._store = store
+
+    def __enter__(self) -> None:
+        assert self.read(self.writing) == []
+        first = max(0, self._store.inserted - WRITE)
+        known = random_documents(WRITE, first=first, columns=COLUMNS)
+        if first:
+            assert len(self.read(known)) == len(COLUMNS) * WRITE
+        self.waiting = True
+
+    def __exit__(self, *_: object) -> None:
+        self.waiting = False
+
+    def read(self, documents: DocumentBatch) -> list[list[int]]:
+        """Return the buckets of documents, as a query reads them."""
+        hashes = documents.keys.ravel()
+        columns = np.repeat(np.array(documents.columns, np.uint8), len(documents.ids))
+        order = np.lexsort((hashes, columns))
+        keys = BucketKeys(columns[order], hashes[order])
+        return list(self._store.reader().buckets(keys).values())
+
+
+@pytest.mark.parametrize("haste", [0, 1.25])
+def test_readers_wait_for_no_packing_and_see_nothing_before_they_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, haste: float
+) -> None:
+    """Whether a merge is worked on with every write, or ended at once."""
+    monkeypatch.setattr(worker.index.runs, "_HASTE", haste)
+    store = opened(tmp_path / "s")
+    readers, packed = Readers(store), list[bool]()
+
+    def noted(cells: SortedCells, shape: RunShape) -> Iterator[tuple[int, int, bytes]]:
+        packed.append(readers.waiting)
+        return packed_pages(cells, shape)
+
+    monkeypatch.setattr(worker.index.runs, "packed_pages", noted)
+    monkeypatch.setattr(worker.index.merge, "packed_pages", noted)
+    for offset in range(10 * RUN // WRITE):
+        readers.writing = random_documents(WRITE, first=store.inserted, columns=COLUMNS)
+        decision = store.decide(readers.writing, RULES)
+        store.apply(decision, offset=offset, now=0, documents=WRITE, alone=readers)
+        assert len(readers.read(readers.writing)) == len(COLUMNS) * WRITE
+    assert [run.tier for run in store._cells.list.runs].count(1) == 1
+    assert len(packed) > 20
+    assert not any(packed)
+    check_everything(store)
+    store.close()

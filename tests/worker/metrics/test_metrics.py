@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.support.filling import fill
 from worker.bus import TopicPartition
-from worker.index.store import BandStore
+from worker.index.store import BandStore, StoreOptions
 from worker.metrics import Metrics
 from worker.stages import IndexCounts, RestoreState, Status
 
@@ -135,6 +135,36 @@ def test_a_shard_that_is_gone_is_not_shown(tmp_path: Path) -> None:
     metrics.index.holding({})
     store.close()
     assert {sample("keys"), sample("bytes"), sample("memory_bytes")} == {None}
+
+
+def test_what_a_shard_consists_of_is_shown_by_tier(tmp_path: Path) -> None:
+    metrics = Metrics()
+    options = StoreOptions(run_documents=16)
+    store = BandStore(tmp_path / "1", {"shard": 1}, options=options)
+
+    def by_tier(name: str) -> dict[str, float]:
+        samples = next(
+            family.samples
+            for family in metrics.registry.collect()
+            if family.name == f"neardup_index_{name}"
+        )
+        return {one.labels["tier"]: one.value for one in samples}
+
+    def sample(name: str) -> float | None:
+        return metrics.registry.get_sample_value(f"neardup_index_{name}", {"shard": "1"})
+
+    for offset in range(11):
+        fill(store, offset, 16)
+    metrics.index.holding({1: store})
+    assert (sample("kept_documents"), sample("eras")) == (11 * 16, 1)
+    # Each document has a cell for its bucket, and one for its id.
+    assert sum(by_tier("cells").values()) + 11 * 16 == sample("keys")
+    assert by_tier("cells") == {"open": 32, "0": 64, "1": 256}
+    assert by_tier("runs") == {"open": 1, "0": 2, "1": 1}
+    metrics.index.holding({})
+    store.close()
+    assert by_tier("cells") == by_tier("runs") == {}
+    assert (sample("kept_documents"), sample("eras")) == (None, None)
 
 
 def test_memory_is_shown_with_its_share_part_by_part() -> None:

@@ -15,7 +15,7 @@ from worker.metrics import TABLE, Metrics
 from worker.metrics.reference import reference
 from worker.process.service import Service
 from worker.settings import load
-from worker.stages import IndexCounts, RestoreState, RouteCounts, Status
+from worker.stages import IndexCounts, Parts, RestoreState, RouteCounts, Status
 
 DOCS = Path(__file__).parents[3] / "docs"
 BY_NAME = {metric.name: metric for metric in TABLE}
@@ -44,6 +44,9 @@ class Store:
     def expired_eras(self) -> int:
         return 5
 
+    def parts(self) -> Parts:
+        return Parts(6, 1, {"open": 1}, {"open": 7})
+
 
 def fed() -> Metrics:
     """Return metrics that were told of everything there is."""
@@ -56,6 +59,7 @@ def fed() -> Metrics:
     loop.assigned(1)
     loop.lagging({TopicPartition("shards", 0): 1})
     metrics.process.memory("cache", 1, 2)
+    metrics.process.queued("fetched", 1)
     metrics.index.indexed(IndexCounts(documents=1))
     metrics.queries.asked("answered", 0.1)
     metrics.queries.told(["unique"])

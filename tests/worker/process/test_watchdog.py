@@ -163,6 +163,9 @@ class Bus:
     def identity(self, topic):
         return topic
 
+    def queued(self):
+        return {}
+
     silent_seconds = 0.0
 
 Service(settings, topology, Bus(), Path(sys.argv[1]), "one").run()

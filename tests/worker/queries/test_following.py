@@ -3,64 +3,91 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from rocksdict import WriteBatch
 
+import worker.index.runs
 from tests.worker.queries.parts import Site, body
-from worker.app import Application
 from worker.bus import Outgoing
-from worker.probe import Point, Probe
+from worker.index.record_pages import RecordPages
+from worker.index.run_layout import RunShape, SortedCells, packed_pages
 from worker.queries.answers import Answer
-from worker.queries.following import Following, Warming
+from worker.queries.following import Warming
 from worker.stages import StageError
 from worker.wire import HandOver
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."
 DEADLINE = 20.0
 A_WHILE = 0.2
+LEAST_RUN = 16
 
 
-class AtWrite(Probe):
-    """Calls what it is told to, once, before changes go into a shard's memory."""
+class Asking:
+    """A query about a text, asked by a thread."""
 
-    def __init__(self) -> None:
-        self.then: Callable[[], None] | None = None
+    def __init__(self, site: Site) -> None:
+        self.answers: list[Answer] = []
+        self.answered = threading.Event()
+        self._site = site
+        self._thread = threading.Thread(target=self._ask)
 
-    def before(self, point: Point) -> None:
-        if point == "write" and self.then is not None:
-            then, self.then = self.then, None
-            then()
+    def _ask(self) -> None:
+        self.answers.extend(self._site.answers(body({"text": TEXT})))
+        self.answered.set()
+
+    def begin(self) -> None:
+        self._thread.start()
+
+    def ends(self) -> list[str]:
+        """Return the ids that it is told."""
+        self._thread.join(DEADLINE)
+        return [one.id for answer in self.answers for one in answer.matches]
 
 
-def test_a_query_waits_while_changes_are_applied_and_sees_all_of_them(tmp_path: Path) -> None:
-    probe = AtWrite()
+def test_a_query_waits_while_what_it_reads_changes_and_sees_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Site(tmp_path) as site:
-        application = Application(
-            site.settings, site.topology, site.bus, tmp_path / "watched", probe=lambda _: probe
-        )
-        site.following.close()
-        site.following = Following(application, lambda: 0.0)
+        site.judge({"id": "other", "text": "Something else."})
         site.catch_up()
-        answers: list[Answer] = []
-        answered = threading.Event()
+        asking = Asking(site)
 
-        def ask() -> None:
-            answers.extend(site.answers(body({"text": TEXT})))
-            answered.set()
-
-        asking = threading.Thread(target=ask)
-
-        def begin() -> None:
-            asking.start()
-            assert not answered.wait(A_WHILE)
+        def begin(pages: RecordPages, batch: WriteBatch, records: Iterable[bytes]) -> None:
+            monkeypatch.undo()
+            asking.begin()
+            assert not asking.answered.wait(A_WHILE)
+            pages.add(batch, records)
 
         site.judge({"id": "a", "text": TEXT})
-        probe.then = begin
+        monkeypatch.setattr(RecordPages, "add", begin)
         site.catch_up()
-        asking.join(DEADLINE)
-        assert [one.id for answer in answers for one in answer.matches] == ["a"]
+        assert asking.ends() == ["a"]
+
+
+def test_a_query_does_not_wait_while_a_run_is_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = {"run_documents": LEAST_RUN, "shards": 1}
+    with Site(tmp_path, index=index) as site:
+        for number in range(LEAST_RUN):
+            site.judge({"id": f"other-{number}", "text": f"{number} of them"})
+        site.catch_up()
+        site.judge({"id": "a", "text": TEXT})
+        asking = Asking(site)
+
+        def begin(cells: SortedCells, shape: RunShape) -> Iterator[tuple[int, int, bytes]]:
+            monkeypatch.undo()
+            asking.begin()
+            assert asking.answered.wait(DEADLINE)
+            return packed_pages(cells, shape)
+
+        monkeypatch.setattr(worker.index.runs, "packed_pages", begin)
+        site.catch_up()
+        assert asking.ends() == []
+        assert [one.id for one in site.answers(body({"text": TEXT}))[0].matches] == ["a"]
 
 
 def test_a_damaged_shard_is_warmed_up_again(tmp_path: Path) -> None:

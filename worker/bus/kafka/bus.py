@@ -17,10 +17,11 @@ from worker.bus.kafka.errors import cause
 from worker.bus.kafka.identities import Identities, present_ids, topic_ids
 from worker.bus.kafka.member import KafkaMember
 from worker.bus.kafka.producer import TransactionalProducer, transactional_id
+from worker.bus.kafka.queues import Queues
 from worker.bus.kafka.reader import KafkaReader
 from worker.bus.kafka.watcher import Watched, Watcher
 from worker.bus.kafka.writer import KafkaWriter
-from worker.bus.port import BusError, Unanswered
+from worker.bus.port import BusError, Queued, Unanswered
 
 __all__ = ["KafkaBus"]
 
@@ -28,9 +29,14 @@ __all__ = ["KafkaBus"]
 class KafkaBus:
     """See `worker.bus.port.Bus`."""
 
-    def __init__(self, options: KafkaOptions) -> None:
-        """Take the options. This does not connect."""
+    def __init__(self, options: KafkaOptions, queues: Queues | None = None) -> None:
+        """Take the options. This does not connect.
+
+        With ``queues``, clients tell them what is in theirs. All readers must then be read now and
+        then, as members must be polled.
+        """
         self._options = options
+        self._queues = queues
         self._watcher = Watcher(self._present, self._survey)
 
     @cached_property
@@ -49,6 +55,10 @@ class KafkaBus:
     def silent_seconds(self) -> float:
         """See the port; a member's bus asks every two seconds, and waits up to four."""
         return self._watcher.silent_seconds
+
+    def queued(self) -> dict[str, Queued]:
+        """See the port; nothing is known without `Queues`."""
+        return {} if self._queues is None else self._queues.read()
 
     def partitions(self, topics: Iterable[str]) -> dict[str, int | None]:
         """See the port.
@@ -133,7 +143,7 @@ class KafkaBus:
     def log_reader(self, group: str, topics: Collection[str]) -> KafkaReader:
         """See the port."""
         watched = Watched(Identities(topics, self._ids), Ends())
-        return KafkaReader(self._options, group, watched, self._watcher)
+        return KafkaReader(self._options, group, watched, self._watcher, queues=self._queues)
 
     def log_writer(self, name: str, topic: str) -> KafkaWriter:
         """See the port."""
@@ -158,4 +168,5 @@ class KafkaBus:
             self._watcher,
             reader=partial(self.log_reader, group),
             compress=compress,
+            queues=self._queues,
         )

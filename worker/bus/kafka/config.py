@@ -133,6 +133,11 @@ class KafkaOptions:
     max_poll_interval_ms: int = 60_000
     """How long a member may go without a poll before the group evicts it."""
     transaction_timeout_ms: int = 4_000
+    """When brokers abort a transaction."""
+    delivery_timeout_ms: int | None = None
+    """When a producer gives a record up; None: at the same time. A producer whose transaction the
+    brokers abort looks fenced. A member's group says that it is not, but nobody tells a writer
+    outside of groups: it has to give up first."""
     request_timeout_seconds: float = 30.0
     renewal_timeout_seconds: float = 90.0
     """How long a new producer may wait for its coordinator. Shorter than the watchdog's patience:
@@ -260,14 +265,13 @@ class KafkaOptions:
             "message.max.bytes": 1_000_000_000,
             "transactional.id": transactional_id,
             "transaction.timeout.ms": self.transaction_timeout_ms,
-            "message.timeout.ms": self.transaction_timeout_ms,
+            "message.timeout.ms": self.delivery_timeout_ms or self.transaction_timeout_ms,
             "enable.idempotence": True,
             "partitioner": "murmur2_random",
             **_LOGGED,
         }
-        if "socket.timeout.ms" in config:
-            # librdkafka requires a value of at most transaction.timeout.ms.
-            config["socket.timeout.ms"] = min(
-                int(config["socket.timeout.ms"]), self.transaction_timeout_ms
-            )
+        # librdkafka requires a value of at most transaction.timeout.ms, and takes that by default.
+        socket = config.get("socket.timeout.ms", self.delivery_timeout_ms)
+        if socket is not None:
+            config["socket.timeout.ms"] = min(int(socket), config["message.timeout.ms"])
         return config

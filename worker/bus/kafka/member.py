@@ -23,6 +23,7 @@ from worker.bus.kafka.identities import transaction_in
 from worker.bus.kafka.listener import LogListener
 from worker.bus.kafka.pending import PendingErrors
 from worker.bus.kafka.producer import TransactionalProducer, transactional_id
+from worker.bus.kafka.queues import Queues
 from worker.bus.kafka.records import record_of
 from worker.bus.kafka.watcher import Watched, Watcher
 from worker.bus.port import (
@@ -65,12 +66,17 @@ class KafkaMember:
         *,
         reader: Callable[[Collection[str]], LogReader],
         compress: bool = True,
+        queues: Queues | None = None,
     ) -> None:
         """Subscribe to the watched topics; the first polls join the group.
 
         The topic whose offsets are committed for the others (``of``) is not subscribed to.
-        ``reader`` opens a reader of some topics, outside the group.
+        ``reader`` opens a reader of some topics, outside the group. ``queues`` are told of what
+        was fetched and produced.
         """
+        self._queues = queues
+        self._fetched = None if queues is None else queues.consumer()
+        self._produced = None if queues is None else queues.producer()
         self._reader = reader
         self._transactions = (f"{secrets.token_hex(4)}-{number}" for number in count(1))
         self._transaction = ""
@@ -88,6 +94,7 @@ class KafkaMember:
             self._topics[0],
             compress=compress,
             troubled=self._on_log,
+            queue=self._produced,
         )
         self._assignment = Assignment(group, watched.ends, eager=self._eager)
         self._member_id = ""
@@ -100,6 +107,8 @@ class KafkaMember:
     def _subscribe(self) -> Consumer:
         self._reported = False
         config = self._options.member_config(self._group, self._instance)
+        if self._fetched is not None:
+            config = self._fetched.config(config)
         self._subscribed_at = monotonic()
         listener = LogListener(
             config["logger"], troubled=self._on_log, informed=self._identities.hear
@@ -438,6 +447,8 @@ class KafkaMember:
         """See the port; the group drops a static member only when its session ends."""
         del leave
         self._watcher.leave(self._watched)
+        if self._queues is not None:
+            self._queues.leave(self._fetched, self._produced)
         self._producer.close()
         self._close_consumer()
 

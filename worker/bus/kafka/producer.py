@@ -17,6 +17,7 @@ from worker.bus.kafka.deadline import within
 from worker.bus.kafka.delivered import Delivered
 from worker.bus.kafka.errors import cause, consequence, retrying
 from worker.bus.kafka.listener import LogListener
+from worker.bus.kafka.queues import ProducerQueue
 from worker.bus.port import (
     Aborted,
     BusError,
@@ -46,7 +47,7 @@ class TransactionalProducer:
     successor has a higher epoch, under which the broker accepts no late request.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what it is, and who hears of it
         self,
         options: KafkaOptions,
         transactional_id: str,
@@ -54,11 +55,13 @@ class TransactionalProducer:
         *,
         compress: bool = True,
         troubled: Callable[[str], None] = lambda _what: None,
+        queue: ProducerQueue | None = None,
     ) -> None:
         """Prepare; `renew` connects, by looking up the topic ``probe``.
 
-        ``troubled`` is called on trouble with brokers.
+        ``troubled`` is called on trouble with brokers. ``queue`` is told what is produced.
         """
+        self._queue = queue or ProducerQueue()
         self._compress = compress
         self._probe = probe
         self._options = options
@@ -170,7 +173,9 @@ class TransactionalProducer:
         alone = consumer is None
         self.forget()
         producer = self._undisturbed(alone=alone)
-        self._delivered = delivered = Delivered(list(records))
+        sent = list(records)
+        self._queue.hear(sent)
+        self._delivered = delivered = Delivered(sent)
         timeout = self._options.commit_timeout_seconds
         try:
             producer.begin_transaction()

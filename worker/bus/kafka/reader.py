@@ -15,6 +15,7 @@ from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.config import KafkaOptions
 from worker.bus.kafka.errors import asking, cause, damage, passes, refusal
 from worker.bus.kafka.listener import LogListener
+from worker.bus.kafka.queues import Queues
 from worker.bus.kafka.records import record_of
 from worker.bus.kafka.watcher import Watched, Watcher
 from worker.bus.port import (
@@ -41,9 +42,15 @@ class KafkaReader:
     """
 
     def __init__(
-        self, options: KafkaOptions, group: str, watched: Watched, watcher: Watcher
+        self,
+        options: KafkaOptions,
+        group: str,
+        watched: Watched,
+        watcher: Watcher,
+        *,
+        queues: Queues | None = None,
     ) -> None:
-        """Prepare to read the watched topics."""
+        """Prepare to read the watched topics; ``queues`` are told of what was fetched."""
         self._options = options
         self._group = group
         self._watched = watched
@@ -53,11 +60,15 @@ class KafkaReader:
         self._errors: dict[tuple[str, int], Message] = {}
         self._ended: dict[tuple[str, int], int] = {}
         self._error: KafkaError | None = None
+        self._queues = queues
+        self._queue = None if queues is None else queues.consumer()
         self._consumer = self._connect()
         watcher.watch(watched)
 
     def _connect(self) -> Consumer:
         config = self._options.reader_config(self._group)
+        if self._queue is not None:
+            config = self._queue.config(config)
         listener = LogListener(config["logger"], informed=self._identities.hear)
         return Consumer({**config, "enable.partition.eof": True, "logger": listener})
 
@@ -268,6 +279,8 @@ class KafkaReader:
     def close(self) -> None:
         """See the port."""
         self._watcher.leave(self._watched)
+        if self._queues is not None:
+            self._queues.leave(self._queue)
         # A librdkafka consumer's close may hang if its brokers do.
         closing = threading.Thread(target=self._consumer.close, daemon=True)
         closing.start()

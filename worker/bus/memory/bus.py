@@ -15,7 +15,7 @@ from worker.bus.memory.retention import Retention
 from worker.bus.memory.topics import Topics
 from worker.bus.memory.transaction import Transaction
 from worker.bus.memory.writer import MemoryWriter
-from worker.bus.port import BusError, Outgoing, Record, TopicPartition
+from worker.bus.port import BusError, Outgoing, Queued, Record, TopicPartition
 
 __all__ = ["MemoryBus"]
 
@@ -125,6 +125,10 @@ class MemoryBus:
         self._topics.delete(name)
         self._coordinator.forget(name)
         self._deletions += 1
+
+    def queued(self) -> Mapping[str, Queued]:
+        """See the port; there are no queues."""
+        return {}
 
     def partitions(self, topics: Iterable[str]) -> dict[str, int | None]:
         """See the port."""

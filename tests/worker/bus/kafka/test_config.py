@@ -83,3 +83,21 @@ def test_a_producer_has_room_for_the_largest_record() -> None:
     large = {"limits.record_bytes": 50_000_000, "worker.memory": "256MiB"}
     produced = load(overrides=large).kafka_options().memory.produced
     assert produced == 100_000_000
+
+
+@pytest.mark.parametrize("given", [{}, {"socket.timeout.ms": 60_000}, {"socket.timeout.ms": 500}])
+def test_a_writer_gives_up_before_the_brokers_do(given: dict[str, int]) -> None:
+    """See `KafkaOptions.delivery_timeout_ms`."""
+    waits = {"transaction_timeout_ms": 21_000, "delivery_timeout_ms": 15_000}
+    options = KafkaOptions("kafka:9092", common=given, **waits)  # type: ignore[arg-type]
+    check_clients(options)
+    config = options.producer_config("p")
+    assert config["transaction.timeout.ms"] == 21_000
+    assert config["message.timeout.ms"] == 15_000
+    assert config["socket.timeout.ms"] == min(15_000, given.get("socket.timeout.ms", 15_000))
+
+
+def test_a_member_gives_up_when_the_brokers_do() -> None:
+    config = KafkaOptions("kafka:9092", transaction_timeout_ms=7_000).producer_config("p")
+    assert config["transaction.timeout.ms"] == config["message.timeout.ms"] == 7_000
+    assert "socket.timeout.ms" not in config

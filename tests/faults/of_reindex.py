@@ -1,0 +1,70 @@
+"""The index is replaced by its next generation, again and again, and the command is killed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, Final
+
+from tests.faults.fault import Fault, World
+from worker.generations import Plan
+
+__all__ = ["Reindex", "ReindexKilled"]
+
+_MOMENTS: Final[Mapping[str, Callable[[Plan], bool]]] = {
+    "building": lambda plan: plan.following is not None,
+    "handing-over": lambda plan: plan.handed_over,
+}
+
+
+class Reindex(Fault):
+    """Other shards and rules; the command is killed early, and goes on beside what comes next."""
+
+    name = "reindex"
+    everywhere = False
+    holds: ClassVar[tuple[float, ...]] = (0.7, 1.1, 1.6, 2.4, 4.0, 7.0)
+    """Topics are created in the second second; building takes 5 s at least."""
+
+    @classmethod
+    def targets(cls, victims: Sequence[str]) -> Sequence[str]:
+        """What changes: the number of shards, and a rule."""
+        del victims
+        return (
+            "--shards 6 --threshold 0.9",
+            "--shards 3 --bucket-capacity 4",
+            "--shards 5 --window 20s",
+            "--shards 2 --threshold 0.8 --window none",
+        )
+
+    def inject(self, world: World, target: str) -> str:
+        """Begin it, once the one before is done."""
+        world.reindexing.begin(target.split())
+        return f"began to reindex: {target}"
+
+    def heal(self, world: World, target: str) -> None:
+        """Kill the command, and run it again."""
+        del target
+        world.reindexing.kill()
+        world.reindexing.run()
+
+
+class ReindexKilled(Fault):
+    """SIGKILL of the command at a step of its own; it is run again at once, or later."""
+
+    name = "reindex-kill"
+    everywhere = False
+    holds = (0.0, 6.0)
+
+    @classmethod
+    def targets(cls, victims: Sequence[str]) -> Sequence[str]:
+        """What the workers are told to do when it dies."""
+        del victims
+        return tuple(_MOMENTS)
+
+    def inject(self, world: World, target: str) -> str:
+        """Wait for the moment, and kill."""
+        world.reindexing.await_plan(_MOMENTS[target], f"a reindex that is {target}")
+        killed = world.reindexing.kill()
+        return f"killed the command while {target}" if killed else "the reindex was done before"
+
+    def heal(self, world: World, target: str) -> None:
+        """Run it again."""
+        del target
+        world.reindexing.run()
