@@ -30,8 +30,6 @@ from lsh.tuning import standard_error
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from lsh.index.rules import BucketRules
-
 __all__ = [
     "MOST_ERROR",
     "containment",
@@ -39,7 +37,6 @@ __all__ = [
     "containment_of",
     "error_of",
     "jaccard_of_containment",
-    "sufficient",
 ]
 
 MOST_ERROR = 0.1
@@ -97,24 +94,6 @@ def error_of(
     variance = alike * (1.0 - alike) / slots
     slope = (1.0 + np.maximum(sizes, 1) / np.maximum(size, 1)) / (more * more)
     return np.asarray(slope * np.sqrt(variance), dtype=np.float64)
-
-
-def sufficient(
-    alike: NDArray[np.float64],
-    size: int | NDArray[np.integer],
-    sizes: NDArray[np.integer],
-    slots: int,
-    rules: BucketRules,
-) -> NDArray[np.float64]:
-    """Return the containments that are enough for rules that have one; 0 for all others.
-
-    The arguments, and what is said of machines, are those of `containment_of`.
-    """
-    shares = containment_of(alike, size, sizes, slots)
-    errors = error_of(alike, size, sizes, slots)
-    least = 1.0 if rules.containment is None else rules.containment
-    enough = (shares >= least) & (errors <= rules.containment_error)
-    return np.where(enough, shares, 0.0)
 
 
 def containment_error(containment: ArrayLike, ratio: ArrayLike, slots: int) -> NDArray[np.float64]:

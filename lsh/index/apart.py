@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lsh.containment import sufficient
 from lsh.index.buckets import spread
 from lsh.index.layout import BEYOND
 from lsh.index.match import best_matches
+from lsh.index.shares import sufficient
 from lsh.sketch import pairwise_similarity
 
 if TYPE_CHECKING:

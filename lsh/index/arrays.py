@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lsh.containment import sufficient
 from lsh.exact import without_repeats
 from lsh.index.batch import DocumentBatch
 from lsh.index.chains import LEVELS, finer_key
@@ -14,6 +13,7 @@ from lsh.index.decide import decide
 from lsh.index.documents import Documents
 from lsh.index.layout import BEYOND, pack_records
 from lsh.index.query import match
+from lsh.index.shares import sufficient
 from lsh.index.table import ENTRY, BucketTable
 from lsh.sketch import pairwise_similarity
 

@@ -15,9 +15,9 @@ from lsh.index.cells import cells_of
 from lsh.index.chains import Chains
 from lsh.index.layout import BEYOND, BucketKeys, Record, pack_records, without_sketch
 from lsh.index.match import best_matches
+from lsh.index.naming import Naming
 from lsh.index.same_id import Repeats, replacing
 from lsh.index.update import update
-from lsh.index.verdicts import Naming
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

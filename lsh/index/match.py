@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lsh.containment import sufficient
 from lsh.index.batch import Match
 from lsh.index.buckets import RecordMissing
 from lsh.index.layout import BEYOND, Record, unpack_record
+from lsh.index.shares import sufficient
 from lsh.sketch import similarity
 
 if TYPE_CHECKING:
