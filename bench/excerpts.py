@@ -17,6 +17,7 @@ are the matches in the corpus that are published for their containment alone, fo
 from __future__ import annotations
 
 import argparse
+import gc
 from collections.abc import Iterator
 from itertools import pairwise
 from time import process_time
@@ -34,6 +35,7 @@ _RATIOS = (None, 1.0, 1.25, 1.5, 2.0, 3.0)
 _EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _LEAST = 200  # characters of a document that is cut
 _TOGETHER = 8_192
+_WARM = 100  # documents that are fingerprinted before time is taken
 _WRONG = 0.1
 
 
@@ -84,6 +86,7 @@ def _line(
     sets: ShingleSets,
 ) -> Iterator[str]:
     fingerprinter = Fingerprinter(parameters)
+    fingerprinter.fingerprint(texts[:_WARM])
     began = process_time()
     prints = fingerprinter.fingerprint(texts)
     seconds = process_time() - began
@@ -126,6 +129,8 @@ def _judged(prints: Fingerprints, rules: BucketRules) -> _Judged:
     index, compared = MemoryIndex(), 0
     matches: dict[int, list[Match]] = {}
     count = len(prints.blank)
+    gc.collect()  # Of the index before this one.
+    gc.disable()
     began = process_time()
     for low in range(0, count, _TOGETHER):
         rows = np.arange(low, min(low + _TOGETHER, count))
@@ -142,7 +147,9 @@ def _judged(prints: Fingerprints, rules: BucketRules) -> _Judged:
         index.apply(decision)
         matches |= {low + row: found for row, found in decision.matches.items()}
         compared += decision.candidates
-    return _Judged(index, matches, compared, process_time() - began)
+    seconds = process_time() - began
+    gc.enable()
+    return _Judged(index, matches, compared, seconds)
 
 
 def _found(

@@ -17,12 +17,14 @@ class Measures:
 
     ``batch`` is what one poll takes; a store is flushed after three. With ``snapshots``,
     shards are shipped at every chance, two are kept, and the log before them is deleted.
+    ``containment`` is `similarity.containment`.
     """
 
     partitions: int = 2
     shards: int = 2
     batch: int = 4
     snapshots: bool = False
+    containment: float | None = None
 
     def settings(self, directory: Path) -> Settings:
         """Give the workers' settings; snapshots lie in the directory."""
@@ -41,4 +43,10 @@ def _settings(measures: Measures, snapshots: Path | None) -> Settings:
     if snapshots is not None:
         url = str(snapshots)
         index["snapshots"] = {"url": url, "every_seconds": 0.001, "keep": 2, "trim_log": True}
-    return Settings.model_validate({"index": index, "worker": {"batch_records": measures.batch}})
+    return Settings.model_validate(
+        {
+            "index": index,
+            "similarity": {"containment": measures.containment},
+            "worker": {"batch_records": measures.batch},
+        }
+    )

@@ -91,7 +91,7 @@ class ReindexedWorld(World):
 
     # What the operator does.
 
-    def build(self, **rules: float) -> None:
+    def build(self, **rules: float | None) -> None:
         """Have the next generation built, with rules other than those in use."""
         plan = self.plan()
         next_one = msgspec.structs.replace(plan.current, number=plan.used + 1, **rules)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
-from typing import Final, get_args
+from typing import Any, Final, get_args
 from zlib import crc32
 
 import pytest
@@ -18,7 +18,7 @@ from tests.crash.proof import Oracle
 from tests.crash.reindexing import ReindexedWorld
 from tests.support.corpus import FULL
 from tests.support.points import DONE, Fault, Point, Strike
-from tests.support.texts import near_copies, slices
+from tests.support.texts import excerpts, near_copies, slices
 
 MakeWorld = Callable[..., ReindexedWorld]
 
@@ -49,12 +49,17 @@ PLAIN: Final = {
     ("index-g1", "commit" + DONE, "dies"),
     ("route", "commit" + DONE, "dies"),
 }
-RULES: Final[dict[str, float]] = {"shards": 3, "threshold": 0.6, "absorb": 0.8}
+RULES: Final[dict[str, Any]] = {"shards": 3, "threshold": 0.6, "absorb": 0.8}
 
 
-def reindex(world: ReindexedWorld, **rules: float) -> None:
+def reindex(
+    world: ReindexedWorld,
+    *,
+    texts: Sequence[tuple[str, str]] = near_copies(60, 5),
+    **rules: float | None,
+) -> None:
     """Two workers, and documents before, during and after each step."""
-    first, second, third, fourth, fifth, last = slices(near_copies(60, 5), 12, 8, 8, 8, 8)
+    first, second, third, fourth, fifth, last = slices(texts, 12, 8, 8, 8, 8)
     world.start("a")
     world.feed(first)
     world.rounds(3)
@@ -85,13 +90,24 @@ def reindex(world: ReindexedWorld, **rules: float) -> None:
     ids=str,
 )
 def test_verdicts_change_at_the_hand_over_and_nothing_is_lost(
-    reindexed: MakeWorld, oracle: Oracle, rules: dict[str, float]
+    reindexed: MakeWorld, oracle: Oracle, rules: dict[str, Any]
 ) -> None:
     world = reindexed()
     reindex(world, **rules)
     assert world.problems(oracle) == []
     before, after = world.misjudged_by_the_other(oracle)
     assert (before > 0, after > 0) == ("threshold" in rules,) * 2
+
+
+@pytest.mark.parametrize("containment", [None, 0.95])
+def test_a_containment_changes_if_the_fingerprints_have_the_sizes_for_it(
+    reindexed: MakeWorld, oracle: Oracle, containment: float | None
+) -> None:
+    world = reindexed(Measures(containment=0.75))
+    reindex(world, texts=excerpts(60, 5), containment=containment)
+    assert world.problems(oracle) == []
+    before, after = world.misjudged_by_the_other(oracle)
+    assert min(before, after) > 0
 
 
 @pytest.fixture(scope="module")

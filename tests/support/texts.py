@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from random import Random
 
-__all__ = ["near_copies", "slices"]
+__all__ = ["excerpts", "near_copies", "slices"]
 
 _SYLLABLES = [a + b for a in "bdfgklmnprst" for b in "aeiou"]
 
@@ -31,6 +31,24 @@ def near_copies(amount: int, seed: int) -> Sequence[tuple[str, str]]:
             words[random.randrange(len(words))] = word()
             texts.append(" ".join(words))
     return tuple((f"d{number}", text) for number, text in enumerate(texts))
+
+
+@cache
+def excerpts(amount: int, seed: int) -> Sequence[tuple[str, str]]:
+    """Give ids and texts: those of `near_copies`, and of each third one a part of an earlier one.
+
+    The part has more than half of the words, and some words of its own.
+    """
+    random = Random(seed)
+    texts: list[tuple[str, str]] = []
+    for number, (ident, copy) in enumerate(near_copies(amount, seed)):
+        text = copy
+        if number % 3 == 2:
+            words = random.choice(texts)[1].split(" ")
+            size = random.randint(len(words) * 6 // 10, len(words))
+            text = " ".join([*words[:size], *(["of", "its", "own"] * random.randint(0, 2))])
+        texts.append((ident, text))
+    return tuple(texts)
 
 
 def slices(texts: Sequence[tuple[str, str]], *sizes: int) -> Iterator[list[tuple[str, str]]]:

@@ -1,5 +1,7 @@
 """Every match is really similar, by the exact Jaccard similarity of the published texts.
 
+With a containment, the exact share of the later text in the earlier one may be in its place.
+
 Nothing here comes from `lsh`: a text's shingles are a set of strings (or of tuples of
 words). A verdict rests on an estimate, and estimates err: that of 128 slots has a
 standard deviation of about 0.04 near 0.7, so that one match in a thousand may be of a
@@ -49,14 +51,18 @@ def similarity(history: History) -> Iterator[str]:
         drawn = Random(0).sample(range(len(pairs)), MOST_PAIRS)
         pairs = [pairs[place] for place in sorted(drawn)]
     known = _Sets(history.parameters)
-    threshold = history.parameters.threshold
+    threshold, containment = history.parameters.threshold, history.parameters.containment
     low = []
     for pair in pairs:
         exact = max((known.jaccard(pair.text, other) for other in pair.others), default=1.0)
         problem = f"{pair.place} matches {pair.ident}, and their similarity is {exact:.3f}"
-        if exact < threshold - NEVER:
+        above = exact - threshold
+        if containment is not None:
+            share = max((known.share(pair.text, other) for other in pair.others), default=1.0)
+            above = max(above, share - containment)
+        if above < -NEVER:
             yield problem
-        elif exact < threshold - TOLERANCE:
+        elif above < -TOLERANCE:
             low.append(problem)
     if len(low) > max(1, len(pairs) * PER_THOUSAND // 1_000):
         yield from low
@@ -88,6 +94,11 @@ class _Sets:
             return 1.0
         one, two = self._set(text), self._set(other)
         return jaccard(one, two) if one and two else 1.0
+
+    def share(self, text: str, other: str) -> float:
+        """Give the share of a text that is in another; 1 if one is shorter than a shingle."""
+        one, two = self._set(text), self._set(other)
+        return len(one & two) / len(one) if one and two else 1.0
 
 
 def _pairs(history: History) -> Iterator[_Pair]:

@@ -56,6 +56,16 @@ def test_pairs_that_are_similar_are_no_problem() -> None:
     assert check(history) == []
 
 
+def test_an_excerpt_is_no_problem_with_a_containment() -> None:
+    whole, half = LETTERS[:104], LETTERS[30:84]
+    for pair, parameters, problems in (
+        ((whole, half), Parameters(containment=0.9), 0),
+        ((half, whole), Parameters(containment=0.9), 1),
+        ((whole, half), Parameters(), 1),
+    ):
+        assert len(list(similarity(replace(texts(pair), parameters=parameters)))) == problems
+
+
 @pytest.mark.parametrize(
     "pair",
     [

@@ -44,6 +44,15 @@ def test_command_line_over_environment_over_file_over_default(
         ),
         ("[similarity]\nthreshold = 0", "similarity.threshold: got 0, must be greater than 0"),
         ("[similarity]\nthreshold = 'x'", "similarity.threshold: got 'x', must be a valid number"),
+        (
+            "[similarity]\ncontainment = 1.5",
+            r"similarity.containment: got 1\.5, must be less than or",
+        ),
+        (
+            "[similarity]\ncontainment = 'x'",
+            "similarity.containment: got 'x', must be a valid numb",
+        ),
+        ("[similarity]\ncontainment_ratio = 0.5", r"containment_ratio: got 0\.5, must be greater"),
         ("[similarity]\nbands = 4", "similarity.bands and similarity.rows: set both or neither"),
         ("[similarity]\nbands = 40\nrows = 40", r"bands \* rows: got 40 \* 40, takes at most"),
         ("[index]\nshards = 30", "index.shards: got 30, must be at most the number of bands, 18"),
@@ -51,6 +60,10 @@ def test_command_line_over_environment_over_file_over_default(
         (
             "[index]\nmax_matches = 866",
             "index.max_matches: got 866, must be at most 865 with limits.id_bytes 1024",
+        ),
+        (
+            "[index]\nmax_matches = 863\n[similarity]\ncontainment = 0.9",
+            "index.max_matches: got 863, must be at most 862 with limits.id_bytes 1024",
         ),
         (
             "[index]\nstandby = 'some'",
@@ -164,14 +177,26 @@ def test_bands_that_are_chosen_are_as_many_as_a_store_can_tell_apart() -> None:
         ({"threshold": 0.7, "slots": 128}, (128, 25, 5)),
         ({"threshold": 0.7, "bands": 18, "rows": 7}, (256, 18, 7)),
         ({"bands": 9, "rows": 13}, (128, 9, 13)),
+        ({"containment": "none"}, (128, 18, 7)),
+        ({"containment": 0.9}, (256, 64, 4)),
+        ({"containment": 0.9, "containment_ratio": 1}, (128, 18, 7)),
+        ({"containment": 0.9, "bands": 18, "rows": 7}, (256, 18, 7)),
     ],
 )
 def test_slots_bands_and_rows_that_are_not_given_follow(
-    given: dict[str, float], expected: tuple[int, int, int]
+    given: dict[str, float | str], expected: tuple[int, int, int]
 ) -> None:
     chosen = load(overrides={f"similarity.{name}": value for name, value in given.items()})
     parameters = chosen.parameters()
     assert (parameters.slots, parameters.bands, parameters.rows) == expected
+
+
+def test_a_later_file_may_switch_containment_off(tmp_path: Path) -> None:
+    one = toml(tmp_path, "[similarity]\ncontainment = 0.9")
+    other = tmp_path / "other.toml"
+    other.write_text("[similarity]\ncontainment = 'none'")
+    assert load(one).rules().containment == 0.9
+    assert load([one, other]).rules().containment is None
 
 
 def test_a_name_may_have_more_than_one_section() -> None:
