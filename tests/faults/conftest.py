@@ -18,7 +18,7 @@ def behind_proxies(nodes: int, settings: Mapping[str, str] | None = None) -> Ite
     if EXTERNAL:
         pytest.skip("needs a cluster to break, and NEARDUP_TEST_KAFKA names one to leave alone")
     with ExitStack() as stack:
-        config = {**CLEANING, **(settings or {})}
+        config: dict[str, str | int] = {**CLEANING, **(settings or {})}
         cluster = stack.enter_context(KafkaCluster(nodes, config, proxied=True))
         yield cluster, stack.enter_context(Proxies(cluster.proxied))
 

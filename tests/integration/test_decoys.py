@@ -5,8 +5,8 @@ from random import Random
 import pytest
 
 from tests.integration.conftest import Launch
+from tests.integration.naive import naive_verdicts
 from tests.support.checker import differences, verdicts
-from tests.support.naive import naive_verdicts
 from tests.support.proof import prove
 from tests.support.waves import changed, distinct, in_turns
 

@@ -6,11 +6,11 @@ from random import Random
 import pytest
 
 from tests.integration.conftest import Launch
+from tests.integration.naive import naive_verdicts
 from tests.support.application import ApplicationUnderTest
 from tests.support.checker import differences, verdicts
 from tests.support.command_line import on_kafka
 from tests.support.corpus import corpus
-from tests.support.naive import naive_verdicts
 from tests.support.proof import prove
 from tests.support.waves import changed, distinct
 
