@@ -99,7 +99,7 @@ def test_verdicts_change_at_the_hand_over_and_nothing_is_lost(
     assert (before > 0, after > 0) == ("threshold" in rules,) * 2
 
 
-@pytest.mark.parametrize("containment", [None, 0.95])
+@pytest.mark.parametrize("containment", [None, pytest.param(0.95, marks=pytest.mark.exhaustive)])
 def test_a_containment_changes_if_the_fingerprints_have_the_sizes_for_it(
     reindexed: MakeWorld, oracle: Oracle, containment: float | None
 ) -> None:

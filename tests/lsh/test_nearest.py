@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lsh import Fingerprinter, Parameters, compare
@@ -41,6 +41,7 @@ def test_the_nearest_earlier_text_is_the_one_that_shingles_themselves_name(
         assert found.document[number] == earlier
 
 
+@settings(max_examples=40, deadline=None)
 @given(texts, st.sampled_from([0.2, 0.5]), st.sampled_from([1.0, 1.5, 3.0]))
 def test_the_largest_containment_in_an_earlier_text_is_that_of_the_shingles(
     texts: list[str], floor: float, ratio: float

@@ -21,7 +21,7 @@ def documents() -> list[dict[str, str]]:
     """Return some news items, and an excerpt of each: half of it, or more."""
     random = Random(1)
     lines = gzip.decompress((SAMPLES / "pypa_advisories.jsonl.gz").read_bytes()).splitlines()
-    texts = [text for line in lines if len(text := json.loads(line)["text"]) > 600][:150]
+    texts = [text for line in lines if len(text := json.loads(line)["text"]) > 600][:80]
     cuts = []
     for text in texts:
         size = random.randint(len(text) // 2, len(text))
@@ -60,18 +60,17 @@ def test_what_is_published_for_its_containment_is_contained(
         for match in one.get("duplicate_of", ())
         if match["similarity"] < 0.8
     ]
-    assert len(errors) > 50
+    assert len(errors) > 25
     assert abs(sum(errors) / len(errors)) < 0.02
     assert max(map(abs, errors)) < 0.2
     every = [match for one in judged for match in one.get("duplicate_of", ())]
     assert all(match["similarity"] >= 0.8 or match["containment"] >= 0.9 for match in every)
 
 
-@pytest.mark.parametrize("shards", [2, 7])
 def test_shards_change_nothing(
-    documents: list[dict[str, str]], judged: list[dict[str, Any]], shards: int
+    documents: list[dict[str, str]], judged: list[dict[str, Any]]
 ) -> None:
-    assert verdicts(documents, *CONTAINED, "--shards", str(shards)) == judged
+    assert verdicts(documents, *CONTAINED, "--shards", "7") == judged
 
 
 def test_an_index_in_memory_says_the_same(
