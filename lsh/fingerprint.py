@@ -10,6 +10,7 @@ import numpy as np
 from lsh import text as text_module
 from lsh.bands import band_keys, text_keys
 from lsh.columns import values_of
+from lsh.exact import without_repeats
 from lsh.folding import Folding
 from lsh.markup import all_unwrapped
 from lsh.shingles import Shingler, Shingles
@@ -98,6 +99,19 @@ class Fingerprinter:
                 rows[row] = part
         starts = np.append(0, np.cumsum([len(row) for row in rows], dtype=np.int64))
         return Shingles(np.concatenate(rows) if rows else np.empty(0, np.uint64), starts)
+
+    def sizes(self, texts: Column) -> NDArray[np.int64]:
+        """Return int64[n], how many different shingles each of n texts has.
+
+        texts: as for `fingerprint`. A blank text has none.
+        """
+        texts = values_of(texts)
+        sizes = np.zeros(len(texts), dtype=np.int64)
+        for block, normalised in self._normalised(texts):
+            found = self._shingler.shingles(normalised)
+            parts = np.split(found.hashes, found.starts[1:-1])
+            sizes[block] = [len(without_repeats(part)) for part in parts]
+        return sizes
 
     def _normalised(self, texts: Sequence[str]) -> Iterator[tuple[list[int], Normalised]]:
         """Yield the normal forms of all texts in blocks, each with the rows of its texts."""
