@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from lsh.listed_lines import BREAKS, digest
 from lsh.mixing import DEFAULT_SEED, derived
 from lsh.sketch import SKETCH_BITS
-from lsh.text import NORMALISER_VERSION
+from lsh.text import NORMALISER_VERSION, form_of
 from lsh.tuning import choose
 
 SCHEME_VERSION = 2
@@ -53,6 +54,7 @@ class Parameters:
     slots: length of the MinHash signature.
     bands, rows: how the signature's first bands * rows slots are divided for the index.
     nfkc to reduce_urls: the switches of the normaliser, in the order below; see `lsh.text`.
+    boilerplate: lines that are left out of texts: footers, banners; see `lsh.listed_lines`.
     seed: the site's secret. Without it, nobody can craft a text that lands in
         another text's bucket. The default is public, for reproducible results.
 
@@ -76,6 +78,7 @@ class Parameters:
     join_letters: bool = False
     strip_html: bool = False
     reduce_urls: bool = False
+    boilerplate: frozenset[str] = field(default=frozenset(), repr=False)
     seed: bytes = field(default=DEFAULT_SEED, repr=False)
 
     def __post_init__(self) -> None:
@@ -97,6 +100,9 @@ class Parameters:
         for name in SWITCHES:
             if not isinstance(getattr(self, name), bool):
                 raise _invalid(name, getattr(self, name), "true or false")
+        for line in self.boilerplate:
+            if not isinstance(line, str) or not BREAKS.isdisjoint(line):
+                raise _invalid("boilerplate", line, "lines of text, without breaks")
         if self.join_letters and self.shingle == "word":
             raise ValueError("join_letters: got True with shingles of words, which it would join")
         if not isinstance(self.seed, bytes) or not self.seed:
@@ -122,12 +128,12 @@ class Parameters:
     def describe(self) -> dict[str, str | int | float | bool]:
         """Return everything that determines a fingerprint, for the header of an index.
 
-        Two indexes are compatible if and only if their descriptions are equal.
-        The seed is replaced by a digest, which distinguishes seeds. The digest is that
-        of what scrypt makes of the seed, so testing a guess against it is as expensive as
-        testing it against fingerprints of known texts: 16 MB and tens of milliseconds. A
-        seed that is among the first million guesses is found nevertheless. Sites with the
-        same seed have the same digest.
+        Two indexes are compatible if and only if their descriptions are equal. Lists of lines
+        that mean the same have the same digest, and no list has none. The seed is replaced by a
+        digest, which distinguishes seeds. The digest is that of what scrypt makes of the seed, so
+        testing a guess against it is as expensive as testing it against fingerprints of known
+        texts: 16 MB and tens of milliseconds. A seed that is among the first million guesses is
+        found nevertheless. Sites with the same seed have the same digest.
         """
         return {
             "scheme": SCHEME_VERSION,
@@ -140,6 +146,7 @@ class Parameters:
             "bands": self.bands,
             "rows": self.rows,
             **{name: getattr(self, name) for name in SWITCHES},
+            **({"boilerplate": digest(self, form_of)} if self.boilerplate else {}),
             "seed_digest": derived(self.seed, b"neardup header", 16).hex(),
         }
 

@@ -65,11 +65,15 @@ class Saved:
     def parameters(self) -> Parameters:
         """Return the parameters of the index, but with the public default seed.
 
-        Raises ValueError if the header doesn't have all.
+        Raises ValueError if the header doesn't have all, or if there was a list of boilerplate,
+        which isn't in the file.
         """
         described = self.header["parameters"]
+        if "boilerplate" in described:
+            raise ValueError("boilerplate: the index was made with a list; see Index.load")
         named = (field.name for field in fields(Parameters))
-        return Parameters(**{name: described[name] for name in named if name != "seed"})
+        absent = {"seed", "boilerplate"}
+        return Parameters(**{name: described[name] for name in named if name not in absent})
 
     def require(self, parameters: Parameters) -> None:
         """Check that the index was made with these parameters, and by the same scheme.
@@ -77,7 +81,10 @@ class Saved:
         Raises ValueError with one line that names the difference.
         """
         described = self.header["parameters"]
-        for name, ours in parameters.describe().items():
+        expected = parameters.describe()
+        if described.get("boilerplate") != expected.pop("boilerplate", None):
+            raise ValueError("boilerplate: the index was made with another list, or with none")
+        for name, ours in expected.items():
             if name == "seed_digest" and described.get(name) != ours:
                 raise ValueError("seed: the index was made with another one; see Index.load")
             if described.get(name) != ours:

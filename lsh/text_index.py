@@ -391,7 +391,7 @@ class Index:
         It judges its documents again, which takes as long as adding their fingerprints.
 
         parameters: what the index must have been made with; None: whatever that is, but with the
-            public default seed, as the seed isn't in the file.
+            public default seed and without a list of boilerplate, as these aren't in the file.
 
         Raises OSError if the file can't be opened, and ValueError with one line if it isn't a
         saved index, has another version of the format, is damaged, or has other parameters.
@@ -608,6 +608,6 @@ def _require_same(ours: Parameters, theirs: Parameters) -> None:
     for field in fields(Parameters):
         one, other = getattr(ours, field.name), getattr(theirs, field.name)
         if one != other:
-            if field.name == "seed":
-                raise ValueError("seed: the two indexes have different ones")
+            if field.name in {"seed", "boilerplate"}:
+                raise ValueError(f"{field.name}: the two indexes have different ones")
             raise ValueError(f"{field.name}: this index has {one!r}, the other one has {other!r}")

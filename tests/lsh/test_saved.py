@@ -119,6 +119,22 @@ def test_a_file_of_version_1_is_read_and_has_no_sizes(path: Path) -> None:
     assert [one.id for one in index.query(DOCUMENTS[0][1][:40], containment=0.9)] == ["a", 7]
 
 
+def test_an_index_with_a_list_of_lines_needs_that_list_again(path: Path) -> None:
+    listed = Parameters(boilerplate=frozenset(["Share this"]))
+    index = Index(listed)
+    index.add("a", f"{DOCUMENTS[0][1]}\nSHARE this")
+    index.save(path)
+    with pytest.raises(ValueError, match="boilerplate: the index was made with a list"):
+        Index.load(path)
+    for wrong in (Parameters(), Parameters(boilerplate=frozenset(["More"]))):
+        with pytest.raises(ValueError, match="boilerplate: the index was made with another list"):
+            Index.load(path, wrong)
+    again = Index.load(path, Parameters(boilerplate=frozenset(["share  this"])))
+    assert again.query(DOCUMENTS[0][1])[0].similarity == 1.0
+    with pytest.raises(ValueError, match="boilerplate: the two indexes have different ones"):
+        Index().merge(again)
+
+
 class Touching:
     """What touches a file when it is unpickled."""
 
