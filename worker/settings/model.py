@@ -80,6 +80,7 @@ class Settings(BaseSettings):
             bands=bands,
             rows=rows,
             **s.switches(),
+            boilerplate=s.boilerplate_lines,
             seed=s.seed_bytes(),
         )
 
