@@ -18,6 +18,7 @@ BENCHMARKS = {
     "groups": "how well the first match tells connected documents",
     "decoys": "whether thousands of texts like an original make the index forget it",
     "hostile": "time to fingerprint hostile texts, compared with plain ones",
+    "boilerplate": "texts on pages of many sites, with and without lists of lines to leave out",
     "deception": "disguised copies of comments that are found, and comments wrongly merged",
     "kafka": "documents per second on Kafka, compared with a plain copier and datasketch",
     "logs": "bytes that brokers keep of each document between the stages",

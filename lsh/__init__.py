@@ -28,6 +28,13 @@ from lsh.mixing import DEFAULT_SEED
 from lsh.nearest_index import NearestIndex, Neighbour
 from lsh.pair import Pair, compare
 from lsh.parameters import PRESETS, SCHEME_VERSION, SWITCHES, Parameters
+from lsh.repeated_lines import (
+    Learnt,
+    RepeatedLine,
+    format_lines,
+    parse_lines,
+    repeated_lines,
+)
 from lsh.shingles import Shingler, Shingles
 from lsh.sized import Sized, sized
 from lsh.sketch import SKETCH_BITS, compact, pairwise_similarity, signatures, similarity
@@ -62,10 +69,12 @@ __all__ = [
     "Group",
     "Hit",
     "Index",
+    "Learnt",
     "NearestIndex",
     "Neighbour",
     "Pair",
     "Parameters",
+    "RepeatedLine",
     "Shingler",
     "Shingles",
     "SimilarPair",
@@ -83,9 +92,12 @@ __all__ = [
     "fingerprint_counts",
     "fingerprint_tokens",
     "fingerprint_weights",
+    "format_lines",
     "is_candidate",
     "normalise",
     "pairwise_similarity",
+    "parse_lines",
+    "repeated_lines",
     "s_curve",
     "shared_bands",
     "shingle_set",

@@ -66,7 +66,19 @@ class _Partition:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
+        """Return the sizes of all rows. What was removed still has one."""
         return self._sizes[: len(self.ids)]
+
+    def compacted(self) -> _Partition:
+        """Return a partition of the documents that weren't removed, in their order."""
+        rows = self.forest.rows
+        partition = _Partition(self.forest.sketches.shape[1])
+        partition.add(
+            [self.ids[row] for row in rows.tolist()],
+            Sized(self.forest.sketches[rows], self.sizes[rows]),
+            [self.sets[row] for row in rows.tolist()] if self.sets else [],
+        )
+        return partition
 
 
 class _Rows(NamedTuple):
@@ -106,7 +118,7 @@ class ContainmentIndex:
         self._recall = recall
         self._exact = exact
         self._partitions: dict[int, _Partition] = {}
-        self._ids: set[Hashable] = set()
+        self._ids: dict[Hashable, tuple[int, int] | None] = {}  # partitions and rows; None: blank
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -157,6 +169,7 @@ class ContainmentIndex:
         self, ids: Iterable[Hashable], sets: Sized, hashes: Sequence[NDArray[np.uint64]]
     ) -> None:
         known = unknown_ids(ids, len(sets.sizes), self._ids)
+        self._ids.update(dict.fromkeys(known))
         numbers = np.floor(_PARTITIONS * np.log2(np.maximum(sets.sizes, 1))).astype(np.int64)
         numbers[sets.sizes == 0] = -1
         for number in np.unique(numbers[sets.sizes > 0]).tolist():
@@ -164,12 +177,32 @@ class ContainmentIndex:
             partition = self._partitions.get(number)
             if partition is None:
                 partition = self._partitions[number] = _Partition(sets.sketches.shape[1])
+            first = len(partition.ids)
             partition.add(
                 [known[row] for row in rows.tolist()],
                 Sized(sets.sketches[rows], sets.sizes[rows]),
                 [hashes[row] for row in rows.tolist()] if hashes else [],
             )
-        self._ids.update(known)
+            self._place(number, first)
+
+    def _place(self, number: int, first: int) -> None:
+        """Note where the documents of a partition are, from a row on."""
+        for row, ident in enumerate(self._partitions[number].ids[first:], first):
+            self._ids[ident] = number, row
+
+    def remove(self, id: Hashable) -> None:  # noqa: A002 -- what it is
+        """Remove one document. Raises KeyError if the index doesn't have the id."""
+        place = self._ids.pop(id)
+        if place is None:
+            return
+        number, row = place
+        partition = self._partitions[number]
+        partition.forest.remove(row)
+        if not len(partition.forest):
+            del self._partitions[number]
+        elif partition.forest.sparse:
+            self._partitions[number] = partition.compacted()
+            self._place(number, 0)
 
     def query(
         self,
@@ -254,12 +287,13 @@ class ContainmentIndex:
     def _candidates(self, partition: _Partition, query: _Query) -> NDArray[np.int64]:
         """Return the rows of a partition that may reach the containment."""
         sizes, wanted = partition.sizes, query.containment
+        kept = sizes[partition.forest.rows]
         if query.of == "query":
             able = sizes >= wanted * query.size - _SLACK
-            ratio = sizes.max() / query.size
+            ratio = kept.max() / query.size
         else:
             able = wanted * sizes <= query.size + _SLACK
-            ratio = query.size / sizes.min()
+            ratio = query.size / kept.min()
         if not able.any():
             return np.empty(0, dtype=np.int64)
         # For a given containment, the similarity is the less, the larger the ratio.

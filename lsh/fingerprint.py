@@ -10,11 +10,13 @@ import numpy as np
 from lsh import text as text_module
 from lsh.bands import band_keys, text_keys
 from lsh.columns import values_of
+from lsh.exact import without_repeats
 from lsh.folding import Folding
+from lsh.listed_lines import LineFilter
 from lsh.markup import all_unwrapped
 from lsh.shingles import Shingler, Shingles, different
 from lsh.sketch import compact, signatures
-from lsh.text import Normalised, normalise_ascii, normalise_wide
+from lsh.text import Normalised, form_of, normalise_ascii, normalise_wide
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,6 +56,9 @@ class Fingerprinter:
         self._parameters = parameters
         self._shingler = Shingler(parameters.shingle, parameters.shingle_size, parameters.seed)
         self._folding = Folding(parameters)
+        self._lines: LineFilter | None = None
+        if parameters.boilerplate:
+            self._lines = LineFilter(parameters, form_of, self.forms)
 
     @property
     def parameters(self) -> Parameters:
@@ -100,16 +105,53 @@ class Fingerprinter:
         starts = np.append(0, np.cumsum([len(row) for row in rows], dtype=np.int64))
         return Shingles(np.concatenate(rows) if rows else np.empty(0, np.uint64), starts)
 
+    def sizes(self, texts: Column) -> NDArray[np.int64]:
+        """Return int64[n], how many different shingles each of n texts has.
+
+        texts: as for `fingerprint`. A blank text has none.
+        """
+        texts = values_of(texts)
+        sizes = np.zeros(len(texts), dtype=np.int64)
+        for block, normalised in self._normalised(texts):
+            found = self._shingler.shingles(normalised)
+            parts = np.split(found.hashes, found.starts[1:-1])
+            sizes[block] = [len(without_repeats(part)) for part in parts]
+        return sizes
+
     def _normalised(self, texts: Sequence[str]) -> Iterator[tuple[list[int], Normalised]]:
         """Yield the normal forms of all texts in blocks, each with the rows of its texts."""
         texts = all_unwrapped(texts, self._parameters)
         ascii_rows = [row for row, text in enumerate(texts) if text.isascii()]
         wide_rows = [row for row, text in enumerate(texts) if not text.isascii()]
         for block in _blocks(ascii_rows, texts):
-            yield block, normalise_ascii([texts[row] for row in block], self._parameters)
+            yield block, normalise_ascii(self._left_over(texts, block), self._parameters)
         for block in _blocks(wide_rows, texts):
-            picked = [texts[row] for row in block]
+            picked = self._left_over(texts, block)
             yield block, normalise_wide(picked, self._parameters, self._folding)
+
+    def _left_over(self, texts: Sequence[str], block: list[int]) -> Sequence[str]:
+        """Return the texts of a block without the lines that are listed."""
+        picked = [texts[row] for row in block]
+        return picked if self._lines is None else self._lines.left_over(picked)
+
+    def forms(self, lines: Sequence[str]) -> list[str]:
+        """Return the normal forms of n lines of text without markup, each as if it were a text.
+
+        That is how lines are compared with `Parameters.boilerplate`.
+        """
+        forms = [""] * len(lines)
+        plain = [row for row, line in enumerate(lines) if line.isascii()]
+        wide = [row for row, line in enumerate(lines) if not line.isascii()]
+        for block in _blocks(plain, lines):
+            made = normalise_ascii([lines[row] for row in block], self._parameters).texts()
+            for row, form in zip(block, made, strict=True):
+                forms[row] = form
+        for block in _blocks(wide, lines):
+            picked = [lines[row] for row in block]
+            made = normalise_wide(picked, self._parameters, self._folding).texts()
+            for row, form in zip(block, made, strict=True):
+                forms[row] = form
+        return forms
 
     def _write(self, texts: Normalised, block: list[int], result: Fingerprints) -> None:
         """Fingerprint one block of normal forms into its rows of `result`."""

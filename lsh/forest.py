@@ -11,7 +11,7 @@ For slots that agree with probability p, the probability u(n) of no run of r amo
 
 New sketches wait, and are then sorted together; two sorted parts of about one size are made one
 (the logarithmic method). So an insertion costs O(log^2 n), and a query O(log^2 n), what it finds,
-and a byte for each sketch.
+and a byte for each sketch. A sketch that is removed is passed over.
 
 Sources: Bawa, Condie, Ganesan, "LSH forest: self-tuning indexes for similarity search", WWW 2005;
 Feller, "An Introduction to Probability Theory and Its Applications", vol. 1, XIII.7 (runs);
@@ -40,6 +40,7 @@ _BITS = np.uint64(SKETCH_BITS)
 _MOST_TREES = 1 << SKETCH_BITS
 _DENSE = 8  # if one sketch in so many has a run, all are compared
 _WAITING = 256  # sketches that are not sorted yet, at most
+_FEW_REMOVED = 256  # rows without a sketch, however few sketches there are
 
 
 class Ranked(NamedTuple):
@@ -80,26 +81,55 @@ class Forest:
         self._slots = slots
         self._trees = min(slots, _MOST_TREES)
         self._table = np.empty((16, slots), dtype=np.uint8)
+        self._kept = np.empty(16, dtype=np.bool_)
         self._count = 0
+        self._removed = 0
         self._parts: list[_Part] = []
 
     def __len__(self) -> int:
-        return self._count
+        """Return the number of sketches, without those that were removed."""
+        return self._count - self._removed
 
     @property
     def sketches(self) -> NDArray[np.uint8]:
-        """Return all sketches, uint8[n, slots]. Don't write to them."""
+        """Return all sketches, uint8[n, slots], with those removed. Don't write to them."""
         return self._table[: self._count]
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Return the rows of the sketches that weren't removed, int64[n], ascending."""
+        return np.flatnonzero(self._kept[: self._count])
+
+    @property
+    def sparse(self) -> bool:
+        """Return whether so many sketches were removed that `compacted` saves memory."""
+        return self._removed > _FEW_REMOVED + len(self)
+
+    def compacted(self) -> Forest:
+        """Return a forest of the sketches that weren't removed, in their order."""
+        forest = Forest(self._slots)
+        forest.add(self._table[self.rows])
+        return forest
 
     def add(self, sketches: NDArray[np.uint8]) -> None:
         """Add sketches, uint8[m, slots]."""
         end = self._count + len(sketches)
         if end > len(self._table):
-            table = np.empty((max(end, 2 * len(self._table)), self._slots), dtype=np.uint8)
+            room = max(end, 2 * len(self._table))
+            table = np.empty((room, self._slots), dtype=np.uint8)
             table[: self._count] = self.sketches
-            self._table = table
+            self._table, self._kept = table, np.resize(self._kept, room)
         self._table[self._count : end] = sketches
+        self._kept[self._count : end] = True
         self._count = end
+
+    def remove(self, row: int) -> None:
+        """Remove a sketch. The others keep their rows. Raises IndexError if it isn't there."""
+        if not 0 <= row < self._count or not self._kept[row]:
+            message = f"row: got {row!r}, which has no sketch"
+            raise IndexError(message)
+        self._kept[row] = False
+        self._removed += 1
 
     def meeting(self, sketch: NDArray[np.uint8], run: int) -> NDArray[np.int64]:
         """Return the rows of the sketches that agree with `sketch` in a run of slots, ascending.
@@ -110,7 +140,7 @@ class Forest:
         Up to 256 sketches that were added last are returned in any case.
         """
         if run == 0:
-            return np.arange(self._count)
+            return self.rows
         self._sort()
         spare = np.uint64((1 << SKETCH_BITS * (LONGEST_RUN - run)) - 1)
         keys = self._keys(sketch[None])[:, 0]
@@ -122,7 +152,7 @@ class Forest:
             filled = lengths > 0
             if filled.any():
                 met[part.rows[stretches(begins[filled], lengths[filled])]] = True
-        return np.flatnonzero(met)
+        return np.flatnonzero(met & self._kept[: self._count])
 
     def nearest(
         self, sketch: NDArray[np.uint8], k: int, *, recall: float = 0.98, least: float = 0.0
@@ -137,11 +167,11 @@ class Forest:
         """
         found = Ranked(np.empty(0, np.int64), np.empty(0), 0)
         for run in (*range(LONGEST_RUN, 1, -1), 0):
-            rows = self.meeting(sketch, run) if run else np.arange(self._count)
-            if _DENSE * len(rows) > self._count:
+            rows = self.meeting(sketch, run)
+            if _DENSE * len(rows) > len(self):
                 # As fast as picking these, and nothing is missed.
-                run, rows = 0, np.arange(self._count)  # noqa: PLW2901 -- the last one
-            table = self._table[rows] if run else self.sketches
+                run, rows = 0, self.rows  # noqa: PLW2901 -- the last one
+            table = self._table[rows] if run or self._removed else self.sketches
             found = _best(rows, similarity(sketch, table), k)
             wanted = found.similarity[-1] if k and len(found.rows) == k else 0.0
             if run_chance(max(float(wanted), least), self._slots, run) >= recall:

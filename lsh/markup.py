@@ -1,9 +1,10 @@
 """What a text is wrapped in, taken off at a switch, before anything else.
 
 `strip_html`: scripts and styles are dropped, then comments, then tags; then character
-    references are resolved. Tags that begin a new line or cell become a space. Others, such as
-    `<b>`, vanish, so `v<b>i</b>agra` is one word. This is no parser: a tag ends at the first
-    `>`, and what isn't closed stays.
+    references are resolved. Tags that begin a new line or cell become a space, or a line break
+    if lines are compared with a list (`lsh.listed_lines`). Others, such as `<b>`, vanish, so
+    `v<b>i</b>agra` is one word. This is no parser: a tag ends at the first `>`, and what isn't
+    closed stays.
 `reduce_urls`: web addresses become their hosts. What follows the host, and a user's name
     before it, are dropped.
 
@@ -60,8 +61,19 @@ _URL: Final = re.compile(
 
 def unwrapped(text: str, switches: Switches) -> str:
     """Return `text` without markup and without what follows hosts, by the switches."""
+    if switches.boilerplate:
+        return unwrapped_lines(text, switches)
+    return _unwrapped(text, switches, " ")
+
+
+def unwrapped_lines(text: str, switches: Switches) -> str:
+    """Return the same with a line break in place of a tag that begins a new line or cell."""
+    return _unwrapped(text, switches, "\n")
+
+
+def _unwrapped(text: str, switches: Switches, between: str) -> str:
     if switches.strip_html:
-        text = _without_html(text)
+        text = _without_html(text, between)
     return _URL.sub(r"\1", text) if switches.reduce_urls else text
 
 
@@ -72,7 +84,8 @@ def all_unwrapped(texts: Sequence[str], switches: Switches) -> Sequence[str]:
     return texts
 
 
-def _without_html(text: str) -> str:
+def _without_html(text: str, between: str) -> str:
+    """Return `text` without markup. between: what stands in place of a block's tag."""
     if "</" in text:
         for up_to_last, element in _ELEMENTS:
             if closed := up_to_last.match(text):
@@ -80,7 +93,7 @@ def _without_html(text: str) -> str:
     if end := text.rfind("-->") + 1:
         text = _COMMENT.sub("", text[: end + 2]) + text[end + 2 :]
     if ">" in text:
-        text = _INLINE_TAG.sub("", _BLOCK_TAG.sub(" ", text))
+        text = _INLINE_TAG.sub("", _BLOCK_TAG.sub(between, text))
     return _REFERENCE.sub(_resolved, text)
 
 

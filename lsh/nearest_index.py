@@ -35,7 +35,7 @@ class NearestIndex:
         self._fingerprinter = Fingerprinter(parameters)
         self._forest = Forest(parameters.slots)
         self._ids: list[Hashable] = []  # of the forest's rows
-        self._known: set[Hashable] = set()
+        self._known: dict[Hashable, int | None] = {}  # rows; None for what is blank
 
     def __len__(self) -> int:
         return len(self._known)
@@ -69,12 +69,24 @@ class NearestIndex:
         Raises ValueError as `add_many` does, and if there are not as many ids.
         """
         known = unknown_ids(ids, len(sketches), self._known)
-        self._known.update(known)
+        self._known.update(dict.fromkeys(known))
         if blank is not None:
             known = [id_ for id_, nothing in zip(known, blank.tolist(), strict=True) if not nothing]
             sketches = sketches[~blank]
+        self._known.update({ident: row for row, ident in enumerate(known, len(self._ids))})
         self._forest.add(sketches)
         self._ids += known
+
+    def remove(self, id: Hashable) -> None:  # noqa: A002 -- what it is
+        """Remove one document. Raises KeyError if the index doesn't have the id."""
+        row = self._known.pop(id)
+        if row is None:
+            return
+        self._forest.remove(row)
+        if self._forest.sparse:
+            self._ids = [self._ids[kept] for kept in self._forest.rows.tolist()]
+            self._known.update({ident: place for place, ident in enumerate(self._ids)})
+            self._forest = self._forest.compacted()
 
     def nearest(
         self, text: str, k: int, *, recall: float = 0.98, least: float = 0.0

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from lsh.listed_lines import BREAKS, digest
 from lsh.mixing import DEFAULT_SEED, derived
 from lsh.sketch import SKETCH_BITS
-from lsh.text import NORMALISER_VERSION
+from lsh.text import NORMALISER_VERSION, form_of
 from lsh.tuning import CONTAINMENT_RATIO, choose, sought
 
 SCHEME_VERSION = 3
@@ -58,6 +59,7 @@ class Parameters:
     containment: the share of a text, in (0, 1], from which it matches an earlier text that has
         it, whatever their similarity; None: it doesn't count. If it is set, `shingle_counts` of
         fingerprints count different shingles.
+    boilerplate: lines that are left out of texts: footers, banners; see `lsh.listed_lines`.
     seed: the site's secret. Without it, nobody can craft a text that lands in
         another text's bucket. The default is public, for reproducible results.
 
@@ -81,14 +83,12 @@ class Parameters:
     join_letters: bool = False
     strip_html: bool = False
     reduce_urls: bool = False
+    boilerplate: frozenset[str] = field(default=frozenset(), repr=False)
     seed: bytes = field(default=DEFAULT_SEED, repr=False)
     containment: float | None = None
 
     def __post_init__(self) -> None:
-        if not _is_share(self.threshold):
-            raise _invalid("threshold", self.threshold, "a number above 0 and at most 1")
-        if self.containment is not None and not _is_share(self.containment):
-            raise _invalid("containment", self.containment, "None or a number above 0, at most 1")
+        self._require_shares()
         if self.shingle not in ("char", "word"):
             raise _invalid("shingle", self.shingle, "'char' or 'word'")
         self._require_integer("shingle_size", MAX_SHINGLE_SIZE)
@@ -101,9 +101,7 @@ class Parameters:
                 f"takes at most the number of slots, {self.slots}"
             )
             raise ValueError(message)
-        for name in SWITCHES:
-            if not isinstance(getattr(self, name), bool):
-                raise _invalid(name, getattr(self, name), "true or false")
+        self._require_normaliser()
         if self.join_letters and self.shingle == "word":
             raise ValueError("join_letters: got True with shingles of words, which it would join")
         if not isinstance(self.seed, bytes) or not self.seed:
@@ -111,6 +109,20 @@ class Parameters:
             got = "nothing" if self.seed == b"" else f"a value of type {type(self.seed).__name__}"
             message = f"seed: got {got}, takes one byte or more"
             raise ValueError(message)
+
+    def _require_shares(self) -> None:
+        if not _is_share(self.threshold):
+            raise _invalid("threshold", self.threshold, "a number above 0 and at most 1")
+        if self.containment is not None and not _is_share(self.containment):
+            raise _invalid("containment", self.containment, "None or a number above 0, at most 1")
+
+    def _require_normaliser(self) -> None:
+        for name in SWITCHES:
+            if not isinstance(getattr(self, name), bool):
+                raise _invalid(name, getattr(self, name), "true or false")
+        for line in self.boilerplate:
+            if not isinstance(line, str) or not BREAKS.isdisjoint(line):
+                raise _invalid("boilerplate", line, "lines of text, without breaks")
 
     @classmethod
     def for_threshold(
@@ -139,12 +151,12 @@ class Parameters:
     def describe(self) -> dict[str, str | int | float | bool]:
         """Return everything that determines a fingerprint, for the header of an index.
 
-        Two indexes are compatible if and only if their descriptions are equal.
-        The seed is replaced by a digest, which distinguishes seeds. The digest is that
-        of what scrypt makes of the seed, so testing a guess against it is as expensive as
-        testing it against fingerprints of known texts: 16 MB and tens of milliseconds. A
-        seed that is among the first million guesses is found nevertheless. Sites with the
-        same seed have the same digest.
+        Two indexes are compatible if and only if their descriptions are equal. Lists of lines
+        that mean the same have the same digest, and no list has none. The seed is replaced by a
+        digest, which distinguishes seeds. The digest is that of what scrypt makes of the seed, so
+        testing a guess against it is as expensive as testing it against fingerprints of known
+        texts: 16 MB and tens of milliseconds. A seed that is among the first million guesses is
+        found nevertheless. Sites with the same seed have the same digest.
         """
         return {
             "scheme": SCHEME_VERSION,
@@ -158,6 +170,7 @@ class Parameters:
             "rows": self.rows,
             **{name: getattr(self, name) for name in SWITCHES},
             **({} if self.containment is None else {"containment": float(self.containment)}),
+            **({"boilerplate": digest(self, form_of)} if self.boilerplate else {}),
             "seed_digest": derived(self.seed, b"neardup header", 16).hex(),
         }
 

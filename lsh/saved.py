@@ -26,9 +26,11 @@ __all__ = ["FORMAT_VERSION", "FilePath", "Saved", "read", "write"]
 
 FilePath: TypeAlias = "str | PathLike[str]"
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+_EARLIER: Final = 1  # It is read, too: it had no sizes.
 _FORMAT: Final = "neardup index"
 _TYPES: Final = {"keys": "<u8", "sketches": "|u1", "shingles": "<u4", "blank": "|b1"}
+_SIZES: Final = "<i8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Saved:
     header: what the index was made with; values of JSON.
     ids: n ids. texts: n texts, None for a document that was added without; or None.
     keys: uint64[columns, n]. sketches: uint8[n, slots]. shingles: uint32[n]. blank: bool[n].
+    sizes: int64[n], how many different shingles each document has; -1 if nobody counted.
     """
 
     header: dict[str, Any]
@@ -47,25 +50,30 @@ class Saved:
     sketches: NDArray[np.uint8]
     shingles: NDArray[np.uint32]
     blank: NDArray[np.bool_]
+    sizes: NDArray[np.int64]
 
     def fingerprints(self) -> Fingerprints:
         """Return the fingerprints of the documents."""
         return Fingerprints(self.keys.T, self.sketches, self.shingles, self.blank)
 
+    def countable(self) -> bool:
+        """Return whether the size of each document is known, or can be counted from its text."""
+        texts = [None] * len(self.ids) if self.texts is None else self.texts
+        uncounted = np.flatnonzero((self.sizes < 0) & ~self.blank)
+        return all(texts[row] is not None for row in uncounted.tolist())
+
     def parameters(self) -> Parameters:
         """Return the parameters of the index, but with the public default seed.
 
-        Raises ValueError if the header doesn't have all.
+        Raises ValueError if the header doesn't have all, or if there was a list of boilerplate,
+        which isn't in the file.
         """
         described = self.header["parameters"]
+        if "boilerplate" in described:
+            raise ValueError("boilerplate: the index was made with a list; see Index.load")
         named = (field.name for field in fields(Parameters))
-        return Parameters(
-            **{
-                name: described[name]
-                for name in named
-                if name != "seed" and (name in described or name not in OMITTED)
-            }
-        )
+        absent = {"seed", "boilerplate"} | (OMITTED - described.keys())
+        return Parameters(**{name: described[name] for name in named if name not in absent})
 
     def require(self, parameters: Parameters) -> None:
         """Check that the index was made with these parameters, and by the same scheme.
@@ -74,6 +82,8 @@ class Saved:
         """
         described = self.header["parameters"]
         own = parameters.describe()
+        if described.get("boilerplate") != own.pop("boilerplate", None):
+            raise ValueError("boilerplate: the index was made with another list, or with none")
         for name in {**own, **dict.fromkeys(OMITTED & described.keys())}:
             ours = own.get(name)
             if name == "seed_digest" and described.get(name) != ours:
@@ -93,7 +103,8 @@ def write(path: FilePath, saved: Saved) -> None:
         "ids": _packed(saved.ids),
         "texts": _packed(saved.texts),
     }
-    arrays |= {name: getattr(saved, name).astype(kind) for name, kind in _TYPES.items()}
+    kinds = {**_TYPES, "sizes": _SIZES}
+    arrays |= {name: getattr(saved, name).astype(kind) for name, kind in kinds.items()}
     target = Path(path)
     beside = target.with_name(target.name + ".part")
     try:
@@ -130,10 +141,13 @@ def _read(file: BinaryIO) -> Saved:
         header = _unpacked(arrays["header"])
         if header["format"] != _FORMAT:
             raise ValueError(f"its format is {header['format']!r}")
-        if header["version"] != FORMAT_VERSION:
-            version = header["version"]
+        version = header["version"]
+        if version not in (_EARLIER, FORMAT_VERSION):
             raise _OtherVersion(f"has version {version!r} of the format, not {FORMAT_VERSION}")
         typed = {name: _typed(arrays[name], kind) for name, kind in _TYPES.items()}
+        uncounted = np.full(len(typed["shingles"]), -1)
+        sizes = uncounted if version == _EARLIER else arrays["sizes"]
+        typed["sizes"] = _typed(sizes, _SIZES)
         saved = Saved(header, _unpacked(arrays["ids"]), _unpacked(arrays["texts"]), **typed)
     _check_shapes(saved)
     return saved
@@ -158,5 +172,5 @@ def _check_shapes(saved: Saved) -> None:
     count = len(saved.shingles)
     texts = saved.ids if saved.texts is None else saved.texts
     shapes = saved.keys.shape[1:], saved.sketches.shape[:1], saved.shingles.shape, saved.blank.shape
-    if {*shapes, (len(saved.ids),), (len(texts),)} != {(count,)}:
+    if {*shapes, saved.sizes.shape, (len(saved.ids),), (len(texts),)} != {(count,)}:
         raise ValueError("its parts have different numbers of documents")

@@ -20,6 +20,10 @@ class Switches(Protocol):
         """Return whether web addresses become their hosts."""
 
     @property
+    def boilerplate(self) -> frozenset[str]:
+        """Return the lines that are left out."""
+
+    @property
     def nfkc(self) -> bool:
         """Return whether compatibility forms are unified."""
 

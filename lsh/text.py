@@ -2,7 +2,8 @@
 
 The normal form, in this order, each step a switch:
 
-0. if so wished, HTML becomes text, and web addresses become hosts (`lsh.markup`);
+0. if so wished, HTML becomes text, and web addresses become hosts (`lsh.markup`); then listed
+   lines are left out (`lsh.listed_lines`);
 1. single characters: what nothing shows is dropped (`lsh.invisible`), and strokes over
    letters; if so wished, look-alikes and digits are folded (`lsh.replacing`);
 2. compatibility: NFKC (Unicode Standard Annex 15) of the text with long runs of marks
@@ -29,6 +30,7 @@ from lsh.code_points import as_text, code_points
 from lsh.folding import Folding, fold
 from lsh.invisible import misplaced
 from lsh.joining import without
+from lsh.listed_lines import left_over
 from lsh.markup import unwrapped
 from lsh.running_together import run_together, symbols_between, white_space
 
@@ -80,7 +82,12 @@ class Normalised:
 
 def normalise(text: str, parameters: Switches) -> str:
     """Return the normal form of one text. This is the reference for the batch functions."""
-    text = fold(unwrapped(text, parameters), parameters)
+    return form_of(left_over(unwrapped(text, parameters), parameters, form_of), parameters)
+
+
+def form_of(text: str, parameters: Switches) -> str:
+    """Return the normal form of a text from step 1 on. This is the reference for these."""
+    text = fold(text, parameters)
     if parameters.collapse_whitespace:
         text = " ".join(text.split())
     return run_together(text, parameters)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import fields
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 
-from lsh.exact import jaccard, shingle_sets
+from lsh.exact_pairs import ExactJaccard
 from lsh.fingerprint import Fingerprinter, Fingerprints
 from lsh.hits import Group, Hit, SimilarPair
 from lsh.index.arrays import ArrayIndex
 from lsh.index.rules import BucketRules
 from lsh.parameters import Parameters
 from lsh.saved import Saved, read, write
+from lsh.side_indexes import UNKNOWN, SideIndexes, Sketched
 from lsh.sketch import pairwise_similarity
 from lsh.together import candidate_pairs, groups_of, largest_bucket
 
@@ -23,8 +25,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lsh.containment_index import Contained
     from lsh.hits import Id
+    from lsh.nearest_index import Neighbour
     from lsh.saved import FilePath
+    from lsh.shingles import Shingles
+    from lsh.together import Similar
 
 __all__ = ["Index"]
 
@@ -60,7 +66,7 @@ class Index:
     (2, True)
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- each is an option of the index
         self,
         parameters: Parameters | None = None,
         *,
@@ -68,6 +74,7 @@ class Index:
         capacity: int = 32,
         max_matches: int = 64,
         keep_texts: bool = False,
+        keep_sizes: bool = False,
     ) -> None:
         """Begin empty.
 
@@ -76,7 +83,10 @@ class Index:
             threshold to 1; None: 0.95, or the threshold if that is higher.
         capacity: most entries in a bucket, at least 1.
         max_matches: most hits for a document, at least 1.
-        keep_texts: whether to keep the texts, which `pairs` needs for exact similarities.
+        keep_texts: whether to keep the texts, which `pairs` and `groups` need for exact
+            similarities. Sizes are counted from them when they are needed.
+        keep_sizes: whether to count the different shingles of each text as it is added, which
+            `query` needs for containment. To add texts then takes one and a half times as long.
 
         Raises ValueError with one line that names the argument and what it takes.
         """
@@ -84,6 +94,7 @@ class Index:
         self._rules = _rules(self._parameters, absorb, capacity, max_matches)
         self._fingerprinter = Fingerprinter(self._parameters)
         self._texts: list[str | None] | None = [] if keep_texts else None
+        self._keep_sizes = keep_sizes
         self.clear()
 
     @property
@@ -142,30 +153,80 @@ class Index:
         return self.add_fingerprints([ident], fingerprints).get(ident, [])
 
     def add_fingerprints(
-        self, ids: Sequence[Id], fingerprints: Fingerprints
+        self,
+        ids: Sequence[Id],
+        fingerprints: Fingerprints,
+        sizes: NDArray[np.int64] | None = None,
     ) -> dict[Id, list[Hit]]:
         """Add fingerprints that were made with the parameters of the index.
 
         ids: n ids. fingerprints: of n texts. No text is kept.
+        sizes: int64[n], how many different shingles or tokens each has; `query` needs them for
+            containment. See `Fingerprinter.sizes`; of sets, they are the `shingle_counts`.
 
         Returns the hits of each document that has any, by id.
 
         Raises ValueError, and adds nothing, if the index has an id, an id comes twice, or the
-        fingerprints have another number or shape.
+        fingerprints or sizes have another number or shape.
         """
         self._check_shape(fingerprints, len(ids))
+        if sizes is not None and (sizes.shape != (len(ids),) or (sizes < 0).any()):
+            raise ValueError(f"sizes: takes {len(ids)} integers of at least 0")
         _, wrong = self._checked([(ident, "") for ident in ids])
         if wrong is not None:
             raise wrong
-        return self._insert(ids, fingerprints, [None] * len(ids))
+        return self._insert(ids, fingerprints, [None] * len(ids), sizes)
 
-    def query(self, text: str) -> list[Hit]:
+    @overload
+    def query(self, text: str) -> list[Hit]: ...
+    @overload
+    def query(
+        self,
+        text: str,
+        *,
+        containment: float,
+        of: Literal["query", "document"] = "query",
+        slack: float = 2.0,
+    ) -> list[Contained]: ...
+    def query(
+        self,
+        text: str,
+        *,
+        containment: float | None = None,
+        of: Literal["query", "document"] = "query",
+        slack: float = 2.0,
+    ) -> list[Hit] | list[Contained]:
         """Return the documents that a text nearly repeats, best first, and add nothing.
 
         It returns what `add` would. So the text of a document in the index finds that document, or
         the one that stands for it.
+
+        containment: if it is given, return instead the documents that hold so much of the text,
+            or with of="document" are held by it to that share: in (0, 1]. The answer is that of a
+            `ContainmentIndex` of all documents; its `query` says what `of` and `slack` mean. The
+            first such query makes that index in some 5 µs a document, and some 10 µs more if
+            sizes are to be counted from texts. It takes 13 bytes for each slot of a document,
+            and follows this one from then on.
+
+        Raises ValueError if `containment` is out of range, or if the index doesn't have the sizes
+        of all documents.
         """
-        return self.query_many([text])[0]
+        if containment is None:
+            return self.query_many([text])[0]
+        index = self._side.containment(self._counted)
+        return index.query(text, containment, of=of, slack=slack)
+
+    def nearest(
+        self, text: str, k: int, *, recall: float = 0.98, least: float = 0.0
+    ) -> list[Neighbour]:
+        """Return the k documents that are most similar to a text, however similar, best first.
+
+        Copies count: no document stands for another here. The answer is that of a `NearestIndex`
+        of all documents; its `nearest` says what `recall` and `least` mean. The first such query
+        makes that index in some 5 µs a document. It takes 13 bytes for each slot of a document,
+        and follows this one from then on.
+        """
+        return self._side.nearest(self._sketched).nearest(text, k, recall=recall, least=least)
 
     def query_many(self, texts: Sequence[str]) -> list[list[Hit]]:
         """Return the hits of each of n texts; see `query`."""
@@ -210,6 +271,7 @@ class Index:
         if row not in self._blank:
             others = self._fingerprinted()
             self._arrays.remove(row, others[others != row])
+            self._side.remove(ident)
         self._ids[row] = None
         if self._texts is not None:
             self._texts[row] = None
@@ -237,6 +299,8 @@ class Index:
         self._rows: dict[Id, int] = {}
         self._ids: list[Id | None] = []
         self._blank: set[int] = set()
+        self._sizes = array("q")  # of rows
+        self._side = SideIndexes(self._parameters)
         if self._texts is not None:
             self._texts = []
 
@@ -261,9 +325,7 @@ class Index:
         Raises ValueError, before the first pair, if a bucket has more documents than that, if
         `min_similarity` is out of range, or if `exact` needs texts that the index doesn't have.
         """
-        least = self._parameters.threshold if min_similarity is None else min_similarity
-        if not 0 <= least <= 1:
-            raise ValueError(f"min_similarity: got {least!r}, takes a number from 0 to 1")
+        least = self._least(min_similarity)
         rows, kept = self._fingerprinted(), self._arrays.documents
         largest = largest_bucket(kept.keys, rows)
         if largest > bucket_limit:
@@ -271,27 +333,26 @@ class Index:
                 f"bucket_limit: got {bucket_limit}, but {largest:,} documents share a bucket, which"
                 f" makes {largest * (largest - 1) // 2:,} pairs; groups() doesn't list them"
             )
-        if exact and any(self._text_of(row) is None for row in rows.tolist()):
-            raise ValueError("exact: the index doesn't have all texts; Index(keep_texts=True) does")
-        return self._pairs(rows, least, exact=exact)
+        return self._pairs(rows, least, self._similar(rows, exact=exact))
 
-    def groups(self, min_similarity: float | None = None) -> list[Group]:
+    def groups(self, min_similarity: float | None = None, *, exact: bool = False) -> list[Group]:
         """Return the groups of two and more documents, the largest first, of equals the earliest.
 
         A group is a connected component: each member is similar to another one, not to each. Copies
         of a text cost nothing. In a large bucket, documents of different groups are
         compared with each other, which is quadratic in their number.
 
-        min_similarity: the least estimated similarity that connects two documents that share a
-            bucket, in [0, 1]; None: the threshold.
+        min_similarity: the least similarity that connects two documents that share a bucket, in
+            [0, 1]; None: the threshold.
+        exact: whether similarities are exact, as in `pairs`, rather than estimates. Documents are
+            then connected if and only if `pairs` would connect them.
 
-        Raises ValueError if `min_similarity` is out of range.
+        Raises ValueError if `min_similarity` is out of range, or if `exact` needs texts that the
+        index doesn't have.
         """
-        least = self._parameters.threshold if min_similarity is None else min_similarity
-        if not 0 <= least <= 1:
-            raise ValueError(f"min_similarity: got {least!r}, takes a number from 0 to 1")
+        least = self._least(min_similarity)
         rows, kept = self._fingerprinted(), self._arrays.documents
-        labels = groups_of(kept.keys, kept.sketches, rows, least)[rows]
+        labels = groups_of(kept.keys, self._similar(rows, exact=exact), rows, least)[rows]
         order = np.argsort(labels, kind="stable")
         cuts = np.flatnonzero(np.diff(labels[order])) + 1
         groups = [part for part in np.split(rows[order], cuts) if len(part) > 1]
@@ -305,7 +366,7 @@ class Index:
         Returns the hits of each document that has any, by id.
 
         Raises ValueError, and adds nothing, if the other one has other parameters (the difference
-        is named), has an id that this one has, or lacks texts that this one keeps.
+        is named), has an id that this one has, or lacks texts or sizes that this one keeps.
         """
         _require_same(self._parameters, other.parameters)
         for ident in other:
@@ -314,6 +375,8 @@ class Index:
         saved = other._saved()
         if self._texts is not None and (saved.texts is None or None in saved.texts):
             raise ValueError("keep_texts: this index keeps texts, and the other one lacks some")
+        if self._keep_sizes and not saved.countable():
+            raise ValueError("keep_sizes: this index keeps sizes, and the other one lacks some")
         return self._restore(saved)
 
     def save(self, path: FilePath) -> None:
@@ -332,7 +395,7 @@ class Index:
         It judges its documents again, which takes as long as adding their fingerprints.
 
         parameters: what the index must have been made with; None: whatever that is, but with the
-            public default seed, as the seed isn't in the file.
+            public default seed and without a list of boilerplate, as these aren't in the file.
 
         Raises OSError if the file can't be opened, and ValueError with one line if it isn't a
         saved index, has another version of the format, is damaged, or has other parameters.
@@ -341,7 +404,9 @@ class Index:
         try:
             parameters = saved.parameters() if parameters is None else parameters
             saved.require(parameters)
-            index = cls(parameters, keep_texts=saved.texts is not None, **saved.header["rules"])
+            keep_sizes = bool(saved.header.get("keep_sizes"))
+            keeps = {"keep_texts": saved.texts is not None, "keep_sizes": keep_sizes}
+            index = cls(parameters, **keeps, **saved.header["rules"])
             index._check_shape(saved.fingerprints(), len(saved.ids))
             index._restore(saved)
         except (KeyError, TypeError) as error:
@@ -376,10 +441,15 @@ class Index:
             raise ValueError(f"fingerprints: got arrays of {shapes}, takes {expected}")
 
     def _insert(
-        self, ids: Sequence[Id], fingerprints: Fingerprints, texts: Sequence[str | None]
+        self,
+        ids: Sequence[Id],
+        fingerprints: Fingerprints,
+        texts: Sequence[str | None],
+        sizes: NDArray[np.int64] | None = None,
     ) -> dict[Id, list[Hit]]:
         """Add documents that were checked, and return the hits of each that has any."""
         hits = {}
+        sizes = np.full(len(ids), UNKNOWN) if sizes is None else sizes
         for low in range(0, len(ids), _BATCH):
             part = slice(low, low + _BATCH)
             first, blank = len(self._ids), fingerprints.blank[part]
@@ -394,6 +464,13 @@ class Index:
             self._blank |= {first + place for place in np.flatnonzero(blank).tolist()}
             if self._texts is not None:
                 self._texts += texts[part]
+            own = sizes[part]
+            if self._keep_sizes or self._side.need_sizes:
+                own = self._sized(own, texts[part])
+            self._sizes.extend(own.tolist())
+            there = np.flatnonzero(~blank)
+            named = [ids[low + place] for place in there.tolist()]
+            self._side.add(Sketched(named, fingerprints.sketches[part][there], own[there]))
             for row, best in found.items():
                 hits[self._named(row)] = [
                     Hit(self._named(one.sequence), one.similarity, one.containment) for one in best
@@ -413,37 +490,79 @@ class Index:
     def _text_of(self, row: int) -> str | None:
         return None if self._texts is None else self._texts[row]
 
+    def _least(self, min_similarity: float | None) -> float:
+        """Return the least similarity of what is asked for. Raises ValueError if it can't be."""
+        least = self._parameters.threshold if min_similarity is None else min_similarity
+        if not 0 <= least <= 1:
+            raise ValueError(f"min_similarity: got {least!r}, takes a number from 0 to 1")
+        return least
+
+    def _similar(self, rows: NDArray[np.int64], *, exact: bool) -> Similar:
+        """Return what tells the similarities of these rows. Raises ValueError if texts lack."""
+        if exact:
+            if any(self._text_of(row) is None for row in rows.tolist()):
+                raise ValueError(
+                    "exact: the index doesn't have all texts; Index(keep_texts=True) does"
+                )
+            return ExactJaccard(self._shingles)
+        sketches = self._arrays.documents.sketches
+        return lambda left, right: pairwise_similarity(sketches[left], sketches[right])
+
+    def _shingles(self, rows: Sequence[int]) -> Shingles:
+        return self._fingerprinter.shingles([self._text_of(row) or "" for row in rows])
+
     def _pairs(
-        self, rows: NDArray[np.int64], least: float, *, exact: bool
+        self, rows: NDArray[np.int64], least: float, similar: Similar
     ) -> Iterator[SimilarPair]:
-        kept = self._arrays.documents
-        for left, right in candidate_pairs(kept.keys, rows):
-            if exact:
-                similarity = self._exact(left, right)
-            else:
-                similarity = pairwise_similarity(kept.sketches[left], kept.sketches[right])
+        for left, right in candidate_pairs(self._arrays.documents.keys, rows):
+            similarity = similar(left, right)
             good = np.flatnonzero(similarity >= least)
             columns = left[good].tolist(), right[good].tolist(), similarity[good].tolist()
             for one, other, alike in zip(*columns, strict=True):
                 yield SimilarPair(self._named(one), self._named(other), alike)
 
-    def _exact(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return float64[p], the exact similarities of pairs of rows."""
-        rows, places = np.unique(np.append(left, right), return_inverse=True)
-        texts = [self._text_of(row) or "" for row in rows.tolist()]
-        shingles = self._fingerprinter.shingles(texts)
-        sets = shingle_sets(shingles.hashes, shingles.starts)
-        return jaccard(sets, places[: len(left)], places[len(left) :])
+    def _sketched(self) -> Sketched:
+        """Return all documents, for an index beside this one."""
+        rows = self._fingerprinted()
+        ids = [self._named(row) for row in rows.tolist()]
+        return Sketched(ids, self._arrays.documents.sketches[rows], self._known_sizes()[rows])
+
+    def _counted(self) -> Sketched:
+        """Return all documents, with their sizes. Raises ValueError if some can't be counted."""
+        rows = self._fingerprinted()
+        sizes = self._known_sizes()
+        for low in range(0, len(rows), _BATCH):
+            part = rows[low : low + _BATCH]
+            sizes[part] = self._sized(sizes[part], [self._text_of(row) for row in part.tolist()])
+        if (sizes[rows] == UNKNOWN).any():
+            raise ValueError(
+                "containment: the index doesn't have the sizes of all documents;"
+                " Index(keep_sizes=True) does, and Index(keep_texts=True)"
+            )
+        self._sizes = array("q", sizes.tolist())
+        return self._sketched()
+
+    def _known_sizes(self) -> NDArray[np.int64]:
+        """Return int64[n], the sizes of all rows, or `UNKNOWN`."""
+        return np.array(self._sizes, np.int64)
+
+    def _sized(self, sizes: NDArray[np.int64], texts: Sequence[str | None]) -> NDArray[np.int64]:
+        """Return sizes, int64[n], with those counted that are unknown and have a text."""
+        rows = [row for row in np.flatnonzero(sizes == UNKNOWN).tolist() if texts[row] is not None]
+        counted = sizes.copy()
+        counted[rows] = self._fingerprinter.sizes([texts[row] or "" for row in rows])
+        return counted
 
     def _rebuild(self) -> None:
         """Give back the memory of the documents that were removed."""
-        saved = self._saved()
+        saved, side = self._saved(), self._side
         self.clear()
         self._restore(saved)
+        self._side = side  # It goes by ids.
 
     def _restore(self, saved: Saved) -> dict[Id, list[Hit]]:
         texts = [None] * len(saved.ids) if saved.texts is None else saved.texts
-        return self._insert(saved.ids, saved.fingerprints(), texts)
+        return self._insert(saved.ids, saved.fingerprints(), texts, saved.sizes)
 
     def _saved(self) -> Saved:
         kept = self._arrays.documents
@@ -459,6 +578,7 @@ class Index:
                     "capacity": rules.capacity,
                     "max_matches": rules.max_matches,
                 },
+                "keep_sizes": self._keep_sizes,
             },
             ids=list(self._rows),
             texts=None if self._texts is None else [self._texts[row] for row in rows],
@@ -466,6 +586,7 @@ class Index:
             sketches=kept.sketches[rows],
             shingles=kept.shingles[rows],
             blank=blank[rows],
+            sizes=self._known_sizes()[rows],
         )
 
 
@@ -492,6 +613,6 @@ def _require_same(ours: Parameters, theirs: Parameters) -> None:
     for field in fields(Parameters):
         one, other = getattr(ours, field.name), getattr(theirs, field.name)
         if one != other:
-            if field.name == "seed":
-                raise ValueError("seed: the two indexes have different ones")
+            if field.name in {"seed", "boilerplate"}:
+                raise ValueError(f"{field.name}: the two indexes have different ones")
             raise ValueError(f"{field.name}: this index has {one!r}, the other one has {other!r}")

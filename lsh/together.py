@@ -7,18 +7,20 @@ quadratic number of them; `groups_of` doesn't look at each of these.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from lsh.sketch import pairwise_similarity, similarity
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-__all__ = ["candidate_pairs", "groups_of", "largest_bucket"]
+__all__ = ["Similar", "candidate_pairs", "groups_of", "largest_bucket"]
+
+Similar: TypeAlias = "Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]"
+"""Returns float64[p], how similar pairs of documents are, by their rows: int64[p] or int64[1], one
+document that is compared with each; and int64[p]."""
 
 _PAIRS = 1 << 16  # at a time
 _SMALL = 32  # documents of a bucket of which all pairs are compared for groups
@@ -49,7 +51,7 @@ def candidate_pairs(
 
 def groups_of(
     keys: NDArray[np.uint64],
-    sketches: NDArray[np.uint8],
+    similar: Similar,
     rows: NDArray[np.int64],
     least: float,
 ) -> NDArray[np.int64]:
@@ -58,9 +60,10 @@ def groups_of(
     Equal texts are connected without a look. In a large bucket, documents that are connected
     already are not compared with each other; those of different groups all are.
 
-    keys: uint64[columns, n]; the last column has the texts' keys. sketches: uint8[n, slots].
+    keys: uint64[columns, n]; the last column has the texts' keys.
+    similar: how similar two documents are. It is asked for documents of different texts.
     rows: int64[m], the documents that count, ascending.
-    least: the least estimated similarity that connects two documents.
+    least: the least similarity that connects two documents.
 
     Returns int64[n], the first document of each one's component.
     """
@@ -69,14 +72,14 @@ def groups_of(
     different = rows[labels[rows] == rows]
     for column, own in enumerate(keys[:-1]):
         buckets = _Buckets(own, different)
-        edges = [_alike(buckets.rows[:0], buckets.rows[:0], sketches, least)]
+        edges = [(buckets.rows[:0], buckets.rows[:0])]
         for left, right in buckets.pairs(_SMALL):
-            new = _first_met(keys[:column], left, right)
-            edges.append(_alike(left[new], right[new], sketches, least))
+            new = _first_met(keys[:column], left, right) & (labels[left] != labels[right])
+            edges.append(_alike(left[new], right[new], similar, least))
         edges += [
             edge
             for members in buckets.larger(_SMALL)
-            for edge in _edges_of(members, labels, sketches, least)
+            for edge in _edges_of(members, labels, similar, least)
         ]
         left, right = (np.concatenate(side) for side in zip(*edges, strict=True))
         labels = _merged(labels, left, right)
@@ -133,15 +136,15 @@ def _firsts(keys: NDArray[np.uint64], rows: NDArray[np.int64]) -> NDArray[np.int
 
 
 def _alike(
-    left: NDArray[np.int64], right: NDArray[np.int64], sketches: NDArray[np.uint8], least: float
+    left: NDArray[np.int64], right: NDArray[np.int64], similar: Similar, least: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return those of these pairs that are similar enough."""
-    good = pairwise_similarity(sketches[left], sketches[right]) >= least
+    good = similar(left, right) >= least
     return left[good], right[good]
 
 
 def _edges_of(
-    members: NDArray[np.int64], labels: NDArray[np.int64], sketches: NDArray[np.uint8], least: float
+    members: NDArray[np.int64], labels: NDArray[np.int64], similar: Similar, least: float
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Yield enough of the similar pairs in a bucket to connect all that are connected.
 
@@ -153,7 +156,7 @@ def _edges_of(
         reached, left = left[group].tolist(), left[~group]
         while reached and len(left):
             one = reached.pop()
-            near = similarity(sketches[one], sketches[left]) >= least
+            near = similar(np.array([one]), left) >= least
             found = left[near]
             if len(found):
                 yield np.full(len(found), one), found

@@ -5,6 +5,7 @@ import json
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from random import Random
 from typing import Literal
 
 import numpy as np
@@ -108,6 +109,7 @@ def test_documents_within_a_text_are_found() -> None:
 
 
 Of = Literal["query", "document"]
+OF: tuple[Of, ...] = ("query", "document")
 
 
 @settings(max_examples=25, deadline=None)
@@ -233,3 +235,40 @@ def test_the_partition_of_a_small_set_is_found_from_a_large_one() -> None:
     index.add_sketches("xyz", *sets)
     found = index.query_sketch(sets.sketches[0], int(sets.sizes[0]), 1.0, slack=0)
     assert "x" in [one.id for one in found]
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    count=st.integers(1, 24),
+    chance=st.randoms(use_true_random=False),
+    threshold=st.sampled_from([0.2, 0.9]),
+    exact=st.booleans(),
+)
+def test_what_was_removed_was_never_there(
+    count: int, chance: Random, threshold: float, *, exact: bool
+) -> None:
+    numbers = range(count)
+    some = [f"word {number}" for number in range(30)]
+    sets = [chance.sample(some, chance.randint(17, 22)) for _ in numbers]
+    index = ContainmentIndex(PARAMETERS, exact=exact)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forest, "_FEW_REMOVED", 1)
+        index.add_shingles(numbers, token_hashes(sets, PARAMETERS))
+        gone = chance.sample(numbers, chance.randint(0, len(sets)))
+        for number in gone:
+            index.remove(number)
+        again = gone[: chance.randint(0, len(gone))]
+        index.add_shingles(again, token_hashes([sets[n] for n in again], PARAMETERS))
+    left = [n for n in numbers if n not in gone] + again
+    without = ContainmentIndex(PARAMETERS, exact=exact)
+    without.add_shingles(left, token_hashes([sets[n] for n in left], PARAMETERS))
+    assert len(index) == len(left)
+    for one in sets:
+        asked = token_hashes([one], PARAMETERS)
+        for of in OF:
+            found = index.query_shingles(asked, threshold, of=of)
+            assert found == without.query_shingles(asked, threshold, of=of)
+    for number in set(gone) - set(again):
+        assert number not in index
+        with pytest.raises(KeyError):
+            index.remove(number)

@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lsh
-from lsh import Fingerprinter, Fingerprints, Parameters, compact, signatures, similarity
+from lsh import (
+    Fingerprinter,
+    Fingerprints,
+    Parameters,
+    compact,
+    shingle_set,
+    signatures,
+    similarity,
+)
 
 CHARS = Parameters()
 WORDS = Parameters(shingle="word", shingle_size=2)
@@ -168,3 +176,12 @@ def test_shingles_are_those_of_the_fingerprints_in_the_order_of_the_texts() -> N
     signed = signatures(shingles.hashes, shingles.starts, Parameters().slots)
     assert np.array_equal(compact(signed), expected.sketches)
     assert fingerprinter.shingles([]).starts.tolist() == [0]
+
+
+@given(TEXTS, st.sampled_from([CHARS, WORDS]))
+def test_the_size_of_a_text_is_that_of_its_set_of_shingles(
+    texts: list[str], parameters: Parameters
+) -> None:
+    sizes = Fingerprinter(parameters).sizes(texts)
+    assert sizes.tolist() == [len(shingle_set(text, parameters)) for text in texts]
+    assert sizes.dtype == np.int64

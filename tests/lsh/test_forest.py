@@ -166,3 +166,50 @@ def test_sketches_meet_as_often_as_the_chance_says() -> None:
         # The runs across the end add a little.
         met, chance = len(trees.meeting(sketch, run)) / 4000, run_chance(0.5, 128, run)
         assert chance - 0.03 <= met <= chance + 0.05
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 30)), max_size=4),
+    st.integers(0, LONGEST_RUN),
+    st.sampled_from([0, 256]),
+    st.integers(0, 2**32),
+)
+def test_what_was_removed_was_never_there(
+    batches: list[tuple[int, int]], run: int, waiting: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    trees, table = Forest(8), few_values(1, 8, seed)
+    left: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forest, "_WAITING", waiting)
+        for added, removed in batches:
+            left += range(len(table) - 1, len(table) - 1 + added)
+            table = np.concatenate((table, few_values(added, 8, seed + len(table))))
+            trees.add(table[len(table) - added :])
+            for row in rng.permutation(left)[:removed].tolist():
+                trees.remove(row)
+                left.remove(row)
+            without = Forest(8)
+            without.add(table[1:][left])
+            for one in (without, trees.compacted()):
+                assert [left[row] for row in one.meeting(table[0], run).tolist()] == (
+                    trees.meeting(table[0], run).tolist()
+                )
+                for k in (1, 4):
+                    expected, found = one.nearest(table[0], k), trees.nearest(table[0], k)
+                    assert [left[row] for row in expected.rows.tolist()] == found.rows.tolist()
+                    assert expected.similarity.tolist() == found.similarity.tolist()
+                    assert expected.compared == found.compared
+            assert len(trees) == len(left) == len(trees.compacted())
+            assert trees.rows.tolist() == left
+
+
+def test_only_a_sketch_that_is_there_is_removed() -> None:
+    trees = Forest(8)
+    trees.add(few_values(3, 8, 1))
+    trees.remove(1)
+    for row in (1, 3, -1):
+        with pytest.raises(IndexError, match=f"row: got {row}, which has no sketch"):
+            trees.remove(row)
+    assert len(trees) == 2

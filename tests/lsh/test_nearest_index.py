@@ -57,3 +57,24 @@ def test_an_id_twice_is_refused() -> None:
     with pytest.raises(ValueError, match="got 1, takes as many as there are sets, 2"):
         index.add_sketches(["b"], np.zeros((2, 128), dtype=np.uint8))
     assert len(index) == 1
+
+
+def test_a_document_that_was_removed_is_not_found_and_may_come_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(forest, "_FEW_REMOVED", 1)
+    index = NearestIndex(PARAMETERS)
+    index.add_many([("blank", ""), *enumerate(TEXTS)])
+    for gone in ("blank", 0, 7, 3, 4, 11, 5, 8):
+        index.remove(gone)
+        assert gone not in index
+        with pytest.raises(KeyError):
+            index.remove(gone)
+    index.add(7, TEXTS[7])
+    index.add("blank", " ")
+    without = NearestIndex(PARAMETERS)
+    without.add_many([(row, TEXTS[row]) for row in (1, 2, 6, 9, 10, 7)])
+    assert len(index._ids) < 12
+    for text in TEXTS:
+        assert index.nearest(text, 9) == without.nearest(text, 9)
+    assert len(index) == 7

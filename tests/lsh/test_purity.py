@@ -21,7 +21,7 @@ ALLOWED = {
     "dataclasses",
     "typing",
 }
-ALLOWED |= {"__future__", "collections", "functools", "itertools", "struct", "types"}
+ALLOWED |= {"__future__", "array", "collections", "functools", "itertools", "struct", "types"}
 
 ALSO_ALLOWED = {"saved.py": {"contextlib", "json", "os", "pathlib"}}
 """What only one file may import: the one that reads and writes saved indexes."""

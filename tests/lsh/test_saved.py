@@ -80,9 +80,10 @@ def test_who_reads_a_file_while_it_is_replaced_reads_the_old_one(path: Path) -> 
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "version": ({"version": 2}, "has version 2 of the format, not 1"),
+    "version": ({"version": 3}, "has version 3 of the format, not 2"),
     "format": ({"format": "other"}, "is not a saved index, or is damaged: its format is 'other'"),
     "rows": ({"blank": np.zeros(3, np.bool_)}, "its parts have different numbers of documents"),
+    "sizes": ({"sizes": np.zeros(3, np.int64)}, "its parts have different numbers of documents"),
     "type": ({"shingles": np.zeros(4)}, "an array of float64 is where <u4 should be"),
     "pickle": ({"ids": np.array([{}], object)}, "is not a saved index, or is damaged"),
     "columns": ({"keys": np.zeros((3, 4), np.uint64)}, r"got arrays of \[\(4, 3\), \(4, 128\)\]"),
@@ -100,6 +101,38 @@ def test_a_file_of_another_kind_is_refused_in_one_line(name: str, path: Path) ->
         Index.load(path)
     assert "\n" not in str(refused.value)
     assert str(path) in str(refused.value)
+
+
+def test_a_file_of_version_1_is_read_and_has_no_sizes(path: Path) -> None:
+    with np.load(path) as arrays:
+        kept = {name: array for name, array in arrays.items() if name != "sizes"}
+    header = json.loads(kept["header"].tobytes()) | {"version": 1}
+    del header["keep_sizes"]
+    kept["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    old = path.with_name("old")
+    with old.open("wb") as file:
+        np.savez(file, **kept)
+    assert read(old).sizes.tolist() == [-1] * len(DOCUMENTS)
+    index = Index.load(old)
+    assert list(index) == [ident for ident, _ in DOCUMENTS]
+    assert index.query(DOCUMENTS[0][1]) == index_of(DOCUMENTS).query(DOCUMENTS[0][1])
+    assert [one.id for one in index.query(DOCUMENTS[0][1][:40], containment=0.9)] == ["a", 7]
+
+
+def test_an_index_with_a_list_of_lines_needs_that_list_again(path: Path) -> None:
+    listed = Parameters(boilerplate=frozenset(["Share this"]))
+    index = Index(listed)
+    index.add("a", f"{DOCUMENTS[0][1]}\nSHARE this")
+    index.save(path)
+    with pytest.raises(ValueError, match="boilerplate: the index was made with a list"):
+        Index.load(path)
+    for wrong in (Parameters(), Parameters(boilerplate=frozenset(["More"]))):
+        with pytest.raises(ValueError, match="boilerplate: the index was made with another list"):
+            Index.load(path, wrong)
+    again = Index.load(path, Parameters(boilerplate=frozenset(["share  this"])))
+    assert again.query(DOCUMENTS[0][1])[0].similarity == 1.0
+    with pytest.raises(ValueError, match="boilerplate: the two indexes have different ones"):
+        Index().merge(again)
 
 
 class Touching:

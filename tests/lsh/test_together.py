@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsh import pairwise_similarity, similarity, together
-from lsh.together import candidate_pairs, groups_of, largest_bucket
+from lsh import pairwise_similarity, together
+from lsh.together import Similar, candidate_pairs, groups_of, largest_bucket
 
 SLOTS = 16
 LEAST = 0.8
@@ -35,6 +35,19 @@ def sketches(keys: npt.NDArray[np.uint64], chance: Random) -> npt.NDArray[np.uin
     levels = np.array([chance.randint(0, SLOTS) for _ in range(keys.shape[1])], np.int64)
     _, firsts, inverse = np.unique(keys[-1], return_index=True, return_inverse=True)
     return (np.arange(SLOTS) < levels[firsts[inverse]][:, None]).astype(np.uint8)
+
+
+def similar(of_rows: npt.NDArray[np.uint8], compared: list[int] | None = None) -> Similar:
+    """Return what compares sketches, and notes how many each comparison takes."""
+
+    def compare(
+        left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float64]:
+        if compared is not None:
+            compared.append(len(right))
+        return pairwise_similarity(of_rows[left], of_rows[right])
+
+    return compare
 
 
 def all_pairs(keys: npt.NDArray[np.uint64], rows: list[int]) -> set[tuple[int, int]]:
@@ -86,7 +99,7 @@ def test_groups_are_the_connected_components_of_similar_pairs(
     rows = sorted(chance.sample(range(count), chance.randint(0, count)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(together, "_SMALL", small)
-        labels = groups_of(keys, of_rows, np.array(rows, np.int64), LEAST)
+        labels = groups_of(keys, similar(of_rows), np.array(rows, np.int64), LEAST)
     expected = list(range(count))
     for one, other in sorted(all_pairs(keys, rows)):
         if pairwise_similarity(of_rows[[one]], of_rows[[other]])[0] >= LEAST:
@@ -95,41 +108,30 @@ def test_groups_are_the_connected_components_of_similar_pairs(
     assert labels.tolist() == expected
 
 
-@pytest.fixture
-def compared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return how many sketches each comparison of a test takes, as they come."""
-    counts = []
-
-    def of_one(
-        one: npt.NDArray[np.uint8], others: npt.NDArray[np.uint8]
-    ) -> npt.NDArray[np.float64]:
-        counts.append(len(others))
-        return similarity(one, others)
-
-    def of_pairs(
-        some: npt.NDArray[np.uint8], others: npt.NDArray[np.uint8]
-    ) -> npt.NDArray[np.float64]:
-        counts.append(len(others))
-        return pairwise_similarity(some, others)
-
-    monkeypatch.setattr(together, "similarity", of_one)
-    monkeypatch.setattr(together, "pairwise_similarity", of_pairs)
-    return counts
-
-
-def test_groups_of_many_near_copies_compare_few_pairs(compared: list[int]) -> None:
+def test_groups_of_many_near_copies_compare_few_pairs() -> None:
     """Each of 3,000 documents in one bucket is near each other, and no two are equal."""
     count = 3_000
     keys = np.stack([np.zeros(count), np.zeros(count), np.arange(count)]).astype(np.uint64)
     near = np.zeros((count, 128), np.uint8)
     near[np.arange(count), np.arange(count) % 128] = np.arange(count) // 128 + 1
-    labels = groups_of(keys, near, np.arange(count), 0.8)
+    compared: list[int] = []
+    labels = groups_of(keys, similar(near, compared), np.arange(count), 0.8)
     assert not labels.any()
-    assert sum(compared) < count
+    assert 0 < sum(compared) < count
 
 
-def test_groups_of_copies_compare_none(compared: list[int]) -> None:
+def test_what_other_bands_connected_is_not_compared() -> None:
+    keys = np.array([[1, 1, 2], [3, 4, 4], [5, 6, 5], [7, 8, 9]], np.uint64)
+    near = np.zeros((3, 128), np.uint8)
+    near[1, 0] = near[2, 1] = 1
+    compared: list[int] = []
+    assert not groups_of(keys, similar(near, compared), np.arange(3), 0.8).any()
+    assert sum(compared) == 2
+
+
+def test_groups_of_copies_compare_none() -> None:
     count = 3_000
     keys, same = np.zeros((3, count), np.uint64), np.zeros((count, 128), np.uint8)
-    assert not groups_of(keys, same, np.arange(count), 0.8).any()
+    compared: list[int] = []
+    assert not groups_of(keys, similar(same, compared), np.arange(count), 0.8).any()
     assert sum(compared) == 0

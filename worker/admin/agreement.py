@@ -12,18 +12,25 @@ from worker.topology import Topology
 __all__ = ["Difference", "Facts", "agreed", "differences", "dump", "load", "partitions_in"]
 
 _VERSION = 1
+_BOILERPLATE = "similarity.boilerplate (the digest of its lines)"
 _PARAMETERS = {
     "scheme": "the fingerprint scheme of this version of neardup",
     "normaliser": "the normaliser of this version of neardup",
     "sketch_bits": "the sketch size of this version of neardup",
     "seed_digest": "similarity.seed (its digest)",
+    "boilerplate": _BOILERPLATE,
 }
 """What isn't a setting by the name that `Parameters.describe` gives."""
 _WINDOW = "index.window"
 _ALLOWANCE = "index.future_allowance_seconds"
 _SAME_ID = "index.same_id"
 _CONTAINMENT = "similarity.containment"
-_NOT_NAMED = {_WINDOW: "none", _CONTAINMENT: "none", _SAME_ID: json.dumps("duplicate")}
+_NOT_NAMED = {
+    _WINDOW: "none",
+    _SAME_ID: json.dumps("duplicate"),
+    _CONTAINMENT: "none",
+    _BOILERPLATE: "none",
+}
 """What a record means that doesn't name a setting. So those of earlier versions stay valid."""
 _PARTITIONS = "partitions of "
 _BY_CHOICE = ("documents.", "limits.", "topics.")

@@ -280,6 +280,22 @@ with a function that returns tokens, and name it in `kafka.oauth`:
 
 In Kubernetes, a service named `neardup` puts variables such as `NEARDUP_PORT` into every pod. They
 are ignored, with a warning; `enableServiceLinks: false` in the pod leaves them out.
+
+## The list of boilerplate
+
+`similarity.boilerplate` names a file, which all workers and `neardup serve` need to have. In
+Kubernetes, put it into a ConfigMap, which takes 1 MiB as well, and mount that:
+
+    kubectl create configmap neardup-lines --from-file=lines.txt
+
+    # in the pod
+    volumes: [{name: lines, configMap: {name: neardup-lines}}]
+    # in the container
+    volumeMounts: [{name: lines, mountPath: /etc/neardup/lines, readOnly: true}]
+    env: [{name: NEARDUP_SIMILARITY__BOILERPLATE, value: /etc/neardup/lines/lines.txt}]
+
+A worker reads the list when it starts. If the lines have changed by then, it is refused, and the
+others go on with theirs. [How a list is made](offline.md#footers-menus-cookie-banners).
 """
 
 _FOOT = """

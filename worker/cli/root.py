@@ -13,6 +13,7 @@ import typer
 
 from worker import __version__
 from worker.cli import (
+    boilerplate_options,
     evaluate_options,
     explain_options,
     index_options,
@@ -44,6 +45,7 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 -- typer's callback
 offline_options.register(app)
 evaluate_options.register(app)
 tune_options.register(app)
+boilerplate_options.register(app)
 explain_options.register(app)
 query_options.register(app)
 kafka_options.register(app)

@@ -78,10 +78,12 @@ class StateShards(Closing):
                 "index.future_allowance_seconds": _seconds(header.get("future_allowance_ms")),
             },
         )
+        expected = settings.parameters().describe()
         different = [
-            f"{name}: it has {header.get(name, 'none')}, the settings say {value}"
-            for name, value in settings.parameters().describe().items()
-            if header.get(name) != value
+            f"{name}: it has {header.get(name, 'none')}, the settings say"
+            f" {expected.get(name, 'none')}"
+            for name in [*expected, *({"boilerplate"} - expected.keys())]
+            if header.get(name) != expected.get(name)
         ]
         if different:
             raise HeaderMismatch(

@@ -81,6 +81,7 @@ class Settings(BaseSettings):
             rows=rows,
             **s.switches(),
             containment=s.containment,
+            boilerplate=s.boilerplate_lines,
             seed=s.seed_bytes(),
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -24,6 +25,7 @@ from lsh import PRESETS, SWITCHES, Parameters
 from lsh.index import SameId
 from lsh.tuning import CONTAINMENT_RATIO, sought
 from worker.settings.duration import duration_ms, duration_text
+from worker.settings.line_list import line_list
 from worker.settings.mask import REFUSED, is_mask
 from worker.settings.memory import LEAST_MEMORY
 from worker.settings.secret_files import check_names
@@ -219,6 +221,11 @@ class SimilaritySection(_Section):
     join_letters: bool | None = None
     strip_html: bool | None = None
     reduce_urls: bool | None = None
+    boilerplate: Path | None = Field(
+        None,
+        description="file with lines that are left out of texts before they are compared, such as"
+        " `neardup boilerplate` writes; workers need the same lines",
+    )
     seed: SecretStr = Field(
         SecretStr(_DEFAULT_SEED),
         description="secret that goes into every hash; set your own, of at least 16 bytes",
@@ -240,6 +247,17 @@ class SimilaritySection(_Section):
             name: preset.get(name, getattr(_DEFAULTS, name)) if value is None else value
             for name, value in given.items()
         }
+
+    @cached_property
+    def boilerplate_lines(self) -> frozenset[str]:
+        """Return the lines that are left out. The file is read once.
+
+        Raises:
+            ValueError: it can't be read, or isn't such a list.
+        """
+        if self.boilerplate is None:
+            return frozenset()
+        return line_list("similarity.boilerplate", self.boilerplate)
 
     @property
     def default_seed(self) -> bool:

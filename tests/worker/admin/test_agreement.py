@@ -1,6 +1,7 @@
 """What workers agree on: compared by name, whatever version wrote it."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -74,6 +75,22 @@ def test_the_seed_is_compared_by_its_digest() -> None:
     [found] = differences(one, other)
     assert found.name == "similarity.seed (its digest)"
     assert "a secret" not in json.dumps(other)
+
+
+def test_lists_of_boilerplate_are_compared_by_the_digest_of_their_lines(tmp_path: Path) -> None:
+    one, same, other = (tmp_path / name for name in ("one", "same", "other"))
+    one.write_text("12\tShare this\n7\tMore\n")
+    same.write_text("more\nSHARE  this\n")
+    other.write_text("Share this\n")
+    with_list = facts(similarity__boilerplate=str(one))
+    assert differences(with_list, facts(similarity__boilerplate=str(same))) == []
+    [found] = differences(with_list, facts(similarity__boilerplate=str(other)))
+    assert found.name == "similarity.boilerplate (the digest of its lines)"
+    assert not found.by_choice
+    [found] = differences(facts(), with_list)
+    assert found.recorded == "none"
+    [found] = differences(with_list, facts())
+    assert found.here == "none"
 
 
 def test_a_fact_that_only_one_version_knows_is_a_difference() -> None:
