@@ -63,4 +63,9 @@ def test_what_is_installed_works_with_numpy_alone(wheel: ZipFile, tmp_path: Path
         check=False,
     )
     assert done.stderr == ""
-    assert done.stdout.split() == [str(tmp_path / "lsh" / "__init__.py"), "a", "0.9529411764705882", "None"]
+    assert done.stdout.split() == [
+        str(tmp_path / "lsh" / "__init__.py"),
+        "a",
+        "0.9529411764705882",
+        "None",
+    ]
