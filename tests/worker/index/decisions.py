@@ -44,7 +44,7 @@ class Document:
         self.id = b"d%d" % sequence
         self.sketch = sketch(family, changes)
         self.keys = keys
-        self.shingles = 10 * (1 + keys[-1] % 3)
+        self.shingles = 10 * (1 + keys[-1] % 3) if keys else 10
 
 
 def batch(events: Sequence[Document | bytes], columns: list[int]) -> DocumentBatch:
