@@ -37,7 +37,7 @@ def test_a_reader_and_a_member_tell_of_their_queues(kafka: Kafka, app_id: str) -
         wait_until(fetched, 30, "a queue of what was fetched")
         queue = bus.queued()["fetched"]
         assert queue.messages < RECORDS, "a queue that partitions share was counted for each"
-        records = queue.messages - len(places)  # The end of each partition may be in the queue, too.
+        records = queue.messages - len(places)  # The ends of partitions may be there, too.
         assert records * len(VALUE) <= queue.size <= queue.messages * (len(VALUE) + 200)
 
         def taken() -> bool:
