@@ -176,16 +176,37 @@ def test_members_that_read_other_topics_keep_their_seats(harness: Harness) -> No
         for seat in seats:
             seat.assignment = None
             seat.member.subscribe(topics)
-        harness.settle(seats, *topics)
+
+        def shared(topics: list[str] = topics) -> bool:
+            news = [seat.poll().assignment is not None for seat in seats]
+            return not any(news) and all(
+                len(numbers_of(seat, other)) == 2
+                and all(numbers_of(seat, topic) == numbers_of(seat, other) for topic in topics)
+                for seat in seats
+            )
+
+        until(shared, "both to have the same numbers of all topics")
         for seat in seats:
-            assert len(numbers_of(seat, other)) == 2
-            for topic in topics:
-                assert numbers_of(seat, topic) == numbers_of(seat, other)
             seat.member.commit((), dict.fromkeys(seat.owned, 9))
     harness.append(*(Outgoing(other, n, None, b"a") for n in range(4)))
     for seat in seats:
         seat.start()
     until(lambda: all(len((s.poll(), s.records)[1]) == 2 for s in seats), "the records")
+
+
+@pytest.mark.parametrize("harness", BOTH_PROTOCOLS, indirect=True)
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_member_that_reads_what_it_has_is_told_so(harness: Harness, others: int) -> None:
+    """The group may have nothing to change, not even for a member that has nothing."""
+    topic, group = harness.topic(), harness.name("group")
+    seats = [harness.join(group, [topic], f"worker-{n}") for n in range(1 + others)]
+    harness.settle(seats, topic)
+    for seat in seats:
+        seat.assignment = None
+        seat.member.subscribe([topic])
+    harness.settle(seats, topic)
+    assert sorted(len(seat.owned) for seat in seats) == [0] * others + [1]
+    assert not any(seat.member.waiting for seat in seats)
 
 
 @pytest.mark.parametrize("harness", BOTH_PROTOCOLS, indirect=True)

@@ -35,6 +35,9 @@ def main() -> int:
     parser.add_argument(
         "--minutes", type=float, default=60.0, help="of each soak; default %(default)s"
     )
+    parser.add_argument(
+        "--reindexes", action="store_true", help="of a soak: replace the index every few minutes"
+    )
     parser.add_argument("--schedule", type=Path, help="replay this one (JSON lines, as printed)")
     parser.add_argument("--json", type=Path, help="write all figures here")
     parser.add_argument("--markdown", type=Path, help="write the table here, as docs/ has it")
@@ -73,7 +76,13 @@ def _soaks(
 ) -> Iterator[Outcome]:
     for protocol in given.protocols:
         yield soak(
-            given.minutes, given.seed, say, protocol=protocol, rate=given.rate, schedule=schedule
+            given.minutes,
+            given.seed,
+            say,
+            protocol=protocol,
+            reindexes=given.reindexes,
+            rate=given.rate,
+            schedule=schedule,
         )
 
 

@@ -50,6 +50,8 @@ class Cell:
     small_disk: bool = False
     snapshots: float | None = None
     """Seconds between a shard's snapshots, behind which the log is trimmed; None: none."""
+    trims: bool = True
+    """Whether workers trim the log behind their snapshots. A new index is built from all of it."""
     verified: float | None = None
     """Seconds between two times that snapshots are read back; None: as by default."""
     standby: bool = False
@@ -65,10 +67,16 @@ class Cell:
     """Before which share of the slices fed a transaction aborts; 0: no transactions are used."""
     window: str | None = None
     """How long documents are remembered; None: for ever."""
+    containment: float | None = None
+    """From which share of its shingles on a document matches one that has them; None: from none.
+
+    If there is one, some documents are excerpts of others."""
     forgets: float = 0.0
     """How many tombstones are fed with the documents, as a share of these."""
     endings: tuple[Ending, ...] = ()
     """How workers may end by themselves; any other end breaks the cell."""
+    failures: int = 0
+    """How often commands may fail that are run again then; brokers fail, too."""
     least_faults: int = 2
     """How many faults there are at least, however few documents."""
     most_faults: int | None = None
@@ -123,6 +131,12 @@ class Outcome:
     """Every end of a worker that it was not told to, and nobody forced on it."""
     unexpected: int = 0
     """How many of them the cell does not expect."""
+    reindexes: int = 0
+    """How many generations of the index have taken over from the one before."""
+    failures: list[str] = field(default_factory=list)
+    """What commands said that failed, and were run again."""
+    contained: int = 0
+    """How many matches were found by their containment alone."""
     troubles: Mapping[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     trends: list[Trend] = field(default_factory=list)

@@ -116,9 +116,9 @@ class Feeding:
     def _feed(self, texts: Sequence[tuple[str, str]], first: int) -> None:
         records = self._placed(self._application.documents(texts, first))
         if self._transactions is None:
-            self._application.feed(records)
+            self._application.feed(records, self._over)
         else:
-            self._transactions.feed(records)
+            self._transactions.feed(records, self._over)
 
     def _forget(self, fed: Sequence[tuple[str, str]], size: int) -> None:
         """Write tombstones of documents that are in the log, for so many that came after."""
@@ -127,7 +127,7 @@ class Feeding:
         count = int(size * self._forgets + self._random.random())
         topology = self._application.topology
         places = self._random.choices(range(len(fed)), k=count)
-        self._application.feed(
+        tombstones = [
             Outgoing(
                 topology.documents,
                 place % topology.layout.partitions,
@@ -135,7 +135,8 @@ class Feeding:
                 None,
             )
             for place in places
-        )
+        ]
+        self._application.feed(tombstones, self._over)
 
     def _placed(self, records: list[Outgoing]) -> list[Outgoing]:
         if not self._left_out:

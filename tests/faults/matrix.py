@@ -15,7 +15,7 @@ from tests.faults.running import run_cell
 from tests.faults.speed import Speed
 from tests.faults.strike import Strike
 from tests.faults.supervisor import ALL_STAGES
-from tests.support.corpus import corpus
+from tests.support.corpus import corpus, with_excerpts
 
 __all__ = ["CELLS", "DISK_FULL_ENDINGS", "QUARTET", "cluster_of", "matrix", "run_of"]
 
@@ -244,6 +244,18 @@ CELLS: Final[Mapping[str, Cell]] = {
             least_faults=8,
         ),
         Cell(
+            "containment",
+            ("worker-kill", "state-lost", "zombie", "worker-term"),
+            TRIO,
+            spacing=(12.0, 14.0),
+            rate=EASY,
+            standby=True,
+            snapshots=3.0,
+            containment=0.9,
+            forgets=0.02,
+            least_faults=4,
+        ),
+        Cell(
             "defaults",
             ("worker-kill", "broker-kill"),
             TRIO,
@@ -279,7 +291,10 @@ def run_of(
         else plan(cell.faults, cell.victims or tuple(cell.workers), seed, count, cell.spacing)
     )
     seconds = max(documents / rate, (strikes[-1].at if strikes else 0.0) + usual)
-    return Run(corpus(documents, seed), strikes, documents / seconds)
+    texts = corpus(documents, seed)
+    if cell.containment is not None:
+        texts = with_excerpts(texts, seed)
+    return Run(texts, strikes, documents / seconds)
 
 
 def matrix(

@@ -21,7 +21,7 @@ from tests.faults.of_change import (
 )
 from tests.faults.of_disks import DiskFull
 from tests.faults.of_network import EndTxn, Fetch, Heartbeat, Produce, TxnOffsetCommit
-from tests.faults.of_reindex import Reindex, ReindexKilled
+from tests.faults.of_reindex import Reindex, ReindexKilled, ReindexOften
 from tests.faults.of_rot import RotSegments, RotSnapshots, RotTables
 from tests.faults.of_standby import StandbyFrozen
 from tests.faults.of_time import Idle, IdlePartition
@@ -75,6 +75,7 @@ FAULTS: Final[dict[str, type[Fault]]] = {
         DocumentsRecreated,
         Reindex,
         ReindexKilled,
+        ReindexOften,
     )
 }
 
@@ -166,6 +167,7 @@ class Nemesis:
             late = self._seconds is not None and monotonic() - began > self._seconds
             if late or self._world.over.is_set():
                 return
+            self._world.reindexing.run_again()
             fault = FAULTS[strike.fault]()
             one = Struck(strike, monotonic())
             self.struck.append(one)

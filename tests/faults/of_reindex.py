@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 from tests.faults.fault import Fault, World
 from worker.generations import Plan
 
-__all__ = ["Reindex", "ReindexKilled"]
+__all__ = ["Reindex", "ReindexKilled", "ReindexOften"]
 
 _MOMENTS: Final[Mapping[str, Callable[[Plan], bool]]] = {
     "building": lambda plan: plan.following is not None,
@@ -43,6 +43,34 @@ class Reindex(Fault):
         del target
         world.reindexing.kill()
         world.reindexing.run()
+
+
+class ReindexOften(Reindex):
+    """The same again and again, of an index that forgets nothing, among all other faults.
+
+    What it keeps to: none of these rules finds more than those with which the run begins.
+    """
+
+    name = "reindex-often"
+
+    @classmethod
+    def targets(cls, victims: Sequence[str]) -> Sequence[str]:
+        """Each is other rules than those before it, also than those of the last."""
+        del victims
+        return (
+            "--shards 2 --threshold 0.85",
+            "--shards 3 --threshold 0.8 --containment 0.95",
+            "--shards 2 --containment none",
+            "--shards 5 --threshold 0.9 --containment 0.9",
+            "--shards 3 --threshold 0.8",
+        )
+
+    def inject(self, world: World, target: str) -> str:
+        """Begin it, once the one before is done; its answers will be old one day."""
+        done = super().inject(world, target)
+        if world.retention is not None:
+            world.retention.forget_answers(world.reindexing.in_use())
+        return done
 
 
 class ReindexKilled(Fault):

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from threading import Event
 from typing import Final
 
@@ -11,24 +12,46 @@ from tests.support.application import ApplicationUnderTest
 from tests.support.worker_process import ROOT
 from worker.admin import Cluster
 from worker.admin.reindex.in_use import planned
+from worker.bus import BusError
 from worker.files.closing import Closing
 from worker.generations import Plan
+from worker.topology import Topology
 
-__all__ = ["Reindexing"]
+__all__ = ["Reindexing", "failed_of_brokers"]
 
 DONE_SECONDS: Final = 180.0
+LONG_SECONDS: Final = 600.0
+"""The same where brokers fail, and the log to build from is that of an hour."""
 ADMIN_SECONDS: Final = 30.0
 NOTHING_LEFT: Final = "nothing would change"
 """What a command says whose predecessor was killed after its last step."""
+FAILED: Final = 1
+"""How a command ends whom a broker has failed."""
+
+
+def failed_of_brokers(status: int, said: str) -> bool:
+    """Tell whether a command that ended so may be run again: its one line is no traceback."""
+    last = said.splitlines()[-1] if said else ""
+    return status == FAILED and last.startswith("neardup: ")
 
 
 class Reindexing(Closing):
     """Runs one command at a time. Belongs to the thread that strikes."""
 
-    def __init__(self, application: ApplicationUnderTest, over: Event) -> None:
-        """Take whose index is replaced; once ``over`` is set, nothing is waited for."""
+    def __init__(
+        self, application: ApplicationUnderTest, over: Event, allowed_failures: int = 0
+    ) -> None:
+        """Take whose index is replaced.
+
+        Args:
+            application: has workers that run.
+            over: once it is set, nothing is waited for.
+            allowed_failures: how often the command may fail, and is run again.
+        """
         self._application = application
         self._over = over
+        self._allowed = allowed_failures
+        self._seconds = LONG_SECONDS if allowed_failures else DONE_SECONDS
         self._log = application.directory / "reindex.log"
         self._said_before = 0
         self._arguments: Sequence[str] = ()
@@ -36,6 +59,8 @@ class Reindexing(Closing):
         self._killed = False
         self.done = 0
         """How many generations have been taken up."""
+        self.failures: list[str] = []
+        """What commands have said that failed, and were run again."""
 
     def begin(self, arguments: Sequence[str]) -> None:
         """Begin another generation, once the one before is in use."""
@@ -78,7 +103,27 @@ class Reindexing(Closing):
             ended = self._process is None or self._process.poll() is not None
             return self._over.is_set() or ended or (plan is not None and holds(plan))
 
-        wait_until(so, DONE_SECONDS, what)
+        wait_until(so, self._seconds, what)
+
+    def run_again(self) -> None:
+        """Run the command again if it has failed, and may.
+
+        Raises:
+            AssertionError: it has failed otherwise, or too often.
+        """
+        process = self._process
+        if process is None or process.poll() in {None, 0} or self._through():
+            return
+        said = self._said()
+        assert failed_of_brokers(process.returncode, said), said
+        self.failures.append(said.splitlines()[-1])
+        assert len(self.failures) <= self._allowed, said
+        self._process, self._killed = None, True  # It may have failed after its last step.
+        self.run()
+
+    def _through(self) -> bool:
+        """Tell whether a command has ended whose predecessor had done all of it."""
+        return self._killed and NOTHING_LEFT in self._said()
 
     def finish(self) -> None:
         """Wait until the generation that was begun last is in use.
@@ -87,18 +132,11 @@ class Reindexing(Closing):
             AssertionError: the command has failed.
             TimeoutError: it takes too long.
         """
-        process = self._process
-        if process is None:
+        if self._process is None:
             return
-        wait_until(
-            lambda: self._over.is_set() or process.poll() is not None,
-            DONE_SECONDS,
-            f"neardup reindex {' '.join(self._arguments)}",
-        )
+        wait_until(self._ended, self._seconds, f"neardup reindex {' '.join(self._arguments)}")
         if self._over.is_set():
             return
-        said = self._said()
-        assert process.returncode == 0 or (self._killed and NOTHING_LEFT in said), said
         self._process = None
         self.done += 1
         plan = self._plan()
@@ -106,9 +144,28 @@ class Reindexing(Closing):
         state = (plan.current.number, plan.following)
         assert state == (self.done, None), f"generation {self.done} isn't in use: {plan}"
 
+    def _ended(self) -> bool:
+        self.run_again()
+        process = self._process
+        return self._over.is_set() or process is None or process.poll() is not None
+
+    def in_use(self) -> Topology:
+        """Return the topics of the generation that is in use."""
+        plan = self._plan()
+        base = self._application.topology
+        return base if plan is None else plan.current.topology(base)
+
     def _plan(self) -> Plan | None:
         settings = self._application.settings
-        return planned(Cluster(settings.kafka_options(), ADMIN_SECONDS), settings)
+        found: list[Plan | None] = []
+
+        def told() -> bool:
+            with suppress(BusError):  # A broker is away.
+                found.append(planned(Cluster(settings.kafka_options(), ADMIN_SECONDS), settings))
+            return bool(found)
+
+        wait_until(told, 3 * ADMIN_SECONDS, "the plan of generations")
+        return found[-1]
 
     def _said(self) -> str:
         """Return what the command has said since it was last run."""

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
@@ -94,12 +94,24 @@ def show(outcomes: Sequence[Outcome]) -> None:
         for kind, times in Counter(restart.kind for restart in one.restarts).items():
             console.print(Text(f"{one.cell} {one.protocol}: ended {times} times, {kind}", "dim"))
     for one in outcomes:
+        for note in _notes(one):
+            console.print(Text(f"{one.cell} {one.protocol}: {note}", "dim"))
+    for one in outcomes:
         if one.left_out:
             console.print(Text(f"{one.cell} {one.protocol}: LEFT OUT: {one.left_out}", "yellow"))
         for problem in one.problems:
             lines = problem.splitlines()
             shown = "\n".join(lines[:SHOWN_LINES] + (["…"] if len(lines) > SHOWN_LINES else []))
             console.print(Text(f"{one.cell} {one.protocol}: {shown}", "red"))
+
+
+def _notes(outcome: Outcome) -> Iterator[str]:
+    if outcome.reindexes:
+        yield f"{outcome.reindexes} generations of the index took over from the one before"
+    if outcome.contained:
+        yield f"{outcome.contained:,} matches by their containment alone"
+    for words, times in Counter(outcome.failures).items():
+        yield f"a command failed {times} times, and was run again: {words}"
 
 
 def _ended(outcome: Outcome) -> str:

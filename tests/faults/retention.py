@@ -22,6 +22,7 @@ from tests.faults.offsets import Place, ends, offsets_from, starts
 from tests.support.application import ApplicationUnderTest
 from worker.admin.plan import DEFAULT_MAX_BYTES, TopicPlan, plan
 from worker.files.closing import Closing
+from worker.topology import Topology
 
 __all__ = ["CLEANING", "Retention"]
 
@@ -76,6 +77,15 @@ class Retention(Closing):
         what = ", ".join(f"{topic}[{number}]" for topic, number in places)
         wait_until(emptied, 2 * self.seconds + SLACK_SECONDS, f"retention to empty {what}")
 
+    def forget_answers(self, topology: Topology) -> None:
+        """Delete the same from the answers of another generation of the index, too."""
+        answers = [
+            (topology.matches(shard), number)
+            for shard in range(topology.layout.shards)
+            for number in range(topology.layout.partitions)
+        ]
+        self._swept = sorted({*self._swept, *answers})
+
     def _run(self) -> None:
         while not self._over.wait(INTERVAL_SECONDS):
             try:
@@ -85,11 +95,12 @@ class Retention(Closing):
 
     def _sweep(self) -> None:
         # The ends first: what is written from now on is young.
-        high = ends(self._admin, self._swept)
-        young = offsets_from(self._admin, self._swept, int((time() - self.seconds) * 1_000))
-        low = starts(self._admin, self._swept)
+        swept = self._swept
+        high = ends(self._admin, swept)
+        young = offsets_from(self._admin, swept, int((time() - self.seconds) * 1_000))
+        low = starts(self._admin, swept)
         due = []
-        for place in self._swept:
+        for place in swept:
             until = young[place] if young[place] >= 0 else high[place]
             if until > low[place]:
                 due.append(TopicPartition(*place, until))

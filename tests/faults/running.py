@@ -2,8 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from tempfile import TemporaryDirectory
 from threading import Event
@@ -16,18 +15,26 @@ from confluent_kafka import KafkaException
 from localkafka.broker import KafkaCluster, wait_until
 from tests.faults.cell import Cell, Hit, Outcome, Protocol, Run
 from tests.faults.disk import NoSmallDisk, mounted
+from tests.faults.doing import Doing
 from tests.faults.fault import World
 from tests.faults.feeding import Feeding
 from tests.faults.nemesis import Nemesis, Struck
 from tests.faults.proxy import Proxies
 from tests.faults.reindexing import Reindexing
 from tests.faults.retention import Retention
+from tests.faults.sections import sections_of
 from tests.faults.supervisor import Supervisor
 from tests.faults.timeline import longest_gap, longest_wait
 from tests.faults.watch import TopicWatch
 from tests.support.application import ApplicationUnderTest
 from tests.support.audit import Arrival
-from tests.support.proof import book_of, ended_run, index_problems, problems_of
+from tests.support.proof import (
+    book_of,
+    by_containment,
+    ended_run,
+    index_problems,
+    problems_of,
+)
 from tests.support.worker_process import ROOT
 from worker.bus import BusError
 
@@ -41,19 +48,9 @@ FAILURES: Final = (AssertionError, TimeoutError, KafkaException, BusError)
 """What ends a run as broken; anything else is a mistake in these tests."""
 
 START_SECONDS: Final = 90.0
-DEFAULT_SESSION_MS: Final = 10_000
 DRAIN_SECONDS: Final = 300.0
 DISK_MEGABYTES: Final = 640
 """So much that 100,000 documents do not fill it by themselves."""
-
-KEPT_SNAPSHOTS: Final = 2
-FAST: Final[Mapping[str, object]] = {
-    "flush_seconds": 2,
-    "flush_documents": 5_000,
-    "cache_bytes": 8 << 20,
-}
-"""So that a worker that was killed has little to catch up with. Every flush brings blocks for
-the cache, which would fill for hours: a small one is full early, and evicts."""
 
 
 def run_cell(cell: Cell, protocol: Protocol, ground: Ground, run: Run, say: Say) -> Outcome:
@@ -78,7 +75,7 @@ def _run(cell: Cell, ground: Ground, run: Run, outcome: Outcome, say: Say) -> No
         outcome.documents = len(application.inputs)
         say("judging")
         outcome.problems.extend(late(cell, outcome))
-        outcome.problems.extend(judge(world, run.shards))
+        outcome.problems.extend(judge(world, run.shards, outcome))
 
 
 @contextmanager
@@ -87,8 +84,9 @@ def concluding(cell: Cell, world: World, outcome: Outcome) -> Iterator[None]:
     try:
         yield
     except FAILURES as error:
-        outcome.problems.append(f"{type(error).__name__}: {error}")
+        outcome.problems.extend(f"{type(one).__name__}: {one}" for one in _failures(error))
     supervisor = world.supervisor
+    outcome.reindexes, outcome.failures = world.reindexing.done, world.reindexing.failures
     outcome.restarts = supervisor.restarts
     outcome.unexpected = len(cell.unexpected(supervisor.restarts))
     wrong = cell.unexpected(supervisor.restarts)
@@ -103,6 +101,14 @@ def concluding(cell: Cell, world: World, outcome: Outcome) -> Iterator[None]:
         outcome.problems.append(f"logs: {keep_logs(world.application)}")
 
 
+def _failures(error: BaseException) -> Iterator[BaseException]:
+    """Return a failure, and before it the one that was being handled as it came."""
+    before = error.__context__
+    if isinstance(before, FAILURES) and not error.__suppress_context__:
+        yield from _failures(before)
+    yield error
+
+
 @contextmanager
 def application_of(
     cell: Cell, protocol: Protocol, ground: Ground
@@ -110,35 +116,13 @@ def application_of(
     """Set an application up behind the proxies; its topics go with it."""
     cluster, proxies = ground
     with ExitStack() as stack:
-        more = {"standby": "all"} if cell.standby else {}
-        if cell.window is not None:
-            more["window"] = cell.window
-        verified = {} if cell.verified is None else {"verify_seconds": cell.verified}
-        sections: dict[str, Mapping[str, object]] = {"index": {**FAST, **more}}
+        snapshots = None
         if cell.snapshots is not None:
-            sections["index.snapshots"] = {
-                "url": stack.enter_context(TemporaryDirectory(prefix="neardup-snapshots-")),
-                "every_seconds": cell.snapshots,
-                "keep": KEPT_SNAPSHOTS,
-                "trim_log": True,
-                **verified,
-            }
-        if cell.brokers == "fast":
-            # By default an answer that is lost is missed after 10 s.
-            sections["kafka.consumer"] = {"socket.timeout.ms": 6_000}
-        else:
-            sections["kafka"] = {"session_timeout_ms": DEFAULT_SESSION_MS}
+            snapshots = stack.enter_context(TemporaryDirectory(prefix="neardup-snapshots-"))
         application = ApplicationUnderTest(
             cluster,
             f"neardup-{cell.name}-{protocol}-{uuid4().hex[:6]}",
-            settings={
-                **sections,
-                "kafka": {
-                    **sections.get("kafka", {}),
-                    "bootstrap": cluster.proxied_bootstrap,
-                    "group_protocol": protocol,
-                },
-            },
+            settings=sections_of(cell, protocol, cluster.proxied_bootstrap, snapshots),
         )
         stack.callback(_delete_topics, cluster, application)
         stack.enter_context(application)
@@ -153,7 +137,7 @@ def application_of(
         over = Event()
         feeding = Feeding(application, over, cell.aborts, cell.forgets)
         supervisor = Supervisor(application, cell.workers, cell.unexpected)
-        reindexing = stack.enter_context(Reindexing(application, over))
+        reindexing = stack.enter_context(Reindexing(application, over, cell.failures))
         world = World(cluster, proxies, supervisor, application, feeding, over, reindexing, disk)
         if cell.retention is not None:
             application.collect()
@@ -189,28 +173,16 @@ def attack(application: ApplicationUnderTest, world: World, run: Run, say: Say) 
             struck.set()
 
     watch = TopicWatch(world.cluster.bootstrap, application.topology.fingerprints)
-    with watch, ThreadPoolExecutor(2) as threads:
-        try:
-            doing = [threads.submit(feed), threads.submit(strike)]
-            while not all(one.done() for one in doing):
-                audit.read(0.1)
-                supervisor.supervise()
-                _raise_failed(doing)
-            _raise_failed(doing)
-            if world.book is None:
-                _drain(application, supervisor, say)
-        finally:
-            over.set()
+    with watch, Doing({"the feeder": feed, "the nemesis": strike}, over.set) as doing:
+        while not doing.all_done():
+            audit.read(0.1)
+            supervisor.supervise()
+        if world.book is None:
+            _drain(application, supervisor, say)
     hits = list(_hits(nemesis.struck, audit.arrivals, watch.arrivals, fed_at[0]))
     for hit in hits:
         say(f"{hit.what}: {hit.gap:.1f} s without a verdict, the longest wait {hit.wait:.1f} s")
     return hits
-
-
-def _raise_failed(doing: Sequence[Future[None]]) -> None:
-    for one in doing:
-        if one.done():
-            one.result()
 
 
 def _drain(application: ApplicationUnderTest, supervisor: Supervisor, say: Say) -> None:
@@ -248,7 +220,7 @@ def _hits(
         )
 
 
-def judge(world: World, shards: Sequence[int]) -> Iterator[str]:
+def judge(world: World, shards: Sequence[int], outcome: Outcome) -> Iterator[str]:
     """Stop all workers; say what is wrong with what they have done."""
     application, supervisor = world.application, world.supervisor
     if world.book is not None:  # They have ended, and may have ended between any two records.
@@ -266,7 +238,11 @@ def judge(world: World, shards: Sequence[int]) -> Iterator[str]:
         if status != 0:
             yield f"{name}, told to stop at the end, ended with {status}"
     ended = ended_run(application, rotten=world.rotten)
-    yield from problems_of(application, book_of(application), shards)
+    book = book_of(application)
+    yield from problems_of(application, book, shards)
+    outcome.contained = by_containment(book)
+    if application.settings.similarity.containment is not None and not outcome.contained:
+        yield "no document matched by its containment alone, though some are excerpts"
     yield from index_problems(application, ended)
 
 
@@ -294,6 +270,8 @@ def keep_logs(application: ApplicationUnderTest) -> str:
     for name, worker in application.workers.items():
         if worker.log.exists():
             (kept / f"{name}.log").write_bytes(worker.log.read_bytes())
+    for log in application.directory.glob("*.log"):
+        (kept / log.name).write_bytes(log.read_bytes())
     return os.fspath(kept)
 
 

@@ -5,6 +5,10 @@ has seen them all, and what still grows is a leak. Every log forgets what is old
 minutes, so everything in the logs goes many times. Two workers are never ended by a fault:
 theirs are the long series of samples (they meet everything that befalls the others, the
 brokers and the network).
+
+One text in ten is an excerpt of another, which containment finds. On request, the index is
+replaced by its next generation every few minutes. That one is built from all of ``fingerprints``,
+so workers don't trim it then.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,12 +25,13 @@ from tests.faults.disk import NoSmallDisk, mounted
 from tests.faults.matrix import DISK_FULL_ENDINGS, QUARTET, cluster_of
 from tests.faults.nemesis import EVERYWHERE, plan, printed
 from tests.faults.of_disks import DiskFull
+from tests.faults.of_reindex import ReindexOften
 from tests.faults.proxy import Proxies
 from tests.faults.running import Ground, application_of, attack, concluding, judge
 from tests.faults.samples import Sampler
 from tests.faults.strike import Strike
 from tests.faults.trends import Trend
-from tests.support.corpus import corpus
+from tests.support.corpus import corpus, with_excerpts
 
 __all__ = ["soak"]
 
@@ -47,10 +52,15 @@ CELL: Final = Cell(
     small_disk=True,
     snapshots=20.0,
     retention=180.0,
+    containment=0.9,
     endings=DISK_FULL_ENDINGS,
 )
-NO_DISK: Final = replace(
-    CELL, faults=tuple(name for name in EVERYWHERE if name != DiskFull.name), small_disk=False
+REINDEXING: Final = replace(
+    CELL,
+    name="soak-reindex",
+    faults=(*EVERYWHERE, ReindexOften.name),
+    trims=False,
+    failures=20,
 )
 
 
@@ -60,14 +70,16 @@ def soak(
     say: Callable[[str], None],
     *,
     protocol: Protocol,
+    reindexes: bool = False,
     rate: float | None = None,
     schedule: Sequence[Strike] | None = None,
 ) -> Outcome:
     """Run for so many minutes, and judge."""
     per_second = rate or RATE
-    cell = _cell(say)
+    cell = _possible(REINDEXING if reindexes else CELL, say)
     strikes = list(schedule or _schedule(cell, minutes, seed))
-    say(f"soak of {minutes:g} minutes, {protocol}, seed {seed}; the schedule:\n{printed(strikes)}")
+    say(f"{cell.name} of {minutes:g} minutes, {protocol}, seed {seed}; the schedule:")
+    say(printed(strikes))
     seconds = max(minutes * 60, strikes[-1].at)
     documents = _documents(int(per_second * seconds), per_second, seed)
     run = Run(documents, strikes, per_second, SHARDS, minutes * 60)
@@ -77,13 +89,14 @@ def soak(
         return _run(cell, protocol, (cluster, proxies), run, minutes, say)
 
 
-def _cell(say: Callable[[str], None]) -> Cell:
+def _possible(cell: Cell, say: Callable[[str], None]) -> Cell:
     try:
         with TemporaryDirectory() as directory, mounted(Path(directory), 1):
-            return CELL
+            return cell
     except NoSmallDisk as why:
         say(f"LEFT OUT: disk-full, since no disk can be mounted here: {why}")
-        return NO_DISK
+        faults = tuple(name for name in cell.faults if name != DiskFull.name)
+        return replace(cell, faults=faults, small_disk=False)
 
 
 def _run(
@@ -107,7 +120,7 @@ def _run(
         outcome.trends = list(sampler.trends())
         say("judging")
         outcome.problems.extend(creeping(outcome.trends, minutes))
-        outcome.problems.extend(judge(world, run.shards))
+        outcome.problems.extend(judge(world, run.shards, outcome))
     outcome.seconds = monotonic() - began
     return outcome
 
@@ -122,7 +135,9 @@ def _schedule(cell: Cell, minutes: float, seed: int) -> list[Strike]:
 
 
 def _documents(count: int, rate: float, seed: int) -> list[tuple[str, str]]:
-    texts = [text for _, text in corpus(max(100, int(rate * ROUND_SECONDS)), seed)]
+    texts = [
+        text for _, text in with_excerpts(corpus(max(100, int(rate * ROUND_SECONDS)), seed), seed)
+    ]
     return [(f"doc-{number}", texts[number % len(texts)]) for number in range(count)]
 
 

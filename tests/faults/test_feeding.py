@@ -31,8 +31,9 @@ class _Fed:
             for place, (ident, _) in enumerate(texts)
         ]
 
-    def feed(self, records: list[Outgoing]) -> None:
-        """Take records."""
+    def feed(self, records: list[Outgoing], over: Event) -> None:
+        """Take records, unless the run is over."""
+        assert not over.is_set()
         self.records += records
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from random import Random
+from threading import Event
 from typing import Final
 
 from confluent_kafka import Producer
@@ -40,8 +41,11 @@ class TransactionalFeeder:
         )
         self._producer.init_transactions(TIMEOUT_SECONDS)
 
-    def feed(self, records: Sequence[Outgoing]) -> None:
-        """Write documents in one transaction, which is committed when this returns."""
+    def feed(self, records: Sequence[Outgoing], over: Event | None = None) -> None:
+        """Write documents in one transaction, which is committed when this returns.
+
+        Once ``over`` is set, nothing is waited for.
+        """
         if self._random.random() < self._aborts:
             self._abort()
         application = self._application
@@ -50,6 +54,7 @@ class TransactionalFeeder:
         written = application.write(
             self._producer,
             [record._replace(partition=number % busy) for number, record in enumerate(records)],
+            over,
         )
         self._producer.commit_transaction(TIMEOUT_SECONDS)
         application.inputs += written

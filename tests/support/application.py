@@ -1,6 +1,5 @@
 """An application under test: topics, settings, workers by name, documents, an audit."""
 
-import contextlib
 import json
 import random
 import shutil
@@ -10,16 +9,17 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from time import time
+from threading import Event
 from types import TracebackType
 from typing import Final, Self
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import Producer
 
 from localkafka.broker import REAPER, Kafka, wait_until
 from tests.support.audit import Audit, read_all
 from tests.support.collector import Collector
 from tests.support.worker_process import WorkerProcess
+from tests.support.writing import written
 from worker.admin import Cluster, Start, agree, begin, create
 from worker.bus.port import BusError, Outgoing, Record, TopicPartition
 from worker.settings import Settings, load
@@ -178,49 +178,20 @@ class ApplicationUnderTest:
             }
         )
 
-    def feed(self, records: Iterable[Outgoing]) -> list[Record]:
-        """Write documents, and wait until the log has them; give them with their offsets."""
-        fed = self.write(self._producer, records)
+    def feed(self, records: Iterable[Outgoing], over: Event | None = None) -> list[Record]:
+        """Write documents, and wait until the log has them; give them with their offsets.
+
+        Once ``over`` is set, nothing is waited for.
+        """
+        fed = self.write(self._producer, records, over)
         self.inputs += fed
         return fed
 
-    def write(self, producer: Producer, records: Iterable[Outgoing]) -> list[Record]:
-        """Write records with a producer, and wait until the log has them; give them.
-
-        Their times are set here: the answer to a batch that is sent again, since the first
-        answer was lost, has but one for all, the batch's latest.
-        """
-        written: dict[int, Record] = {}
-
-        def done(
-            number: int, given: Outgoing, stamp: int, error: KafkaError | None, message: Message
-        ) -> None:
-            assert error is None, error
-            partition, offset = message.partition(), message.offset()
-            assert partition is not None
-            assert offset is not None
-            written[number] = Record(
-                given.topic, partition, offset, stamp, given.key, given.value, given.headers
-            )
-
-        for number, record in enumerate(records):
-            stamp = record.timestamp or int(time() * 1000)
-            while True:
-                with contextlib.suppress(BufferError):
-                    producer.produce(
-                        record.topic,
-                        value=record.value,
-                        partition=-1 if record.partition is None else record.partition,
-                        key=record.key,
-                        headers=list(record.headers),
-                        timestamp=stamp,
-                        on_delivery=partial(done, number, record, stamp),
-                    )
-                    break
-                producer.poll(0.1)
-            producer.poll(0)
-        assert producer.flush(FLUSH_SECONDS) == 0
-        return [written[number] for number in sorted(written)]
+    def write(
+        self, producer: Producer, records: Iterable[Outgoing], over: Event | None = None
+    ) -> list[Record]:
+        """Write records with a producer, and wait until the log has them; give them."""
+        return written(producer, records, over)
 
     def documents(self, texts: Sequence[tuple[str, str]], first: int = 0) -> list[Outgoing]:
         """Make records of ids and texts, round the partitions."""

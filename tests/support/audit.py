@@ -8,6 +8,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Place
 
 from localkafka.broker import wait_until
+from tests.support.clients import close
 from worker.bus.port import Header, Record, TopicPartition
 from worker.topology import Topology
 
@@ -193,9 +194,8 @@ class Audit:
 
     def close(self) -> None:
         """Let go of the broker."""
-        self._reader.close()
-        self._offsets.close()
-        self._ends.close()
+        for consumer in (self._reader, self._offsets, self._ends):
+            close(consumer)
 
 
 def read_all(bootstrap: str, partition: TopicPartition) -> list[Record]:

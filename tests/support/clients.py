@@ -1,18 +1,34 @@
-"""How many clients librdkafka has in this process."""
+"""Clients of librdkafka: how many this process has, and how one is closed."""
 
 import gc
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from threading import Thread
+from typing import Final, Protocol
 
 from localkafka.broker import wait_until
 
-__all__ = ["COUNTABLE", "await_clients", "clients", "clients_in_use"]
+__all__ = ["COUNTABLE", "await_clients", "clients", "clients_in_use", "close"]
 
 SECONDS: Final = 10.0
+CLOSE_SECONDS: Final = 10.0
 
 _TASKS: Final = Path("/proc/self/task")
 COUNTABLE: Final = _TASKS.exists()
+
+
+class Closable(Protocol):
+    """What has a `close`."""
+
+    def close(self) -> None:
+        """Let go."""
+
+
+def close(client: Closable, seconds: float = CLOSE_SECONDS) -> None:
+    """Close a consumer; if that takes longer, as it may if its brokers hang, leave it behind."""
+    closing = Thread(target=client.close, daemon=True)
+    closing.start()
+    closing.join(seconds)
 
 
 def clients() -> int:

@@ -8,6 +8,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 
 from tests.support.audit import record_of
+from tests.support.clients import close
 from worker.bus.port import Record, TopicPartition
 from worker.files.closing import Closing
 
@@ -86,5 +87,5 @@ class Collector(Closing):
         """End."""
         self._over.set()
         self._thread.join()
-        self._reader.close()
-        self._ends.close()
+        close(self._reader)
+        close(self._ends)

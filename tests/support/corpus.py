@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from random import Random
@@ -10,13 +11,17 @@ from typing import Final
 
 import worker
 
-__all__ = ["FULL", "corpus", "scaled"]
+__all__ = ["FULL", "corpus", "scaled", "with_excerpts"]
 
 FULL: Final = os.environ.get("NEARDUP_TEST_SCALE") == "full"
 """Whether to run at the sizes of the acceptance table, in place of those that CI takes."""
 
 DATA: Final = os.environ.get("NEARDUP_TEST_DATA")
 """A folder with ``docs.jsonl.gz``: an object with ``id`` and ``text`` a line."""
+
+EXCERPTS: Final = 0.1
+_LEAST, _MOST = 0.62, 0.76
+"""Of a text, what is cut from it: too little to be similar to 0.8, enough to be found."""
 
 _SYLLABLES: Final = [a + b for a in "bdfgklmnprstv" for b in ("a", "e", "i", "o", "u", "an", "or")]
 
@@ -42,6 +47,22 @@ def corpus(count: int, seed: int) -> tuple[tuple[str, str], ...]:
             text = next(fresh, None)
             texts.append(text if text is not None else _edited(random.choice(texts), random))
     return tuple((f"doc-{seed}-{number}", text) for number, text in enumerate(texts))
+
+
+def with_excerpts(texts: Sequence[tuple[str, str]], seed: int) -> tuple[tuple[str, str], ...]:
+    """Return the same with one text in ten replaced by a part, in one piece, of an earlier one."""
+    random = Random(seed)
+    found: list[tuple[str, str]] = []
+    for ident, text in texts:
+        whole = random.choice(found)[1] if found and random.random() < EXCERPTS else None
+        found.append((ident, text if whole is None else _cut(whole, random)))
+    return tuple(found)
+
+
+def _cut(text: str, random: Random) -> str:
+    size = max(1, int(len(text) * random.uniform(_LEAST, _MOST)))
+    first = random.randint(0, len(text) - size)
+    return text[first : first + size]
 
 
 def _texts(count: int, random: Random) -> list[str]:

@@ -27,6 +27,7 @@ from worker.stages import StageError
 __all__ = [
     "Book",
     "book_of",
+    "by_containment",
     "ended_run",
     "history_of",
     "index_problems",
@@ -84,6 +85,16 @@ def published(book: Book, reached: Mapping[int, int]) -> Book:
     return Book(replace(book.history, inputs=inputs), book.fingerprints, partial=True)
 
 
+def by_containment(book: Book) -> int:
+    """Return how many matches are there for their containment alone."""
+    threshold = book.history.parameters.threshold
+    return sum(
+        similarity < threshold and share is not None
+        for verdict in verdicts(book.history).values()
+        for (_, similarity), share in zip(verdict.matches, verdict.containments, strict=False)
+    )
+
+
 def prove(
     application: ApplicationUnderTest,
     shards: Iterable[int] = (1,),
@@ -133,7 +144,8 @@ def _shortened(
     if matches is None:
         return decisions
     return {
-        at: one._replace(matches=one.matches[:matches], first=None) for at, one in decisions.items()
+        at: one._replace(matches=one.matches[:matches], first=None, containments=())
+        for at, one in decisions.items()
     }
 
 

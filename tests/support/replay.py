@@ -25,7 +25,9 @@ from worker.wire import POSITION_BITS, FingerprintFrame, Layout, MatchFrame, dec
 
 __all__ = ["replay"]
 
-Matches = dict[Source, dict[int, tuple[float, str]]]
+Found = tuple[float, str, float | None]
+"""The similarity to a document, its id, and the containment in it."""
+Matches = dict[Source, dict[int, Found]]
 
 
 def replay(
@@ -97,18 +99,32 @@ def _take(frame: MatchFrame, sequences: dict[Source, int], matches: Matches) -> 
         for position, offset in enumerate(frame.offsets.tolist()):
             sequences[frame.partition, frame.start + offset] = base + position
     known = list(zip(frame.sequences.tolist(), frame.ids.unpack(), strict=True))
-    found = zip(frame.which.tolist(), frame.similarities.tolist(), strict=True)
+    found = zip(
+        frame.which.tolist(), frame.similarities.tolist(), _containments(frame), strict=True
+    )
     for offset, own in zip(frame.matched.tolist(), frame.counts.tolist(), strict=True):
         of_document = matches.setdefault((frame.partition, frame.start + offset), {})
         for _ in range(own):
-            place, similarity = next(found)
+            place, similarity, containment = next(found)
             sequence, ident = known[place]
-            of_document[sequence] = similarity, ident.decode()
+            of_document[sequence] = similarity, ident.decode(), containment
 
 
-def _verdict(sequence: int, matches: dict[int, tuple[float, str]], limit: int) -> Verdict:
+def _containments(frame: MatchFrame) -> list[float | None]:
+    if frame.containments is None:
+        return [None] * len(frame.which)
+    return [share or None for share in frame.containments.tolist()]
+
+
+def _verdict(sequence: int, matches: dict[int, Found], limit: int) -> Verdict:
     ordered = sorted(matches.items(), key=lambda item: (-item[1][0], item[0]))
     best = [(number, found) for number, found in ordered[:limit] if found[1]]
-    listed = tuple((ident, round(similarity, 4)) for _, (similarity, ident) in best)
-    firsts = sorted((number, ident) for number, (_, ident) in best)
-    return Verdict(sequence, listed, firsts[0][::-1] if firsts else None)
+    listed = tuple((ident, round(similarity, 4)) for _, (similarity, ident, _) in best)
+    firsts = sorted((number, ident) for number, (_, ident, _) in best)
+    shares = tuple(share and round(share, 4) for _, (_, _, share) in best)
+    return Verdict(
+        sequence,
+        listed,
+        firsts[0][::-1] if firsts else None,
+        shares if any(share is not None for share in shares) else (),
+    )

@@ -41,11 +41,14 @@ class Verdict(NamedTuple):
     """The decision about a document: its place in the order, and what it matches.
 
     ``first`` is the id and the place of the earliest match; None if there is none.
+    ``containments`` has a value for each match, None for one without; if no match has any, it
+    is empty.
     """
 
     sequence: int
     matches: tuple[tuple[str, float], ...]
     first: tuple[str, int] | None = None
+    containments: tuple[float | None, ...] = ()
 
 
 class Sighting(NamedTuple):
@@ -130,10 +133,12 @@ def verdict_of(record: Record) -> Verdict:
     """Give the decision that a record's headers tell."""
     matches = json.loads(header(record, "neardup-matches") or b"[]")
     first = json.loads(header(record, "neardup-first") or b"null")
+    containments = tuple(match.get("containment") for match in matches)
     return Verdict(
         int(header(record, "neardup-sequence") or b"-1"),
         tuple((match["id"], match["similarity"]) for match in matches),
         None if first is None else (first["id"], first["sequence"]),
+        containments if any(one is not None for one in containments) else (),
     )
 
 

@@ -13,6 +13,7 @@ from tests.support.checker import (
     check,
     differences,
     sightings,
+    verdict_of,
     verdicts,
 )
 from tests.support.checker import forgetting as forgotten
@@ -184,6 +185,18 @@ def test_a_match_that_was_forgotten_is_found(history: History, found: list[str])
     assert list(forgotten(history)) == found
 
 
+def test_a_verdict_has_the_containments_of_its_matches_if_there_are_any() -> None:
+    assert [verdict_of(record).containments for record in GOOD.duplicate[:1]] == [()]
+    listed = b'[{"id":"a","similarity":0.9},{"id":"c","similarity":0.6,"containment":0.95}]'
+    contained = replace_header(published(B, 0, 11, "a"), "neardup-matches", listed)
+    assert verdict_of(contained).containments == (None, 0.95)
+
+
+def replace_header(record: Record, name: str, value: bytes) -> Record:
+    """Give a record with another value of a header."""
+    return record._replace(headers=(*without(record, name).headers, (name, value)))
+
+
 def test_other_verdicts_than_the_expected_are_found() -> None:
     published_ = verdicts(GOOD)
     assert differences(published_, dict(published_)) == []
@@ -193,6 +206,7 @@ def test_other_verdicts_than_the_expected_are_found() -> None:
         Verdict(9, found, ("a", 10)),
         Verdict(11, (("a", 0.91),), ("a", 10)),
         Verdict(11, found, ("a", 9)),
+        Verdict(11, found, ("a", 10), (0.95,)),
     ):
         assert len(differences(published_, {**published_, (0, 1): other})) == 1
     assert len(differences(published_, {})) == 3

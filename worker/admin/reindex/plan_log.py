@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import uniform
-from time import sleep
+from time import monotonic, sleep
 
 import msgspec
 
@@ -29,6 +29,8 @@ PLAN_KEY = b"generations"
 
 _TRIES = 8
 _PAUSE_SECONDS = 3.0
+_VISIBLE_SECONDS = 30.0
+_LOOK_SECONDS = 0.2
 _RECORDS = 1_000
 _BYTES = 4 << 20
 
@@ -113,7 +115,7 @@ def change_plan(bus: Bus, topic: str, change: Change) -> Plan | None:
     """Change the plan; return the new one, or None if nothing was to change.
 
     ``change`` is called with the plan as no one else can change it meanwhile, and again if that
-    fails. What it returns is written in one transaction.
+    fails. What it returns is written in one transaction, and can be read when this returns.
 
     Raises:
         BusError: the cluster doesn't answer, or refuses.
@@ -123,7 +125,8 @@ def change_plan(bus: Bus, topic: str, change: Change) -> Plan | None:
         for _ in range(_TRIES):
             # Any other writer is fenced from here on, so what is read now stays true.
             writer.renew()
-            changed = change(_recorded(bus, topic))
+            before = _recorded(bus, topic)
+            changed = change(before)
             if changed is None:
                 return None
             plan, more = changed
@@ -132,10 +135,21 @@ def change_plan(bus: Bus, topic: str, change: Change) -> Plan | None:
             except (OutcomeUnknown, Aborted, Fenced):
                 sleep(uniform(0, _PAUSE_SECONDS))  # noqa: S311 -- not for cryptography
                 continue  # The next attempt reads what was written.
+            _await_other(bus, topic, before)
             return plan
     finally:
         writer.close()
     raise BusError(f"{topic}: the plan could not be recorded in {_TRIES} attempts")
+
+
+def _await_other(bus: Bus, topic: str, before: Plan | None) -> None:
+    """Wait until another plan can be read.
+
+    Brokers write the markers of a transaction after they have answered that it is committed.
+    """
+    deadline = monotonic() + _VISIBLE_SECONDS
+    while _recorded(bus, topic) == before and monotonic() < deadline:
+        sleep(_LOOK_SECONDS)
 
 
 def _recorded(bus: Bus, topic: str) -> Plan | None:

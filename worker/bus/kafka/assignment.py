@@ -79,13 +79,16 @@ class Assignment:
     def change(self, topics: list[str]) -> None:
         """Have the same member read other topics; the group then assigns partitions anew.
 
-        An eager rebalance revokes all partitions first. Any other one only says what changes.
+        An eager rebalance revokes all partitions first. Any other one only says what changes, and
+        that may be nothing. So what this member has of the topics counts as assigned at once.
         """
         if self._eager:
             self.revoked = True
         self.asking = False
         self._topics = topics
         self._join(topics)
+        if not self._eager and not self.revoked:
+            self._pause_all(self._consumer)
 
     @property
     def outdated(self) -> bool:

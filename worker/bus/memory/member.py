@@ -208,6 +208,7 @@ class MemoryMember:
         self._subscription = tuple(sorted(set(topics)))
         self._identities = {topic: self._topics.identities[topic] for topic in self._subscription}
         self._group.sit(self._identity.instance, self._subscription)
+        self._generation = None  # A poll returns the assignment, whether it is another or not.
 
     def close(self, *, leave: bool = False) -> None:
         """See the port. Without ``leave`` the seat and its partitions stay reserved.

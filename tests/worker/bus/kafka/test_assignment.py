@@ -22,6 +22,22 @@ def consumer() -> Iterator[Consumer]:
     made.close()
 
 
+def test_what_a_member_has_of_other_topics_is_assigned_at_once() -> None:
+    """Under KIP-848 the group says only what changes, which may be nothing."""
+    options = KafkaOptions("127.0.0.1:1", protocol="consumer")
+    consumer = Consumer(options.member_config("g", "one"))
+    assignment = Assignment("g", Ends(), eager=False)
+    assignment.subscribe(consumer, ["in", "old"])
+    assignment.change(["in", "old"])
+    assert not assignment.changed  # The group has not said anything yet.
+    assignment._on_assign(consumer, [*PARTITIONS, TopicPartition("old", 0)])
+    assert len(assignment.take()) == 3
+    assignment.change(["in"])
+    assert assignment.changed
+    assert assignment.take() == {("in", 0), ("in", 1)}
+    consumer.close()
+
+
 def test_what_was_lost_is_told_once_and_so_is_its_return(
     consumer: Consumer, caplog: pytest.LogCaptureFixture
 ) -> None:
