@@ -17,6 +17,7 @@ from worker.http.health import Health
 from worker.http.pages import Pages, failure
 from worker.http.server import Limits, Posts
 from worker.metrics import Metrics
+from worker.process.memory import resident_bytes
 from worker.queries.asking import Asker
 from worker.queries.following import Following
 from worker.queries.pages import PATH, QueryPages
@@ -55,6 +56,7 @@ class QueryService(Closing):
         self._settings = settings
         self._metrics = metrics
         self._stopping = stopping
+        self._application: Application | None = None
         self._following: Following | None = None
         self._pages: QueryPages | None = None
         self._failed = False
@@ -78,6 +80,7 @@ class QueryService(Closing):
         lock: Callable[[], AbstractContextManager[object]] = Lock,
     ) -> Following:
         """Begin to follow the log, and to answer; return what follows. See `Following`."""
+        self._application = application
         self._following = following = Following(application, clock, lock)
         asker = Asker(
             application.topology.layout,
@@ -107,16 +110,29 @@ class QueryService(Closing):
             self._stopping.wait(_LOOK_SECONDS)
 
     def export(self, bus: Bus) -> None:
-        """Export how far the shards are, and how large."""
-        following = self._following
-        if following is None:
+        """Export how far the shards are, how large, and what the process takes of its memory."""
+        following, application = self._following, self._application
+        if following is None or application is None:
             return
         self._metrics.process.silent(bus.silent_seconds)
+        self._measure(bus, application)
         self._metrics.index.status(Status(standby_lag=following.reached().behind))
         try:
             following.use(self._metrics.index.holding)
         except Exception as error:  # noqa: BLE001 -- a store was closed meanwhile: the next look will do
             _log.debug("no sizes: %s", error)
+
+    def _measure(self, bus: Bus, application: Application) -> None:
+        """Export what the process and its parts take of their memory."""
+        shares, export = application.shares, self._metrics.process
+        for part, (used, share) in application.memory().items():
+            export.memory(part, used, share)
+        # Each shard has a reader of its own until it has caught up.
+        readers = application.topology.layout.shards * shares.log_reader
+        export.queued(bus.queued(), {"fetched": readers})
+        resident = resident_bytes()
+        if resident is not None:
+            export.memory("worker", resident, shares.total)
 
     def answer(self, head: bytes) -> bytes:
         """Return the answer to a request without a body."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.filling import fill
-from worker.bus import TopicPartition
+from worker.bus import Queued, TopicPartition
 from worker.index.store import BandStore, StoreOptions
 from worker.metrics import Metrics
 from worker.stages import IndexCounts, RestoreState, Status
@@ -178,3 +178,20 @@ def test_memory_is_shown_with_its_share_part_by_part() -> None:
 
     assert (sample("bytes", "cache"), sample("share_bytes", "cache")) == (7, 9)
     assert (sample("bytes", "lanes"), sample("share_bytes", "lanes")) == (3, 5)
+
+
+def test_queues_are_shown_of_the_parts_that_have_a_share() -> None:
+    metrics = Metrics()
+    queues = {"fetched": Queued(3, 700), "produced": Queued(1, 50)}
+    metrics.process.queued(queues, {"fetched": 9_000, "none": 1})
+
+    def sample(name: str, part: str) -> float | None:
+        return metrics.registry.get_sample_value(f"neardup_{name}", {"part": part})
+
+    assert sample("queued_messages", "fetched") == 3
+    assert (sample("memory_bytes", "fetched"), sample("memory_share_bytes", "fetched")) == (
+        700, 9_000,
+    )  # fmt: skip
+    for part in ("produced", "none"):
+        assert sample("queued_messages", part) is None
+        assert sample("memory_share_bytes", part) is None

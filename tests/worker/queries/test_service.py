@@ -16,8 +16,10 @@ import pytest
 
 from tests.worker.queries.parts import Site, body
 from worker.app import Application
-from worker.bus import Outgoing
+from worker.bus import Outgoing, Queued
+from worker.bus.memory import MemoryBus
 from worker.http.server import Limits, Posts, serving
+from worker.index.store import BandStore
 from worker.metrics import Metrics
 from worker.queries.service import QueryService, with_short_runs
 from worker.settings import Settings
@@ -234,6 +236,33 @@ def test_an_answer_says_how_far_behind_it_is(tmp_path: Path) -> None:
         for _ in range(9):
             server.site.catch_up()
         assert server.ask(body({"text": TEXT}))[1]["behind"] == 0
+
+
+class Queueing(MemoryBus):
+    """A log whose clients have records in their queues."""
+
+    def queued(self) -> dict[str, Queued]:
+        return {"fetched": Queued(7, 5_000), "produced": Queued()}
+
+
+def test_it_says_what_it_takes_of_its_memory_and_has_fetched(tmp_path: Path) -> None:
+    with begun(tmp_path, worker={"memory": "512MiB"}, index={"shards": 2}) as server:
+        server.service.export(Queueing())
+
+        def sample(name: str, part: str) -> float | None:
+            return server.counted(f"neardup_{name}", part=part)
+
+        shares = server.site.settings.memory()
+        assert sample("queued_messages", "fetched") == 7
+        assert sample("memory_bytes", "fetched") == 5_000
+        assert sample("memory_share_bytes", "fetched") == 2 * shares.log_reader
+        assert sample("memory_share_bytes", "worker") == 512 << 20
+        stores: list[BandStore] = []
+        server.site.following.use(lambda found: stores.extend(found.values()))
+        assert sample("memory_bytes", "cells") == sum(one.held_bytes() for one in stores) > 0
+        assert sample("memory_share_bytes", "write_buffers") == shares.write_buffers
+        # It produces nothing.
+        assert sample("queued_messages", "produced") is None
 
 
 def test_a_record_that_is_no_frame_is_not_passed_over(tmp_path: Path) -> None:
