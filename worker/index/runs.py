@@ -72,12 +72,13 @@ class Prepared(NamedTuple):
     """What is in a write before anything changes for readers.
 
     ``ids`` are the cells of documents' ids, ``cells`` those of buckets. ``run`` is what the open
-    run becomes, if it is full.
+    run becomes, if it is full; ``last`` what it becomes with these cells, if an era ends with them.
     """
 
     ids: SortedCells
     cells: SortedCells
     run: _Draft | None
+    last: _Draft | None
 
 
 class Runs:
@@ -134,9 +135,15 @@ class Runs:
         end = self._end + len(decision.records)
         ids = identities.add(batch, self._end, decision.records)
         full = self._end - self._lookup.open.first >= self._list.run_documents
-        self._merge_some(batch, end - self._end, full=full)
-        run = self._drafted(batch) if full else None
-        return Prepared(ids, self._new_cells(batch, decision, standing, end), run)
+        ends = self._era_ends(decision.now)
+        self._merge_some(batch, end - self._end, growing=full or ends)
+        run = self._drafted(batch, self._lookup.open) if full else None
+        cells = self._new_cells(batch, decision, standing, end)
+        left = self._emptied(self._end) if full else self._lookup.open
+        last = None
+        if ends and end > left.first:
+            last = self._drafted(batch, left.with_new(cells, ids))
+        return Prepared(ids, cells, run, last)
 
     def add(self, batch: WriteBatch, decision: Decision, prepared: Prepared | None) -> None:
         """Add the changes of buckets to a write, and what is due: a run, an era, dropping.
@@ -160,7 +167,7 @@ class Runs:
             self._lookup.open.add(cells)
             self._lookup.open.put(ids)
         self._end += len(decision.records)
-        listed |= self._next_era(batch, decision.now)
+        listed |= self._next_era(batch, decision.now, prepared.last)
         if listed:
             batch.put(RUNS, self._list.pack())
 
@@ -205,13 +212,24 @@ class Runs:
         hashes = np.concatenate((keys.hashes, added.hashes, marked(grown.hashes)))
         return SortedCells(self._lookup.slots(columns), hashes, lows)
 
-    def _next_era(self, batch: WriteBatch, now: int) -> bool:
-        """Begin an era if it is due, and drop what is older than the window; return whether."""
+    def _era_ends(self, now: int) -> bool:
+        """Return whether the current era ends with a write at the log's time ``now``, in ms.
+
+        An empty era begins anew instead.
+        """
+        eras = self._list.eras
+        return self._end > eras.current.first and eras.due(now, self._window)
+
+    def _next_era(self, batch: WriteBatch, now: int, last: _Draft | None) -> bool:
+        """Begin an era if it is due, and drop what is older than the window; return whether.
+
+        ``last`` is the last run of the era that ends.
+        """
         eras = self._list.eras
         due = eras.due(now, self._window)
         if due:
-            if self._end > self._lookup.open.first:
-                self._close_open_run(batch, self._drafted(batch))
+            if last is not None:
+                self._close_open_run(batch, last)
             eras.begin(self._end, now)
         dropped = eras.drop(now, self._window)
         if dropped:
@@ -231,9 +249,9 @@ class Runs:
         batch.delete_range(*of_run(CELLS, run))
         batch.delete_range(*of_run(FILTERS, run))
 
-    def _drafted(self, batch: WriteBatch) -> _Draft:
-        """Put the pages of what the open run becomes into a write."""
-        cells, shape = self._lookup.open.cells(), self._list.shape(0)
+    def _drafted(self, batch: WriteBatch, run: OpenRun) -> _Draft:
+        """Put the pages of what an open run becomes into a write."""
+        cells, shape = run.cells(), self._list.shape(0)
         number, columns = self._list.new_number(), len(self._list.columns)
         for slot, page, packed in packed_pages(cells, shape):
             batch.put(page_key(number, slot, page), packed)
@@ -254,13 +272,16 @@ class Runs:
         run = Run(draft.number, 0, self._lookup.open.first, self._end, draft.cells)
         self._list.runs.append(run)
         self._lookup.know(run, draft.words)
-        columns = len(self._list.columns)
-        self._lookup.open = OpenRun(columns, self._end, self._lookup.open.bits)
+        self._lookup.open = self._emptied(self._end)
 
-    def _merge_some(self, batch: WriteBatch, documents: int, *, full: bool) -> None:
+    def _emptied(self, first: int) -> OpenRun:
+        """Return an empty open run of the same size; ``first`` is its first document."""
+        return OpenRun(len(self._list.columns), first, self._lookup.open.bits)
+
+    def _merge_some(self, batch: WriteBatch, documents: int, *, growing: bool) -> None:
         """Begin the merges that are due, and work on all.
 
-        The work is in proportion to the new documents. ``full`` is whether the lowest tier gets
+        The work is in proportion to the new documents. ``growing`` is whether the lowest tier gets
         another run in this write. A merge of a tier that does ends first; see `_make_room`.
         """
         busy = {merge.plan.tier for merge in self._merges}
@@ -271,14 +292,14 @@ class Runs:
                 plan = Merging(tier, sources, self._list.new_number())
                 self._list.merging.append(plan)
                 self._merges.append(self._merge(plan))
-        growing = {0} if full else set()
+        tiers = {0} if growing else set()
         for merge in sorted(self._merges, key=attrgetter("plan.tier")):
             tier = merge.plan.tier
             merge.work(batch, self._due(merge.plan, documents))
-            if tier in growing and not merge.done:
+            if tier in tiers and not merge.done:
                 merge.end(batch)
             if merge.done:
-                growing.add(tier + 1)
+                tiers.add(tier + 1)
 
     def _due(self, plan: Merging, documents: int) -> int:
         """Return how many cells to merge for so many new documents."""

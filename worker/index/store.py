@@ -229,6 +229,8 @@ class BandStore:
             raise StoreDamaged(f"{self.path}: {error}") from error
 
     def _get(self, keys: list[bytes]) -> list[bytes | None]:
+        if not keys:  # RocksDB would have this thread wait for Python again.
+            return []
         try:
             return cast("list[bytes | None]", self._db.get(cast("Any", keys)))
         except Exception as error:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import worker.index.eras
 import worker.index.merge
 import worker.index.runs
 from lsh.index import BucketKeys, DocumentBatch
@@ -190,12 +192,19 @@ class Readers:
 
 
 @pytest.mark.parametrize("haste", [0, 1.25])
+@pytest.mark.parametrize("era", [None, 106 * WRITE, 108 * WRITE])
 def test_readers_wait_for_no_packing_and_see_nothing_before_they_wait(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, haste: float
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, haste: float, era: int | None
 ) -> None:
-    """Whether a merge is worked on with every write, or ended at once."""
+    """Whether a merge is worked on with every write, or ended at once; also when an era ends.
+
+    A document comes each millisecond, and nothing is older than the window. The era ends during a
+    merge; or with the write that closes a full run.
+    """
     monkeypatch.setattr(worker.index.runs, "_HASTE", haste)
-    store = opened(tmp_path / "s")
+    monkeypatch.setattr(worker.index.eras, "ERAS_A_WINDOW", 100)
+    options = replace(OPTIONS, window_ms=None if era is None else 100 * era)
+    store = BandStore(tmp_path / "s", HEADER, options=options)
     readers, packed = Readers(store), list[bool]()
 
     def noted(cells: SortedCells, shape: RunShape) -> Iterator[tuple[int, int, bytes]]:
@@ -209,7 +218,9 @@ def test_readers_wait_for_no_packing_and_see_nothing_before_they_wait(
         decision = store.decide(readers.writing, RULES)
         store.apply(decision, offset=offset, now=0, documents=WRITE, alone=readers)
         assert len(readers.read(readers.writing)) == len(COLUMNS) * WRITE
-    assert [run.tier for run in store._cells.list.runs].count(1) == 1
+    listed = store._cells.list
+    assert [run.tier for run in listed.runs].count(1) == 1
+    assert len(listed.eras.kept) == (1 if era is None else 2)
     assert len(packed) > 20
     assert not any(packed)
     check_everything(store)
