@@ -15,7 +15,7 @@ With a window, documents are divided into `eras`. What is in an era is dropped a
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import compress, pairwise
 from math import ceil
 from operator import attrgetter
@@ -120,12 +120,17 @@ class Runs:
             self._lookup.begin([*own, ID_COLUMN])
 
     def prepare(
-        self, batch: WriteBatch, decision: Decision, standing: Standing, identities: Identities
+        self,
+        batch: WriteBatch,
+        decision: Decision,
+        standing: Standing,
+        identities: Identities,
+        give_way: Callable[[], None] = lambda: None,
     ) -> Prepared | None:
         """Put into a write what can be there before readers must wait: merges, runs, new buckets.
 
-        ``standing`` is about the buckets that the decision was made from. Returns what `add` takes;
-        None if the store has no columns yet.
+        ``standing`` is about the buckets that the decision was made from. ``give_way`` is called
+        between steps of a few ms. Returns what `add` takes; None if the store has no columns yet.
 
         Raises:
             ValueError: the columns aren't those of the first write.
@@ -136,13 +141,13 @@ class Runs:
         ids = identities.add(batch, self._end, decision.records)
         full = self._end - self._lookup.open.first >= self._list.run_documents
         ends = self._era_ends(decision.now)
-        self._merge_some(batch, end - self._end, growing=full or ends)
-        run = self._drafted(batch, self._lookup.open) if full else None
+        self._merge_some(batch, end - self._end, give_way, growing=full or ends)
+        run = self._drafted(batch, self._lookup.open, give_way) if full else None
         cells = self._new_cells(batch, decision, standing, end)
         left = self._emptied(self._end) if full else self._lookup.open
         last = None
         if ends and end > left.first:
-            last = self._drafted(batch, left.with_new(cells, ids))
+            last = self._drafted(batch, left.with_new(cells, ids), give_way)
         return Prepared(ids, cells, run, last)
 
     def add(self, batch: WriteBatch, decision: Decision, prepared: Prepared | None) -> None:
@@ -249,15 +254,18 @@ class Runs:
         batch.delete_range(*of_run(CELLS, run))
         batch.delete_range(*of_run(FILTERS, run))
 
-    def _drafted(self, batch: WriteBatch, run: OpenRun) -> _Draft:
+    def _drafted(self, batch: WriteBatch, run: OpenRun, give_way: Callable[[], None]) -> _Draft:
         """Put the pages of what an open run becomes into a write."""
+        give_way()
         cells, shape = run.cells(), self._list.shape(0)
+        give_way()
         number, columns = self._list.new_number(), len(self._list.columns)
         for slot, page, packed in packed_pages(cells, shape):
             batch.put(page_key(number, slot, page), packed)
         words = zeroed(columns * shape.words)
         edges = np.searchsorted(cells.slots, np.arange(columns + 1)).tolist()
         for slot, (start, end) in enumerate(pairwise(edges)):
+            give_way()
             probes = Probes(cells.slots[start:end], cells.hashes[start:end])
             first = slot * shape.words
             part = filled(probes, shape, first, shape.words)
@@ -278,7 +286,9 @@ class Runs:
         """Return an empty open run of the same size; ``first`` is its first document."""
         return OpenRun(len(self._list.columns), first, self._lookup.open.bits)
 
-    def _merge_some(self, batch: WriteBatch, documents: int, *, growing: bool) -> None:
+    def _merge_some(
+        self, batch: WriteBatch, documents: int, give_way: Callable[[], None], *, growing: bool
+    ) -> None:
         """Begin the merges that are due, and work on all.
 
         The work is in proportion to the new documents. ``growing`` is whether the lowest tier gets
@@ -295,9 +305,9 @@ class Runs:
         tiers = {0} if growing else set()
         for merge in sorted(self._merges, key=attrgetter("plan.tier")):
             tier = merge.plan.tier
-            merge.work(batch, self._due(merge.plan, documents))
+            merge.work(batch, self._due(merge.plan, documents), give_way)
             if tier in tiers and not merge.done:
-                merge.end(batch)
+                merge.end(batch, give_way)
             if merge.done:
                 tiers.add(tier + 1)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from http import HTTPStatus
-from threading import Event, Lock
+from threading import Event
 from time import monotonic
 
 from worker.app import Application
@@ -22,6 +21,7 @@ from worker.queries.asking import Asker
 from worker.queries.following import Following
 from worker.queries.pages import PATH, QueryPages
 from worker.queries.questions import Questions
+from worker.queries.turns import Precedence, ShardLock
 from worker.settings import Settings
 from worker.stages import Status
 
@@ -77,7 +77,7 @@ class QueryService(Closing):
         self,
         application: Application,
         clock: Callable[[], float] = monotonic,
-        lock: Callable[[], AbstractContextManager[object]] = Lock,
+        lock: Callable[[Precedence], ShardLock] = ShardLock,
     ) -> Following:
         """Begin to follow the log, and to answer; return what follows. See `Following`."""
         self._application = application

@@ -182,6 +182,9 @@ class Readers:
     def __exit__(self, *_: object) -> None:
         self.waiting = False
 
+    def give_way(self) -> None:
+        assert not self.waiting
+
     def read(self, documents: DocumentBatch) -> list[list[int]]:
         """Return the buckets of documents, as a query reads them."""
         hashes = documents.keys.ravel()
@@ -216,7 +219,7 @@ def test_readers_wait_for_no_packing_and_see_nothing_before_they_wait(
     for offset in range(10 * RUN // WRITE):
         readers.writing = random_documents(WRITE, first=store.inserted, columns=COLUMNS)
         decision = store.decide(readers.writing, RULES)
-        store.apply(decision, offset=offset, now=0, documents=WRITE, alone=readers)
+        store.apply(decision, offset=offset, now=0, documents=WRITE, readers=readers)
         assert len(readers.read(readers.writing)) == len(COLUMNS) * WRITE
     listed = store._cells.list
     assert [run.tier for run in listed.runs].count(1) == 1
