@@ -47,7 +47,7 @@ from worker.index.merge import Merge
 from worker.index.open_run import OpenRun, pack_open_cells
 from worker.index.reading import Standing
 from worker.index.record_pages import RecordPages
-from worker.index.run_filters import Probes, filled, zeroed
+from worker.index.run_filters import Joined, Probes, filled, zeroed
 from worker.index.run_layout import FAN_IN, MARK, SortedCells, marked, packed_pages
 from worker.index.run_list import ID_COLUMN, Merging, Run
 from worker.index.run_lookup import Get, RunLookup, read_filter
@@ -73,12 +73,14 @@ class Prepared(NamedTuple):
 
     ``ids`` are the cells of documents' ids, ``cells`` those of buckets. ``run`` is what the open
     run becomes, if it is full; ``last`` what it becomes with these cells, if an era ends with them.
+    ``filters`` are those of the runs before.
     """
 
     ids: SortedCells
     cells: SortedCells
     run: _Draft | None
     last: _Draft | None
+    filters: Joined
 
 
 class Runs:
@@ -148,7 +150,8 @@ class Runs:
         last = None
         if ends and end > left.first:
             last = self._drafted(batch, left.with_new(cells, ids), give_way)
-        return Prepared(ids, cells, run, last)
+        give_way()
+        return Prepared(ids, cells, run, last, self._lookup.joined())
 
     def add(self, batch: WriteBatch, decision: Decision, prepared: Prepared | None) -> None:
         """Add the changes of buckets to a write, and what is due: a run, an era, dropping.
@@ -157,6 +160,7 @@ class Runs:
         """
         if prepared is None:
             return
+        self._lookup.take(prepared.filters)
         listed = bool(self._merges) or prepared.run is not None
         if self._end == self._list.eras.current.first:
             self._list.eras.begin(self._end, decision.now)

@@ -59,6 +59,8 @@ def test_runs_are_merged_so_that_there_are_never_many(tmp_path: Path) -> None:
         listed = store._cells.list
         for tier in (0, 1):
             assert len(listed.of_tier(tier)) <= FAN_IN + 1
+        # One that is full, one that fills, and a new run's.
+        assert all(tier.matrices <= 3 for tier in store._cells._tiers)
         seen.add(len(listed.merging))
     assert seen == {0, 1}
     assert {run.tier for run in store._cells.list.runs} == {0, 1}
