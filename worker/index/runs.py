@@ -16,17 +16,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from itertools import compress, pairwise
+from itertools import compress
 from math import ceil
 from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from rocksdict import Rdict, WriteBatch
 
 from lsh.index import Decision
 from lsh.index.layout import pack_buckets
+from worker.index.draft import Draft, drafted
 from worker.index.identities import Identities
 from worker.index.keyspace import (
     CELLS,
@@ -37,18 +37,16 @@ from worker.index.keyspace import (
     RENEWALS,
     RUNS,
     VERDICTS,
-    filter_key,
     grown_key,
     number_key,
     of_run,
-    page_key,
 )
 from worker.index.merge import Merge
 from worker.index.open_run import OpenRun, pack_open_cells
 from worker.index.reading import Standing
 from worker.index.record_pages import RecordPages
-from worker.index.run_filters import Joined, Probes, filled, zeroed
-from worker.index.run_layout import FAN_IN, MARK, SortedCells, marked, packed_pages
+from worker.index.run_filters import Joined
+from worker.index.run_layout import FAN_IN, MARK, SortedCells, marked
 from worker.index.run_list import ID_COLUMN, Merging, Run
 from worker.index.run_lookup import Get, RunLookup, read_filter
 
@@ -58,14 +56,6 @@ _log = logging.getLogger(__name__)
 
 _HASTE = 1.25
 """By how much a merge is faster than it must be to end before its tier has another run."""
-
-
-class _Draft(NamedTuple):
-    """A run whose pages are in a write: its number, how many cells it has, and its filter."""
-
-    number: int
-    cells: int
-    words: npt.NDArray[np.uint64]
 
 
 class Prepared(NamedTuple):
@@ -78,8 +68,8 @@ class Prepared(NamedTuple):
 
     ids: SortedCells
     cells: SortedCells
-    run: _Draft | None
-    last: _Draft | None
+    run: Draft | None
+    last: Draft | None
     filters: Joined
 
 
@@ -229,7 +219,7 @@ class Runs:
         eras = self._list.eras
         return self._end > eras.current.first and eras.due(now, self._window)
 
-    def _next_era(self, batch: WriteBatch, now: int, last: _Draft | None) -> bool:
+    def _next_era(self, batch: WriteBatch, now: int, last: Draft | None) -> bool:
         """Begin an era if it is due, and drop what is older than the window; return whether.
 
         ``last`` is the last run of the era that ends.
@@ -258,26 +248,17 @@ class Runs:
         batch.delete_range(*of_run(CELLS, run))
         batch.delete_range(*of_run(FILTERS, run))
 
-    def _drafted(self, batch: WriteBatch, run: OpenRun, give_way: Callable[[], None]) -> _Draft:
-        """Put the pages of what an open run becomes into a write."""
-        give_way()
-        cells, shape = run.cells(), self._list.shape(0)
-        give_way()
-        number, columns = self._list.new_number(), len(self._list.columns)
-        for slot, page, packed in packed_pages(cells, shape):
-            batch.put(page_key(number, slot, page), packed)
-        words = zeroed(columns * shape.words)
-        edges = np.searchsorted(cells.slots, np.arange(columns + 1)).tolist()
-        for slot, (start, end) in enumerate(pairwise(edges)):
-            give_way()
-            probes = Probes(cells.slots[start:end], cells.hashes[start:end])
-            first = slot * shape.words
-            part = filled(probes, shape, first, shape.words)
-            words[first : first + shape.words] = part
-            batch.put(filter_key(number, slot, 0), part.tobytes())
-        return _Draft(number, len(cells.hashes), words)
+    def _drafted(self, batch: WriteBatch, run: OpenRun, give_way: Callable[[], None]) -> Draft:
+        return drafted(
+            batch,
+            run,
+            give_way,
+            number=self._list.new_number(),
+            columns=len(self._list.columns),
+            shape=self._list.shape(0),
+        )
 
-    def _close_open_run(self, batch: WriteBatch, draft: _Draft) -> None:
+    def _close_open_run(self, batch: WriteBatch, draft: Draft) -> None:
         """Have a run of the lowest tier take the open run's place, and begin another."""
         batch.delete_range(*OPEN_RUN)
         self._make_room(batch, 0)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import worker.index.draft
 import worker.index.eras
 import worker.index.merge
 import worker.index.runs
@@ -216,7 +217,7 @@ def test_readers_wait_for_no_packing_and_see_nothing_before_they_wait(
         packed.append(readers.waiting)
         return packed_pages(cells, shape)
 
-    monkeypatch.setattr(worker.index.runs, "packed_pages", noted)
+    monkeypatch.setattr(worker.index.draft, "packed_pages", noted)
     monkeypatch.setattr(worker.index.merge, "packed_pages", noted)
     for offset in range(10 * RUN // WRITE):
         readers.writing = random_documents(WRITE, first=store.inserted, columns=COLUMNS)
