@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,6 +33,7 @@ from worker.offline.embedded import create_topics
 from worker.process.gc import relax
 from worker.process.malloc import limit
 from worker.queries.service import TURN_SECONDS, QueryService, with_short_runs
+from worker.queries.turns import Precedence, ShardLock
 from worker.settings import Settings
 from worker.stages.order import Documents, Placed
 from worker.topology import Topology
@@ -46,23 +47,22 @@ _BANDS, _ROWS = 18, 7
 _FRAMES_A_SECOND = 20
 
 
-class _Held(AbstractContextManager[object]):
+class _Held(ShardLock):
     """A shard's lock that notes how long the main thread, which applies frames, holds it."""
 
-    def __init__(self) -> None:
+    def __init__(self, precedence: Precedence) -> None:
+        super().__init__(precedence)
         self.longest_seconds = 0.0
-        self._lock = threading.Lock()
         self._began = 0.0
 
     def __enter__(self) -> None:
-        self._lock.acquire()
+        super().__enter__()
         self._began = time.thread_time()
 
     def __exit__(self, *_: object) -> None:
         seconds = time.thread_time() - self._began
-        if threading.current_thread() is threading.main_thread():
-            self.longest_seconds = max(self.longest_seconds, seconds)
-        self._lock.release()
+        self.longest_seconds = max(self.longest_seconds, seconds)
+        super().__exit__()
 
 
 class _Frames:
@@ -118,10 +118,16 @@ def main() -> None:
     _fill(application, frames, documents)
     with ExitStack() as stack:
         service = stack.enter_context(QueryService(settings, metrics, stopping))
-        held = _Held()
-        following = service.begin(application, lock=lambda: held)
+        locks: list[_Held] = []
+
+        def lock(precedence: Precedence) -> _Held:
+            locks.append(_Held(precedence))
+            return locks[-1]
+
+        following = service.begin(application, lock=lock)
         for _ in range(3):
             following.step()
+        (held,) = locks
         held.longest_seconds = 0.0
         relax()
         sys.setswitchinterval(TURN_SECONDS)

@@ -39,6 +39,7 @@ __all__ = [
     "FormOf",
     "LineFilter",
     "digest",
+    "left_out",
     "left_over",
     "lines_of",
     "listed_forms",
@@ -77,6 +78,17 @@ def left_over(text: str, switches: Switches, form_of: FormOf) -> str:
     lines = zip(parts[::2], parts[1::2], strict=True)
     left = "".join(line + end for line, end in lines if form_of(line, switches) not in listed)
     return left if form_of(left, switches).split() else text
+
+
+def left_out(text: str, switches: Switches, form_of: FormOf) -> list[str]:
+    """Return the lines of `text` that `left_over` leaves out, in their order, without the breaks.
+
+    A line that stands there several times is there as often.
+    """
+    if not switches.boilerplate or left_over(text, switches, form_of) == text:
+        return []
+    listed = listed_forms(switches, form_of)
+    return [line for line in lines_of(text) if form_of(line, switches) in listed]
 
 
 def lines_of(text: str) -> list[str]:

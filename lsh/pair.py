@@ -10,6 +10,7 @@ import numpy as np
 from lsh.containment import MOST_ERROR, containment_of, error_of
 from lsh.measures import windows
 from lsh.sketch import SKETCH_BITS, similarity
+from lsh.text import left_out_of
 from lsh.tuning import s_curve, standard_error
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Pair:
     contained: the share of each text that is in the other one, computed without hashes.
     contained_estimates: the same, as the sketches estimate it. contained_errors: the standard
         errors of these estimates.
+    left_out: the lines of each text that were left out because they are listed, in their order.
     containment: the share from which a text is a duplicate of one that came before; None: it
         doesn't count.
     """
@@ -51,6 +53,7 @@ class Pair:
     contained: tuple[float, float]
     contained_estimates: tuple[float, float]
     contained_errors: tuple[float, float]
+    left_out: tuple[tuple[str, ...], tuple[str, ...]]
     containment: float | None
 
     @property
@@ -111,5 +114,9 @@ def compare(fingerprinter: Fingerprinter, left: str, right: str) -> Pair:
         contained=(common / len(one), common / len(other)),
         contained_estimates=(within[0], within[1]),
         contained_errors=(errors[0], errors[1]),
+        left_out=(
+            tuple(left_out_of(left, parameters)),
+            tuple(left_out_of(right, parameters)),
+        ),
         containment=parameters.containment,
     )

@@ -30,7 +30,7 @@ from lsh.code_points import as_text, code_points
 from lsh.folding import Folding, fold
 from lsh.invisible import misplaced
 from lsh.joining import without
-from lsh.listed_lines import left_over
+from lsh.listed_lines import left_out, left_over
 from lsh.markup import unwrapped
 from lsh.running_together import run_together, symbols_between, white_space
 
@@ -83,6 +83,11 @@ class Normalised:
 def normalise(text: str, parameters: Switches) -> str:
     """Return the normal form of one text. This is the reference for the batch functions."""
     return form_of(left_over(unwrapped(text, parameters), parameters, form_of), parameters)
+
+
+def left_out_of(text: str, parameters: Switches) -> list[str]:
+    """Return the lines of a text that `normalise` leaves out because they are listed."""
+    return left_out(unwrapped(text, parameters), parameters, form_of)
 
 
 def form_of(text: str, parameters: Switches) -> str:

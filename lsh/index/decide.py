@@ -62,6 +62,7 @@ class Decision:
     forgotten: the numbers of the documents whose record goes, ascending.
     candidates: how many comparisons with candidates were made.
     absorbed: how many cells were not inserted because an entry stands for them.
+    divided: how many buckets were full, and have finer ones from now on.
     dropped: how many entries were removed from the finest buckets, which were full.
     late: how many documents were not inserted because they are older than the window.
     repeated: how many documents were ignored because they were sent again.
@@ -79,6 +80,7 @@ class Decision:
     forgotten: list[int] = field(default_factory=list)
     candidates: int = 0
     absorbed: int = 0
+    divided: int = 0
     dropped: int = 0
     late: int = 0
     repeated: int = 0
@@ -320,6 +322,7 @@ class _Judging:
             if bucket[-1:] != [BEYOND]:
                 bucket.append(BEYOND)
                 self._changed.add(number)
+                self._made.divided += 1
             elif self._rules.window_ms is not None:
                 self._changed.add(number)
 

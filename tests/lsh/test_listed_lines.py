@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 
 from lsh import Fingerprinter, Fingerprints, Parameters, listed_lines, normalise
 from lsh.folding import fold
-from lsh.listed_lines import BREAKS, LineFilter, digest, left_over, listed_forms
+from lsh.listed_lines import (
+    BREAKS,
+    LineFilter,
+    digest,
+    left_out,
+    left_over,
+    lines_of,
+    listed_forms,
+)
 from lsh.stream_safe import expanding, size_of, too_far
 from lsh.text import form_of
 from tests.support.normal_forms import EVERY_ONE, KEPT, MARKED, MIXED
@@ -93,6 +101,20 @@ def test_a_batch_the_reference_and_the_definition_are_one(
         assert len(lines._known) <= 4  # but not many.
     wanted = [defined(text, parameters) for text in texts]
     assert [text.replace("\r", "\n") for text in expected] == wanted
+
+
+@settings(max_examples=30, deadline=None)
+@given(TEXTS, st.sampled_from(SWITCHES))
+def test_the_lines_that_are_left_out_are_those_that_are_missing(
+    texts: list[str], parameters: Parameters
+) -> None:
+    for text in texts:
+        rest, gone = left_over(text, parameters, form_of), left_out(text, parameters, form_of)
+        lines = lines_of(text)
+        assert gone == ([] if rest == text else [line for line in lines if line in gone])
+        assert bool(gone) == (rest != text)
+        kept = [line for line in lines if line not in gone]
+        assert list(filter(None, lines_of(rest))) == list(filter(None, kept))
 
 
 def assert_same(one: Fingerprints, other: Fingerprints) -> None:

@@ -47,3 +47,14 @@ def test_the_estimate_is_near_the_exact_similarity(changed: int) -> None:
     pair = compare(FINGERPRINTER, " ".join(words), " ".join(others))
     assert 0 < pair.error < 0.05
     assert abs(pair.estimate - pair.similarity) < 4 * pair.error
+
+
+def test_the_lines_that_are_left_out_are_told_apart_from_the_text() -> None:
+    listed = Parameters(boilerplate=frozenset({"Accept all", "Imprint"}), strip_html=True)
+    left = "<p>ACCEPT  all</p><p>One report.</p><p>imprint</p>"
+    pair = compare(Fingerprinter(listed), left, "One report.")
+    assert pair.left_out == (("ACCEPT  all", "imprint"), ())
+    assert pair.same_text
+    # Where nothing would be left, all stays.
+    assert compare(Fingerprinter(listed), "Imprint", "Imprint").left_out == ((), ())
+    assert compare(FINGERPRINTER, "Imprint", "One report.").left_out == ((), ())

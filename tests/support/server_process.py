@@ -2,6 +2,7 @@
 
 import json
 import sys
+import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +31,12 @@ class Server(WorkerProcess):
         done = on_kafka("query", "--json", "--server", self.url, "--file", document)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
+
+    def metrics(self) -> str:
+        """Return what it exports."""
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=10) as answer:  # noqa: S310 -- ours
+            said: bytes = answer.read()
+        return said.decode()
 
 
 @contextmanager

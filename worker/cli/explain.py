@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -14,11 +15,14 @@ from rich.text import Text
 from lsh import Fingerprinter, Pair, Parameters, compare
 from worker.cli.comparison import compared
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.visible import visible
+from worker.visible import excerpt, json_escaped, visible
 
 __all__ = ["Side", "explain"]
 
 _SHOWN_BANDS = 24
+_SHOWN_LINES = 4
+_LINE = 60
+"""The most lines that are shown of those that were left out, and of the characters of each."""
 _NARROW = 100
 """Terminals below this many columns get shorter texts."""
 
@@ -103,12 +107,25 @@ def _facts(
         )
         + f", each of {kind}",
     )
+    if parameters.boilerplate:
+        for name, lines in zip(("first", "second"), pair.left_out, strict=True):
+            table.add_row(f"left out of {name}", _left_out(lines))
     table.add_row("same text", _same_text(left, right, pair))
     table.add_row("shared bands", _bands(parameters, pair))
     table.add_row("chance of that", f"{pair.chance:.2%} for one or more, at the exact similarity")
     table.add_row("candidates", _candidates(pair))
     table.add_row("verdict", _reason(pair))
     return table
+
+
+def _left_out(lines: Sequence[str]) -> str:
+    """Return how many lines were left out of a text, and the first of them."""
+    if not lines:
+        return "no line"
+    different = list(dict.fromkeys(lines))
+    said = [f"{len(lines):,} line{'' if len(lines) == 1 else 's'} of the list:"]
+    said += [f'"{excerpt(line, _LINE)}"' for line in different[:_SHOWN_LINES]]
+    return "\n".join([*said, "…"] if len(different) > _SHOWN_LINES else said)
 
 
 def _contained(pair: Pair, at: int) -> str:
@@ -177,7 +194,7 @@ def _verdict(pair: Pair) -> str:
 def _json(
     parameters: Parameters, left: Side, right: Side, pair: Pair, recorded: float | None
 ) -> str:
-    sides = [
+    sides: list[dict[str, object]] = [
         {
             "id": side.id,
             "characters": len(side.text),
@@ -203,10 +220,14 @@ def _json(
         "same_text": left.text == right.text,
         "same_normalised_text": pair.same_text,
     }
+    if parameters.boilerplate:
+        for side, lines in zip(sides, pair.left_out, strict=True):
+            side["lines_left_out"] = len(lines)
+            side["left_out"] = list(dict.fromkeys(lines))[:_SHOWN_LINES]
     if pair.containment is not None:
         found["containment"] = pair.containment
         found["contained"] = pair.contained
         found["contained_estimates"] = pair.contained_estimates
         found["contained_errors"] = pair.contained_errors
         found["duplicate_of_the_other"] = pair.duplicate_of_the_other
-    return msgspec.json.encode(found).decode()
+    return json_escaped(msgspec.json.encode(found).decode())

@@ -11,6 +11,7 @@ from worker.admin.reindex.in_use import planned
 from worker.app import Application
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.clients import check_clients
+from worker.bus.kafka.queues import Queues
 from worker.cli.last_line import last_line
 from worker.cli.starting import STOPPED, checked_partitions, leave
 from worker.generations import Plan
@@ -49,7 +50,7 @@ def _serve(settings: Settings) -> None:
     check_clients(options)
     with ExitStack() as stack:
         stack.enter_context(locked(worker.state_dir))
-        bus = KafkaBus(options)
+        bus = KafkaBus(options, Queues())
         stopping, metrics = threading.Event(), Metrics()
         stack.enter_context(stopping_on_signals(stopping.set))
         service = stack.enter_context(QueryService(settings, metrics, stopping))

@@ -48,15 +48,22 @@ class Merge:
         """Return whether all pages are merged."""
         return self.plan.done == self._steps
 
-    def work(self, batch: WriteBatch, cells: int) -> None:
-        """Merge at least so many cells into a write, if so many are left."""
+    def work(
+        self, batch: WriteBatch, cells: int, give_way: Callable[[], None] = lambda: None
+    ) -> None:
+        """Merge at least so many cells into a write, if so many are left.
+
+        ``give_way`` is called before each step.
+        """
         enough = self.plan.cells + cells
         while not self.done and self.plan.cells < enough:
+            give_way()
             self._step(batch)
 
-    def end(self, batch: WriteBatch) -> None:
-        """Merge all cells that are left into a write."""
+    def end(self, batch: WriteBatch, give_way: Callable[[], None] = lambda: None) -> None:
+        """Merge all cells that are left into a write; see `work`."""
         while not self.done:
+            give_way()
             self._step(batch)
 
     def _step(self, batch: WriteBatch) -> None:

@@ -105,6 +105,16 @@ class OpenRun:
         self._counts = counts
         self._insert(cells)
 
+    def with_new(self, cells: SortedCells, replacing: SortedCells) -> OpenRun:
+        """Return a copy that has more cells: those that `add` takes, and those that `put` takes."""
+        made = OpenRun(self._columns, self.first, self.bits)
+        made._counts = self._counts
+        made._hashes = self._hashes.copy()
+        made._documents = self._documents.copy()
+        made.add(cells)
+        made.put(replacing)
+        return made
+
     def _insert(self, cells: SortedCells) -> None:
         places = self._first_places(cells.slots, cells.hashes)
         hashes = cells.hashes

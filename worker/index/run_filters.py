@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from worker.index.run_layout import FAN_IN, RunShape
 
-__all__ = ["Probes", "TierFilters", "filled", "zeroed"]
+__all__ = ["Joined", "Probes", "TierFilters", "filled", "zeroed"]
 
 _HALF = np.uint64(32)
 _MIX = np.uint64(0xD6E8FEB86659FD93)
@@ -103,11 +103,11 @@ def _set(
 
 
 class _Group:
-    """The filters of some runs as the columns of a matrix."""
+    """The filters of some runs as the columns of a matrix. A column of run -1 is free."""
 
-    def __init__(self, words: npt.NDArray[np.uint64], run: int) -> None:
-        self._matrix = words.reshape(-1, 1)
-        self.runs = np.array([run], np.int64)
+    def __init__(self, matrix: npt.NDArray[np.uint64], runs: npt.NDArray[np.int64]) -> None:
+        self._matrix = matrix
+        self.runs = runs
 
     @property
     def width(self) -> int:
@@ -138,25 +138,38 @@ class _Group:
         which, columns = np.nonzero((self._matrix[places] & wanted) == wanted)
         return which, columns
 
-    def put(self, words: npt.NDArray[np.uint64], run: int) -> None:
-        """Put a filter into a free column; widen the matrix if there is none."""
-        free = np.flatnonzero(self.runs < 0)
-        if not len(free):
-            self._widen()
-            free = np.flatnonzero(self.runs < 0)
-        self._matrix[:, free[0]] = words
-        self.runs[free[0]] = run
+    def has_room(self, widest: int) -> bool:
+        """Return whether it has a free column, or may get more of them."""
+        return self.width < widest or bool((self.runs < 0).any())
 
-    def _widen(self) -> None:
+    def joined(self, single: _Group) -> _Group:
+        """Return a group that has the filter of another, too; whoever asks this one may go on."""
+        matrix, runs = self._matrix, self.runs.copy()
+        if not (runs < 0).any():
+            matrix, runs = self._widened()
+        free = np.flatnonzero(runs < 0)[0]
+        matrix[:, free] = single._matrix[:, 0]
+        runs[free] = single.runs[0]
+        return _Group(matrix, runs)
+
+    def _widened(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
         rows, width = self._matrix.shape
         wider = zeroed(rows * width * 2).reshape(rows, 2 * width)
         wider[:, :width] = self._matrix
-        self._matrix = wider
-        self.runs = np.concatenate((self.runs, np.full(width, -1)))
+        return wider, np.concatenate((self.runs, np.full(width, -1)))
+
+
+Groups = list[_Group]
+Joined = list[Groups]
+"""What filters are to be asked, by tier."""
 
 
 class TierFilters:
-    """The filters of the runs of one tier."""
+    """The filters of the runs of one tier.
+
+    A new run's filter is asked by itself until it is interleaved with others, because that takes
+    long: `joined` does it beside those who ask, and `take` has it count.
+    """
 
     def __init__(self, shape: RunShape, tier: int) -> None:
         """Begin without runs."""
@@ -169,13 +182,32 @@ class TierFilters:
         """Return the size in memory."""
         return sum(group.size_bytes for group in self._groups)
 
+    @property
+    def matrices(self) -> int:
+        """Return how many there are: each is asked by itself."""
+        return len(self._groups)
+
     def add(self, run: int, words: npt.NDArray[np.uint64]) -> None:
-        """Add a run's filter, uint64[words]. It may be kept, so it must not change."""
+        """Add a run's filter, uint64[words]. It is kept, so it must not change."""
+        self._groups.append(_Group(words.reshape(-1, 1), np.array([run], np.int64)))
+
+    def joined(self) -> Groups:
+        """Return what `take` takes: filters that are by themselves are interleaved with others.
+
+        Changes nothing for those who ask meanwhile. No run may be added or removed until `take`.
+        """
+        groups: Groups = []
         for group in self._groups:
-            if group.width < self._widest or (group.runs < 0).any():
-                group.put(words, run)
-                return
-        self._groups.append(_Group(words, run))
+            hosts = [place for place, one in enumerate(groups) if one.has_room(self._widest)]
+            if group.width == 1 and hosts:
+                groups[hosts[0]] = groups[hosts[0]].joined(group)
+            else:
+                groups.append(group)
+        return groups
+
+    def take(self, joined: Groups) -> None:
+        """Ask what `joined` has returned from now on."""
+        self._groups = joined
 
     def remove(self, runs: npt.NDArray[np.int64]) -> None:
         """Remove runs; memory is released once no run of a matrix is left."""

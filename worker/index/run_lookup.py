@@ -15,7 +15,7 @@ from lsh.index.buckets import spread
 from lsh.index.layout import numbers_before
 from worker.index.keyspace import FILTERS, OPEN_RUN, RUNS, of_run, page_key, place_in
 from worker.index.open_run import OpenRun, newest_cells, unpack_open_cells
-from worker.index.run_filters import Probes, TierFilters, zeroed
+from worker.index.run_filters import Joined, Probes, TierFilters, zeroed
 from worker.index.run_layout import RunShape, find_in_page, marked
 from worker.index.run_list import ID_COLUMN, Run, RunList
 from worker.index.spans import span
@@ -234,6 +234,15 @@ class RunLookup:
         self._tiers[run.tier].add(run.number, words)
         self._by_number[run.number] = run
 
+    def joined(self) -> Joined:
+        """Return the filters with new ones interleaved, for `take`; see `TierFilters.joined`."""
+        return [tier.joined() for tier in self._tiers]
+
+    def take(self, joined: Joined) -> None:
+        """Ask these filters from now on."""
+        for tier, groups in zip(self._tiers, joined, strict=True):
+            tier.take(groups)
+
     def forget(self, tier: int, numbers: Sequence[int]) -> None:
         """Ask runs of a tier no more."""
         self._tiers[tier].remove(np.array(numbers))
@@ -248,6 +257,7 @@ class RunLookup:
             if read_filter(db, run.number, shape, words) != len(words):
                 raise ValueError(f"the filter of run {run.number} isn't whole")
             self.know(run, words)
+            self.take(self.joined())
             on_cells(run.cells, total)
 
 

@@ -15,18 +15,18 @@ With a window, documents are divided into `eras`. What is in an era is dropped a
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from itertools import compress, pairwise
+from collections.abc import Callable, Iterable
+from itertools import compress
 from math import ceil
 from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from rocksdict import Rdict, WriteBatch
 
 from lsh.index import Decision
 from lsh.index.layout import pack_buckets
+from worker.index.draft import Draft, drafted
 from worker.index.identities import Identities
 from worker.index.keyspace import (
     CELLS,
@@ -37,18 +37,16 @@ from worker.index.keyspace import (
     RENEWALS,
     RUNS,
     VERDICTS,
-    filter_key,
     grown_key,
     number_key,
     of_run,
-    page_key,
 )
 from worker.index.merge import Merge
 from worker.index.open_run import OpenRun, pack_open_cells
 from worker.index.reading import Standing
 from worker.index.record_pages import RecordPages
-from worker.index.run_filters import Probes, filled, zeroed
-from worker.index.run_layout import FAN_IN, MARK, SortedCells, marked, packed_pages
+from worker.index.run_filters import Joined
+from worker.index.run_layout import FAN_IN, MARK, SortedCells, marked
 from worker.index.run_list import ID_COLUMN, Merging, Run
 from worker.index.run_lookup import Get, RunLookup, read_filter
 
@@ -60,24 +58,19 @@ _HASTE = 1.25
 """By how much a merge is faster than it must be to end before its tier has another run."""
 
 
-class _Draft(NamedTuple):
-    """A run whose pages are in a write: its number, how many cells it has, and its filter."""
-
-    number: int
-    cells: int
-    words: npt.NDArray[np.uint64]
-
-
 class Prepared(NamedTuple):
     """What is in a write before anything changes for readers.
 
     ``ids`` are the cells of documents' ids, ``cells`` those of buckets. ``run`` is what the open
-    run becomes, if it is full.
+    run becomes, if it is full; ``last`` what it becomes with these cells, if an era ends with them.
+    ``filters`` are those of the runs before.
     """
 
     ids: SortedCells
     cells: SortedCells
-    run: _Draft | None
+    run: Draft | None
+    last: Draft | None
+    filters: Joined
 
 
 class Runs:
@@ -119,12 +112,17 @@ class Runs:
             self._lookup.begin([*own, ID_COLUMN])
 
     def prepare(
-        self, batch: WriteBatch, decision: Decision, standing: Standing, identities: Identities
+        self,
+        batch: WriteBatch,
+        decision: Decision,
+        standing: Standing,
+        identities: Identities,
+        give_way: Callable[[], None] = lambda: None,
     ) -> Prepared | None:
         """Put into a write what can be there before readers must wait: merges, runs, new buckets.
 
-        ``standing`` is about the buckets that the decision was made from. Returns what `add` takes;
-        None if the store has no columns yet.
+        ``standing`` is about the buckets that the decision was made from. ``give_way`` is called
+        between steps of a few ms. Returns what `add` takes; None if the store has no columns yet.
 
         Raises:
             ValueError: the columns aren't those of the first write.
@@ -134,9 +132,16 @@ class Runs:
         end = self._end + len(decision.records)
         ids = identities.add(batch, self._end, decision.records)
         full = self._end - self._lookup.open.first >= self._list.run_documents
-        self._merge_some(batch, end - self._end, full=full)
-        run = self._drafted(batch) if full else None
-        return Prepared(ids, self._new_cells(batch, decision, standing, end), run)
+        ends = self._era_ends(decision.now)
+        self._merge_some(batch, end - self._end, give_way, growing=full or ends)
+        run = self._drafted(batch, self._lookup.open, give_way) if full else None
+        cells = self._new_cells(batch, decision, standing, end)
+        left = self._emptied(self._end) if full else self._lookup.open
+        last = None
+        if ends and end > left.first:
+            last = self._drafted(batch, left.with_new(cells, ids), give_way)
+        give_way()
+        return Prepared(ids, cells, run, last, self._lookup.joined())
 
     def add(self, batch: WriteBatch, decision: Decision, prepared: Prepared | None) -> None:
         """Add the changes of buckets to a write, and what is due: a run, an era, dropping.
@@ -145,6 +150,7 @@ class Runs:
         """
         if prepared is None:
             return
+        self._lookup.take(prepared.filters)
         listed = bool(self._merges) or prepared.run is not None
         if self._end == self._list.eras.current.first:
             self._list.eras.begin(self._end, decision.now)
@@ -160,7 +166,7 @@ class Runs:
             self._lookup.open.add(cells)
             self._lookup.open.put(ids)
         self._end += len(decision.records)
-        listed |= self._next_era(batch, decision.now)
+        listed |= self._next_era(batch, decision.now, prepared.last)
         if listed:
             batch.put(RUNS, self._list.pack())
 
@@ -205,13 +211,24 @@ class Runs:
         hashes = np.concatenate((keys.hashes, added.hashes, marked(grown.hashes)))
         return SortedCells(self._lookup.slots(columns), hashes, lows)
 
-    def _next_era(self, batch: WriteBatch, now: int) -> bool:
-        """Begin an era if it is due, and drop what is older than the window; return whether."""
+    def _era_ends(self, now: int) -> bool:
+        """Return whether the current era ends with a write at the log's time ``now``, in ms.
+
+        An empty era begins anew instead.
+        """
+        eras = self._list.eras
+        return self._end > eras.current.first and eras.due(now, self._window)
+
+    def _next_era(self, batch: WriteBatch, now: int, last: Draft | None) -> bool:
+        """Begin an era if it is due, and drop what is older than the window; return whether.
+
+        ``last`` is the last run of the era that ends.
+        """
         eras = self._list.eras
         due = eras.due(now, self._window)
         if due:
-            if self._end > self._lookup.open.first:
-                self._close_open_run(batch, self._drafted(batch))
+            if last is not None:
+                self._close_open_run(batch, last)
             eras.begin(self._end, now)
         dropped = eras.drop(now, self._window)
         if dropped:
@@ -231,36 +248,35 @@ class Runs:
         batch.delete_range(*of_run(CELLS, run))
         batch.delete_range(*of_run(FILTERS, run))
 
-    def _drafted(self, batch: WriteBatch) -> _Draft:
-        """Put the pages of what the open run becomes into a write."""
-        cells, shape = self._lookup.open.cells(), self._list.shape(0)
-        number, columns = self._list.new_number(), len(self._list.columns)
-        for slot, page, packed in packed_pages(cells, shape):
-            batch.put(page_key(number, slot, page), packed)
-        words = zeroed(columns * shape.words)
-        edges = np.searchsorted(cells.slots, np.arange(columns + 1)).tolist()
-        for slot, (start, end) in enumerate(pairwise(edges)):
-            probes = Probes(cells.slots[start:end], cells.hashes[start:end])
-            first = slot * shape.words
-            part = filled(probes, shape, first, shape.words)
-            words[first : first + shape.words] = part
-            batch.put(filter_key(number, slot, 0), part.tobytes())
-        return _Draft(number, len(cells.hashes), words)
+    def _drafted(self, batch: WriteBatch, run: OpenRun, give_way: Callable[[], None]) -> Draft:
+        return drafted(
+            batch,
+            run,
+            give_way,
+            number=self._list.new_number(),
+            columns=len(self._list.columns),
+            shape=self._list.shape(0),
+        )
 
-    def _close_open_run(self, batch: WriteBatch, draft: _Draft) -> None:
+    def _close_open_run(self, batch: WriteBatch, draft: Draft) -> None:
         """Have a run of the lowest tier take the open run's place, and begin another."""
         batch.delete_range(*OPEN_RUN)
         self._make_room(batch, 0)
         run = Run(draft.number, 0, self._lookup.open.first, self._end, draft.cells)
         self._list.runs.append(run)
         self._lookup.know(run, draft.words)
-        columns = len(self._list.columns)
-        self._lookup.open = OpenRun(columns, self._end, self._lookup.open.bits)
+        self._lookup.open = self._emptied(self._end)
 
-    def _merge_some(self, batch: WriteBatch, documents: int, *, full: bool) -> None:
+    def _emptied(self, first: int) -> OpenRun:
+        """Return an empty open run of the same size; ``first`` is its first document."""
+        return OpenRun(len(self._list.columns), first, self._lookup.open.bits)
+
+    def _merge_some(
+        self, batch: WriteBatch, documents: int, give_way: Callable[[], None], *, growing: bool
+    ) -> None:
         """Begin the merges that are due, and work on all.
 
-        The work is in proportion to the new documents. ``full`` is whether the lowest tier gets
+        The work is in proportion to the new documents. ``growing`` is whether the lowest tier gets
         another run in this write. A merge of a tier that does ends first; see `_make_room`.
         """
         busy = {merge.plan.tier for merge in self._merges}
@@ -271,14 +287,14 @@ class Runs:
                 plan = Merging(tier, sources, self._list.new_number())
                 self._list.merging.append(plan)
                 self._merges.append(self._merge(plan))
-        growing = {0} if full else set()
+        tiers = {0} if growing else set()
         for merge in sorted(self._merges, key=attrgetter("plan.tier")):
             tier = merge.plan.tier
-            merge.work(batch, self._due(merge.plan, documents))
-            if tier in growing and not merge.done:
-                merge.end(batch)
+            merge.work(batch, self._due(merge.plan, documents), give_way)
+            if tier in tiers and not merge.done:
+                merge.end(batch, give_way)
             if merge.done:
-                growing.add(tier + 1)
+                tiers.add(tier + 1)
 
     def _due(self, plan: Merging, documents: int) -> int:
         """Return how many cells to merge for so many new documents."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, TypeVar, cast
@@ -46,7 +45,7 @@ from worker.index.spans import ReadingEnded
 from worker.index.store_reader import StoreReader
 from worker.probe import UNWATCHED, Probe, probing
 from worker.stages.coverage import Coverage
-from worker.stages.ownership import Parts
+from worker.stages.ownership import NoReaders, Parts, Readers
 
 __all__ = ["BandStore", "HeaderMismatch", "StoreDamaged", "StoreHeader", "StoreOptions"]
 
@@ -55,7 +54,7 @@ T = TypeVar("T")
 _RECENT_PART = 4
 """The records that were read lately may take the size of a write buffer divided by this."""
 
-_NOBODY_READS = nullcontext()
+_NOBODY_READS = NoReaders()
 
 _log = logging.getLogger(__name__)
 
@@ -229,6 +228,8 @@ class BandStore:
             raise StoreDamaged(f"{self.path}: {error}") from error
 
     def _get(self, keys: list[bytes]) -> list[bytes | None]:
+        if not keys:  # RocksDB would have this thread wait for Python again.
+            return []
         try:
             return cast("list[bytes | None]", self._db.get(cast("Any", keys)))
         except Exception as error:
@@ -253,21 +254,21 @@ class BandStore:
         now: int,
         documents: int,
         coverage: Coverage | None = None,
-        alone: AbstractContextManager[object] = _NOBODY_READS,
+        readers: Readers = _NOBODY_READS,
     ) -> None:
         """Apply a decision and the offset that it reaches, atomically.
 
         The decision must be the last one made on this store. Without ``coverage``, the store's
-        coverage doesn't change. Within ``alone``, what readers see changes: nobody may read then.
-        It may be entered twice.
+        coverage doesn't change. While what ``readers`` see changes, they are kept out; maybe twice.
         """
         total = self.documents + documents
         covered = self.coverage if coverage is None else coverage
         with probing(self._probe, "write"):
             writes = WriteBatch(raw_mode=True)
-            prepared = self._prepare(writes, decision, alone)
+            prepared = self._prepare(writes, decision, readers)
             wait_for_room(self._db, self.path, self._clock, self._sleep)
-            with alone:
+            readers.give_way()
+            with readers:
                 self._change(writes, decision, prepared)
                 writes.put(COVERAGE, covered.encode(offset))
                 writes.put(PROGRESS, Progress(offset, now, total, self.inserted).pack())
@@ -283,19 +284,18 @@ class BandStore:
             self._hold()
             self.flush_if_due()
 
-    def _prepare(
-        self, writes: WriteBatch, decision: Decision, alone: AbstractContextManager[object]
-    ) -> Prepared | None:
+    def _prepare(self, writes: WriteBatch, decision: Decision, readers: Readers) -> Prepared | None:
         """Put into a write what readers needn't wait for."""
         kept = self.inserted - self._cells.list.eras.first
         if kept + len(decision.records) > MOST_DOCUMENTS:
             raise OSError(f"{self.path}: it is full: it has {kept} documents")
         if not self._cells.list.columns:
-            with alone:
+            with readers:
                 self._runs.begin(decision.columns)
         self._identities.forget(decision.forgotten)
         standing = self._buckets.standing
-        return self._runs.prepare(writes, decision, standing, self._identities)
+        give_way = readers.give_way
+        return self._runs.prepare(writes, decision, standing, self._identities, give_way)
 
     def _change(self, writes: WriteBatch, decision: Decision, prepared: Prepared | None) -> None:
         """Put the rest of a decision into a write; what is in memory is up to date with it."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from worker import __version__
+from worker.bus import Queued
 from worker.metrics.instruments import Instruments
 
 __all__ = ["ProcessMetrics"]
@@ -30,9 +33,11 @@ class ProcessMetrics:
         self._memory.labels(part).set(used)
         self.share(part, share)
 
-    def queued(self, part: str, messages: int) -> None:
-        """Export how many messages are in the queues of Kafka's clients."""
-        self._queued.labels(part).set(messages)
+    def queued(self, queues: Mapping[str, Queued], shares: Mapping[str, int]) -> None:
+        """Export the queues of Kafka's clients, of each part that has a share in bytes."""
+        for part in queues.keys() & shares.keys():
+            self.memory(part, queues[part].size, shares[part])
+            self._queued.labels(part).set(queues[part].messages)
 
     def share(self, part: str, share: int) -> None:
         """Export the share of a part, in bytes."""

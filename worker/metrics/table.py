@@ -191,6 +191,16 @@ TABLE: Final = (
     ),
     Metric(
         "index",
+        "neardup_index_divided_total",
+        "counter",
+        "Buckets that became full (index.bucket_capacity): later entries go to finer ones.",
+        "Nothing to do: nothing is forgotten. If it grows all the time, many texts share a"
+        " template, and each costs more comparisons: `neardup index stats --buckets` shows a"
+        " document of each of the largest buckets. See whether their common lines can be [left"
+        " out](offline.md#footers-menus-cookie-banners).",
+    ),
+    Metric(
+        "index",
         "neardup_index_dropped_total",
         "counter",
         "Entries evicted, oldest first, because a bucket of the finest level was full.",

@@ -250,9 +250,7 @@ class Service:
             "fetched": shares.clients,
             "produced": len(self._settings.worker.stages) * shares.produced,
         }
-        for part, queued in self._bus.queued().items():
-            export.memory(part, queued.size, most[part])
-            export.queued(part, queued.messages)
+        export.queued(self._bus.queued(), most)
         resident = resident_bytes()
         if resident is not None:
             export.memory("worker", resident, shares.total)

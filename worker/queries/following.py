@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from worker.bus import Record, TopicPartition
 from worker.files.closing import Closing
 from worker.index.store import BandStore
 from worker.queries.progress import LogProgress, WholeLogReader
+from worker.queries.turns import Precedence, ShardLock
 from worker.stages.base import StageError
 from worker.stages.judge import pass_over
 from worker.stages.order import Documents
@@ -66,13 +66,14 @@ class Following(Closing):
         self,
         application: Application,
         clock: Callable[[], float] = monotonic,
-        lock: Callable[[], AbstractContextManager[object]] = threading.Lock,
+        lock: Callable[[Precedence], ShardLock] = ShardLock,
     ) -> None:
         """Take the application, and what makes a shard's lock. Nothing is read before `check`."""
+        self._precedence = precedence = Precedence(clock)
         self._topology = application.topology
         shards = range(self._topology.layout.shards)
         self._seats = {shard: TopicPartition(self._topology.seats, shard) for shard in shards}
-        self._locks = {shard: lock() for shard in shards}
+        self._locks = {shard: lock(precedence) for shard in shards}
         self._warm: dict[int, BandStore] = {}
         self._judge = application.judge()
         self._progress = LogProgress(clock)
@@ -109,7 +110,9 @@ class Following(Closing):
                 self._pass(shard, store, record.offset, generation)
                 continue
             documents = Documents([self._judge.placed(record)])
+            self._precedence.give_way()
             judgement = self._judge.judge(shard, store, documents)
+            self._precedence.give_way()
             judgement.apply(store, self._locks[shard])
 
     def _pass(self, shard: int, store: BandStore, offset: int, generation: int) -> None:
@@ -121,19 +124,23 @@ class Following(Closing):
         with self._locks[shard]:
             pass_over(store, offset + 1)
 
+    def asking(self) -> AbstractContextManager[None]:
+        """Return what a query is answered within, so that the log's frames give way to it."""
+        return self._precedence.asking()
+
     def read(self, shard: int, ask: Callable[[BucketReader], T]) -> T:
         """Return what ``ask`` returns; see `Shards`."""
         store = self._standby.stores().get(shard)
         if store is None or not self._is_warm(shard, store):
             raise Warming(f"shard {shard} is warming up")
-        with self._locks[shard]:
+        with self._locks[shard].reading():
             return ask(store.reader())
 
     def use(self, call: Callable[[Mapping[int, BandStore]], None]) -> None:
         """Call with the open stores; nothing is applied to any meanwhile."""
         with ExitStack() as stack:
             for lock in self._locks.values():
-                stack.enter_context(lock)
+                stack.enter_context(lock.reading())
             call(self._standby.stores())
 
     def _is_warm(self, shard: int, store: BandStore) -> bool:

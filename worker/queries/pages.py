@@ -65,10 +65,11 @@ class QueryPages:
 
     def _answered(self, body: bytes) -> tuple[HTTPStatus, bytes]:
         try:
-            questions = self._questions.read(body)
-            # How far the shards are must not be more than they had when they answered.
-            reached = self._following.reached()
-            answers = self._asker.answers(self._following, questions)
+            with self._following.asking():
+                questions = self._questions.read(body)
+                # How far the shards are must not be more than they had when they answered.
+                reached = self._following.reached()
+                answers = self._asker.answers(self._following, questions)
         except BadRequest as error:
             return _failed(HTTPStatus.BAD_REQUEST, str(error))
         except Warming as error:

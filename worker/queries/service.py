@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from http import HTTPStatus
-from threading import Event, Lock
+from threading import Event
 from time import monotonic
 
 from worker.app import Application
@@ -17,10 +16,12 @@ from worker.http.health import Health
 from worker.http.pages import Pages, failure
 from worker.http.server import Limits, Posts
 from worker.metrics import Metrics
+from worker.process.memory import resident_bytes
 from worker.queries.asking import Asker
 from worker.queries.following import Following
 from worker.queries.pages import PATH, QueryPages
 from worker.queries.questions import Questions
+from worker.queries.turns import Precedence, ShardLock
 from worker.settings import Settings
 from worker.stages import Status
 
@@ -55,6 +56,7 @@ class QueryService(Closing):
         self._settings = settings
         self._metrics = metrics
         self._stopping = stopping
+        self._application: Application | None = None
         self._following: Following | None = None
         self._pages: QueryPages | None = None
         self._failed = False
@@ -75,9 +77,10 @@ class QueryService(Closing):
         self,
         application: Application,
         clock: Callable[[], float] = monotonic,
-        lock: Callable[[], AbstractContextManager[object]] = Lock,
+        lock: Callable[[Precedence], ShardLock] = ShardLock,
     ) -> Following:
         """Begin to follow the log, and to answer; return what follows. See `Following`."""
+        self._application = application
         self._following = following = Following(application, clock, lock)
         asker = Asker(
             application.topology.layout,
@@ -107,16 +110,29 @@ class QueryService(Closing):
             self._stopping.wait(_LOOK_SECONDS)
 
     def export(self, bus: Bus) -> None:
-        """Export how far the shards are, and how large."""
-        following = self._following
-        if following is None:
+        """Export how far the shards are, how large, and what the process takes of its memory."""
+        following, application = self._following, self._application
+        if following is None or application is None:
             return
         self._metrics.process.silent(bus.silent_seconds)
+        self._measure(bus, application)
         self._metrics.index.status(Status(standby_lag=following.reached().behind))
         try:
             following.use(self._metrics.index.holding)
         except Exception as error:  # noqa: BLE001 -- a store was closed meanwhile: the next look will do
             _log.debug("no sizes: %s", error)
+
+    def _measure(self, bus: Bus, application: Application) -> None:
+        """Export what the process and its parts take of their memory."""
+        shares, export = application.shares, self._metrics.process
+        for part, (used, share) in application.memory().items():
+            export.memory(part, used, share)
+        # Each shard has a reader of its own until it has caught up.
+        readers = application.topology.layout.shards * shares.log_reader
+        export.queued(bus.queued(), {"fetched": readers})
+        resident = resident_bytes()
+        if resident is not None:
+            export.memory("worker", resident, shares.total)
 
     def answer(self, head: bytes) -> bytes:
         """Return the answer to a request without a body."""

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 from lsh.index import BucketRules, Decision
 from worker.bus import Record
 from worker.stages.coverage import Coverage
 from worker.stages.order import Documents, Placed, placed
-from worker.stages.ownership import ShardStore
+from worker.stages.ownership import NoReaders, Readers, ShardStore
 from worker.stages.tiling import covered
 from worker.wire import Layout, hand_over
 
 __all__ = ["Judge", "Judgement", "pass_over"]
 
-_NOBODY_READS = nullcontext()
+_NOBODY_READS = NoReaders()
 
 
 class Judgement(NamedTuple):
@@ -28,17 +27,15 @@ class Judgement(NamedTuple):
     documents: int
     coverage: Coverage
 
-    def apply(
-        self, store: ShardStore, alone: AbstractContextManager[object] = _NOBODY_READS
-    ) -> None:
-        """Write it to the store that it was made for; nobody may read within ``alone``."""
+    def apply(self, store: ShardStore, readers: Readers = _NOBODY_READS) -> None:
+        """Write it to the store that it was made for, beside those who read it."""
         store.apply(
             self.decision,
             offset=self.offset,
             now=self.now,
             documents=self.documents,
             coverage=self.coverage,
-            alone=alone,
+            readers=readers,
         )
 
 

@@ -11,7 +11,17 @@ from worker.bus import TopicPartition
 from worker.stages.base import RestoreState
 from worker.stages.coverage import Coverage
 
-__all__ = ["Ownership", "Parts", "Shard", "ShardStore", "StoreParts", "StoreReach", "StoreSize"]
+__all__ = [
+    "NoReaders",
+    "Ownership",
+    "Parts",
+    "Readers",
+    "Shard",
+    "ShardStore",
+    "StoreParts",
+    "StoreReach",
+    "StoreSize",
+]
 
 
 class StoreSize(Protocol):
@@ -62,6 +72,35 @@ class StoreParts(Protocol):
         """Return how many documents, eras, runs and cells it has."""
 
 
+class Readers(Protocol):
+    """Those who read a store beside the thread that writes to it.
+
+    As a context manager, it keeps them out.
+    """
+
+    def __enter__(self) -> object:
+        """Wait until nobody reads, and keep readers out."""
+
+    def __exit__(self, *_: object) -> None:
+        """Let them in."""
+
+    def give_way(self) -> None:
+        """Let those who read go on before the thread does more that they needn't wait for."""
+
+
+class NoReaders:
+    """Nobody reads beside the thread that writes."""
+
+    def __enter__(self) -> None:
+        """Wait for nobody."""
+
+    def __exit__(self, *_: object) -> None:
+        """Let nobody in."""
+
+    def give_way(self) -> None:
+        """Go on."""
+
+
 class ShardStore(StoreSize, Protocol):
     """A shard's state: its buckets, and how far it has read the log."""
 
@@ -88,9 +127,9 @@ class ShardStore(StoreSize, Protocol):
         now: int,
         documents: int,
         coverage: Coverage,
-        alone: AbstractContextManager[object] = ...,
+        readers: Readers = ...,
     ) -> None:
-        """Apply a decision and its offset atomically; nobody may read within ``alone``."""
+        """Apply a decision and its offset atomically; ``readers`` wait while they must."""
 
 
 StoreT_co = TypeVar("StoreT_co", bound=ShardStore, covariant=True)

@@ -40,7 +40,7 @@ def same(one: Decision, other: Decision) -> None:
     assert one.changed.packed() == other.changed.packed()
     assert one.buckets == other.buckets
     assert one.renewals == other.renewals
-    counts = [(d.candidates, d.absorbed, d.dropped, d.late, d.now) for d in (one, other)]
+    counts = [(d.candidates, d.absorbed, d.divided, d.dropped, d.late, d.now) for d in (one, other)]
     assert counts[0] == counts[1]
 
 

@@ -11,6 +11,7 @@ from tests.support.command_line import jsonl, neardup
 from worker.cli.comparison import compared
 from worker.cli.errors import CommandError
 from worker.cli.explain import Side, explain
+from worker.visible import visible
 
 TEXT = "The council has voted to close the old ferry line, after two years of debate. " * 4
 A = {"id": "a", "text": f"{TEXT}Nobody objected."}
@@ -149,3 +150,36 @@ def test_long_texts_are_aligned_around_their_first_difference() -> None:
         console.print(compared(("a", one), ("b", other), marked=True))
     assert "[-one two-]" in shown.get()
     assert "{+four five+}" in shown.get()
+
+
+def listed(folder: Path, *lines: str) -> Path:
+    """Write settings with a list of lines that are left out; return their file."""
+    (folder / "lines.txt").write_text("\n".join(lines))
+    settings = folder / "neardup.toml"
+    settings.write_text('[similarity]\nboilerplate = "lines.txt"\n')
+    return settings
+
+
+def test_the_lines_that_are_left_out_are_shown(folder: Path) -> None:
+    lines = [f"Menu {number} \x1b[2J" + "." * 99 for number in range(6)]
+    config = listed(folder, *lines)
+    text = "\n".join([lines[0], *lines, A["text"]])
+    (folder / "framed.json").write_text(json.dumps({"id": "framed", "text": text}))
+    command = ("explain", "framed.json", "a.json", "--config", str(config))
+    done = neardup(*command, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    said = "".join(done.stdout.decode().split())
+    shown = "".join(f'"{visible(line[:60])}"' for line in lines[:4])
+    assert "".join(f"left out of first 7 lines of the list: {shown} …".split()) in said
+    assert "leftoutofsecondnoline" in said
+    assert "sametextyes,oncenormalised" in said
+    found = json.loads(neardup(*command, "--json", cwd=folder).stdout)
+    assert [one["lines_left_out"] for one in found["documents"]] == [7, 0]
+    assert [one["left_out"] for one in found["documents"]] == [lines[:4], []]
+
+
+def test_without_a_list_nothing_is_said_of_one(folder: Path) -> None:
+    done = neardup("explain", "a.json", "b.json", cwd=folder)
+    assert b"left out" not in done.stdout
+    done = neardup("explain", "--json", "a.json", "b.json", cwd=folder)
+    assert b"left_out" not in done.stdout

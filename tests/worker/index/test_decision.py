@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lsh.index import BucketRules, DocumentBatch, Match, SameId
+from lsh.index import BucketRules, DocumentBatch, Match, MemoryIndex, SameId, decide
 from lsh.index.chains import LEVELS
 from lsh.index.layout import BEYOND
 from tests.worker.index.decisions import (
@@ -214,11 +214,29 @@ def test_what_comes_to_a_full_bucket_goes_to_finer_ones(tmp_path: Path) -> None:
     buckets = store.contents().buckets()
     assert buckets.pop(bytes(8) + b"\5") == [0, 1, 2, BEYOND]
     assert sorted(buckets.values()) == [[3], [4]]
-    assert decision.dropped == 0
+    assert (decision.divided, decision.dropped) == (1, 0)
     again = [Document(number + 5, number, 0, (5,)) for number in range(1, 6)]
     found = store.decide(batch(again, [0]), RULES).matches
     assert [found[row][0].sequence for row in range(5)] == [1, 2, 3, 4, 5]
     store.close()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    documents=documents_strategy,
+    cuts=st.lists(st.integers(0, 1000), max_size=5),
+    rules=rules_strategy,
+)
+def test_each_bucket_that_became_full_is_counted_once(
+    documents: list[Document], cuts: list[int], rules: BucketRules
+) -> None:
+    index, counted = MemoryIndex(), 0
+    edges = [0, *sorted({cut % len(documents) for cut in cuts}), len(documents)]
+    for low, high in pairwise(edges):
+        decision = decide(index, batch(documents[low:high], [0, 1, 2, 3]), rules)
+        index.apply(decision)
+        counted += decision.divided
+    assert counted == sum(BEYOND in bucket for bucket in index.items().values())
 
 
 def test_the_finest_bucket_drops_its_oldest(tmp_path: Path) -> None:
@@ -227,7 +245,7 @@ def test_the_finest_bucket_drops_its_oldest(tmp_path: Path) -> None:
     store = BandStore(tmp_path / "s", {"test": 1})
     documents = [Document(number, 0, 0, (5,)) for number in range((LEVELS + 1) * 3 + 2)]
     decision = store.decide(batch(documents, [0]), rules)
-    assert decision.dropped == 2
+    assert (decision.divided, decision.dropped) == (LEVELS, 2)
     store.apply(decision, offset=1, now=1, documents=len(documents))
     held = [number for bucket in store.contents().buckets().values() for number in bucket]
     gone = set(range(len(documents))).difference(held)

@@ -81,7 +81,7 @@ class Survivor:
         of_memory = decide(memory, documents, self._rules)
         of_store = self.store.decide(documents, self._rules)
         assert of_memory.matches == of_store.matches
-        counts = [(d.now, d.absorbed, d.dropped, d.late) for d in (of_memory, of_store)]
+        counts = [(d.now, d.absorbed, d.divided, d.dropped, d.late) for d in (of_memory, of_store)]
         assert counts[0] == counts[1]
         if self._rules.window_ms is None:
             assert of_memory.candidates == of_store.candidates

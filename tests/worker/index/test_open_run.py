@@ -68,6 +68,32 @@ def packed(cells: dict[tuple[int, int, bool], int]) -> SortedCells:
     )
 
 
+@pytest.mark.parametrize("bits", [2, 7])
+def test_a_copy_with_new_cells_is_one_of_its_own(bits: int) -> None:
+    known = {(slot, key, False): FIRST + key for slot in range(COLUMNS) for key in range(4)}
+    run = OpenRun(COLUMNS, FIRST, bits=bits)
+    run.add(packed(known))
+    new = {(1, key + (1 << 60), key % 2 == 0): FIRST + key for key in range(4, 20)}
+    again = {(0, 2, False): FIRST + 30, (0, 99, False): FIRST + 31}
+    made = run.with_new(packed(new), packed(again))
+    assert len(made) == len(known) + len(new) + 1
+    assert cells_in(made) == known | new | again
+    assert len(run) == len(known)
+    assert cells_in(run) == known
+    other = {(1, key, False): FIRST + key for key in range(4, 20)}
+    run.add(packed(other))
+    assert cells_in(run) == known | other
+    assert cells_in(made) == known | new | again
+
+
+def cells_in(run: OpenRun) -> dict[tuple[int, int, bool], int]:
+    cells = run.cells()
+    marks = (cells.documents & MARK) != 0
+    documents = (cells.documents & (MARK - 1)).tolist()
+    keys = zip(cells.slots.tolist(), cells.hashes.tolist(), marks.tolist(), strict=True)
+    return dict(zip(keys, documents, strict=True))
+
+
 def test_cells_that_are_not_whole_are_refused() -> None:
     with pytest.raises(ValueError, match="14 bytes are not whole cells"):
         unpack_open_cells([bytes(13), bytes(14)])

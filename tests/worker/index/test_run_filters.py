@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -27,14 +29,20 @@ def words(shape: RunShape, seed: int) -> npt.NDArray[np.uint64]:
     return filled(Probes(*cells(seed)), shape, 0, COLUMNS * shape.words)
 
 
-@pytest.mark.parametrize("tier", [0, 1, 2, 3])
-def test_what_was_added_is_found_in_its_run_whatever_else_comes_and_goes(tier: int) -> None:
+@pytest.mark.parametrize(("tier", "often"), [(0, 0.4), (0, 1), (1, 0), (2, 0.4), (3, 1)])
+def test_what_was_added_is_found_in_its_run_whatever_else_comes_and_goes(
+    tier: int, often: float
+) -> None:
     shape = RunShape.of(DOCUMENTS, tier)
     filters = TierFilters(shape, tier)
     there: set[int] = set()
+    chance = Random(tier)
     for run in range(2 * FAN_IN):
         filters.add(run, words(shape, run))
         there.add(run)
+        if chance.random() < often:
+            filters.take(filters.joined())
+            assert filters.matrices <= (2 if tier < 2 else len(there))
         if run >= FAN_IN:
             filters.remove(np.array([run - FAN_IN, run - FAN_IN // 2]))
             there -= {run - FAN_IN, run - FAN_IN // 2}
@@ -43,6 +51,23 @@ def test_what_was_added_is_found_in_its_run_whatever_else_comes_and_goes(tier: i
             assert set(runs.tolist()) <= there
             found = set(which[runs == seed].tolist())
             assert found == (set(range(COLUMNS * DOCUMENTS)) if seed in there else set())
+
+
+@pytest.mark.parametrize("tier", [0, 1, 2])
+def test_filters_are_interleaved_beside_those_who_ask(tier: int) -> None:
+    """Nothing changes before `take`, whatever is in the columns that are free."""
+    shape = RunShape.of(DOCUMENTS, tier)
+    filters = TierFilters(shape, tier)
+    for run in range(FAN_IN + 1):
+        filters.add(run, words(shape, run))
+        before = [filters.find(Probes(*cells(seed))) for seed in range(FAN_IN + 2)]
+        matrices, joined = filters.matrices, filters.joined()
+        for seed, (which, runs) in enumerate(before):
+            again = filters.find(Probes(*cells(seed)))
+            assert (again[0].tolist(), again[1].tolist()) == (which.tolist(), runs.tolist())
+        assert filters.matrices == matrices
+        filters.take(joined)
+        assert filters.matrices == (1 + run // FAN_IN if tier < 2 else run + 1)
 
 
 def test_no_runs_have_nothing() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import worker.index.draft
+import worker.index.eras
 import worker.index.merge
 import worker.index.runs
 from lsh.index import BucketKeys, DocumentBatch
@@ -57,6 +60,8 @@ def test_runs_are_merged_so_that_there_are_never_many(tmp_path: Path) -> None:
         listed = store._cells.list
         for tier in (0, 1):
             assert len(listed.of_tier(tier)) <= FAN_IN + 1
+        # One that is full, one that fills, and a new run's.
+        assert all(tier.matrices <= 3 for tier in store._cells._tiers)
         seen.add(len(listed.merging))
     assert seen == {0, 1}
     assert {run.tier for run in store._cells.list.runs} == {0, 1}
@@ -180,6 +185,9 @@ class Readers:
     def __exit__(self, *_: object) -> None:
         self.waiting = False
 
+    def give_way(self) -> None:
+        assert not self.waiting
+
     def read(self, documents: DocumentBatch) -> list[list[int]]:
         """Return the buckets of documents, as a query reads them."""
         hashes = documents.keys.ravel()
@@ -190,26 +198,35 @@ class Readers:
 
 
 @pytest.mark.parametrize("haste", [0, 1.25])
+@pytest.mark.parametrize("era", [None, 106 * WRITE, 108 * WRITE])
 def test_readers_wait_for_no_packing_and_see_nothing_before_they_wait(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, haste: float
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, haste: float, era: int | None
 ) -> None:
-    """Whether a merge is worked on with every write, or ended at once."""
+    """Whether a merge is worked on with every write, or ended at once; also when an era ends.
+
+    A document comes each millisecond, and nothing is older than the window. The era ends during a
+    merge; or with the write that closes a full run.
+    """
     monkeypatch.setattr(worker.index.runs, "_HASTE", haste)
-    store = opened(tmp_path / "s")
+    monkeypatch.setattr(worker.index.eras, "ERAS_A_WINDOW", 100)
+    options = replace(OPTIONS, window_ms=None if era is None else 100 * era)
+    store = BandStore(tmp_path / "s", HEADER, options=options)
     readers, packed = Readers(store), list[bool]()
 
     def noted(cells: SortedCells, shape: RunShape) -> Iterator[tuple[int, int, bytes]]:
         packed.append(readers.waiting)
         return packed_pages(cells, shape)
 
-    monkeypatch.setattr(worker.index.runs, "packed_pages", noted)
+    monkeypatch.setattr(worker.index.draft, "packed_pages", noted)
     monkeypatch.setattr(worker.index.merge, "packed_pages", noted)
     for offset in range(10 * RUN // WRITE):
         readers.writing = random_documents(WRITE, first=store.inserted, columns=COLUMNS)
         decision = store.decide(readers.writing, RULES)
-        store.apply(decision, offset=offset, now=0, documents=WRITE, alone=readers)
+        store.apply(decision, offset=offset, now=0, documents=WRITE, readers=readers)
         assert len(readers.read(readers.writing)) == len(COLUMNS) * WRITE
-    assert [run.tier for run in store._cells.list.runs].count(1) == 1
+    listed = store._cells.list
+    assert [run.tier for run in listed.runs].count(1) == 1
+    assert len(listed.eras.kept) == (1 if era is None else 2)
     assert len(packed) > 20
     assert not any(packed)
     check_everything(store)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tests.support.filling import fill
-from worker.bus import TopicPartition
+from tests.support.texts import near_copies
+from worker.bus import Outgoing, Queued, TopicPartition
+from worker.bus.memory import MemoryBus
+from worker.index.directory import stores_in
+from worker.index.statistics import store_statistics
 from worker.index.store import BandStore, StoreOptions
 from worker.metrics import Metrics
+from worker.offline.embedded import Embedded, create_topics
+from worker.settings import Settings
 from worker.stages import IndexCounts, RestoreState, Status
 
 
@@ -113,6 +120,30 @@ def test_late_documents_are_counted() -> None:
     assert metrics.registry.get_sample_value("neardup_index_late_total") == 3
 
 
+def test_buckets_that_became_full_are_counted() -> None:
+    metrics = Metrics()
+    for divided in (1, 0, 4):
+        metrics.index.indexed(IndexCounts(documents=9, divided=divided, dropped=9))
+    assert metrics.registry.get_sample_value("neardup_index_divided_total") == 5
+
+
+def test_the_buckets_that_became_full_are_those_that_the_statistics_find(tmp_path: Path) -> None:
+    sections = {"bucket_capacity": 1, "absorb": 1.0, "cache_bytes": 1 << 20}
+    settings = Settings.model_validate({"index": sections})
+    topology, bus = settings.topology(1), MemoryBus()
+    create_topics(bus, topology)
+    stages = Embedded(settings, topology, bus, tmp_path)
+    for ident, text in near_copies(60, 7):
+        value = json.dumps({"id": ident, "text": text}).encode()
+        bus.append(Outgoing(topology.documents, 0, None, value))
+    stages.run_until_idle()
+    stages.close()
+    registry = stages.application.metrics.registry
+    paths = stores_in(tmp_path).values()
+    there = sum(store_statistics(path).divided for path in paths)
+    assert registry.get_sample_value("neardup_index_divided_total") == there > 0
+
+
 def test_documents_that_were_ignored_are_counted() -> None:
     metrics = Metrics()
     for repeated in (2, 0, 5):
@@ -178,3 +209,20 @@ def test_memory_is_shown_with_its_share_part_by_part() -> None:
 
     assert (sample("bytes", "cache"), sample("share_bytes", "cache")) == (7, 9)
     assert (sample("bytes", "lanes"), sample("share_bytes", "lanes")) == (3, 5)
+
+
+def test_queues_are_shown_of_the_parts_that_have_a_share() -> None:
+    metrics = Metrics()
+    queues = {"fetched": Queued(3, 700), "produced": Queued(1, 50)}
+    metrics.process.queued(queues, {"fetched": 9_000, "none": 1})
+
+    def sample(name: str, part: str) -> float | None:
+        return metrics.registry.get_sample_value(f"neardup_{name}", {"part": part})
+
+    assert sample("queued_messages", "fetched") == 3
+    assert (sample("memory_bytes", "fetched"), sample("memory_share_bytes", "fetched")) == (
+        700, 9_000,
+    )  # fmt: skip
+    for part in ("produced", "none"):
+        assert sample("queued_messages", part) is None
+        assert sample("memory_share_bytes", part) is None

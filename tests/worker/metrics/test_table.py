@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from worker.bus import TopicPartition
+from worker.bus import Queued, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.index.snapshots import Damage, FileEntry, Manifest
 from worker.metrics import TABLE, Metrics
@@ -59,7 +59,7 @@ def fed() -> Metrics:
     loop.assigned(1)
     loop.lagging({TopicPartition("shards", 0): 1})
     metrics.process.memory("cache", 1, 2)
-    metrics.process.queued("fetched", 1)
+    metrics.process.queued({"fetched": Queued(1, 100)}, {"fetched": 200})
     metrics.index.indexed(IndexCounts(documents=1))
     metrics.queries.asked("answered", 0.1)
     metrics.queries.told(["unique"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rocksdict import WriteBatch
 
-import worker.index.runs
+import worker.index.draft
 from tests.worker.queries.parts import Site, body
 from worker.bus import Outgoing
 from worker.index.record_pages import RecordPages
@@ -84,7 +84,7 @@ def test_a_query_does_not_wait_while_a_run_is_packed(
             assert asking.answered.wait(DEADLINE)
             return packed_pages(cells, shape)
 
-        monkeypatch.setattr(worker.index.runs, "packed_pages", begin)
+        monkeypatch.setattr(worker.index.draft, "packed_pages", begin)
         site.catch_up()
         assert asking.ends() == []
         assert [one.id for one in site.answers(body({"text": TEXT}))[0].matches] == ["a"]

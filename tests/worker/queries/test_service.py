@@ -6,9 +6,10 @@ import http.client
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,23 @@ import pytest
 
 from tests.worker.queries.parts import Site, body
 from worker.app import Application
-from worker.bus import Outgoing
+from worker.bus import Outgoing, Queued
+from worker.bus.memory import MemoryBus
 from worker.http.server import Limits, Posts, serving
+from worker.index.store import BandStore
 from worker.metrics import Metrics
+from worker.queries import turns
+from worker.queries.answers import Answer
+from worker.queries.asking import Asker, Shards
 from worker.queries.service import QueryService, with_short_runs
+from worker.queries.turns import Precedence
 from worker.settings import Settings
+from worker.stages.judge import Judge, Judgement
 from worker.wire import FrameError
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."
 DEADLINE = 60.0
+A_WHILE = 0.2
 PATIENT = Limits(seconds=300)
 Reply = tuple[int, Any]
 
@@ -45,9 +54,9 @@ class Server:
             serving("127.0.0.1", 0, self.service.answer, PATIENT, self.service.posts)
         )
 
-    def begin(self) -> None:
+    def begin(self, clock: Callable[[], float] = lambda: 0.0) -> None:
         self.site.following.close()
-        self.site.following = self.service.begin(self.application, lambda: 0.0)
+        self.site.following = self.service.begin(self.application, clock)
 
     def ask(self, request: bytes, **headers: str) -> Reply:
         return self._request("POST", "/v1/query", request, headers)
@@ -234,6 +243,72 @@ def test_an_answer_says_how_far_behind_it_is(tmp_path: Path) -> None:
         for _ in range(9):
             server.site.catch_up()
         assert server.ask(body({"text": TEXT}))[1]["behind"] == 0
+
+
+def test_the_log_gives_way_to_a_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ExitStack() as stack:
+        server = Server(tmp_path, stack)
+        server.begin(count(0, 1_000).__next__)
+        server.site.judge({"id": "a", "text": TEXT})
+        server.site.catch_up()
+        server.site.judge({"id": "b", "text": TEXT})
+        asked, waits, answered = threading.Event(), threading.Event(), threading.Event()
+        answers, give_way, judge = Asker.answers, Precedence.give_way, Judge.judge
+        before: list[bool] = []
+
+        def slowly(asker: Asker, shards: Shards, questions: Any) -> list[Answer]:  # noqa: ANN401
+            asked.set()
+            assert waits.wait(DEADLINE)
+            answered.wait(A_WHILE)
+            answered.set()
+            return answers(asker, shards, questions)
+
+        def waiting(precedence: Precedence) -> None:
+            waits.set()
+            give_way(precedence)
+
+        def judging(*given: Any) -> Judgement:  # noqa: ANN401
+            before.append(answered.is_set())
+            return judge(*given)
+
+        monkeypatch.setattr(turns, "_LONGEST_SECONDS", DEADLINE)
+        monkeypatch.setattr(Asker, "answers", slowly)
+        monkeypatch.setattr(Precedence, "give_way", waiting)
+        monkeypatch.setattr(Judge, "judge", judging)
+        client = threading.Thread(target=server.ask, args=[body({"text": TEXT})])
+        client.start()
+        assert asked.wait(DEADLINE)
+        server.site.catch_up()
+        client.join(DEADLINE)
+        assert before
+        assert all(before)
+
+
+class Queueing(MemoryBus):
+    """A log whose clients have records in their queues."""
+
+    def queued(self) -> dict[str, Queued]:
+        return {"fetched": Queued(7, 5_000), "produced": Queued()}
+
+
+def test_it_says_what_it_takes_of_its_memory_and_has_fetched(tmp_path: Path) -> None:
+    with begun(tmp_path, worker={"memory": "512MiB"}, index={"shards": 2}) as server:
+        server.service.export(Queueing())
+
+        def sample(name: str, part: str) -> float | None:
+            return server.counted(f"neardup_{name}", part=part)
+
+        shares = server.site.settings.memory()
+        assert sample("queued_messages", "fetched") == 7
+        assert sample("memory_bytes", "fetched") == 5_000
+        assert sample("memory_share_bytes", "fetched") == 2 * shares.log_reader
+        assert sample("memory_share_bytes", "worker") == 512 << 20
+        stores: list[BandStore] = []
+        server.site.following.use(lambda found: stores.extend(found.values()))
+        assert sample("memory_bytes", "cells") == sum(one.held_bytes() for one in stores) > 0
+        assert sample("memory_share_bytes", "write_buffers") == shares.write_buffers
+        # It produces nothing.
+        assert sample("queued_messages", "produced") is None
 
 
 def test_a_record_that_is_no_frame_is_not_passed_over(tmp_path: Path) -> None:

@@ -1,0 +1,57 @@
+"""A run before it counts: what the open run becomes is put into a write that nobody reads yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from rocksdict import WriteBatch
+
+from worker.index.keyspace import filter_key, page_key
+from worker.index.open_run import OpenRun
+from worker.index.run_filters import Probes, filled, zeroed
+from worker.index.run_layout import RunShape, packed_pages
+
+__all__ = ["Draft", "drafted"]
+
+
+class Draft(NamedTuple):
+    """A run whose pages are in a write: its number, how many cells it has, and its filter."""
+
+    number: int
+    cells: int
+    words: npt.NDArray[np.uint64]
+
+
+def drafted(  # noqa: PLR0913 -- where it goes, and what it is made of
+    batch: WriteBatch,
+    run: OpenRun,
+    give_way: Callable[[], None],
+    *,
+    number: int,
+    columns: int,
+    shape: RunShape,
+) -> Draft:
+    """Put the pages of what an open run becomes, and its filter, into a write.
+
+    ``number`` is the new run's, and ``columns`` is how many columns it has. ``give_way`` is called
+    between steps of a few ms.
+    """
+    give_way()
+    cells = run.cells()
+    give_way()
+    for slot, page, packed in packed_pages(cells, shape):
+        batch.put(page_key(number, slot, page), packed)
+    words = zeroed(columns * shape.words)
+    edges = np.searchsorted(cells.slots, np.arange(columns + 1)).tolist()
+    for slot, (start, end) in enumerate(pairwise(edges)):
+        give_way()
+        probes = Probes(cells.slots[start:end], cells.hashes[start:end])
+        first = slot * shape.words
+        part = filled(probes, shape, first, shape.words)
+        words[first : first + shape.words] = part
+        batch.put(filter_key(number, slot, 0), part.tobytes())
+    return Draft(number, len(cells.hashes), words)
