@@ -226,7 +226,7 @@ class Fingerprint(StatelessStage):
             sources = [kept[position - first] for position in positions]
             unread.offsets.sort()
             span = Span(partition.partition, self._next[partition], ends[partition])
-            outgoing += self._framed(span, Signed(sources, signed, positions), unread)
+            outgoing += self._framed(span, Signed.of(sources, signed, positions), unread)
             self._next[partition] = span.end
         return outgoing
 
@@ -262,7 +262,7 @@ class Fingerprint(StatelessStage):
         signed = self._fingerprinter.fingerprint([])
         span = Span(partition.partition, self._next[partition], end)
         self._next[partition] = end
-        return self._framed(span, Signed([], signed, []), Aside(accounted, []))
+        return self._framed(span, Signed.of([], signed, []), Aside(accounted, []))
 
     def _framed(self, span: Span, signed: Signed, aside: Aside) -> list[Outgoing]:
         """Return the frames of a range as records."""
