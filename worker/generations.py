@@ -35,7 +35,7 @@ class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
             same slots, bands, rows and signing.
         numbered_from: see `Layout`.
         signing: what else makes its fingerprints; None: what it was when the application began.
-            That is the case of log 0 only, unless another log has been begun.
+            Of those that read log 0, only generation 0 says it, once there is another log.
     """
 
     number: int
@@ -68,6 +68,12 @@ class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
             parameters.rows,
             parameters.containment,
         )
+
+    @classmethod
+    def fingerprinted(cls, settings: Settings) -> Generation:
+        """Return the generation that settings describe, with what makes its fingerprints."""
+        signing = Signing.of(settings.parameters())
+        return msgspec.structs.replace(cls.of(settings), signing=signing)
 
     def settings(self, settings: Settings) -> Settings:
         """Return settings with this generation's in place of their own."""
@@ -161,17 +167,16 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         return msgspec.structs.replace(self, following=made, handed_over=False, used=number)
 
     def signed(self, signing: Signing) -> Plan:
-        """Return the plan in which the generations that read log 0 say what made it."""
-
-        def said(one: Generation) -> Generation:
-            return one if one.signing else msgspec.structs.replace(one, signing=signing)
-
+        """Return the plan that says what made log 0, which settings may soon not say any more."""
+        if self.base.signing is not None:
+            return self
         return msgspec.structs.replace(
-            self,
-            base=said(self.base),
-            current=said(self.current),
-            left=tuple(said(one) for one in self.left),
+            self, base=msgspec.structs.replace(self.base, signing=signing)
         )
+
+    def signing(self, generation: Generation) -> Signing | None:
+        """Return what made the fingerprints of a generation; None if only settings say it."""
+        return generation.signing if generation.log else self.base.signing
 
     def done(self) -> Plan:
         """Return the plan in which the following generation is the one in use."""
@@ -232,6 +237,14 @@ class Part(NamedTuple):
         own = self.generations[-1:] if self.stage != "route" else ()
         number = own[0].number if own else 0
         return f"{self.stage}-g{number}" if number else self.stage
+
+    def ahead(self, current: Generation) -> bool:
+        """Return whether it works only for the generation after the one in use."""
+        if self.stage == "index":
+            return self.generations[0] != current
+        if self.stage == "fingerprint":
+            return (self.generations[0].log if self.generations else 0) != current.log
+        return self.stage == "refingerprint"
 
 
 def parts(stages: Iterable[str], plan: Plan) -> list[Part]:

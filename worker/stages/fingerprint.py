@@ -107,8 +107,8 @@ class Fingerprint(StatelessStage):
     ) -> dict[TopicPartition, int]:
         """Continue from the committed offsets.
 
-        The next frame still covers the offsets that are skipped, so frames tile. Partitions that are
-        sealed, or not begun, are not read.
+        The next frame still covers the offsets that are skipped, so frames tile. Partitions that
+        are sealed, or not begun, are not read.
         """
         self._turned = {}
         self._next = offsets = self._in_turn(offsets)

@@ -4,9 +4,9 @@ A shard that is being built commits `BUILDING` and the offset that it has reache
 reads comes before its committed offset, and is replayed without answers. At the hand-over to its
 generation it begins to answer, and commits plain offsets from then on.
 
-*fingerprint* has turns, too, if the next generation has a log of its own. At the end of the earlier
-log it commits `SEALED` and the offset that it has reached, and reads nothing more. In the group of the
-next one it commits nothing but `BUILDING` before it is told where to begin.
+*fingerprint* has turns, too, if the next generation has a log of its own. At the end of the
+earlier log it commits `SEALED` and the offset that it has reached, and reads nothing more. In the
+group of the next log the offset is `BUILDING`, until it is told where to begin.
 """
 
 from __future__ import annotations
