@@ -17,11 +17,12 @@ __all__ = ["Payloads"]
 _log = logging.getLogger(__name__)
 
 _RECORDS = 4_000
-"""The most records of one read."""
+"""The most records of one read: as many as fingerprint signs at once."""
 _WAIT_SECONDS = 0.1
 """How long a read waits for a first record: the stage's group must be polled in between."""
-_READ = 1 / 2
-"""A share of the buffer: the bytes of one read."""
+_READ = 1 / 4
+"""A share of the buffer: what the payloads of one read take, and what Python adds to them."""
+_OVERHEAD = record_cost(Record("", 0, 0, -1, None, None))
 _DROPPED_AT = 1 / 2
 """A share of the buffer: what is ahead of its use and takes more than that is dropped."""
 _STOPPED_AT = 1 / 4
@@ -74,7 +75,7 @@ class Payloads:
     """The partitions of ``documents``, each with a position of its own.
 
     Partitions are read ahead, because the frames that name their documents alternate. What is ahead
-    takes at most half of the buffer, and one read at most the other half.
+    takes at most half of the buffer, and one read about the other half.
     """
 
     def __init__(self, documents: str, connect: Callable[[], LogReader], buffer_bytes: int) -> None:
@@ -110,8 +111,9 @@ class Payloads:
                 lane.following = max(lane.following, offset)
             self._start(reader, partition, lane)
         size = max(1, int(self._buffer_bytes * _READ))
+        limit = max(1, min(_RECORDS, size // _OVERHEAD))
         try:
-            records = reader.read(_RECORDS, size, _WAIT_SECONDS if wait else 0.0)
+            records = reader.read(limit, size, _WAIT_SECONDS if wait else 0.0)
         except OffsetOutOfRange as error:
             self._skip(reader, error)
             return
