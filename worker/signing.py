@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import msgspec
 
@@ -48,6 +48,7 @@ class Signing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
         Neither threshold nor containment makes a fingerprint: they have fixed values here.
         """
+        switches: dict[str, Any] = {name: name in self.switches for name in SWITCHES}
         return replace(
             base,
             threshold=1.0,
@@ -57,5 +58,5 @@ class Signing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             slots=slots,
             bands=bands,
             rows=rows,
-            **{name: name in self.switches for name in SWITCHES},
+            **switches,
         )
