@@ -48,10 +48,10 @@ def reindex(settings: Settings, rules: dict[str, object], *, anew: bool = False)
     wanted = Generation.fingerprinted(settings) if anew else changed_rules(plan.current, **rules)
     if plan.following is None:
         if anew:
-            run.check_anew(plan, wanted)
+            run.checks.check_anew(plan, wanted)
             _tell_gone(run)
         else:
-            run.check(plan, wanted)
+            run.checks.check(plan, wanted)
         wanted = run.prepare(plan, wanted, anew=anew)
     elif not rules and not anew:
         wanted = plan.following
@@ -68,7 +68,7 @@ def reindex(settings: Settings, rules: dict[str, object], *, anew: bool = False)
 
 def _tell_gone(run: Reindex) -> None:
     """Say which documents can't have new fingerprints."""
-    for partition, low in run.gone().items():
+    for partition, low in run.checks.gone().items():
         tell(
             f"partition {partition} of the documents begins at offset {low}: what was before it is"
             " gone, and the new index won't know it"

@@ -14,8 +14,6 @@ from worker.admin.checks import inspect
 from worker.admin.cluster import Cluster
 from worker.admin.create import create
 from worker.admin.layout_record import recorded
-from worker.admin.plan import DEFAULT_MAX_BYTES
-from worker.admin.plan import plan as topic_plans
 from worker.admin.problem import Problem
 from worker.admin.reindex import rewriting
 from worker.admin.reindex.changes import (
@@ -27,14 +25,13 @@ from worker.admin.reindex.changes import (
     done,
     handed_over,
 )
-from worker.admin.reindex.fingerprints import check_bands, check_sizes
+from worker.admin.reindex.checking import Checks
 from worker.admin.reindex.in_use import planned
 from worker.admin.reindex.plan_log import change_plan
 from worker.bus import TopicPartition
 from worker.bus.kafka.bus import KafkaBus
 from worker.generations import Generation, Plan
 from worker.settings import ConfigurationError, Settings
-from worker.settings.duration import duration_ms
 from worker.signing import Signing
 from worker.stages.turns import BUILDING
 from worker.topology import Topology
@@ -112,6 +109,7 @@ class Reindex:
         self._replicas = {state.replicas for state in found.topics.values() if state is not None}
         self._base_settings = plan.base.settings(settings)
         self._base = self._base_settings.topology(found.topology.layout.partitions)
+        self.checks = Checks(cluster, settings, self._base_settings, self._base)
 
     def _look_up_facts(self) -> None:
         """Look up what the application began with: the settings may say something else.
@@ -141,79 +139,6 @@ class Reindex:
 
     def _topology(self, generation: Generation) -> Topology:
         return generation.topology(self._base)
-
-    def check(self, plan: Plan, following: Generation) -> None:
-        """Check that a generation can be built from the fingerprints.
-
-        Raises:
-            ConfigurationError: it can't; the message says why, and what to do.
-            BusError: the cluster doesn't answer.
-        """
-        current = plan.current
-        if following == current:
-            raise ConfigurationError("reindex: nothing would change; name what is to be different")
-        if following.shards > following.bands:
-            raise ConfigurationError(
-                f"--shards: got {following.shards}, must be at most the number of bands,"
-                f" {following.bands}"
-            )
-        if following.absorb < following.threshold:
-            raise ConfigurationError(
-                f"--absorb: got {following.absorb}, must be at least the threshold,"
-                f" {following.threshold}"
-            )
-        check_sizes(plan, following, self._base.app)
-        check_bands(current, following, self._settings.similarity, self._base.app)
-        self._check_log(current, following)
-        self._check_retention(following)
-
-    def check_anew(self, plan: Plan, following: Generation) -> None:
-        """Check that a generation can be built from the documents.
-
-        Raises:
-            ConfigurationError: it can't; the message says why, and what to do.
-            BusError: the cluster doesn't answer.
-        """
-        rewriting.check_anew(plan, following)
-        self._check_log(plan.current, following)
-
-    def gone(self) -> dict[int, int]:
-        """Return where the documents begin, by partition, if not at their first offset."""
-        found = self._cluster.ranges({self._base.documents: self._base.layout.partitions})
-        return {place.partition: low for place, (low, _) in found.items() if low}
-
-    def _check_log(self, current: Generation, following: Generation) -> None:
-        if self._settings.index.snapshots.trim_log:
-            raise ConfigurationError(
-                "reindex: index.snapshots.trim_log deletes fingerprints that a new index is built"
-                " from. Begin another application, with --app OTHER --from"
-                f" app:{self._base.app}"
-            )
-        source = self._topology(current)
-        low, _ = self._order(source)
-        if low and (current.window == "none" or _longer(following.window, current.window)):
-            raise ConfigurationError(
-                f"reindex: {source.fingerprints} begins at offset {low}, so a new index would"
-                " lack what was in it before. Begin another application, with --app OTHER --from"
-                f" app:{self._base.app}"
-            )
-
-    def _check_retention(self, following: Generation) -> None:
-        """Check that brokers keep what the new window needs."""
-        settings = following.settings(self._base_settings)
-        topology = self._topology(following)
-        name = topology.fingerprints
-        _, found = self._cluster.topics([name])
-        state = found[name]
-        for one in topic_plans(settings, topology, DEFAULT_MAX_BYTES):
-            for rule in one.rules if one.name == name else ():
-                given = None if state is None else state.settings.get(rule.setting)
-                if given is not None and rule.severity == "error" and not rule.holds(given):
-                    raise ConfigurationError(
-                        f"{name}: {rule.setting} is {given}, must be {rule.takes}: set it with"
-                        f" kafka-configs.sh --alter --topic {name} --add-config"
-                        f" {rule.setting}={rule.value}"
-                    )
 
     def _order(self, topology: Topology) -> tuple[int, int]:
         return self._cluster.ranges({topology.fingerprints: 1})[topology.order]
@@ -401,8 +326,3 @@ def _same(one: Generation, other: Generation) -> bool:
     """Return whether two generations have the same rules, and fingerprints made the same way."""
     plain = {"number": 0, "log": 0, "numbered_from": 0}
     return msgspec.structs.replace(one, **plain) == msgspec.structs.replace(other, **plain)
-
-
-def _longer(window: str, other: str) -> bool:
-    """Return whether a window is longer than one that isn't ``none``."""
-    return window == "none" or duration_ms(window) > duration_ms(other)
