@@ -470,6 +470,13 @@ def reindex(
             show_default=False,
         ),
     ] = None,
+    from_documents: Annotated[
+        bool,
+        typer.Option(
+            "--from-documents",
+            help="Make new fingerprints, too; the settings have all that is to be different.",
+        ),
+    ] = False,
     status: Annotated[bool, typer.Option("--status", help="Print how far it is.")] = False,
     abort: Annotated[
         bool, typer.Option("--abort", help="Give up what is being built, and has not taken over.")
@@ -510,4 +517,9 @@ def reindex(
         if containment is not None:
             own = _settings(config, bootstrap, app, similarity__containment=containment)
             given["containment"] = own.similarity.containment
-        body.reindex(settings, given)
+        if from_documents and given:
+            raise typer.BadParameter(
+                f"got it with --{next(iter(given)).replace('_', '-')}: put that into the settings",
+                param_hint="--from-documents",
+            )
+        body.reindex(settings, given, anew=from_documents)

@@ -159,8 +159,8 @@ class Service:
         if former != plan:
             _log.info("the index: %s", _described(plan))
         for name, part in wanted.items():
-            spare = part.stage == "index" and part.generations[0] != plan.current
-            spare = spare and not plan.handed_over
+            # Nothing waits yet for what is made ahead.
+            spare = part.ahead(plan.current) and not plan.handed_over
             if name not in self._parts:
                 self._begin(part, spare=spare)
             one = self._parts[name]
@@ -204,8 +204,7 @@ class Service:
     def _label(self, one: PartThread) -> str:
         """Return the stage for which a part counts, in metrics and health."""
         part = one.part
-        following = part.stage == "index" and part.generations[0] != self._plan.current
-        return part.name if following else part.stage
+        return part.name if part.ahead(self._plan.current) else part.stage
 
     def _loops(self) -> dict[str, Loop]:
         """Return the open loops by label."""

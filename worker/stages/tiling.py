@@ -27,7 +27,7 @@ def covered(shard: int, coverage: Coverage, frames: Iterable[Placed]) -> Coverag
         expected = after.expected(frame.partition)
         if expected is not None and frame.start != expected:
             msg = (
-                f"shard {shard}: the frame at offset {one.number} of the fingerprints covers"
+                f"shard {shard}: the frame at offset {one.offset} of the fingerprints covers"
                 f" partition {frame.partition} of the documents from offset {frame.start}, but"
                 f" {expected} comes next: a frame was lost or doubled. It was not applied. Restart"
                 " the worker; if it stops here again, see docs/runbook.md, 'A frame out of place'"
