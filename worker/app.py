@@ -145,12 +145,18 @@ class Application:
         return self._loop(built, member)
 
     def succeed(self, loop: Loop) -> Loop:
-        """Build a stage that reads other topics, in the seat of an earlier one, which ends."""
+        """Build a stage in the seat of an earlier one, which ends; it may read other topics."""
         built = self.stage(loop.stage.name)
-        loop.finish()
+        same = set(built.topics) == set(loop.stage.topics)
+        if not same:
+            loop.finish()
         loop.stage.close()
-        loop.member.subscribe(built.topics)
-        return self._loop(built, loop.member)
+        successor = self._loop(built, loop.member)
+        if same:  # The group would not assign partitions anew.
+            successor.take_over(loop)
+        else:
+            loop.member.subscribe(built.topics)
+        return successor
 
     def _loop(self, built: Stage, member: Member) -> Loop:
         stage = built.name

@@ -63,6 +63,7 @@ class Loop:
         self._probe = probe
         self._clock = clock
         self._owned: frozenset[TopicPartition] = frozenset()
+        self.inherited: frozenset[TopicPartition] | None = None
         self._next: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
         self._renewed_at = self._idled_at = self._adopted_at = clock()
@@ -94,6 +95,13 @@ class Loop:
     def owned(self) -> frozenset[TopicPartition]:
         """Return the assigned partitions."""
         return self._owned
+
+    def take_over(self, former: Loop) -> None:
+        """Have the next step adopt what another loop has in this seat, which ends.
+
+        Both must read the same topics.
+        """
+        self.inherited = former.owned if former.seated else former.inherited
 
     def report_to(self, events: LoopEvents) -> None:
         """Tell these of what happens from now on, and of what is assigned now."""
@@ -134,6 +142,11 @@ class Loop:
         """
         self.beat = self._clock()
         self.busy = True
+        inherited, self.inherited = self.inherited, None
+        if inherited is not None:
+            self._member.pause(inherited)
+            self._adopt(inherited)
+            return False
         timeout = self._options.wait_seconds if wait is None else wait
         if self.stage.pending:
             timeout = 0.0
