@@ -67,12 +67,17 @@ class RewrittenWorld(ReindexedWorld):
         assert plan.following is not None
         return plan.current.topology(self.topology), plan.following.topology(self.topology)
 
-    def seal(self) -> None:
-        """Have the log in use sealed."""
+    def begin_to_seal(self) -> None:
+        """Have workers seal the log in use."""
         self._change(closed)
-        self._until(self._sealed)
 
-    def _sealed(self) -> bool:
+    def seal(self) -> None:
+        """Have the log in use sealed, and wait for it."""
+        self.begin_to_seal()
+        self._until(self.sealed)
+
+    def sealed(self) -> bool:
+        """Tell whether all of the log in use is sealed."""
         offsets = self.bus.committed(self._logs()[0].group("fingerprint"))
         return all((offset or 0) >= SEALED for offset in offsets.values())
 

@@ -134,3 +134,116 @@ def test_a_fault_at_any_point(
         world.nemesis.arm(strike)
         rewrite(world)
         assert world.problems(oracle) == [], strike
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        step if step % 4 == 0 else pytest.param(step, marks=pytest.mark.exhaustive)
+        for step in range(1, OPERATOR_STEPS + 1)
+    ],
+)
+def test_the_command_is_killed_and_run_again(
+    rewritten: MakeWorld, oracle: Oracle, step: int
+) -> None:
+    world = rewritten()
+    world.operator_dies_at = step
+    rewrite(world)
+    assert world.operator_died
+    assert world.problems(oracle) == []
+
+
+@pytest.mark.parametrize("late", ["a", pytest.param("b", marks=pytest.mark.exhaustive)])
+def test_a_worker_that_sees_the_plan_late(rewritten: MakeWorld, oracle: Oracle, late: str) -> None:
+    """What it owns is sealed, and begun, only once it has seen that; the others go on."""
+    world = rewritten(Measures(partitions=3))
+    heaps = slices(near_copies(50, 6), 10, 8, 8, 8, 8)
+    world.start("a")
+    world.start("b")
+    world.feed(next(heaps))
+    world.rounds(4)
+    world.blind.add(late)
+    world.rewrite(**NEW)
+    world.feed(next(heaps))
+    world.rounds(6)
+    world.blind.clear()
+    world.rounds(4)
+    world.blind.add(late)
+    world.begin_to_seal()
+    world.feed(next(heaps))
+    world.rounds(6)
+    assert not world.sealed()
+    world.blind.clear()
+    world.seal()
+    world.blind.add(late)
+    world.hand_over()
+    world.rounds(2)
+    world.direct()
+    world.feed(next(heaps))
+    world.rounds(6)
+    world.blind.clear()
+    world.complete()
+    world.blind.add(late)
+    world.feed(next(heaps))
+    world.rounds(6)
+    world.blind.clear()
+    world.feed(next(heaps))
+    world.finish()
+    assert world.problems(oracle) == []
+
+
+def test_what_was_given_up_leaves_nothing(rewritten: MakeWorld, oracle: Oracle) -> None:
+    world = rewritten()
+    heaps = slices(near_copies(48, 8), 12, 12, 12)
+    world.start("a")
+    world.feed(next(heaps))
+    world.rounds(3)
+    world.rewrite(**NEW)
+    world.feed(next(heaps))
+    world.rounds(3)
+    world.abort()
+    world.hand_over()
+    world.feed(next(heaps))
+    world.rounds(3)
+    world.rewrite(**NEW)
+    world.rounds(2)
+    world.seal()
+    world.hand_over()
+    world.direct()
+    world.complete()
+    world.feed(next(heaps))
+    world.finish()
+    assert list(world.auditor.hand_overs) == [2]
+    assert world.problems(oracle) == []
+
+
+def test_others_follow_on_new_fingerprints(rewritten: MakeWorld, oracle: Oracle) -> None:
+    """A generation that shares the new log, and one that has another log."""
+    world = rewritten()
+    heaps = slices(near_copies(60, 9), 15, 15, 15)
+    world.start("a")
+    world.feed(next(heaps))
+    world.rewrite(**NEW)
+    world.rounds(2)
+    world.seal()
+    world.hand_over()
+    world.direct()
+    world.complete()
+    world.suffer("a", "dies, disk lost")
+    world.feed(next(heaps))
+    world.build(shards=1, threshold=0.6)
+    world.rounds(2)
+    world.hand_over()
+    world.complete()
+    world.feed(next(heaps))
+    world.rewrite(similarity={"shingle_size": 4})
+    world.rounds(2)
+    world.seal()
+    world.hand_over()
+    world.direct()
+    world.complete()
+    world.suffer("a", "dies, disk lost")
+    world.feed(next(heaps))
+    world.finish()
+    assert sorted(world.auditor.hand_overs) == [1, 2, 3]
+    assert world.problems(oracle) == []
