@@ -37,8 +37,8 @@ def replay(
 ) -> dict[Source, Verdict]:
     """Judge a run's frames in their order, with P = ``shards``, in bursts of any size."""
     layout = topology.layout
-    divided = Layout.of(topology.app, layout.partitions, shards, layout.parameters)
-    other = replace(topology, layout=replace(divided, numbered_from=layout.numbered_from))
+    own = Layout.of(topology.app, layout.partitions, shards, layout.parameters)
+    other = replace(topology, layout=replace(own, numbered_from=layout.numbered_from))
     bus = MemoryBus()
     create_topics(bus, other)
     application = Application(settings, other, bus, directory / f"replay-{shards}")

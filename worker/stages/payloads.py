@@ -107,8 +107,7 @@ class Payloads:
         self._limit(reader, wanted)
         for partition, offset in wanted.items():
             lane = self._lanes.setdefault(partition, _Lane(offset))
-            if not lane.running:  # Nothing before the offset is needed.
-                lane.following = max(lane.following, offset)
+            lane.following = max(lane.following, offset)  # Nothing before it is needed.
             self._start(reader, partition, lane)
         size = max(1, int(self._buffer_bytes * _READ))
         limit = max(1, min(_RECORDS, size // _OVERHEAD))
@@ -156,7 +155,6 @@ class Payloads:
         if error.position >= error.low:
             msg = f"{error}: the topic was truncated or recreated after its documents were judged"
             raise StageError(msg)
-        self._lanes[error.partition.partition].following = error.low
         reader.start(error.partition, error.low)
 
     def take(self, partition: int, until: int) -> list[Record]:

@@ -193,7 +193,7 @@ class Refingerprint(StatelessStage):
         expected = self._coverage.expected(frame.partition)
         if expected is not None and frame.start != expected:
             msg = (
-                f"the frame at offset {one.number} of {self.topics[0]} covers"
+                f"the frame at offset {one.offset} of {self.topics[0]} covers"
                 f" {self._documents}[{frame.partition}] from offset {frame.start}, but {expected}"
                 " comes next: a frame was lost or doubled. See docs/runbook.md, 'A frame out of"
                 " place'"

@@ -118,6 +118,16 @@ def test_partitions_that_are_ahead_are_stopped_and_started_again_where_they_were
     assert starts == sorted(set(starts))
 
 
+def test_partitions_that_are_no_longer_ahead_are_read_again_before_they_are_wanted() -> None:
+    reading = Reading([[100] * 40, [100] * 80], 10_000)
+    reading.find({0: 0})
+    reading.find({1: 39})
+    assert reading.reader.running == {1}
+    reading.payloads.take(0, 40)
+    reading.find({1: 79})
+    assert reading.reader.running == {0, 1}
+
+
 def test_what_was_deleted_is_reached_without_a_record() -> None:
     reading = Reading([[1] * 6], 1 << 20)
     reading.bus.trim("documents", 0, 4)
