@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.integration.conftest import Launch
-from tests.integration.test_reindex import Feeder, ends, started
+from tests.integration.reindexing import Feeder, ends, started
 from tests.support.application import ApplicationUnderTest
 from tests.support.audit import read_all
 from tests.support.checker import (
