@@ -15,10 +15,13 @@ SLICE = 200
 class Feeder:
     """Feeds slices of a corpus, one every tenth of a second, until told to stop."""
 
-    def __init__(self, application: ApplicationUnderTest, count: int, seed: int) -> None:
-        """Begin at once."""
+    def __init__(
+        self, application: ApplicationUnderTest, count: int, seed: int, each: int = SLICE
+    ) -> None:
+        """Begin at once; ``each`` is how many documents a slice has."""
         self._application = application
         self._texts = corpus(count, seed)
+        self._each = each
         self._stopping = threading.Event()
         self.fed = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -31,7 +34,7 @@ class Feeder:
 
     def _run(self) -> None:
         while not self._stopping.wait(0.1) and self.fed < len(self._texts):
-            some = self._texts[self.fed : self.fed + SLICE]
+            some = self._texts[self.fed : self.fed + self._each]
             self._application.feed(self._application.documents(some, self.fed))
             self.fed += len(some)
 

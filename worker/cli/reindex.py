@@ -154,6 +154,8 @@ def _until(
 
 
 def _left(progress: Progress) -> str:
+    if progress.plan.closing and not progress.plan.handed_over:
+        return "not all partitions of the documents are sealed; do all workers run this version?"
     behind = progress.source - progress.rewritten
     if progress.plan.rewriting and behind > _NEAR:
         return f"{behind:,} of {progress.source:,} offsets of the earlier log are left to rewrite"
