@@ -36,6 +36,11 @@ class Feeder:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
+    @property
+    def feeding(self) -> bool:
+        """Tell whether there is more to come."""
+        return self.fed < len(self._texts)
+
     def _run(self) -> None:
         while not self._stopping.wait(0.1) and self.fed < len(self._texts):
             some = self._texts[self.fed : self.fed + SLICE]

@@ -142,14 +142,10 @@ class Loop:
         """
         self.beat = self._clock()
         self.busy = True
-        inherited, self.inherited = self.inherited, None
-        if inherited is not None:
-            self._member.pause(inherited)
-            self._adopt(inherited)
+        if self.inherited is not None:
+            self._inherit(self.inherited)
             return False
-        timeout = self._options.wait_seconds if wait is None else wait
-        if self.stage.pending:
-            timeout = 0.0
+        timeout = self._timeout(wait)
         pace = self._pace
         try:
             with probing(self._probe, "poll"):
@@ -181,6 +177,18 @@ class Loop:
         if settlement is None:
             return burst is not None
         return self._transact(settlement)
+
+    def _timeout(self, wait: float | None) -> float:
+        """Return how long to wait for records, in seconds."""
+        if self.stage.pending:
+            return 0.0
+        return self._options.wait_seconds if wait is None else wait
+
+    def _inherit(self, assignment: frozenset[TopicPartition]) -> None:
+        """Adopt what the loop before it had; the stage says anew what is read of that."""
+        self.inherited = None
+        self._member.pause(assignment)
+        self._adopt(assignment)
 
     def _idle(self) -> frozenset[TopicPartition]:
         """Do the periodic work, about once a second; return the inputs without new records."""
