@@ -192,6 +192,37 @@ def test_a_worker_that_sees_the_plan_late(rewritten: MakeWorld, oracle: Oracle, 
     assert world.problems(oracle) == []
 
 
+def test_a_worker_with_the_earlier_plan_holds_what_others_have_sealed(
+    rewritten: MakeWorld, oracle: Oracle
+) -> None:
+    world = rewritten(Measures(partitions=3))
+    heaps = slices(near_copies(40, 4), 10, 10, 10)
+    world.start("a")
+    world.start("b")
+    world.feed(next(heaps))
+    world.rounds(4)
+    world.rewrite(**NEW)
+    world.rounds(4)
+    world.blind.add("b")
+    world.begin_to_seal()
+    world.suffer("b", "evicted")
+    assert world.sealed()
+    world.feed(next(heaps))
+    world.rounds(6)
+    assert world.sealed()
+    world.hand_over()
+    world.direct()
+    world.leave("a")
+    world.feed(next(heaps))
+    world.rounds(6)
+    world.start("a")
+    world.blind.clear()
+    world.complete()
+    world.feed(next(heaps))
+    world.finish()
+    assert world.problems(oracle) == []
+
+
 def test_what_was_given_up_leaves_nothing(rewritten: MakeWorld, oracle: Oracle) -> None:
     world = rewritten()
     heaps = slices(near_copies(48, 8), 12, 12, 12)

@@ -147,7 +147,8 @@ class Refingerprint(StatelessStage):
         for place, start in starts.items():
             if start > offsets[place]:
                 _log.warning(
-                    "%s[%d] now begins at offset %d; this group had read up to %d",
+                    "%s[%d] now begins at offset %d; this group had read up to %d. If frames were"
+                    " deleted between, the new shards refuse the log: then abort the reindex",
                     *place, start, offsets[place],
                     extra=place._asdict(),
                 )  # fmt: skip
