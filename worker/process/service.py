@@ -299,6 +299,11 @@ class Service:
         stages = self._settings.worker.stages
         if not self._plan.handed_over:  # Nothing waits for what is being built.
             loops = {name: loop for name, loop in loops.items() if name in stages}
+        held = {
+            self._label(one)
+            for one in list(self._parts.values())
+            if one.part.holds(self._plan.current)
+        }
         waiting = [name for name in stages if name not in loops or not loops[name].seated]
         return Health(
             failed=self._failed,
@@ -306,7 +311,9 @@ class Service:
             unanswered=1_000 * self._bus.silent_seconds > self._settings.kafka.session_timeout_ms,
             waiting=waiting,
             restoring=[name for name, loop in loops.items() if loop.stage.status().restoring],
-            catching_up=[name for name, loop in loops.items() if loop.catching_up],
+            catching_up=[
+                name for name, loop in loops.items() if loop.catching_up and name not in held
+            ],
             stalled=sorted({alarm.stage for alarm in self._alarms if alarm.watch == "poll"}),
         )
 
