@@ -184,8 +184,9 @@ class Application:
 
     def _events(self, stage: str) -> LoopEvents:
         """Return what is told of a loop; what has no part in the pipeline counts as none of it."""
-        if stage == "index" and self.building:
-            return self.metrics.building
+        ahead = {"index": self.metrics.building, "refingerprint": self.metrics.rewriting}
+        if self.building and stage in ahead:
+            return ahead[stage]
         return LoopEvents() if self.building or self._sealed else self.metrics.loop(stage)
 
     def promote(self, loop: Loop) -> None:

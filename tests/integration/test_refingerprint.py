@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.integration.conftest import Launch
-from tests.integration.test_reindex import Feeder, ends, started
+from tests.integration.reindexing import Feeder, ends, started
 from tests.support.application import ApplicationUnderTest
 from tests.support.audit import read_all
 from tests.support.checker import (
@@ -35,6 +35,8 @@ from worker.wire import POSITION_BITS, FingerprintFrame, decode, hand_over
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.exhaustive]
 
 ANEW = {"similarity": {"shingle_size": 4, "fold_digits": True, "threshold": 0.7}}
+SLICE = 50
+"""A tenth of a second's documents: few, so that they come as long as it takes."""
 LENIENT = 0.4
 """Below both thresholds: what exactly matches is compared with a replay."""
 
@@ -116,8 +118,8 @@ def test_a_log_is_made_anew_while_documents_stream_and_a_worker_is_killed(
 ) -> None:
     application = launch(settings={"index": {"shards": 2}})
     application.seat("alpha", "beta")
-    feeder = Feeder(application, scaled(60_000, 300_000), 41)
-    application.audit.reach(2_000)
+    feeder = Feeder(application, scaled(60_000, 300_000), 41, each=SLICE)
+    application.audit.reach(1_000)
     later = application.write_config("later.toml", ANEW)
     application.worker("beta").config = later  # It starts with other settings than it began with.
     command = started(application, "--from-documents", "--config", str(later))

@@ -517,9 +517,4 @@ def reindex(
         if containment is not None:
             own = _settings(config, bootstrap, app, similarity__containment=containment)
             given["containment"] = own.similarity.containment
-        if from_documents and given:
-            raise typer.BadParameter(
-                f"got it with --{next(iter(given)).replace('_', '-')}: put that into the settings",
-                param_hint="--from-documents",
-            )
         body.reindex(settings, given, anew=from_documents)

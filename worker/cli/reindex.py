@@ -12,7 +12,7 @@ from worker.admin.reindex.run import Progress, Reindex, changed_rules
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.screen import print_json, tell
 from worker.generations import Generation, Plan
-from worker.settings import Settings
+from worker.settings import ConfigurationError, Settings
 
 __all__ = ["abort", "clean", "reindex", "status"]
 
@@ -43,6 +43,12 @@ def reindex(settings: Settings, rules: dict[str, object], *, anew: bool = False)
         CommandError: the user doesn't want to wait.
         BusError: Kafka failed.
     """
+    if anew and rules:
+        option = next(iter(rules)).replace("_", "-")
+        raise ConfigurationError(
+            f"--from-documents: got --{option} as well; put that into the settings, which have all"
+            " that is to be different"
+        )
     run = _begun(settings, anew=anew)
     plan = run.plan()
     wanted = Generation.fingerprinted(settings) if anew else changed_rules(plan.current, **rules)
@@ -154,6 +160,8 @@ def _until(
 
 
 def _left(progress: Progress) -> str:
+    if progress.plan.closing and not progress.plan.handed_over:
+        return "not all partitions of the documents are sealed; do all workers run this version?"
     behind = progress.source - progress.rewritten
     if progress.plan.rewriting and behind > _NEAR:
         return f"{behind:,} of {progress.source:,} offsets of the earlier log are left to rewrite"

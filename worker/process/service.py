@@ -175,6 +175,8 @@ class Service:
         for one in list(self._parts.values()):
             if one.part.stage == "index" and one.part.generations[0] == self._plan.current:
                 self._assembly.promote(one.part, one.loop)
+        if not self._plan.rewriting:
+            self.metrics.rewriting.lagging({})
 
     def _begin(self, part: Part, *, spare: bool) -> None:
         """Run a part in a thread of its own."""

@@ -178,3 +178,17 @@ def test_memory_is_shown_with_its_share_part_by_part() -> None:
 
     assert (sample("bytes", "cache"), sample("share_bytes", "cache")) == (7, 9)
     assert (sample("bytes", "lanes"), sample("share_bytes", "lanes")) == (3, 5)
+
+
+def test_what_is_left_to_fingerprint_anew_is_told_by_the_worker_that_does_it() -> None:
+    metrics = Metrics()
+
+    def left() -> float | None:
+        return metrics.registry.get_sample_value("neardup_rewriting_remaining_records")
+
+    assert left() == 0
+    metrics.rewriting.assigned(1)
+    metrics.rewriting.lagging({TopicPartition("fingerprints", 0): 7})
+    assert left() == 7
+    metrics.rewriting.assigned(0)
+    assert left() == 0

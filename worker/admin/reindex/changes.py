@@ -35,12 +35,15 @@ def closed(plan: Plan) -> Changed:
     return msgspec.structs.replace(plan, closing=True), ()
 
 
-def handed_over(plan: Plan, base: Topology) -> Changed:
+def handed_over(plan: Plan, base: Topology, number: int | None = None) -> Changed:
     """Have the generation that is built take over where the log ends; nothing if it has.
 
-    If it has another log, all partitions of this one must be sealed.
+    With ``number``, nothing happens if another one is built. If it has another log, all partitions
+    of this one must be sealed.
     """
     if plan.following is None or plan.handed_over:
+        return None
+    if number not in (None, plan.following.number) or (plan.rewriting and not plan.closing):
         return None
     current = plan.current.topology(base)
     marker = HandOver(current.layout.id, plan.following.number).encode()

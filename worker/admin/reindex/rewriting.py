@@ -25,6 +25,7 @@ __all__ = [
     "fingerprinted",
     "generation_of",
     "numbered",
+    "numbers_follow",
     "rewritten",
     "sealed",
     "set_starts",
@@ -91,6 +92,11 @@ def numbered(plan: Plan, following: Generation, end: int) -> Generation:
     number = plan.used + 1
     first = plan.current.numbered_from + end + _HEADROOM
     return msgspec.structs.replace(following, number=number, log=number, numbered_from=first)
+
+
+def numbers_follow(following: Generation, source: Topology, end: int) -> bool:
+    """Return whether frames of a generation's log have higher numbers than those of another log."""
+    return source.layout.numbered_from + end + _HEADROOM // 2 < following.numbered_from
 
 
 def set_starts(cluster: Cluster, source: Topology, target: Topology) -> None:

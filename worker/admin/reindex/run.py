@@ -207,7 +207,20 @@ class Reindex:
         return {seat.partition: offset for seat, offset in found.items()}
 
     def close(self) -> None:
-        """Have workers seal the log in use, if the following generation has its own."""
+        """Have workers seal the log in use, if the following generation has its own.
+
+        Raises:
+            ConfigurationError: it has grown so much that the next one can't number what follows.
+        """
+        plan = self.plan()
+        current = self._topology(plan.current)
+        if plan.following is not None and not rewriting.numbers_follow(
+            plan.following, current, self._order(current)[1]
+        ):
+            raise ConfigurationError(
+                f"reindex: {current.fingerprints} has grown by more than the next log allows for;"
+                " give that up with --abort, and begin another"
+            )
         self._change(closed)
 
     def sealed(self) -> bool:
@@ -216,7 +229,9 @@ class Reindex:
 
     def hand_over(self) -> None:
         """Have the generation that is built take over, unless it has."""
-        self._change(partial(handed_over, base=self._base))
+        following = self.plan().following
+        if following is not None:
+            self._change(partial(handed_over, base=self._base, number=following.number))
 
     def written(self) -> bool:
         """Return whether the new log has all that was in the earlier one."""

@@ -77,6 +77,18 @@ def test_each_step_is_taken_once_however_often_it_is_tried(bus: MemoryBus) -> No
     assert (plan.current.shards, plan.following) == (5, None)
 
 
+def test_only_what_a_command_has_waited_for_is_handed_over(bus: MemoryBus) -> None:
+    change(bus, partial(begun, following=NEXT))
+    assert change(bus, partial(handed_over, base=BASE, number=2)) is None
+    change(bus, aborted)
+    words = settings_of(None, {"app": "a", "similarity.shingle": "word"})
+    anew = msgspec.structs.replace(Generation.fingerprinted(words), log=2)
+    change(bus, partial(begun, following=anew))
+    assert change(bus, partial(handed_over, base=BASE, number=1)) is None
+    assert change(bus, partial(handed_over, base=BASE, number=2)) is None, "it isn't sealed"
+    assert taken_over(bus) == []
+
+
 def test_a_log_of_its_own_takes_more_steps_and_each_once(bus: MemoryBus) -> None:
     words = settings_of(None, {"app": "a", "similarity.shingle": "word"})
     anew = msgspec.structs.replace(Generation.fingerprinted(words), number=1, log=1)

@@ -51,6 +51,14 @@ class TestWhatItCanBe:
         assert (again.number, again.log) == (2, 2)
         assert again.numbered_from > ANEW.numbered_from + 7 + (1 << 29)
 
+    def test_a_log_that_has_grown_too_much_is_not_followed(self) -> None:
+        assert rewriting.numbers_follow(ANEW, BASE, 1 << 28)
+        assert not rewriting.numbers_follow(ANEW, BASE, 1 << 30)
+        own = ANEW.topology(BASE)
+        later = rewriting.numbered(FIRST.building(ANEW).done(), ANEW, 5)
+        assert rewriting.numbers_follow(later, own, 5)
+        assert not rewriting.numbers_follow(ANEW, own, 5)
+
     def test_other_fingerprints_are_needed_for_it(self) -> None:
         rewriting.check_anew(FIRST, ANEW)
         rules = load(None, {"app": "a", "index.shards": 5, "index.window": "1d"})
