@@ -113,10 +113,11 @@ class Service:
         while any(one.thread.is_alive() for one in self._running()) and not self._stopping.wait(
             0.2
         ):
+            # At once: documents may wait for a plan to be taken up.
+            if self._followed is not None and self._followed.plan not in (None, self._plan):
+                self._take_up(self._followed.plan)
             if monotonic() - looked >= _LOOK_SECONDS:
                 looked = monotonic()
-                if self._followed is not None and self._followed.plan not in (None, self._plan):
-                    self._take_up(self._followed.plan)
                 self._watch()
         faulthandler.cancel_dump_traceback_later()
         deadline = monotonic() + self._settings.worker.shutdown_seconds
