@@ -100,7 +100,7 @@ def trace(directory: Path) -> list[Point]:
 
 
 def cases() -> Iterator[ParameterSet]:
-    """Yield every stage, point and fault that can occur there."""
+    """Yield a sixth of what can befall a stage at a point; with the full scale, all."""
     for stage in STAGES:
         for name in NAMES:
             for fault in FAULTS:
@@ -110,8 +110,15 @@ def cases() -> Iterator[ParameterSet]:
                     continue
                 if fault.startswith("torn") and name != "commit":
                     continue
-                marks = () if (stage, name, fault) in PLAIN else pytest.mark.exhaustive
-                yield pytest.param(stage, name, fault, marks=marks)
+                plain = (stage, name, fault) in PLAIN
+                if FULL or plain or _place(stage, name, fault) % 6 == 0:
+                    marks = () if plain else pytest.mark.exhaustive
+                    yield pytest.param(stage, name, fault, marks=marks)
+
+
+def _place(stage: str, name: str, fault: str) -> int:
+    """Return a number that is the same in all runs."""
+    return crc32(f"{stage} {name} {fault}".encode())
 
 
 @pytest.mark.parametrize(("stage", "name", "fault"), list(cases()))
@@ -127,7 +134,7 @@ def test_a_fault_at_any_point(
     arrivals = list(enumerate(points))
     quarters: Sequence[int] = range(4)
     if not FULL:
-        quarters = [crc32(f"{stage} {name} {fault}".encode()) % 4]
+        quarters = [_place(stage, name, fault) // 6 % 4]
     for place, point in {arrivals[len(arrivals) * part // 4] for part in quarters if arrivals}:
         strike = Strike(point, 1 + points[:place].count(point), fault)
         world = rewritten()
@@ -141,6 +148,7 @@ def test_a_fault_at_any_point(
     [
         pytest.param(step, marks=() if step == HANDED_OVER else pytest.mark.exhaustive)
         for step in range(1, OPERATOR_STEPS + 1)
+        if FULL or step % 4 == HANDED_OVER % 4
     ],
 )
 def test_the_command_is_killed_and_run_again(

@@ -132,6 +132,7 @@ def test_a_successor_adopts_what_the_seat_has_and_reads_no_more_than_it_wants() 
     assert [later.step(0) for _ in range(3)] == [False, True, False]
     assert later.seated
     assert bus.committed("g") == {SOURCE: 101}
+    assert later.member.positions() == {SOURCE: 1}  # Nothing is fetched, only to be dropped.
     assert [record.value for record in bus.read("out", 0, 0, 10)] == [b"a"]
 
 
