@@ -149,6 +149,35 @@ def test_a_log_is_made_anew_while_documents_stream_and_a_worker_is_killed(
     application.audit.reach(feeder.fed + 200)
 
 
+def test_it_is_given_up_and_begun_again_and_the_rules_change_after_it(launch: Launch) -> None:
+    application = launch(settings={"index": {"shards": 2}})
+    application.seat("alpha")
+    texts = corpus(500, 42)
+    application.feed(application.documents(texts[:300]))
+    later = application.write_config("later.toml", ANEW)
+    anew = ("--from-documents", "--config", str(later))
+    with started(application, *anew) as command:
+        application.audit.until(lambda: rewriting(application), 60, "the workers to rewrite")
+        command.kill()
+    assert "nothing is being built" in ends(application, started(application, "--abort"))
+    assert "deleted" in ends(application, started(application, "--clean"))
+    assert "done: generation 2" in ends(application, started(application, *anew))
+    application.feed(application.documents(texts[300:400], 300))
+    said = ends(application, started(application, "--shards", "3"))
+    assert "done: generation 3 (3 shards" in said
+    ends(application, started(application, "--clean"))
+    current = plan_of(application).current
+    assert (current.number, current.log, current.shards) == (3, 2, 3)
+    assert application.worker("alpha").stop() == 0
+    application.start("alpha")
+    application.feed(application.documents(texts[400:], 400))
+    application.audit.reach(500)
+    application.audit.finish()
+    published = [*application.audit.unique, *application.audit.duplicate]
+    sequences = {dict(record.headers)["neardup-sequence"] for record in published}
+    assert len(sequences) == len(published) == 500
+
+
 def rewriting(application: ApplicationUnderTest) -> bool:
     """Tell whether the workers have a log to make."""
     plan = planned(Cluster(application.settings.kafka_options()), application.settings)

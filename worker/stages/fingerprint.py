@@ -255,7 +255,7 @@ class Fingerprint(StatelessStage):
         outgoing: list[Outgoing] = []
         for partition, end in read.items():
             outgoing += self._covered(partition, end, [])
-        return Burst(outgoing, {**self._turned, **read}) if read else None
+        return Burst(outgoing, read) if read else None
 
     def _covered(self, partition: TopicPartition, end: int, accounted: list[int]) -> list[Outgoing]:
         """Return frames up to an offset, without documents."""
