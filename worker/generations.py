@@ -246,6 +246,12 @@ class Part(NamedTuple):
             return (self.generations[0].log if self.generations else 0) != current.log
         return self.stage == "refingerprint"
 
+    def holds(self, current: Generation) -> bool:
+        """Return whether it reads nothing: its log is sealed, or has not begun."""
+        return self.sealed or (
+            self.stage == "fingerprint" and self.ahead(current) and not self.starts
+        )
+
 
 def parts(stages: Iterable[str], plan: Plan) -> list[Part]:
     """Return the loops of a worker with these stages."""

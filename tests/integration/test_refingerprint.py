@@ -35,7 +35,7 @@ from worker.wire import POSITION_BITS, FingerprintFrame, decode, hand_over
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.exhaustive]
 
 ANEW = {"similarity": {"shingle_size": 4, "fold_digits": True, "threshold": 0.7}}
-SLICE = 50
+SLICE = 20
 """A tenth of a second's documents: few, so that they come as long as it takes."""
 LENIENT = 0.4
 """Below both thresholds: what exactly matches is compared with a replay."""
@@ -118,7 +118,7 @@ def test_a_log_is_made_anew_while_documents_stream_and_a_worker_is_killed(
 ) -> None:
     application = launch(settings={"index": {"shards": 2}})
     application.seat("alpha", "beta")
-    feeder = Feeder(application, scaled(60_000, 300_000), 41, each=SLICE)
+    feeder = Feeder(application, scaled(20_000, 300_000), 41, each=SLICE)
     application.audit.reach(1_000)
     later = application.write_config("later.toml", ANEW)
     application.worker("beta").config = later  # It starts with other settings than it began with.

@@ -102,6 +102,12 @@ class Loop:
         Both must read the same topics.
         """
         self.inherited = former.owned if former.seated else former.inherited
+        former.retire()
+
+    def retire(self) -> None:
+        """Report that it owns nothing any more."""
+        self._events.unseated()
+        self._events.lagging({})
 
     def report_to(self, events: LoopEvents) -> None:
         """Tell these of what happens from now on, and of what is assigned now."""

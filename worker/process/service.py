@@ -113,10 +113,11 @@ class Service:
         while any(one.thread.is_alive() for one in self._running()) and not self._stopping.wait(
             0.2
         ):
+            # At once: documents may wait for a plan to be taken up.
+            if self._followed is not None and self._followed.plan not in (None, self._plan):
+                self._take_up(self._followed.plan)
             if monotonic() - looked >= _LOOK_SECONDS:
                 looked = monotonic()
-                if self._followed is not None and self._followed.plan not in (None, self._plan):
-                    self._take_up(self._followed.plan)
                 self._watch()
         faulthandler.cancel_dump_traceback_later()
         deadline = monotonic() + self._settings.worker.shutdown_seconds
@@ -299,6 +300,11 @@ class Service:
         stages = self._settings.worker.stages
         if not self._plan.handed_over:  # Nothing waits for what is being built.
             loops = {name: loop for name, loop in loops.items() if name in stages}
+        held = {
+            self._label(one)
+            for one in list(self._parts.values())
+            if one.part.holds(self._plan.current)
+        }
         waiting = [name for name in stages if name not in loops or not loops[name].seated]
         return Health(
             failed=self._failed,
@@ -306,7 +312,9 @@ class Service:
             unanswered=1_000 * self._bus.silent_seconds > self._settings.kafka.session_timeout_ms,
             waiting=waiting,
             restoring=[name for name, loop in loops.items() if loop.stage.status().restoring],
-            catching_up=[name for name, loop in loops.items() if loop.catching_up],
+            catching_up=[
+                name for name, loop in loops.items() if loop.catching_up and name not in held
+            ],
             stalled=sorted({alarm.stage for alarm in self._alarms if alarm.watch == "poll"}),
         )
 

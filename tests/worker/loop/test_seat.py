@@ -162,3 +162,19 @@ def test_a_successor_in_a_seat_that_was_lost_waits_for_the_next_one() -> None:
     later.step(0)
     later.step(0)
     assert (later.seated, bus.committed("g")) == (True, {SOURCE: 100})
+
+
+def test_who_is_succeeded_is_in_no_metric_any_more() -> None:
+    bus = a_bus()
+    one = Watched(bus, "one")
+    one.seat()
+    bus.append(Outgoing("in", 0, None, b"a"))
+    one.loop.lag()
+    place = {"stage": "copier", "topic": "in", "partition": "0"}
+
+    def lag() -> float | None:
+        return one._registry.get_sample_value("neardup_consumer_lag_records", place)
+
+    assert (one.sample("assigned_partitions"), lag()) == (1, 1)
+    Loop(Holder(), one.loop.member).take_over(one.loop)
+    assert (one.sample("assigned_partitions"), lag()) == (0, None)

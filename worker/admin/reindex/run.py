@@ -332,7 +332,7 @@ def _way_on(problem: Problem, *, anew: bool) -> str:
     setting = problem.what.removeprefix("similarity.")
     if not anew and setting in {"shingle", "shingle_size", "slots", "bands", "rows", *SWITCHES}:
         return "to make new fingerprints by these settings, run it with --from-documents"
-    if anew and problem.what.startswith(("similarity.", "documents.")):
+    if anew and problem.what.startswith(("similarity.", "documents.", "limits.")):
         return "no reindex can change that"
     return "see `neardup topics verify`"
 
