@@ -105,6 +105,27 @@ class RewrittenWorld(ReindexedWorld):
             self.rounds(1)
         raise AssertionError(f"stuck: {self.positions()}")
 
+    def delete_published(self) -> int:
+        """Delete the documents that were published; return how many there were in all."""
+        routed = self.bus.committed(self.topology.group("route"))
+        for place in self._documents():
+            self.bus.trim(*place, routed[place] or 0)
+        return sum(routed[place] or 0 for place in self._documents())
+
+    def trim_log(self) -> None:
+        """Delete the first half of the log in use, as its retention would."""
+        plan = self.plan()
+        order = plan.current.topology(self.topology).order
+        self.bus.trim(*order, self.bus.end_offset(*order) // 2)
+
+    def left_out(self) -> int:
+        """Give how many documents of the earlier log have no fingerprint in the last one."""
+        earlier, last = (
+            set(self._numbers(one.topology(self.topology)).values())
+            for one in (self._generations[0], self._generations[-1])
+        )
+        return len(earlier - last)
+
     # What it comes to.
 
     def history(self) -> History:

@@ -233,6 +233,42 @@ def test_a_worker_with_the_earlier_plan_holds_what_others_have_sealed(
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("log", [False, True], ids=["documents", "both"])
+@pytest.mark.parametrize("dies", [False, True])
+def test_what_was_deleted_is_left_out_and_nothing_else_is_lost(
+    rewritten: MakeWorld, oracle: Oracle, *, log: bool, dies: bool
+) -> None:
+    world = rewritten()
+    heaps = slices(near_copies(60, 3), 14, 10, 10, 10, 10)
+    world.start("a")
+    world.start("b")
+    world.feed(next(heaps))
+    world.rounds(8)
+    assert world.delete_published() > 0
+    if log:
+        world.trim_log()
+    world.rewrite(**NEW)
+    world.feed(next(heaps))
+    world.rounds(2)
+    world.delete_published()
+    if dies:
+        world.suffer("a", "dies")
+        world.suffer("b", "dies")
+    world.feed(next(heaps))
+    world.rounds(2)
+    world.seal()
+    world.hand_over()
+    world.delete_published()
+    world.direct()
+    world.feed(next(heaps))
+    world.complete()
+    world.feed(next(heaps))
+    world.finish()
+    assert world.problems(oracle) == []
+    assert world.left_out() > 0
+
+
+@pytest.mark.exhaustive
 def test_what_was_given_up_leaves_nothing(rewritten: MakeWorld, oracle: Oracle) -> None:
     world = rewritten()
     heaps = slices(near_copies(48, 8), 12, 12, 12)
