@@ -97,6 +97,9 @@ class Application:
         self._watched = watched_fields(settings) if watch else ()
         name = f"reading-g{topology.log}.journal" if topology.log else "reading.journal"
         self._journal = state_dir / name if journal and not building and not sealed else None
+        # Of the same log as a journal above, but of the documents that were there before it.
+        anew = state_dir / f"reading-g{topology.log}-anew.journal"
+        self._anew = anew if journal and source is not None else None
         self._probe = probe
         self._clock = clock
         index = settings.index
@@ -260,6 +263,7 @@ class Application:
             fingerprinter=Fingerprinter(topology.layout.parameters),
             future_allowance_ms=settings.index.future_allowance_ms,
             buffer_bytes=self.shares.batch,
+            deaths=self._deaths(self._anew) if self._anew else None,
         )
 
     def _deaths(self, journal: Path) -> Deaths:

@@ -9,6 +9,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from lsh import Fingerprinter, Parameters
+from tests.support.notes import KeptNotes
 from worker.bus import Outgoing, Record, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.formats.base import DocumentOptions
@@ -69,6 +70,7 @@ class TwoLogs:
 
     Attributes:
         sent: all documents that were ever written.
+        notes: what the stage has noted of the documents that it reads.
         refingerprint: the loop of the stage in its present life.
     """
 
@@ -80,10 +82,12 @@ class TwoLogs:
         frame_bytes: tuple[int, int] = (900_000, 900_000),
         buffer_bytes: int = 1 << 20,
         limits: DocumentOptions | None = None,
+        fingerprinter: Fingerprinter | None = None,
     ) -> None:
         """Take the size limits of frames in the earlier log and in the new one.
 
-        ``limits`` are how documents are read for the new log; by default as for the earlier one.
+        ``limits`` and ``fingerprinter`` are for the new log. By default documents are read as for
+        the earlier one, and signed by the parameters `NEW`.
         """
         self.now = START
         self._seconds = 0.0
@@ -105,6 +109,8 @@ class TwoLogs:
         self._batch = batch
         self._frame_bytes = frame_bytes
         self._buffer_bytes = buffer_bytes
+        self._fingerprinter = fingerprinter or Fingerprinter(NEW)
+        self.notes = KeptNotes()
         self._format = JsonFormat(limits or DocumentOptions())
         self.sent: list[Record] = []
         self.counts = Counts()
@@ -137,10 +143,11 @@ class TwoLogs:
             self.target,
             documents=lambda: bus.log_reader("app.g1.refingerprint", [documents]),
             reader=self._format,
-            fingerprinter=Fingerprinter(NEW),
+            fingerprinter=self._fingerprinter,
             future_allowance_ms=ALLOWANCE,
             frame_bytes=self._frame_bytes[1],
             buffer_bytes=self._buffer_bytes,
+            deaths=self.notes.life(),
             events=self.counts,
         )
         self.refingerprint = self._seat(self.stage, "app.g1.refingerprint")

@@ -13,11 +13,13 @@ from worker.bus import LogReader, OffsetOutOfRange, Outgoing, Record, TopicParti
 from worker.formats.base import DocumentFormat
 from worker.stages.base import Burst, StageError, StatelessStage
 from worker.stages.coverage import Coverage
+from worker.stages.deaths import Deaths
 from worker.stages.framing import Framer
-from worker.stages.order import Placed, placed
+from worker.stages.order import placed
 from worker.stages.payloads import Payloads
 from worker.stages.replacement import Found, Replacement
 from worker.stages.signing import Signer
+from worker.stages.tiling import follow
 from worker.topology import Topology
 from worker.wire import FRAME_BYTES, HandOver, document_bytes, encode, hand_over
 
@@ -36,7 +38,8 @@ class RefingerprintCounts:
     """Counts of one burst, for metrics.
 
     ``documents`` have new fingerprints. ``left_out`` is how many have none, by the reason: their
-    payload is ``gone`` or ``unreadable``, or nothing is left of the text (``blank``).
+    payload is ``gone`` or ``unreadable``, nothing is left of the text (``blank``), or the worker
+    died of it (``poison``).
     """
 
     documents: int = 0
@@ -91,13 +94,15 @@ class Refingerprint(StatelessStage):
         future_allowance_ms: int,
         frame_bytes: int = FRAME_BYTES,
         buffer_bytes: int = 16 << 20,
+        deaths: Deaths | None = None,
         events: RefingerprintEvents | None = None,
     ) -> None:
         """Take the earlier log and the new one, and how to read a document and to sign its text.
 
         ``documents`` connects a reader of the documents. A document's time is at most that of its
         frame in the earlier log and ``future_allowance_ms``. What is read ahead takes at most about
-        ``buffer_bytes``, and what waits for it half of that and one poll.
+        ``buffer_bytes``, and what waits for it half of that and one poll. ``deaths``: what the
+        worker has died of while it made fingerprints anew; by default it notes nothing.
         """
         self.topics = (source.fingerprints,)
         self._documents = source.documents
@@ -105,7 +110,8 @@ class Refingerprint(StatelessStage):
         self._order = target.fingerprints
         self._target = target.layout.id
         self._generation = target.generation
-        self._signer = Signer(reader, fingerprinter)
+        deaths = deaths or Deaths(source.documents, "", None)
+        self._signer = Signer(reader, fingerprinter, deaths)
         parameters = target.layout.parameters
         self._document_bytes = document_bytes(parameters.bands + 1, parameters.slots)
         self._allowance = future_allowance_ms
@@ -119,6 +125,7 @@ class Refingerprint(StatelessStage):
         self._coverage = Coverage()
         self._ended = False
         self._told: set[int] = set()
+        self._passed: dict[TopicPartition, int] = {}
         self._counts = RefingerprintCounts()
 
     @property
@@ -142,6 +149,7 @@ class Refingerprint(StatelessStage):
         self._coverage = Coverage()
         self._ended = False
         self._counts = RefingerprintCounts()
+        self._passed = {}
         self._payloads.forget()
         starts = {place: max(at, watermarks(place)[0]) for place, at in offsets.items()}
         for place, start in starts.items():
@@ -179,28 +187,10 @@ class Refingerprint(StatelessStage):
             self._waiting.append(_Waiting(after, last=generation == self._generation))
             return
         frame = placed(record, self._source, self._allowance)
-        self._check_place(frame)
+        follow(self._coverage, frame, self.topics[0])
         cost = len(record.value or b"") + frame.count * self._document_bytes
         self._waiting.append(_Waiting(after, cost, Replacement(frame)))
         self._cost += cost
-
-    def _check_place(self, one: Placed) -> None:
-        """Check that a frame begins where the one before it of its partition ended.
-
-        Raises:
-            StageError: a frame was lost, doubled or moved.
-        """
-        frame = one.frame
-        expected = self._coverage.expected(frame.partition)
-        if expected is not None and frame.start != expected:
-            msg = (
-                f"the frame at offset {one.offset} of {self.topics[0]} covers"
-                f" {self._documents}[{frame.partition}] from offset {frame.start}, but {expected}"
-                " comes next: a frame was lost or doubled. See docs/runbook.md, 'A frame out of"
-                " place'"
-            )
-            raise StageError(msg)
-        self._coverage.add(frame.partition, frame.start, frame.end)
 
     def _wanted(self) -> dict[int, int]:
         """Return the offset of the first payload that each partition lacks."""
@@ -255,6 +245,7 @@ class Refingerprint(StatelessStage):
         if frame is not None:
             self._counts.documents += frame.signed
             self._counts.left_out += frame.left_out
+            self._passed[TopicPartition(self._documents, frame.partition)] = frame.end
             return [encode(made) for made in frame.frames(self._framer, self._signer.nothing)]
         if one.last:
             self._ended = True
@@ -266,7 +257,9 @@ class Refingerprint(StatelessStage):
         return None if self._waiting or self._ended else Burst((), positions)
 
     def committed(self) -> None:
-        """Count what was written."""
+        """Count what was written, and forget deaths that lie behind."""
+        self._signer.deaths.passed(self._passed)
+        self._passed = {}
         self._events.refingerprinted(self._counts)
         self._counts = RefingerprintCounts()
 
@@ -294,6 +287,7 @@ class Refingerprint(StatelessStage):
         return error.low
 
     def close(self) -> None:
-        """Close the reader of the documents."""
+        """Close the reader of the documents, and release the notes."""
         self._waiting.clear()
         self._payloads.close()
+        self._signer.deaths.close()

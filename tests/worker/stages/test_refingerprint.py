@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.refingerprinting import ALLOWANCE, START, TwoLogs, judged
+from lsh import Fingerprinter, Fingerprints
+from lsh.columns import Column
+from tests.support.refingerprinting import ALLOWANCE, NEW, START, TwoLogs, judged
 from worker.bus import Aborted, OffsetOutOfRange, OutcomeUnknown, Outgoing, TopicPartition
 from worker.bus.memory.faults import Step
 from worker.formats.base import DocumentOptions
@@ -288,6 +290,44 @@ def test_what_an_older_worker_did_not_account_for_stays_unknown() -> None:
     assert burst is not None
     (made,) = burst.records
     assert decode(FingerprintFrame, made.value, "new").accounted is None
+
+
+class Died(BaseException):
+    """The process is gone."""
+
+
+class Mortal(Fingerprinter):
+    """Dies of a text."""
+
+    def fingerprint(self, texts: Column) -> Fingerprints:
+        if any("poison" in text for text in texts):
+            raise Died
+        return super().fingerprint(texts)
+
+
+def test_a_document_that_kills_the_worker_three_times_is_left_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    logs = TwoLogs(2, fingerprinter=Mortal(NEW))
+    for number in range(6):
+        logs.text(f"poison {WORDS}" if number == 3 else f"{WORDS} {number}", number % 2)
+    logs.sign()
+    for _ in range(3):
+        with pytest.raises(Died):
+            logs.renew()
+        logs.restart()
+    logs.renew()
+    documents = [
+        (frame.partition, frame.start + offset)
+        for _, frame in logs.frames(logs.target)
+        for offset in frame.offsets.tolist()
+    ]
+    assert sorted(documents) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 2)]
+    aside = [_accounted([frame]) for _, frame in logs.frames(logs.target) if frame.partition]
+    assert aside == [[1]]
+    assert (logs.counts.documents, logs.counts.left_out) == (5, {"poison": 1})
+    assert any(one.startswith("documents[1]@1 (") for one in caplog.messages)
+    assert not logs.notes.life().careful(logs.sent)
 
 
 class TestHandOver:
