@@ -203,12 +203,13 @@ class Refingerprint(StatelessStage):
     def _found(self) -> list[tuple[Replacement, list[Found]]]:
         """Return the payloads that are here, by frame; those that are gone are set aside."""
         found = []
+        reached = {partition: self._payloads.reached(partition) for partition in self._wanted()}
         for one in self._waiting:
             frame = one.replacement
             if frame is None or frame.wanted is None:
                 continue
             records = self._payloads.take(frame.partition, frame.end)
-            here, gone = frame.find(records, self._payloads.reached(frame.partition))
+            here, gone = frame.find(records, reached[frame.partition])
             if gone:
                 self._gone(frame.partition, gone)
             if here:
