@@ -228,10 +228,11 @@ class Reindex:
         return rewriting.sealed(self._cluster, self._topology(self.plan().current)) is not None
 
     def hand_over(self) -> None:
-        """Have the generation that is built take over, unless it has."""
-        following = self.plan().following
-        if following is not None:
-            self._change(partial(handed_over, base=self._base, number=following.number))
+        """Have the generation that is built take over, unless it has, or the log isn't sealed."""
+        plan = self.plan()
+        if plan.following is not None and (not plan.rewriting or self.sealed()):
+            number = plan.following.number
+            self._change(partial(handed_over, base=self._base, number=number))
 
     def written(self) -> bool:
         """Return whether the new log has all that was in the earlier one."""
