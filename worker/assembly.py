@@ -73,11 +73,10 @@ class Assembly:
     def _application(self, part: Part, current: Generation) -> Application:
         own = part.generations[0] if part.generations else current
         following = part.generations[1] if len(part.generations) > 1 else None
-        named = (following if part.stage == "refingerprint" else own) or own
         log = part.stage in _LOGS
         return Application(
             (current if log else own).settings(self._settings),
-            self._topology(part, named),
+            self._written(part) if log else own.topology(self._base),
             self._bus,
             own.directory(self._state_dir) if part.stage == "index" else self._state_dir,
             following=None if log or following is None else following.topology(self._base),
@@ -94,11 +93,11 @@ class Assembly:
             clock=self._clock,
         )
 
-    def _topology(self, part: Part, named: Generation) -> Topology:
-        """Return the topology of a part; fingerprints are made by that of their log."""
-        if part.stage not in _LOGS:
-            return named.topology(self._base)
-        return named.signer().topology(self._base) if named.log else self._base
+    def _written(self, part: Part) -> Topology:
+        """Return the topology by which the fingerprints of a log are made."""
+        return (
+            part.generations[-1].signer().topology(self._base) if part.generations else self._base
+        )
 
     def promote(self, part: Part, loop: Loop | None) -> None:
         """Have a loop that was built for the next generation count as that of the one in use."""

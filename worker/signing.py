@@ -38,10 +38,9 @@ class Signing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
     def similarity(self) -> dict[str, object]:
-        """Return it as settings of the section ``similarity``."""
+        """Return it as settings of the section ``similarity``, which no preset changes."""
         switches = {name: name in self.switches for name in SWITCHES}
-        own = {"shingle": self.shingle, "shingle_size": self.shingle_size, "preset": None}
-        return {**own, **switches}
+        return {"shingle": self.shingle, "shingle_size": self.shingle_size, **switches}
 
     def parameters(self, base: Parameters, slots: int, bands: int, rows: int) -> Parameters:
         """Return the parameters of these fingerprints, with the seed and the lines of ``base``.

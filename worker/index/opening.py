@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 
+from worker.index.errors import Unrecoverable
 from worker.index.log_range import LogRange
 from worker.index.recovery import Recovery
 from worker.index.restore_progress import RestoreProgress
@@ -45,6 +46,7 @@ class Opening:
         self._lock = threading.Lock()
         self._store: BandStore | None = None
         self._error: BaseException | None = None
+        self._tried: LogRange | None = None
         if begin:
             self.begin()
 
@@ -67,9 +69,8 @@ class Opening:
                 self._after.wait()
                 self._after = None
             if not self._given_up.is_set():
-                store = self._recovery.open(
-                    self.shard, self.log, self.progress, self._given_up.is_set
-                )
+                self._tried = log = self.log
+                store = self._recovery.open(self.shard, log, self.progress, self._given_up.is_set)
                 self._hand_over(store)
         except Interrupted:
             _log.info("shard %d: cancelled before it was open", self.shard)
@@ -89,6 +90,11 @@ class Opening:
     def done(self) -> bool:
         """Return whether `result` may be called."""
         return self._done.is_set()
+
+    @property
+    def outdated(self) -> bool:
+        """Return whether it failed with an earlier range of the log than the one it has now."""
+        return isinstance(self._error, Unrecoverable) and self._tried != self.log
 
     @property
     def given_up(self) -> bool:

@@ -131,6 +131,10 @@ class OwnedShards:
             self._fetched += opening.progress.moved
             if opening.given_up:
                 continue
+            if opening.outdated:
+                # The owner before may have shipped a snapshot, and trimmed the log, meanwhile.
+                self._open(partition, opening.log)
+                continue
             shard = OwnedShard(_opened(opening), opening.log, opening.log.committed)
             self.owned[partition] = shard
             why = _objection(opening.log, shard.store)

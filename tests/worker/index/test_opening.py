@@ -127,6 +127,27 @@ def test_a_roll_back_meanwhile_moves_the_goal_only(disk: Disk) -> None:
     stage.close()
 
 
+def test_what_failed_with_an_earlier_range_of_the_log_is_tried_with_the_present_one(
+    disk: Disk,
+) -> None:
+    stage = index(disk)
+    stage.adopt({PLACE: 9}, lambda _place: (5, 1_000))
+    assert disk.opening.wait(SECONDS)
+    stage.adopt({PLACE: 9}, log)
+    disk.may_open.set()
+    assert until(stage) == {PLACE: 0}
+    stage.close()
+
+
+def test_what_fails_with_the_present_range_ends_the_stage(disk: Disk) -> None:
+    disk.may_open.set()
+    stage = index(disk)
+    with pytest.raises(StageError, match="must be rebuilt from offset 0"):  # noqa: PT012 -- either
+        stage.adopt({PLACE: 9}, lambda _place: (5, 1_000))
+        until(stage)
+    stage.close()
+
+
 def test_a_store_that_a_roll_back_has_left_ahead_is_replaced(disk: Disk) -> None:
     holding(disk.place, 4)
     stage = index(disk)

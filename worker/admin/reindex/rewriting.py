@@ -10,9 +10,10 @@ import msgspec
 from lsh import SWITCHES
 from worker.admin.agreement import Facts
 from worker.admin.cluster import Cluster
+from worker.admin.layout_record import recorded
 from worker.bus import Bus, TopicPartition
 from worker.generations import Generation, Plan
-from worker.settings import ConfigurationError
+from worker.settings import ConfigurationError, Settings
 from worker.signing import Signing
 from worker.stages.turns import BUILDING, SEALED, reached
 from worker.topology import Topology
@@ -21,6 +22,7 @@ from worker.wire import hand_over
 __all__ = [
     "as_plain",
     "begun",
+    "begun_with",
     "check_anew",
     "fingerprinted",
     "generation_of",
@@ -39,6 +41,26 @@ _WAIT_SECONDS = 0.5
 _LAST_OFFSETS = 64
 """The end of a log, in which its last record is. Behind it are markers of transactions."""
 _RECORDS, _BYTES = 100, 4 << 20
+
+
+def begun_with(cluster: Cluster, settings: Settings) -> tuple[Plan, Signing]:
+    """Return as what an application began, and how its fingerprints were made.
+
+    The settings only name it: they may be those of its next generation.
+
+    Raises:
+        ConfigurationError: it has not begun.
+        BusError: the cluster doesn't answer.
+    """
+    named = settings.topology(1)
+    _, counts = cluster.counts()
+    facts = recorded(cluster, named) if named.layout_log in counts else None
+    if facts is None:
+        raise ConfigurationError(
+            f"{named.app} has not begun: it gets the fingerprints of its settings"
+        )
+    base = generation_of(facts)
+    return Plan(base, base), signing_of(facts)
 
 
 def signing_of(facts: Facts) -> Signing:

@@ -13,7 +13,6 @@ from lsh import SWITCHES
 from worker.admin.checks import inspect
 from worker.admin.cluster import Cluster
 from worker.admin.create import create
-from worker.admin.layout_record import recorded
 from worker.admin.problem import Problem
 from worker.admin.reindex import rewriting
 from worker.admin.reindex.changes import (
@@ -26,6 +25,7 @@ from worker.admin.reindex.changes import (
     handed_over,
 )
 from worker.admin.reindex.checking import Checks
+from worker.admin.reindex.cleaning import delete_left
 from worker.admin.reindex.in_use import planned
 from worker.admin.reindex.plan_log import change_plan
 from worker.bus import TopicPartition
@@ -100,7 +100,7 @@ class Reindex:
         self._signing: Signing | None = None
         self._begun_with = Plan.of(settings)
         if anew:
-            self._look_up_facts()
+            self._begun_with, self._signing = rewriting.begun_with(cluster, settings)
         plan = self.plan()
         found = inspect(cluster, plan.settings(settings) if anew else settings)
         for problem in found.problems:
@@ -110,24 +110,6 @@ class Reindex:
         self._base_settings = plan.base.settings(settings)
         self._base = self._base_settings.topology(found.topology.layout.partitions)
         self.checks = Checks(cluster, settings, self._base_settings, self._base)
-
-    def _look_up_facts(self) -> None:
-        """Look up what the application began with: the settings may say something else.
-
-        Raises:
-            ConfigurationError: it has not begun.
-            BusError: the cluster doesn't answer.
-        """
-        named = self._settings.topology(1)
-        _, counts = self._cluster.counts()
-        facts = recorded(self._cluster, named) if named.layout_log in counts else None
-        if facts is None:
-            raise ConfigurationError(
-                f"{named.app} has not begun: it gets the fingerprints of its settings"
-            )
-        self._signing = rewriting.signing_of(facts)
-        base = rewriting.generation_of(facts)
-        self._begun_with = Plan(base, base)
 
     def plan(self) -> Plan:
         """Return the plan of generations."""
@@ -228,10 +210,11 @@ class Reindex:
         return rewriting.sealed(self._cluster, self._topology(self.plan().current)) is not None
 
     def hand_over(self) -> None:
-        """Have the generation that is built take over, unless it has."""
-        following = self.plan().following
-        if following is not None:
-            self._change(partial(handed_over, base=self._base, number=following.number))
+        """Have the generation that is built take over, unless it has, or the log isn't sealed."""
+        plan = self.plan()
+        if plan.following is not None and (not plan.rewriting or self.sealed()):
+            number = plan.following.number
+            self._change(partial(handed_over, base=self._base, number=number))
 
     def written(self) -> bool:
         """Return whether the new log has all that was in the earlier one."""
@@ -302,26 +285,8 @@ class Reindex:
         Raises:
             BusError: the cluster refuses, for example because a worker still is in a group.
         """
-        plan = self.plan()
-        for generation in plan.left:
-            topology = self._topology(generation)
-            self._cluster.delete_group(topology.group("index"))
-            answers = [topology.matches(shard) for shard in range(generation.shards)]
-            yield from self._cluster.delete([topology.seats, *answers])
-        for log, topology in self._unread(plan).items():
-            if log:
-                self._cluster.delete_group(topology.group("refingerprint"))
-            self._cluster.delete_group(topology.group("fingerprint"))
-            yield from self._cluster.delete([topology.fingerprints])
-        if plan.current.log and plan.following is None:
-            self._cluster.delete_group(self._topology(plan.current).group("refingerprint"))
+        yield from delete_left(self._cluster, self.plan(), self._base)
         self._change(lambda found: (msgspec.structs.replace(found, left=()), ()))
-
-    def _unread(self, plan: Plan) -> dict[int, Topology]:
-        """Return the logs that no generation reads any more."""
-        read = {one.log for one in plan.generations()}
-        left = {one.log: self._topology(one) for one in plan.left}
-        return {log: topology for log, topology in left.items() if log not in read}
 
     def _change(self, change: Callable[[Plan], Changed]) -> None:
         change_plan(self._bus, self._base.layout_log, lambda plan: change(self._whole(plan)))
