@@ -173,7 +173,8 @@ def _fill(application: Application, frames: _Frames, documents: int) -> None:
     store, judge = application.directories.open(0), application.judge()
     while frames.made < documents:
         frame = frames.next(min(_FRAME, documents - frames.made))
-        placed = Placed(frame, store.offset, int(frame.times[-1]), frame.times)
+        at = store.offset
+        placed = Placed(frame, at, at, int(frame.times[-1]), frame.times)
         judge.replay(0, store, Documents([placed]))
     store.close()
 

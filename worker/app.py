@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from time import monotonic
@@ -24,12 +24,13 @@ from worker.index.snapshots import Repository, Shipper, Verification, read_key
 from worker.index.standby import Standby
 from worker.index.store import BandStore, StoreOptions
 from worker.loop import Loop
-from worker.loop.options import LoopOptions
+from worker.loop.options import LoopEvents, LoopOptions
 from worker.metrics import Metrics
 from worker.probe import UNWATCHED, Probe, probing
 from worker.settings import Settings
 from worker.stages import Deaths, Fingerprint, Index, RejectLimit, Route, Stage
 from worker.stages.judge import Judge
+from worker.stages.refingerprint import Refingerprint
 from worker.topology import Topology
 
 __all__ = ["Application"]
@@ -38,8 +39,8 @@ _FRAMES_BYTES = 4 << 20
 _RETRY_SECONDS = 60.0
 _RETRIES = 15
 """Of a transaction that takes all of its time: enough to find the size that gets through."""
-_FRAMES_ONLY = frozenset({"index"})
-"""Stages that read and write frames, and no documents."""
+_FRAMES_ONLY = frozenset({"index", "refingerprint"})
+"""Stages whose group reads frames, and that write frames."""
 
 
 class Application:
@@ -53,7 +54,10 @@ class Application:
         state_dir: Path,
         *,
         following: Topology | None = None,
+        source: Topology | None = None,
         building: bool = False,
+        sealed: bool = False,
+        starts: Sequence[int] = (),
         metrics: Metrics | None = None,
         stores: StoreMemory | None = None,
         background: bool = False,
@@ -67,6 +71,8 @@ class Application:
         ``following`` is the topology of the index's next generation, whose answers *route* then
         reads, too. With ``building``, this is the next one: it counts in no metric of the one in
         use, and is not kept warm for others.
+        ``source`` has the log from which *refingerprint* makes this one. With ``sealed``,
+        *fingerprint* seals its log; ``starts`` are where it begins one, by partition.
 
         With ``background``, shards are opened, fetched and shipped in threads of their own,
         as a worker that must go on polling needs it; a bus for one thread can't have it.
@@ -81,12 +87,19 @@ class Application:
         self.settings = settings
         self.topology = topology
         self._following = following
+        self._source = source
         self.building = building
+        self._sealed = sealed
+        self._starts = starts
         self.metrics = metrics or Metrics()
         self._bus = bus
         self._background = background
         self._watched = watched_fields(settings) if watch else ()
-        self._journal = state_dir / "reading.journal" if journal else None
+        name = f"reading-g{topology.log}.journal" if topology.log else "reading.journal"
+        self._journal = state_dir / name if journal and not building and not sealed else None
+        # Of the same log as a journal above, but of the documents that were there before it.
+        anew = state_dir / f"reading-g{topology.log}-anew.journal"
+        self._anew = anew if journal and source is not None else None
         self._probe = probe
         self._clock = clock
         index = settings.index
@@ -135,12 +148,18 @@ class Application:
         return self._loop(built, member)
 
     def succeed(self, loop: Loop) -> Loop:
-        """Build a stage that reads other topics, in the seat of an earlier one, which ends."""
+        """Build a stage in the seat of an earlier one, which ends; it may read other topics."""
         built = self.stage(loop.stage.name)
-        loop.finish()
+        same = set(built.topics) == set(loop.stage.topics)
+        if not same:
+            loop.finish()
         loop.stage.close()
-        loop.member.subscribe(built.topics)
-        return self._loop(built, loop.member)
+        successor = self._loop(built, loop.member)
+        if same:  # The group would not assign partitions anew.
+            successor.take_over(loop)
+        else:
+            loop.member.subscribe(built.topics)
+        return successor
 
     def _loop(self, built: Stage, member: Member) -> Loop:
         stage = built.name
@@ -161,10 +180,17 @@ class Application:
                 retry_seconds=max(_RETRY_SECONDS, _RETRIES * timeout),
                 transaction_seconds=timeout,
             ),
-            events=self.metrics.building if self.building else self.metrics.loop(stage),
+            events=self._events(stage),
             probe=self._probe(stage),
             clock=self._clock,
         )
+
+    def _events(self, stage: str) -> LoopEvents:
+        """Return what is told of a loop; what has no part in the pipeline counts as none of it."""
+        ahead = {"index": self.metrics.building, "refingerprint": self.metrics.rewriting}
+        if self.building and stage in ahead:
+            return ahead[stage]
+        return LoopEvents() if self.building or self._sealed else self.metrics.loop(stage)
 
     def promote(self, loop: Loop) -> None:
         """Have the index that was built count as the one in use."""
@@ -176,6 +202,8 @@ class Application:
 
     def _inputs(self, stage: str) -> dict[str, int]:
         """Return the partition counts of what a stage reads, in both generations."""
+        if stage == "refingerprint":
+            return {} if self._source is None else {self._source.fingerprints: 1}
         inputs = self.topology.inputs(stage)
         if stage == "route" and self._following is not None:
             inputs |= self._following.inputs(stage)
@@ -197,6 +225,7 @@ class Application:
         """Build a stage."""
         builders: dict[str, Callable[[], Stage]] = {
             "fingerprint": self._fingerprint,
+            "refingerprint": self._refingerprint,
             "index": self._index,
             "route": self._route,
         }
@@ -214,7 +243,27 @@ class Application:
             skip_deleted=settings.documents.skip_deleted,
             deaths=self._deaths(self._journal) if self._journal else None,
             watch=FieldWatch(reader, self._watched),
+            sealed=self._sealed,
+            starts={
+                TopicPartition(topology.documents, number): start
+                for number, start in enumerate(self._starts)
+            },
             events=self.metrics.verdicts,
+        )
+
+    def _refingerprint(self) -> Refingerprint:
+        topology, settings = self.topology, self.settings
+        source = self._source or topology
+        group, topics = topology.group("refingerprint"), [topology.documents]
+        return Refingerprint(
+            source,
+            topology,
+            documents=lambda: self._bus.log_reader(group, topics),
+            reader=document_format(settings),
+            fingerprinter=Fingerprinter(topology.layout.parameters),
+            future_allowance_ms=settings.index.future_allowance_ms,
+            buffer_bytes=self.shares.batch,
+            deaths=self._deaths(self._anew) if self._anew else None,
         )
 
     def _deaths(self, journal: Path) -> Deaths:

@@ -18,6 +18,9 @@ from worker.topology import Topology
 
 __all__ = ["Assembly"]
 
+_LOGS = frozenset({"fingerprint", "refingerprint"})
+"""Stages that write a log of fingerprints."""
+
 
 class Assembly:
     """Builds loops from settings, a bus and a directory; see `Application`."""
@@ -68,16 +71,19 @@ class Assembly:
         return application.succeed(loop)
 
     def _application(self, part: Part, current: Generation) -> Application:
-        building = part.stage == "index" and part.generations[0] != current
         own = part.generations[0] if part.generations else current
         following = part.generations[1] if len(part.generations) > 1 else None
+        log = part.stage in _LOGS
         return Application(
-            own.settings(self._settings),
-            self._base if part.stage == "fingerprint" else own.topology(self._base),
+            (current if log else own).settings(self._settings),
+            self._written(part) if log else own.topology(self._base),
             self._bus,
             own.directory(self._state_dir) if part.stage == "index" else self._state_dir,
-            following=None if following is None else following.topology(self._base),
-            building=building,
+            following=None if log or following is None else following.topology(self._base),
+            source=own.topology(self._base) if part.stage == "refingerprint" else None,
+            building=part.ahead(current) and not part.starts,
+            sealed=part.sealed,
+            starts=part.starts,
             metrics=self._metrics,
             stores=self._stores,
             background=self._background,
@@ -85,6 +91,12 @@ class Assembly:
             watch=self._watch,
             probe=lambda _stage: self._probe(part.name),
             clock=self._clock,
+        )
+
+    def _written(self, part: Part) -> Topology:
+        """Return the topology by which the fingerprints of a log are made."""
+        return (
+            part.generations[-1].signer().topology(self._base) if part.generations else self._base
         )
 
     def promote(self, part: Part, loop: Loop | None) -> None:

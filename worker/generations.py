@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from worker.settings import Settings
+from worker.signing import Signing
 from worker.topology import Topology
+from worker.wire import Layout
 
 __all__ = ["Generation", "Part", "Plan", "parts"]
 
 
 class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The shards and the rules of one generation; the fingerprints are those of all.
+    """The shards and the rules of one generation, and the fingerprints that it is built from.
 
     Attributes:
         number: 0 is the one with which the application began.
@@ -24,10 +27,15 @@ class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         absorb: the similarity from which an entry stands for a document.
         bucket_capacity: the most entries of a bucket.
         window: how long a document is remembered, as in the settings.
-        slots: of a signature; the same in all generations.
-        bands: of a signature; the same in all generations.
-        rows: of a band; the same in all generations.
+        slots: of a signature.
+        bands: of a signature.
+        rows: of a band.
         containment: the share of a document from which it matches one that has it, or None.
+        log: the generation for which its fingerprints were made. Those that share a log have the
+            same slots, bands, rows and signing.
+        numbered_from: see `Layout`.
+        signing: what else makes its fingerprints; None: what it was when the application began.
+            Of those that read log 0, only generation 0 says it, once there is another log.
     """
 
     number: int
@@ -40,6 +48,9 @@ class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     bands: int
     rows: int
     containment: float | None = None
+    log: int = 0
+    numbered_from: int = 0
+    signing: Signing | None = None
 
     @classmethod
     def of(cls, settings: Settings, number: int = 0) -> Generation:
@@ -58,11 +69,18 @@ class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
             parameters.containment,
         )
 
+    @classmethod
+    def fingerprinted(cls, settings: Settings) -> Generation:
+        """Return the generation that settings describe, with what makes its fingerprints."""
+        signing = Signing.of(settings.parameters())
+        return msgspec.structs.replace(cls.of(settings), signing=signing)
+
     def settings(self, settings: Settings) -> Settings:
         """Return settings with this generation's in place of their own."""
-        own: dict[str, float | None] = {"threshold": self.threshold, "slots": self.slots}
+        own: dict[str, object] = {"threshold": self.threshold, "slots": self.slots}
         own["containment"] = self.containment
         own |= {"bands": self.bands, "rows": self.rows}
+        own |= self.signing.similarity() if self.signing is not None else {}
         rules = {"shards": self.shards, "absorb": self.absorb, "window": self.window}
         rules |= {"bucket_capacity": self.bucket_capacity}
         return settings.model_copy(
@@ -76,23 +94,51 @@ class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         """Return the names of its topics; ``base`` is the topology of generation 0."""
         if not self.number:
             return base
-        return base.reindexed(self.number, self.shards, self.threshold, self.containment)
+        layout = self._layout(base)
+        own = base if layout is None else base.refingerprinted(self.log, layout)
+        return own.reindexed(self.number, self.shards, self.threshold, self.containment)
+
+    def _layout(self, base: Topology) -> Layout | None:
+        """Return the layout of its log, the same for all that read it; None: that of ``base``."""
+        if not self.log or self.signing is None:
+            return None
+        given = self.signing.parameters(base.layout.parameters, self.slots, self.bands, self.rows)
+        layout = Layout.of(f"{base.app}.g{self.log}", base.layout.partitions, 1, given)
+        return replace(layout, numbered_from=self.numbered_from)
+
+    def signer(self) -> Generation:
+        """Return what makes the fingerprints of its log: the same for all that read it."""
+        sized = self.signing is not None and self.signing.sized
+        return msgspec.structs.replace(
+            self,
+            number=self.log,
+            shards=1,
+            threshold=1.0,
+            absorb=1.0,
+            bucket_capacity=1,
+            window="none",
+            containment=1.0 if sized else None,
+        )
 
     def directory(self, state_dir: Path) -> Path:
         """Return where its stores lie in a worker's state directory."""
         return state_dir / f"g{self.number}" if self.number else state_dir
 
 
-class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What all workers run.
 
     Attributes:
-        base: generation 0, which says how fingerprints are made.
+        base: generation 0, with which the application began.
         current: the generation in use.
         following: the one that is being built, or takes over.
         handed_over: whether the log has the hand-over to it.
         used: the highest number that a generation has had.
         left: earlier generations, and aborted ones, whose topics and groups may still be there.
+        closing: whether workers seal the log of the one in use, because the following one has
+            another; see `worker.stages.turns`.
+        starts: where the documents begin that are fingerprinted for the following one's log, by
+            partition; none before they are.
     """
 
     base: Generation
@@ -101,6 +147,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     handed_over: bool = False
     used: int = 0
     left: tuple[Generation, ...] = ()
+    closing: bool = False
+    starts: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, settings: Settings) -> Plan:
@@ -109,10 +157,26 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return cls(base, base)
 
     def building(self, following: Generation) -> Plan:
-        """Return the plan in which this generation is built; its number is the next one."""
+        """Return the plan in which this generation is built; its number is the next one.
+
+        That is the number of its log, too, if ``following`` has one that isn't in use.
+        """
         number = self.used + 1
-        made = msgspec.structs.replace(following, number=number)
+        log = following.log if following.log <= self.used else number
+        made = msgspec.structs.replace(following, number=number, log=log)
         return msgspec.structs.replace(self, following=made, handed_over=False, used=number)
+
+    def signed(self, signing: Signing) -> Plan:
+        """Return the plan that says what made log 0, which settings may soon not say any more."""
+        if self.base.signing is not None:
+            return self
+        return msgspec.structs.replace(
+            self, base=msgspec.structs.replace(self.base, signing=signing)
+        )
+
+    def signing(self, generation: Generation) -> Signing | None:
+        """Return what made the fingerprints of a generation; None if only settings say it."""
+        return generation.signing if generation.log else self.base.signing
 
     def done(self) -> Plan:
         """Return the plan in which the following generation is the one in use."""
@@ -123,6 +187,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             following=None,
             handed_over=False,
             left=(*self.left, self.current),
+            closing=False,
+            starts=(),
         )
 
     def aborted(self) -> Plan:
@@ -134,7 +200,12 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return settings as those of the generation in use; its topology goes with them."""
         base = self.base.settings(settings)
         current = self.current
-        return current.settings(base).reindexed(base, current.number) if current.number else base
+        return current.settings(base).reindexed(base, current.topology) if current.number else base
+
+    @property
+    def rewriting(self) -> bool:
+        """Return whether fingerprints are made for the following generation."""
+        return self.following is not None and self.following.log != self.current.log
 
     @property
     def latest(self) -> Generation:
@@ -149,24 +220,59 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Part(NamedTuple):
-    """A loop of a worker: a stage, and the generations that it reads or keeps."""
+    """A loop of a worker: a stage, and the generations that it reads or keeps.
+
+    *fingerprint* has the generation for which its log was made, if that isn't the first one.
+    ``sealed`` and ``starts`` are what `Plan.closing` and `Plan.starts` mean for it.
+    """
 
     stage: str
     generations: tuple[Generation, ...] = ()
+    sealed: bool = False
+    starts: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
         """Return what to call it in logs, and its thread."""
-        number = self.generations[-1].number if self.stage == "index" else 0
+        own = self.generations[-1:] if self.stage != "route" else ()
+        number = own[0].number if own else 0
         return f"{self.stage}-g{number}" if number else self.stage
+
+    def ahead(self, current: Generation) -> bool:
+        """Return whether it works only for the generation after the one in use."""
+        if self.stage == "index":
+            return self.generations[0] != current
+        if self.stage == "fingerprint":
+            return (self.generations[0].log if self.generations else 0) != current.log
+        return self.stage == "refingerprint"
+
+    def holds(self, current: Generation) -> bool:
+        """Return whether it reads nothing: its log is sealed, or has not begun."""
+        return self.sealed or (
+            self.stage == "fingerprint" and self.ahead(current) and not self.starts
+        )
 
 
 def parts(stages: Iterable[str], plan: Plan) -> list[Part]:
     """Return the loops of a worker with these stages."""
-    found = []
+    found: list[Part] = []
     for stage in stages:
         if stage == "index":
             found += [Part(stage, (one,)) for one in plan.generations()]
+        elif stage == "fingerprint":
+            found += _signing(plan)
         else:
-            found.append(Part(stage, plan.generations() if stage == "route" else ()))
+            found.append(Part(stage, plan.generations()))
     return found
+
+
+def _signing(plan: Plan) -> Iterator[Part]:
+    """Yield the loops that write fingerprints, for the logs of both generations."""
+    yield Part("fingerprint", _signer(plan.current), sealed=plan.closing)
+    if plan.following is not None and plan.rewriting:
+        yield Part("refingerprint", (plan.current, plan.following))
+        yield Part("fingerprint", _signer(plan.following), starts=plan.starts)
+
+
+def _signer(generation: Generation) -> tuple[Generation, ...]:
+    return (generation.signer(),) if generation.log else ()

@@ -17,7 +17,8 @@ class Topology:
     """An application's topics and groups, and the layout of what is in them.
 
     ``generation`` is that of the index; a reindex makes the next one. Each has its own topics and
-    group, and all read the same fingerprints.
+    group. ``log`` is the generation for which its fingerprints were made; all that are built from
+    these read the same log of them.
     """
 
     app: str
@@ -27,6 +28,7 @@ class Topology:
     rejected: str
     layout: Layout
     generation: int = 0
+    log: int = 0
 
     def reindexed(
         self, generation: int, shards: int, threshold: float, containment: float | None = None
@@ -41,15 +43,24 @@ class Topology:
             layout=replace(layout, shards=shards, parameters=parameters),
         )
 
+    def refingerprinted(self, log: int, layout: Layout) -> Topology:
+        """Return the topology of other fingerprints of the same documents."""
+        return replace(self, log=log, layout=layout)
+
     @property
     def index(self) -> str:
         """Name the generation of the index; the names of its topics and its group begin so."""
         return f"{self.app}.g{self.generation}" if self.generation else self.app
 
     @property
+    def signed(self) -> str:
+        """Name the log of fingerprints; the names of its topic and its groups begin so."""
+        return f"{self.app}.g{self.log}" if self.log else self.app
+
+    @property
     def fingerprints(self) -> str:
         """Name the topic whose one partition is the order."""
-        return f"{self.app}.fingerprints"
+        return f"{self.signed}.fingerprints"
 
     @property
     def order(self) -> TopicPartition:
@@ -89,7 +100,8 @@ class Topology:
 
     def group(self, stage: str) -> str:
         """Name a stage's consumer group."""
-        return f"{self.index if stage == 'index' else self.app}.{stage}"
+        own = {"index": self.index, "fingerprint": self.signed, "refingerprint": self.signed}
+        return f"{own.get(stage, self.app)}.{stage}"
 
     def inputs(self, stage: str) -> dict[str, int]:
         """Give the topics that a stage reads, with their partition counts."""

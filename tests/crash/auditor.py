@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tests.support.checker import History, Sighting, frame_ranges, sightings
 from worker.bus.memory import MemoryBus
@@ -11,16 +12,33 @@ from worker.bus.port import Record, TopicPartition
 from worker.topology import Topology
 from worker.wire import hand_over
 
-__all__ = ["Auditor"]
+__all__ = ["Auditor", "Log"]
+
+
+class Log(NamedTuple):
+    """A log of fingerprints.
+
+    Attributes:
+        topology: one of the generations that read it.
+        frames: all of the log, also what was deleted from it since.
+        hand_overs: the offsets in it at which a generation of the index took over.
+    """
+
+    topology: Topology
+    frames: list[Record]
+    hand_overs: dict[int, int]
+
+    def own(self) -> list[Record]:
+        """Give the frames that the log did not take over from an earlier one."""
+        since = self.hand_overs.get(self.topology.log) if self.topology.log else -1
+        return [] if since is None else [one for one in self.frames if one.offset > since]
 
 
 class Auditor:
-    """Notes what is on the outputs after every step, and keeps the log of fingerprints.
+    """Notes what is on the outputs after every step, and keeps the logs of fingerprints.
 
     Attributes:
         seen: by kind of output, in order of arrival.
-        fingerprints: all frames of the log, also what was deleted from it since.
-        hand_overs: the offsets in it at which a generation of the index took over.
     """
 
     def __init__(self, bus: MemoryBus, topology: Topology) -> None:
@@ -29,8 +47,31 @@ class Auditor:
         self._topology = topology
         self._positions: dict[TopicPartition, int] = defaultdict(int)
         self.seen: dict[str, list[Sighting]] = {"unique": [], "duplicate": [], "rejected": []}
-        self.fingerprints: list[Record] = []
-        self.hand_overs: dict[int, int] = {}
+        self._logs: dict[str, Log] = {}
+        self.follow(topology)
+
+    def follow(self, topology: Topology) -> None:
+        """Keep the log of a generation from now on, too."""
+        self._logs.setdefault(topology.fingerprints, Log(topology, [], {}))
+
+    def log(self, topology: Topology) -> Log:
+        """Give the log that a generation reads."""
+        return self._logs[topology.fingerprints]
+
+    @property
+    def fingerprints(self) -> list[Record]:
+        """Give the frames of the first log."""
+        return self.log(self._topology).frames
+
+    @property
+    def hand_overs(self) -> dict[int, int]:
+        """Give where generations took over, each in the log that it reads."""
+        return {
+            generation: offset
+            for log in self._logs.values()
+            for generation, offset in log.hand_overs.items()
+            if log.topology.log <= generation
+        }
 
     def look(self) -> None:
         """Read what is new."""
@@ -38,12 +79,13 @@ class Auditor:
             topic = getattr(self._topology, kind)
             for number in range(self._topology.layout.partitions):
                 seen.extend(sightings(self._new(TopicPartition(topic, number))))
-        for record in self._new(self._topology.order):
-            generation = hand_over(record.value, self._topology.layout.id)
-            if generation is None:
-                self.fingerprints.append(record)
-            else:
-                self.hand_overs[generation] = record.offset
+        for topology, frames, hand_overs in self._logs.values():
+            for record in self._new(topology.order):
+                generation = hand_over(record.value, topology.layout.id)
+                if generation is None:
+                    frames.append(record)
+                else:
+                    hand_overs[generation] = record.offset
 
     def history(self, inputs: Sequence[Record]) -> History:
         """Give what went in, what came out as it reads now, and what was seen meanwhile."""
@@ -54,7 +96,11 @@ class Auditor:
             self.all_of(topology.duplicate),
             self.all_of(topology.rejected),
             seen=self.seen,
-            frames=frame_ranges(self.fingerprints, topology.layout.id),
+            frames=[
+                frame._replace(number=log.topology.layout.numbered_from + frame.number)
+                for log in self._logs.values()
+                for frame in frame_ranges(log.own(), log.topology.layout.id)
+            ],
             parameters=topology.layout.parameters,
         )
 

@@ -64,7 +64,8 @@ class Oracle:
             if shard not in stores:
                 found.append(f"shard {shard} has no owner")
                 continue
-            fresh = self._rebuilt(world.auditor.fingerprints, settings, topology, shard)
+            frames = world.auditor.log(topology).frames
+            fresh = self._rebuilt(frames, settings, topology, shard)
             found += list(index_differences(dump(stores[shard]), fresh))[:SHOWN]
         return found
 

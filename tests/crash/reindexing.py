@@ -12,7 +12,7 @@ import msgspec
 from tests.crash.measures import Measures
 from tests.crash.proof import Oracle
 from tests.crash.world import Died, World
-from tests.support.checker import Source, Verdict, check, differences, verdicts
+from tests.support.checker import History, Source, Verdict, check, differences, verdicts
 from tests.support.life import Life
 from worker.admin.reindex.changes import aborted, begun, done, handed_over
 from worker.admin.reindex.plan_log import FollowedPlan, change_plan
@@ -144,10 +144,9 @@ class ReindexedWorld(World):
         if any(offset is None or offset >= BUILDING for offset in begun.values()):
             return False
         ended = self.bus.committed(old.group("index"))
-        hand_over = self.auditor.hand_overs[new.generation]
-        last = max(
-            (r.offset + 1 for r in self.auditor.fingerprints if r.offset < hand_over), default=0
-        )
+        log = self.auditor.log(old)
+        hand_over = log.hand_overs[new.generation]
+        last = max((r.offset + 1 for r in log.frames if r.offset < hand_over), default=0)
         if any((offset or 0) < last for offset in ended.values()):
             return False
         routed = self.bus.committed(new.group("route"))
@@ -170,8 +169,7 @@ class ReindexedWorld(World):
     def problems(self, oracle: Oracle) -> list[str]:
         """Check all invariants, and verdicts and shards against those of each generation."""
         history = self.history()
-        found = check(history)
-        frames = self.auditor.fingerprints
+        found = self.invariants(history)
         expected: dict[Source, Verdict] = {}
         for generation in self._generations:
             since = self.auditor.hand_overs.get(
@@ -179,9 +177,11 @@ class ReindexedWorld(World):
             )
             if since is None:
                 continue
+            topology = generation.topology(self.topology)
             replayed = oracle.replayed(
-                frames, generation.settings(self.settings), generation.topology(self.topology)
+                self.auditor.log(topology).frames, generation.settings(self.settings), topology
             )
+            since += topology.layout.numbered_from
             expected |= {
                 at: verdict
                 for at, verdict in replayed.items()
@@ -195,6 +195,10 @@ class ReindexedWorld(World):
                 self, current.settings(self.settings), current.topology(self.topology)
             ),
         ]
+
+    def invariants(self, history: History) -> list[str]:
+        """Check what holds whichever generation has judged."""
+        return check(history)
 
     def misjudged_by_the_other(self, oracle: Oracle) -> tuple[int, int]:
         """Give how many verdicts before and after the hand-over the two generations differ on."""

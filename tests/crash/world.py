@@ -283,7 +283,8 @@ class World:
         raise Died
 
     def _evict(self, name: str) -> None:
-        groups = {one.group(stage) for one in self.topologies() for stage in STAGES}
+        stages = (*STAGES, "refingerprint")
+        groups = {one.group(stage) for one in self.topologies() for stage in stages}
         for group in sorted(groups):
             self.bus.evict(group, name)
 

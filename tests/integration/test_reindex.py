@@ -1,8 +1,5 @@
 """The index of running workers is replaced while documents stream."""
 
-import subprocess
-import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
@@ -11,6 +8,7 @@ import pytest
 
 from tests.integration.conftest import Launch
 from tests.integration.refusal import refused
+from tests.integration.reindexing import Feeder, ends, started
 from tests.support.application import ApplicationUnderTest
 from tests.support.checker import check, differences, verdicts
 from tests.support.corpus import corpus, scaled
@@ -20,40 +18,6 @@ from worker.admin import Cluster
 from worker.admin.reindex.in_use import planned
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.exhaustive]
-
-SLICE = 200
-
-
-class Feeder:
-    """Feeds slices of a corpus, one every tenth of a second, until told to stop."""
-
-    def __init__(self, application: ApplicationUnderTest, count: int, seed: int) -> None:
-        """Begin at once."""
-        self._application = application
-        self._texts = corpus(count, seed)
-        self._stopping = threading.Event()
-        self.fed = 0
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._stopping.wait(0.1) and self.fed < len(self._texts):
-            some = self._texts[self.fed : self.fed + SLICE]
-            self._application.feed(self._application.documents(some, self.fed))
-            self.fed += len(some)
-
-    def stop(self) -> None:
-        """Feed no more."""
-        self._stopping.set()
-        self._thread.join()
-
-
-def started(application: ApplicationUnderTest, *arguments: str) -> subprocess.Popen[str]:
-    """Start ``neardup reindex``."""
-    line = [sys.executable, "-m", "worker.cli", "reindex", "--config", str(application.config)]
-    return subprocess.Popen(
-        [*line, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
 
 
 def building(application: ApplicationUnderTest) -> bool:
@@ -73,15 +37,6 @@ def judged(application: ApplicationUnderTest, directory: Path, fed: int) -> floa
     expected = judged_anew(book.fingerprints, generations, 1, directory)
     assert differences(verdicts(book.history), expected) == []
     return max(arrival.wait for arrival in application.audit.arrivals)
-
-
-def ends(application: ApplicationUnderTest, command: subprocess.Popen[str]) -> str:
-    """Wait until a command has ended well; return what it said."""
-    with command:
-        application.audit.until(lambda: command.poll() is not None, 240, "the command")
-        said, _ = command.communicate()
-    assert command.returncode == 0, said
-    return said
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

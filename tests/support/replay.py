@@ -39,9 +39,8 @@ def replay(
 ) -> dict[Source, Verdict]:
     """Judge a run's frames in their order, with P = ``shards``, in bursts of any size."""
     layout = topology.layout
-    other = replace(
-        topology, layout=Layout.of(topology.app, layout.partitions, shards, layout.parameters)
-    )
+    own = Layout.of(topology.app, layout.partitions, shards, layout.parameters)
+    other = replace(topology, layout=replace(own, numbered_from=layout.numbered_from))
     bus = MemoryBus()
     create_topics(bus, other)
     application = Application(settings, other, bus, directory / f"replay-{shards}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 
@@ -77,6 +77,8 @@ def fingerprint(
     fingerprinter: Fingerprinter | None = None,
     deaths: Deaths | None = None,
     watched: tuple[str, ...] = (),
+    sealed: bool = False,
+    starts: Mapping[TopicPartition, int] | None = None,
     events: FingerprintEvents | None = None,
 ) -> Fingerprint:
     reader = JsonFormat(DocumentOptions())
@@ -89,6 +91,8 @@ def fingerprint(
         frame_bytes=frame_bytes,
         skip_deleted=skip_deleted,
         deaths=deaths,
+        sealed=sealed,
+        starts=starts,
         events=events,
     )
 

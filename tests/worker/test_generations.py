@@ -74,3 +74,95 @@ def test_a_generation_names_its_containment_only_if_it_has_one() -> None:
     assert without.settings(settings).rules().containment is None
     assert without.topology(settings.topology(2)).layout.parameters.containment is None
     assert own.settings(load(None, {"app": "a"})).parameters() == settings.parameters()
+
+
+WORDS = load(
+    None,
+    {"app": "a", "index.shards": 3, "similarity.shingle": "word", "similarity.shingle_size": 2},
+)
+ANEW = msgspec.structs.replace(
+    Generation.fingerprinted(WORDS), number=1, log=1, numbered_from=1 << 31
+)
+BASE = SETTINGS.topology(3)
+
+
+def test_a_generation_with_a_log_of_its_own_has_other_names_and_another_layout() -> None:
+    plain, own = SECOND.topology(BASE), ANEW.topology(BASE)
+    assert (plain.fingerprints, plain.group("fingerprint")) == ("a.fingerprints", "a.fingerprint")
+    assert own.fingerprints == "a.g1.fingerprints"
+    assert own.group("fingerprint") == "a.g1.fingerprint"
+    assert own.group("refingerprint") == "a.g1.refingerprint"
+    assert (own.documents, own.group("route")) == (plain.documents, plain.group("route"))
+    assert plain.layout.id == BASE.layout.id != own.layout.id
+    assert own.layout.parameters == WORDS.parameters()
+    assert own.layout.numbered_from == 1 << 31
+
+
+def test_all_that_read_a_log_agree_on_its_layout_and_on_what_makes_it() -> None:
+    later = msgspec.structs.replace(
+        ANEW, number=2, shards=7, threshold=0.9, absorb=0.97, window="9d", bucket_capacity=5
+    )
+    assert later.topology(BASE).layout.id == ANEW.topology(BASE).layout.id
+    assert later.topology(BASE).fingerprints == ANEW.topology(BASE).fingerprints
+    assert later.signer() == ANEW.signer()
+    other = msgspec.structs.replace(ANEW, number=2, log=2)
+    assert other.topology(BASE).layout.id != ANEW.topology(BASE).layout.id
+
+
+def test_sizes_are_made_whatever_a_later_generation_looks_for() -> None:
+    sized = load(None, {"app": "a", "similarity.containment": 0.9})
+    one = msgspec.structs.replace(Generation.fingerprinted(sized), number=1, log=1)
+    without = msgspec.structs.replace(one, number=2, containment=None)
+    assert without.topology(BASE).layout.parameters.containment is None
+    assert without.signer().topology(BASE).layout.parameters.containment is not None
+    assert ANEW.signer().topology(BASE).layout.parameters.containment is None
+
+
+def test_a_log_takes_over_from_another_step_by_step() -> None:
+    plan = Plan.of(SETTINGS).building(ANEW)
+    following = plan.following
+    assert following is not None
+    signer = (following.signer(),)
+
+    def signing(plan: Plan) -> list[Part]:
+        return parts(["fingerprint"], plan)
+
+    rewriting = Part("refingerprint", (FIRST, following))
+    assert signing(plan) == [Part("fingerprint"), rewriting, Part("fingerprint", signer)]
+    names = ["fingerprint", "refingerprint-g1", "fingerprint-g1"]
+    assert [part.name for part in signing(plan)] == names
+    closing = msgspec.structs.replace(plan, closing=True)
+    assert signing(closing)[0] == Part("fingerprint", sealed=True)
+    begun = msgspec.structs.replace(closing, handed_over=True, starts=(4, 5))
+    assert signing(begun)[2] == Part("fingerprint", signer, starts=(4, 5))
+    assert [part.ahead(plan.current) for part in signing(begun)] == [False, True, True]
+    done = begun.done()
+    assert signing(done) == [Part("fingerprint", signer)]
+    assert not signing(done)[0].ahead(done.current)
+    plain = done.building(msgspec.structs.replace(following, shards=5))
+    assert plain.following is not None
+    assert (plain.following.number, plain.following.log, plain.rewriting) == (2, 1, False)
+    assert signing(plain) == signing(done)
+    anew = done.building(msgspec.structs.replace(following, log=2))
+    assert anew.following is not None
+    assert (anew.following.log, anew.rewriting) == (2, True)
+
+
+def test_a_plan_says_how_the_first_fingerprints_were_made_once_settings_may_not() -> None:
+    plan = Plan.of(SETTINGS).signed(Generation.fingerprinted(SETTINGS).signing)  # type: ignore[arg-type]
+    done = plan.building(ANEW).done()
+    assert done.settings(SETTINGS).topology(3) == ANEW.topology(BASE)
+    assert done.settings(WORDS).topology(3) == ANEW.topology(BASE)
+    assert done.base.settings(WORDS).topology(3) == BASE
+    again = done.signed(Generation.fingerprinted(WORDS).signing)  # type: ignore[arg-type]
+    assert again == done
+
+
+def test_a_plan_of_the_version_before_can_be_read_and_reads_a_plain_one() -> None:
+    plan = Plan.of(SETTINGS).building(SECOND)
+    known = {"base", "current", "following", "handed_over", "used", "left"}
+    assert set(msgspec.to_builtins(plan)) <= known
+    assert set(msgspec.to_builtins(plan.current)) <= {*FIRST.__struct_fields__[:9], "containment"}
+    full = {"handed_over": False, "left": [], "following": None, "used": 0}
+    earlier = {**full, **msgspec.to_builtins(Plan.of(SETTINGS))}
+    assert msgspec.convert(earlier, Plan) == Plan.of(SETTINGS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from worker.admin.agreement import Difference, agreed, differences
 from worker.admin.cluster import Cluster, TopicState
@@ -12,8 +12,10 @@ from worker.admin.offsets import check_offsets, check_order, inputs, lost_answer
 from worker.admin.plan import DEFAULT_MAX_BYTES, Rule, TopicPlan, plan
 from worker.admin.problem import Problem
 from worker.admin.reindex.in_use import other_rules, planned
+from worker.admin.reindex.rewriting import as_plain
 from worker.admin.starts import used_topics
 from worker.bus import TopicPartition
+from worker.generations import Plan
 from worker.settings import Settings
 from worker.topology import STAGES, Topology
 
@@ -74,6 +76,7 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
     # Route trails fingerprint, and both advance: asked first, it still appears to trail.
     committed = cluster.committed({topology.group("route"): wanted.pop("route")})
     committed |= cluster.committed({topology.group(one): places for one, places in wanted.items()})
+    committed |= _fingerprinted(cluster, topology, reindexed, committed)
     # The logs' ends come last: an active group would otherwise appear to be past them.
     read = {topology.documents, *topology.internal()}
     ranges = cluster.ranges({name: count for name, count in counts.items() if name in read})
@@ -106,6 +109,21 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
             problems += _between_logs(topology, committed, written)
     problems.sort(key=lambda problem: problem.severity)
     return Inspection(topology, brokers, plans, topics, committed, ranges, problems)
+
+
+def _fingerprinted(
+    cluster: Cluster,
+    topology: Topology,
+    reindexed: Plan | None,
+    committed: Mapping[str, Mapping[TopicPartition, int]],
+) -> dict[str, dict[TopicPartition, int]]:
+    """Return how far *fingerprint* is, while one log of fingerprints takes over from another."""
+    if reindexed is None or reindexed.following is None or not reindexed.closing:
+        return {}
+    group = topology.group("fingerprint")
+    own = replace(topology, log=reindexed.following.log).group("fingerprint")
+    places = committed[group]
+    return {group: as_plain(places, cluster.committed({own: places})[own])}
 
 
 def _between_logs(
@@ -145,6 +163,8 @@ def _layout(
         return
     for one in different:
         fix = "use another --app for other parameters"
+        if one.name.startswith("similarity."):
+            fix += ", or neardup reindex --from-documents"
         if one.by_choice:
             fix = "neardup init --accept, to make all workers use the settings given here"
         elif one.counts_partitions:

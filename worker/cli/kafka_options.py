@@ -470,6 +470,13 @@ def reindex(
             show_default=False,
         ),
     ] = None,
+    from_documents: Annotated[
+        bool,
+        typer.Option(
+            "--from-documents",
+            help="Make new fingerprints, too; the settings have all that is to be different.",
+        ),
+    ] = False,
     status: Annotated[bool, typer.Option("--status", help="Print how far it is.")] = False,
     abort: Annotated[
         bool, typer.Option("--abort", help="Give up what is being built, and has not taken over.")
@@ -510,4 +517,4 @@ def reindex(
         if containment is not None:
             own = _settings(config, bootstrap, app, similarity__containment=containment)
             given["containment"] = own.similarity.containment
-        body.reindex(settings, given)
+        body.reindex(settings, given, anew=from_documents)

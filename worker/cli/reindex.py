@@ -12,39 +12,54 @@ from worker.admin.reindex.run import Progress, Reindex, changed_rules
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.screen import print_json, tell
 from worker.generations import Generation, Plan
-from worker.settings import Settings
+from worker.settings import ConfigurationError, Settings
 
 __all__ = ["abort", "clean", "reindex", "status"]
 
 _PAUSE_SECONDS = 1.0
-_TOLD_EVERY = 10
-"""Pauses between two lines that say how far it is."""
+_HURRY_SECONDS = 0.2
+"""Between two looks while documents wait."""
+_TOLD_EVERY_SECONDS = 10.0
+"""Between two lines that say how far it is."""
+_NEAR = 2
+"""Offsets at the end of a log that may be markers."""
 _RECENT_SECONDS = 5.0
 """A shard that has read all that was in the log so long ago is up to date."""
 
 
-def _begun(settings: Settings) -> Reindex:
+def _begun(settings: Settings, *, anew: bool = False) -> Reindex:
     logging.getLogger("librdkafka").addHandler(logging.NullHandler())
-    return Reindex(Cluster(settings.kafka_options()), settings)
+    return Reindex(Cluster(settings.kafka_options()), settings, anew=anew)
 
 
-def reindex(settings: Settings, rules: dict[str, object]) -> None:
+def reindex(settings: Settings, rules: dict[str, object], *, anew: bool = False) -> None:
     """Build an index with these rules, hand over to it, and leave the earlier one.
 
-    If that is under way, go on with it.
+    If that is under way, go on with it. With ``anew``, the settings have all of its rules, and it
+    gets fingerprints of its own, which are made from the documents.
 
     Raises:
         ConfigurationError: it can't be built.
         CommandError: the user doesn't want to wait.
         BusError: Kafka failed.
     """
-    run = _begun(settings)
+    if anew and rules:
+        option = next(iter(rules)).replace("_", "-")
+        raise ConfigurationError(
+            f"--from-documents: got --{option} as well; put that into the settings, which have all"
+            " that is to be different"
+        )
+    run = _begun(settings, anew=anew)
     plan = run.plan()
-    wanted = changed_rules(plan.current, **rules)
+    wanted = Generation.fingerprinted(settings) if anew else changed_rules(plan.current, **rules)
     if plan.following is None:
-        run.check(plan, wanted)
-        run.prepare(plan, wanted)
-    elif not rules:
+        if anew:
+            run.checks.check_anew(plan, wanted)
+            _tell_gone(run)
+        else:
+            run.checks.check(plan, wanted)
+        wanted = run.prepare(plan, wanted, anew=anew)
+    elif not rules and not anew:
         wanted = plan.following
     run.begin(wanted)
     try:
@@ -57,13 +72,24 @@ def reindex(settings: Settings, rules: dict[str, object]) -> None:
         ) from None
 
 
+def _tell_gone(run: Reindex) -> None:
+    """Say which documents can't have new fingerprints."""
+    for partition, low in run.checks.gone().items():
+        tell(
+            f"partition {partition} of the documents begins at offset {low}: what was before it is"
+            " gone, and the new index won't know it"
+        )
+
+
 def _wait(run: Reindex) -> None:
     progress = run.progress()
     if not progress.plan.handed_over:
-        tell(f"building {_described(progress.plan.following)}")
-        _until(run, _up_to_date(), "building")
+        _build(run, progress)
         run.hand_over()
     tell("handed over; waiting until all that came before is published")
+    if progress.plan.rewriting:
+        _until(run, lambda _progress: run.written(), "handing over", _HURRY_SECONDS)
+        run.direct()
     _until(run, lambda _progress: run.through(), "handing over")
     run.finish()
     progress = run.progress()
@@ -73,36 +99,72 @@ def _wait(run: Reindex) -> None:
     )
 
 
-def _up_to_date() -> Callable[[Progress], bool]:
-    """Return what tells whether all shards have read what was in the log some seconds ago."""
+def _build(run: Reindex, progress: Progress) -> None:
+    """Wait until the next generation can take over."""
+    tell(f"building {_described(progress.plan.following)}")
+    if not progress.plan.rewriting:
+        _until(run, _up_to_date(_shards), "building")
+        return
+    if not progress.plan.closing:
+        # The shards come second: they can't be further than the log that they read.
+        _until(run, _up_to_date(_log), "building")
+        _until(run, _up_to_date(_shards), "building")
+        run.close()
+    tell("sealing the earlier fingerprints: documents that come now wait for the new ones")
+    _until(run, lambda _progress: run.sealed(), "sealing", _HURRY_SECONDS)
+
+
+def _shards(progress: Progress) -> tuple[int, list[int | None]]:
+    """Return the end of the log that shards read, and how far they are."""
+    return progress.end, list(progress.reached.values())
+
+
+def _log(progress: Progress) -> tuple[int, list[int | None]]:
+    """Return the end of the earlier log, and how far it has new fingerprints."""
+    return progress.source, [progress.rewritten]
+
+
+def _up_to_date(
+    reading: Callable[[Progress], tuple[int, list[int | None]]],
+) -> Callable[[Progress], bool]:
+    """Return what tells whether all readers have read what was in their log some seconds ago."""
     ends: list[tuple[float, int]] = []
 
     def near(progress: Progress) -> bool:
         now = monotonic()
-        ends.append((now, progress.end))
+        end, reached = reading(progress)
+        ends.append((now, end))
         before = [end for seen, end in ends if now - seen >= _RECENT_SECONDS]
         del ends[: max(0, len(before) - 1)]
-        # The last offsets are markers, which no shard commits.
-        return bool(before) and all(
-            at is not None and at >= before[-1] - 1 for at in progress.reached.values()
-        )
+        # The last offsets are markers, which nobody commits.
+        return bool(before) and all(at is not None and at >= before[-1] - 1 for at in reached)
 
     return near
 
 
-def _until(run: Reindex, holds: Callable[[Progress], bool], doing: str) -> None:
+def _until(
+    run: Reindex,
+    holds: Callable[[Progress], bool],
+    doing: str,
+    pause: float = _PAUSE_SECONDS,
+) -> None:
     for number in count(1):
         progress = run.progress()
         if progress.plan.following is None:
             raise CommandError("another command has ended this reindex", EXIT_FAILED)
         if holds(progress):
             return
-        if number % _TOLD_EVERY == 0:
+        if number % round(_TOLD_EVERY_SECONDS / pause) == 0:
             tell(f"{doing}: {_left(progress)}")
-        sleep(_PAUSE_SECONDS)
+        sleep(pause)
 
 
 def _left(progress: Progress) -> str:
+    if progress.plan.closing and not progress.plan.handed_over:
+        return "not all partitions of the documents are sealed; do all workers run this version?"
+    behind = progress.source - progress.rewritten
+    if progress.plan.rewriting and behind > _NEAR:
+        return f"{behind:,} of {progress.source:,} offsets of the earlier log are left to rewrite"
     waiting = [shard for shard, at in progress.reached.items() if at is None]
     if waiting:
         return f"no worker has begun shard {waiting[0]} yet"
@@ -112,12 +174,13 @@ def _left(progress: Progress) -> str:
 def _described(generation: Generation | None) -> str:
     if generation is None:
         return "nothing"
+    log = ", new fingerprints" if generation.log and generation.log == generation.number else ""
     share = generation.containment
     containment = "" if share is None else f", containment {share:g}"
     return (
         f"generation {generation.number} ({generation.shards} shards, threshold"
         f" {generation.threshold:g}{containment}, absorb {generation.absorb:g}, capacity"
-        f" {generation.bucket_capacity}, window {generation.window})"
+        f" {generation.bucket_capacity}, window {generation.window}{log})"
     )
 
 
@@ -135,7 +198,9 @@ def _lines(progress: Progress) -> Iterator[str]:
     plan = progress.plan
     yield f"in use: {_described(plan.current)}"
     if plan.following is not None:
-        state = "takes over" if plan.handed_over else f"is being built: {_left(progress)}"
+        state = f"is being built: {_left(progress)}"
+        if plan.closing or plan.handed_over:
+            state = "takes over"
         yield f"{_described(plan.following)} {state}"
     for generation in plan.left:
         yield f"left: {_described(generation)}"
@@ -150,24 +215,27 @@ def _facts(progress: Progress) -> dict[str, object]:
         "left": [one.number for one in plan.left],
         "end": progress.end,
         "reached": {str(shard): at for shard, at in progress.reached.items()},
+        "earlier": {"end": progress.source, "rewritten": progress.rewritten}
+        if plan.rewriting
+        else None,
     }
 
 
 def _state(plan: Plan) -> str:
     if plan.following is None:
         return "idle"
-    return "taking over" if plan.handed_over else "building"
+    return "taking over" if plan.handed_over or plan.closing else "building"
 
 
 def abort(settings: Settings) -> None:
     """Give up the generation that is being built.
 
     Raises:
-        CommandError: it has taken over.
+        CommandError: it has taken over, or is about to.
     """
     if not _begun(settings).abort():
         raise CommandError(
-            "the next generation has taken over already; `neardup reindex` goes on with it",
+            "the next generation takes over already; `neardup reindex` goes on with it",
             EXIT_FAILED,
         )
     tell("nothing is being built")

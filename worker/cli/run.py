@@ -110,6 +110,9 @@ def _end_ghost(settings: Settings, bus: KafkaBus, instance: str) -> None:
         for topology in (one.topology(base) for one in plan.generations())
         for stage in settings.worker.stages
     }
+    if plan.following is not None and plan.rewriting and "fingerprint" in settings.worker.stages:
+        source, target = plan.current.topology(base), plan.following.topology(base)
+        seats[target.group("refingerprint")] = source.fingerprints
     try:
         bus.end_transactions(seats, instance)
     except BusError as error:

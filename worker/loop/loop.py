@@ -63,6 +63,7 @@ class Loop:
         self._probe = probe
         self._clock = clock
         self._owned: frozenset[TopicPartition] = frozenset()
+        self.inherited: frozenset[TopicPartition] | None = None
         self._next: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
         self._renewed_at = self._idled_at = self._adopted_at = clock()
@@ -94,6 +95,19 @@ class Loop:
     def owned(self) -> frozenset[TopicPartition]:
         """Return the assigned partitions."""
         return self._owned
+
+    def take_over(self, former: Loop) -> None:
+        """Have the next step adopt what another loop has in this seat, which ends.
+
+        Both must read the same topics.
+        """
+        self.inherited = former.owned if former.seated else former.inherited
+        former.retire()
+
+    def retire(self) -> None:
+        """Report that it owns nothing any more."""
+        self._events.unseated()
+        self._events.lagging({})
 
     def report_to(self, events: LoopEvents) -> None:
         """Tell these of what happens from now on, and of what is assigned now."""
@@ -134,9 +148,10 @@ class Loop:
         """
         self.beat = self._clock()
         self.busy = True
-        timeout = self._options.wait_seconds if wait is None else wait
-        if self.stage.pending:
-            timeout = 0.0
+        if self.inherited is not None:
+            self._inherit(self.inherited)
+            return False
+        timeout = self._timeout(wait)
         pace = self._pace
         try:
             with probing(self._probe, "poll"):
@@ -168,6 +183,18 @@ class Loop:
         if settlement is None:
             return burst is not None
         return self._transact(settlement)
+
+    def _timeout(self, wait: float | None) -> float:
+        """Return how long to wait for records, in seconds."""
+        if self.stage.pending:
+            return 0.0
+        return self._options.wait_seconds if wait is None else wait
+
+    def _inherit(self, assignment: frozenset[TopicPartition]) -> None:
+        """Adopt what the loop before it had; the stage says anew what is read of that."""
+        self.inherited = None
+        self._member.pause(assignment)
+        self._adopt(assignment)
 
     def _idle(self) -> frozenset[TopicPartition]:
         """Do the periodic work, about once a second; return the inputs without new records."""

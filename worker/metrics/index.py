@@ -10,7 +10,7 @@ from worker.metrics.instruments import Instruments
 from worker.metrics.series import Series
 from worker.stages import IndexCounts, IndexEvents, Status, StoreParts, StoreReach, StoreSize
 
-__all__ = ["BuildingMetrics", "IndexMetrics"]
+__all__ = ["BuildingMetrics", "IndexMetrics", "RewritingMetrics"]
 
 
 class IndexMetrics(IndexEvents):
@@ -112,3 +112,20 @@ class BuildingMetrics(LoopEvents):
     def lagging(self, lags: Mapping[TopicPartition, int]) -> None:
         """Export exactly the shards that are being built."""
         self._remaining.show({(str(seat.partition),): lag for seat, lag in lags.items()})
+
+
+class RewritingMetrics(LoopEvents):
+    """Exports how much of the log in use has no new fingerprints yet."""
+
+    def __init__(self, instruments: Instruments) -> None:
+        """Start with nothing to do."""
+        self._remaining = instruments.gauge("neardup_rewriting_remaining_records")
+
+    def assigned(self, partitions: int) -> None:
+        """Note that another worker makes them, or none."""
+        if not partitions:
+            self._remaining.set(0)
+
+    def lagging(self, lags: Mapping[TopicPartition, int]) -> None:
+        """Export what is left of the log."""
+        self._remaining.set(sum(lags.values()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import time
 
-from worker.metrics.index import BuildingMetrics, IndexMetrics
+from worker.metrics.index import BuildingMetrics, IndexMetrics, RewritingMetrics
 from worker.metrics.instruments import Instruments
 from worker.metrics.loop import LoopMetrics
 from worker.metrics.process import ProcessMetrics
@@ -25,6 +25,7 @@ class Metrics:
         index: fed by *index*.
         queries: fed by ``neardup serve``.
         building: fed by the loop of the next generation's *index*.
+        rewriting: fed by the loop that makes the next generation's fingerprints.
         snapshots: fed by the shipper of snapshots.
         process: fed by the worker's process.
     """
@@ -37,6 +38,7 @@ class Metrics:
         self.index = IndexMetrics(instruments)
         self.queries = QueryMetrics(instruments)
         self.building = BuildingMetrics(instruments)
+        self.rewriting = RewritingMetrics(instruments)
         self.snapshots = SnapshotMetrics(instruments)
         self.process = ProcessMetrics(instruments)
 

@@ -353,6 +353,14 @@ TABLE: Final = (
         labels=("shard",),
     ),
     Metric(
+        "index",
+        "neardup_rewriting_remaining_records",
+        "gauge",
+        "Frames of the log in use of which this worker still has to make new fingerprints.",
+        "`neardup reindex --from-documents` waits until it is small. If it doesn't fall, the worker"
+        " lacks CPU ([reindexing](reindexing.md#new-fingerprints)).",
+    ),
+    Metric(
         "queries",
         "neardup_queries_total",
         "counter",

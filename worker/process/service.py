@@ -113,10 +113,11 @@ class Service:
         while any(one.thread.is_alive() for one in self._running()) and not self._stopping.wait(
             0.2
         ):
+            # At once: documents may wait for a plan to be taken up.
+            if self._followed is not None and self._followed.plan not in (None, self._plan):
+                self._take_up(self._followed.plan)
             if monotonic() - looked >= _LOOK_SECONDS:
                 looked = monotonic()
-                if self._followed is not None and self._followed.plan not in (None, self._plan):
-                    self._take_up(self._followed.plan)
                 self._watch()
         faulthandler.cancel_dump_traceback_later()
         deadline = monotonic() + self._settings.worker.shutdown_seconds
@@ -159,8 +160,8 @@ class Service:
         if former != plan:
             _log.info("the index: %s", _described(plan))
         for name, part in wanted.items():
-            spare = part.stage == "index" and part.generations[0] != plan.current
-            spare = spare and not plan.handed_over
+            # Nothing waits yet for what is made ahead.
+            spare = part.ahead(plan.current) and not plan.handed_over
             if name not in self._parts:
                 self._begin(part, spare=spare)
             one = self._parts[name]
@@ -175,6 +176,8 @@ class Service:
         for one in list(self._parts.values()):
             if one.part.stage == "index" and one.part.generations[0] == self._plan.current:
                 self._assembly.promote(one.part, one.loop)
+        if not self._plan.rewriting:
+            self.metrics.rewriting.lagging({})
 
     def _begin(self, part: Part, *, spare: bool) -> None:
         """Run a part in a thread of its own."""
@@ -204,8 +207,7 @@ class Service:
     def _label(self, one: PartThread) -> str:
         """Return the stage for which a part counts, in metrics and health."""
         part = one.part
-        following = part.stage == "index" and part.generations[0] != self._plan.current
-        return part.name if following else part.stage
+        return part.name if part.ahead(self._plan.current) else part.stage
 
     def _loops(self) -> dict[str, Loop]:
         """Return the open loops by label."""
@@ -296,6 +298,11 @@ class Service:
         stages = self._settings.worker.stages
         if not self._plan.handed_over:  # Nothing waits for what is being built.
             loops = {name: loop for name, loop in loops.items() if name in stages}
+        held = {
+            self._label(one)
+            for one in list(self._parts.values())
+            if one.part.holds(self._plan.current)
+        }
         waiting = [name for name in stages if name not in loops or not loops[name].seated]
         return Health(
             failed=self._failed,
@@ -303,7 +310,9 @@ class Service:
             unanswered=1_000 * self._bus.silent_seconds > self._settings.kafka.session_timeout_ms,
             waiting=waiting,
             restoring=[name for name, loop in loops.items() if loop.stage.status().restoring],
-            catching_up=[name for name, loop in loops.items() if loop.catching_up],
+            catching_up=[
+                name for name, loop in loops.items() if loop.catching_up and name not in held
+            ],
             stalled=sorted({alarm.stage for alarm in self._alarms if alarm.watch == "poll"}),
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -55,7 +55,7 @@ class Settings(BaseSettings):
     limits: LimitsSection = LimitsSection()
     worker: WorkerSection = WorkerSection()
     watchdog: WatchdogSection = WatchdogSection()
-    _generation: tuple[Settings, int] | None = PrivateAttr(None)
+    _generation: tuple[Settings, Callable[[Topology], Topology]] | None = PrivateAttr(None)
 
     @property
     def absorb(self) -> float:
@@ -97,21 +97,20 @@ class Settings(BaseSettings):
             containment=self.similarity.containment,
         )
 
-    def reindexed(self, base: Settings, generation: int) -> Settings:
-        """Return these as the settings of a generation of the index; ``base`` are those of 0."""
+    def reindexed(self, base: Settings, named: Callable[[Topology], Topology]) -> Settings:
+        """Return these as the settings of a generation of the index; ``base`` are those of 0.
+
+        ``named`` returns its topology, given that of generation 0.
+        """
         settings = self.model_copy()
-        settings._generation = (base, generation)  # noqa: SLF001 -- one of its own
+        settings._generation = (base, named)  # noqa: SLF001 -- one of its own
         return settings
 
     def topology(self, partitions: int) -> Topology:
         """Return the topics' and groups' names; ``partitions`` is N, of the documents."""
         if self._generation is not None:
-            base, number = self._generation
-            topology = base.topology(partitions)
-            similarity = self.similarity
-            return topology.reindexed(
-                number, self.index.shards, similarity.threshold, similarity.containment
-            )
+            base, topology_of = self._generation
+            return topology_of(base.topology(partitions))
         named = self.topics
         return Topology(
             app=self.app,

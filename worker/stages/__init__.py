@@ -7,6 +7,11 @@ from worker.stages.deaths import Deaths
 from worker.stages.fingerprint import Fingerprint, FingerprintEvents
 from worker.stages.index import Index, IndexCounts, IndexEvents
 from worker.stages.ownership import Parts, StoreParts, StoreReach, StoreSize
+from worker.stages.refingerprint import (
+    Refingerprint,
+    RefingerprintCounts,
+    RefingerprintEvents,
+)
 from worker.stages.reject_limit import RejectLimit
 from worker.stages.route import Route, RouteCounts, RouteEvents
 
@@ -19,6 +24,9 @@ __all__ = [
     "IndexCounts",
     "IndexEvents",
     "Parts",
+    "Refingerprint",
+    "RefingerprintCounts",
+    "RefingerprintEvents",
     "RejectLimit",
     "RestoreState",
     "Route",

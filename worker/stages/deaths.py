@@ -21,8 +21,9 @@ document poison. For the same reason no errors of Kafka count, nor does the reje
 that is read alone is exposed for some hundred microseconds; that two deaths with other causes both
 hit the same one is hardly possible, unless it takes long to read.
 
-No other stage needs this. *index* reads frames, and *route* splices matches only into payloads that
-this stage has read.
+*refingerprint* notes the payloads that it reads again in the same way, and leaves poison out of
+the new log. No other stage needs this. *index* reads frames, and *route* splices matches only into
+payloads that *fingerprint* has read.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from worker.stages.base import Burst, StageError, StatelessStage
 from worker.stages.deaths import Deaths
 from worker.stages.framing import Aside, Framer, Signed, Span
 from worker.stages.reject_limit import RejectGuard, RejectLimit
+from worker.stages.turns import BUILDING, SEALED
 from worker.topology import Topology
 from worker.wire import FRAME_BYTES, encode
 from worker.wire.headers import reduced_rejection, rejection
@@ -66,6 +67,8 @@ class Fingerprint(StatelessStage):
         skip_deleted: bool = False,
         deaths: Deaths | None = None,
         watch: FieldWatch | None = None,
+        sealed: bool = False,
+        starts: Mapping[TopicPartition, int] | None = None,
         events: FingerprintEvents | None = None,
     ) -> None:
         """Take where to read and write, how to read a document, and how to sign its text.
@@ -73,6 +76,9 @@ class Fingerprint(StatelessStage):
         ``skip_deleted``: if documents were deleted unread, continue from the log's start.
         ``deaths``: what the worker has died of; by default it notes nothing.
         ``watch``: warns in the log of a field that none of the first documents has.
+        ``sealed``: seal the partitions instead of reading them.
+        ``starts``: where to begin the partitions that have not been begun; see
+        `worker.stages.turns`.
         """
         self.topics = (topology.documents,)
         self._fingerprints = topology.fingerprints
@@ -85,6 +91,9 @@ class Fingerprint(StatelessStage):
         self._watch = watch or FieldWatch(reader, ())
         self._deaths = deaths or Deaths(topology.documents, "", None)
         self._events = events or FingerprintEvents()
+        self._sealed = sealed
+        self._starts = starts or {}
+        self._turned: dict[TopicPartition, int] = {}
         self._next: dict[TopicPartition, int] = {}
         self._told = False
         self._unusable = 0
@@ -98,9 +107,11 @@ class Fingerprint(StatelessStage):
     ) -> dict[TopicPartition, int]:
         """Continue from the committed offsets.
 
-        The next frame still covers the offsets that are skipped, so frames tile.
+        The next frame still covers the offsets that are skipped, so frames tile. Partitions that
+        are sealed, or not begun, are not read.
         """
-        self._next = dict(offsets)
+        self._turned = {}
+        self._next = offsets = self._in_turn(offsets)
         self._ends = {}
         self._unusable = 0
         self._reasons = Counter()
@@ -117,6 +128,17 @@ class Fingerprint(StatelessStage):
                 )  # fmt: skip
         return starts
 
+    def _in_turn(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return where to read on; note what is to be committed before that."""
+        if self._sealed:
+            plain = {place: at for place, at in offsets.items() if at < BUILDING}
+            self._turned = {place: SEALED + at for place, at in plain.items()}
+            return {}
+        begun = {place: self._starts[place] for place, at in offsets.items()
+                 if at == BUILDING and place in self._starts}  # fmt: skip
+        self._turned = dict(begun)
+        return {**{place: at for place, at in offsets.items() if at < BUILDING}, **begun}
+
     def process(
         self,
         records: Sequence[Record],
@@ -124,7 +146,8 @@ class Fingerprint(StatelessStage):
     ) -> Burst | None:
         """Parse and fingerprint a batch; see `Stage`."""
         if not records:
-            return None
+            # Before anything else is committed: only then does the group say where it stands.
+            return Burst((), self._turned) if self._turned else None
         self._unusable = 0
         self._reasons = Counter()
         deaths = self._deaths
@@ -138,7 +161,7 @@ class Fingerprint(StatelessStage):
             outgoing = self._read(records)
         deaths.done()
         self._guard.check(len(records))
-        return Burst(outgoing, self._ends)
+        return Burst(outgoing, {**self._turned, **self._ends})
 
     def _read_alone(self, record: Record) -> list[Outgoing]:
         """Read a document that may kill the worker, unless it has done so twice.
@@ -203,7 +226,7 @@ class Fingerprint(StatelessStage):
             sources = [kept[position - first] for position in positions]
             unread.offsets.sort()
             span = Span(partition.partition, self._next[partition], ends[partition])
-            outgoing += self._framed(span, Signed(sources, signed, positions), unread)
+            outgoing += self._framed(span, Signed.of(sources, signed, positions), unread)
             self._next[partition] = span.end
         return outgoing
 
@@ -228,17 +251,18 @@ class Fingerprint(StatelessStage):
 
     def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
         """Cover ranges without documents by empty frames, so that frames still tile."""
+        read = {place: end for place, end in positions.items() if place in self._next}
         outgoing: list[Outgoing] = []
-        for partition, end in positions.items():
+        for partition, end in read.items():
             outgoing += self._covered(partition, end, [])
-        return Burst(outgoing, positions)
+        return Burst(outgoing, read) if read else None
 
     def _covered(self, partition: TopicPartition, end: int, accounted: list[int]) -> list[Outgoing]:
         """Return frames up to an offset, without documents."""
         signed = self._fingerprinter.fingerprint([])
         span = Span(partition.partition, self._next[partition], end)
         self._next[partition] = end
-        return self._framed(span, Signed([], signed, []), Aside(accounted, []))
+        return self._framed(span, Signed.of([], signed, []), Aside(accounted, []))
 
     def _framed(self, span: Span, signed: Signed, aside: Aside) -> list[Outgoing]:
         """Return the frames of a range as records."""
@@ -268,6 +292,7 @@ class Fingerprint(StatelessStage):
     def committed(self) -> None:
         """Count what was rejected, and forget deaths that lie behind."""
         self._deaths.passed(self._ends)
+        self._turned = {}
         for code, count in self._reasons.items():
             self._events.rejected(code, count)
         self._events.unusable(self._unusable)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import mmh3
 import numpy as np
@@ -42,12 +42,33 @@ class Span(NamedTuple):
 class Signed(NamedTuple):
     """Documents that can be judged, in the order of their offsets.
 
+    ``offsets``, ``times`` (ms), ``checksums`` of the payloads and ``ids`` have a value for each.
     ``rows`` are those of ``fingerprints`` that are theirs.
     """
 
-    sources: Sequence[tuple[Record, Document]]
+    offsets: Sequence[int]
+    times: Sequence[int]
+    checksums: Sequence[int]
+    ids: Sequence[bytes]
     fingerprints: Fingerprints
     rows: Sequence[int]
+
+    @classmethod
+    def of(
+        cls,
+        sources: Sequence[tuple[Record, Document]],
+        fingerprints: Fingerprints,
+        rows: Sequence[int],
+    ) -> Self:
+        """Return documents that were just read."""
+        return cls(
+            [record.offset for record, _ in sources],
+            [document.time for _, document in sources],
+            [checksum(record.value or b"") for record, _ in sources],
+            [document.id for _, document in sources],
+            fingerprints,
+            rows,
+        )
 
 
 class Aside(NamedTuple):
@@ -76,25 +97,24 @@ class Framer:
 
     def frames(self, span: Span, signed: Signed, aside: Aside) -> Iterator[FingerprintFrame]:
         """Yield the frames that tile a range. Documents and tombstones keep their order."""
-        sources, fingerprints, rows = signed
+        offsets, times, checksums, ids, fingerprints, rows = signed
         accounted, tombstones = aside
         start = span.start
-        offsets = [record.offset for record, _ in sources]
         low = since = first = 0
         for stop in [*self._stops(signed, aside), span.end]:
             high = bisect_left(offsets, stop, low)
             until = bisect_left(accounted, stop, since)
             last = bisect_left(tombstones, stop, first, key=itemgetter(0))
-            part, own = sources[low:high], rows[low:high]
+            own = rows[low:high]
             yield FingerprintFrame(
                 layout=self._layout,
                 partition=span.partition,
                 start=start,
                 end=stop,
-                offsets=np.array([r.offset - start for r, _ in part], np.uint32),
-                times=np.array([d.time for _, d in part], np.int64),
-                checksums=np.array([checksum(r.value or b"") for r, _ in part], np.uint64),
-                ids=Ids.pack([d.id for _, d in part]),
+                offsets=np.array([offset - start for offset in offsets[low:high]], np.uint32),
+                times=np.array(times[low:high], np.int64),
+                checksums=np.array(checksums[low:high], np.uint64),
+                ids=Ids.pack(ids[low:high]),
                 shingles=fingerprints.shingle_counts[own],
                 keys=fingerprints.keys[own].T,
                 sketches=fingerprints.sketches[own],
@@ -105,9 +125,10 @@ class Framer:
 
     def _stops(self, signed: Signed, aside: Aside) -> list[int]:
         """Return the offsets before which a frame must end to stay under the size limits."""
-        sources, fingerprints, _ = signed
+        fingerprints = signed.fingerprints
         fixed = document_bytes(fingerprints.keys.shape[1], fingerprints.sketches.shape[1])
-        sizes = [(record.offset, fixed + len(document.id)) for record, document in sources]
+        documents = zip(signed.offsets, signed.ids, strict=True)
+        sizes = [(offset, fixed + len(ident)) for offset, ident in documents]
         if aside.tombstones:
             sizes += [(offset, TOMBSTONE_BYTES + len(ident)) for offset, ident in aside.tombstones]
             sizes.sort()

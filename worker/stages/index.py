@@ -71,8 +71,8 @@ class _Read:
 
     def documents(self, frames: Sequence[Placed]) -> Documents:
         """Return the documents of these frames."""
-        numbers = tuple(frame.number for frame in frames)
-        return self._documents.setdefault(numbers, Documents(frames))
+        offsets = tuple(frame.offset for frame in frames)
+        return self._documents.setdefault(offsets, Documents(frames))
 
 
 class Index(Generic[StoreT]):
@@ -160,7 +160,7 @@ class Index(Generic[StoreT]):
                 live = self._replay(partition, shard, frames, read)
                 if live:
                     outgoing += self._answer(partition, shard, read.documents(live))
-                    offsets[partition] = live[-1].number + 1
+                    offsets[partition] = live[-1].offset + 1
                 elif turn.passed is not None:
                     pass_over(shard.store, turn.passed)
         offsets = {**self._progress(), **offsets}
@@ -191,7 +191,7 @@ class Index(Generic[StoreT]):
         read: _Read,
     ) -> list[Placed]:
         """Apply the frames that were already answered; return the others."""
-        replayed = [frame for frame in frames if frame.number < shard.committed]
+        replayed = [frame for frame in frames if frame.offset < shard.committed]
         if replayed:
             found = read.documents(replayed)
             documents = self._judge.replay(partition.partition, shard.store, found)

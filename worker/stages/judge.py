@@ -57,7 +57,8 @@ class Judge:
         Raises:
             FrameError: this worker can't read the record as a frame.
         """
-        return placed(record, self._layout.id, self._allowance)
+        layout = self._layout
+        return placed(record, layout.id, self._allowance, layout.numbered_from)
 
     def judge(self, shard: int, store: ShardStore, documents: Documents) -> Judgement:
         """Judge the documents of frames without writing.
@@ -71,8 +72,8 @@ class Judge:
         coverage = covered(shard, store.coverage, frames)
         batch = documents.batch(self._layout.columns_of(shard))
         decision = store.decide(batch, self._rules)
-        number = frames[-1].number + 1
-        return Judgement(decision, number, decision.now, len(documents), coverage)
+        after = frames[-1].offset + 1
+        return Judgement(decision, after, decision.now, len(documents), coverage)
 
     def replay(self, shard: int, store: ShardStore, documents: Documents) -> int:
         """Apply the changes of frames without answering; return their number of documents."""

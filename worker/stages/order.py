@@ -25,11 +25,13 @@ ScalarT = TypeVar("ScalarT", bound=np.generic)
 class Placed:
     """A frame with its place in the order.
 
-    ``number`` is its offset in the log, ``now`` its timestamp there in ms. ``times`` int64[n] are
-    the documents' own times in ms, capped at ``now`` plus an allowance.
+    ``offset`` is that in the log, ``now`` its timestamp there in ms. ``number`` is the offset and
+    what the layout adds to it. ``times`` int64[n] are the documents' own times in ms, capped at
+    ``now`` plus an allowance.
     """
 
     frame: FingerprintFrame
+    offset: int
     number: int
     now: int
     times: npt.NDArray[np.int64]
@@ -40,7 +42,7 @@ class Placed:
         return len(self.times)
 
 
-def placed(record: Record, layout: str, allowance_ms: int) -> Placed:
+def placed(record: Record, layout: str, allowance_ms: int, numbered_from: int = 0) -> Placed:
     """Return the frame of a record of ``fingerprints``, with its place in the order.
 
     Raises:
@@ -49,7 +51,7 @@ def placed(record: Record, layout: str, allowance_ms: int) -> Placed:
     frame = decode(FingerprintFrame, record.value, layout)
     now = record.timestamp
     times = np.where(frame.times < 0, now, np.minimum(frame.times, now + allowance_ms))
-    return Placed(frame, record.offset, now, times)
+    return Placed(frame, record.offset, numbered_from + record.offset, now, times)
 
 
 @dataclass(frozen=True)

@@ -83,10 +83,15 @@ class Route:
         seconds from an unknown start.
         """
         self._documents = topology.documents
+        both = (topology,) if following is None else (topology, following)
         self._generations = [
-            [one.matches(shard) for shard in range(one.layout.shards)]
-            for one in ((topology,) if following is None else (topology, following))
+            [one.matches(shard) for shard in range(one.layout.shards)] for one in both
         ]
+        self._layout_of = {
+            topic: one.layout.id
+            for one, topics in zip(both, self._generations, strict=True)
+            for topic in topics
+        }
         self._shard_of = {
             topic: shard for topics in self._generations for shard, topic in enumerate(topics)
         }
@@ -94,7 +99,6 @@ class Route:
         self._unique = topology.unique
         self._duplicate = topology.duplicate
         self._rejected = topology.rejected
-        self._layout = topology.layout.id
         self._writer = writer
         self._same = same_partitions
         self._buffer_bytes = buffer_bytes
@@ -214,7 +218,7 @@ class Route:
 
     def _take_answer(self, record: Record) -> None:
         shard = self._shard_of[record.topic]
-        frame = decode(MatchFrame, record.value, self._layout)
+        frame = decode(MatchFrame, record.value, self._layout_of[record.topic])
         if (frame.shard, frame.partition) != (shard, record.partition):
             msg = (
                 f"{record.topic}[{record.partition}] holds an answer of shard {frame.shard} for"

@@ -8,7 +8,7 @@ from worker.stages.base import StageError
 from worker.stages.coverage import Coverage
 from worker.stages.order import Placed
 
-__all__ = ["FrameOutOfPlace", "covered"]
+__all__ = ["FrameOutOfPlace", "covered", "follow"]
 
 
 class FrameOutOfPlace(StageError):
@@ -27,7 +27,7 @@ def covered(shard: int, coverage: Coverage, frames: Iterable[Placed]) -> Coverag
         expected = after.expected(frame.partition)
         if expected is not None and frame.start != expected:
             msg = (
-                f"shard {shard}: the frame at offset {one.number} of the fingerprints covers"
+                f"shard {shard}: the frame at offset {one.offset} of the fingerprints covers"
                 f" partition {frame.partition} of the documents from offset {frame.start}, but"
                 f" {expected} comes next: a frame was lost or doubled. It was not applied. Restart"
                 " the worker; if it stops here again, see docs/runbook.md, 'A frame out of place'"
@@ -35,3 +35,21 @@ def covered(shard: int, coverage: Coverage, frames: Iterable[Placed]) -> Coverag
             raise FrameOutOfPlace(msg)
         after.add(frame.partition, frame.start, frame.end)
     return after
+
+
+def follow(coverage: Coverage, one: Placed, log: str) -> None:
+    """Add a frame to what those before it in a log have covered.
+
+    Raises:
+        FrameOutOfPlace: a frame was lost, doubled or moved.
+    """
+    frame = one.frame
+    expected = coverage.expected(frame.partition)
+    if expected is not None and frame.start != expected:
+        msg = (
+            f"the frame at offset {one.offset} of {log} covers partition {frame.partition} of the"
+            f" documents from offset {frame.start}, but {expected} comes next: a frame was lost or"
+            " doubled. See docs/runbook.md, 'A frame out of place'"
+        )
+        raise FrameOutOfPlace(msg)
+    coverage.add(frame.partition, frame.start, frame.end)

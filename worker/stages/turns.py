@@ -3,6 +3,10 @@
 A shard that is being built commits `BUILDING` and the offset that it has reached. So all that it
 reads comes before its committed offset, and is replayed without answers. At the hand-over to its
 generation it begins to answer, and commits plain offsets from then on.
+
+*fingerprint* has turns, too, if the next generation has a log of its own. At the end of the
+earlier log it commits `SEALED` and the offset that it has reached, and reads nothing more. In the
+group of the next log the offset is `BUILDING`, until it is told where to begin.
 """
 
 from __future__ import annotations
@@ -13,10 +17,21 @@ from dataclasses import dataclass
 from worker.bus import Record, TopicPartition
 from worker.wire import hand_over
 
-__all__ = ["BUILDING", "Turn", "Turns"]
+__all__ = ["BUILDING", "SEALED", "Turn", "Turns", "reached"]
 
 BUILDING = 1 << 62
 """Added to the committed offsets of a shard that has never answered. No log is so long."""
+
+
+SEALED = BUILDING + (1 << 61)
+"""Added to an offset of the documents up to which, and no further, a log has their fingerprints."""
+
+
+def reached(committed: int) -> int | None:
+    """Return the offset that a group has reached; None if it has not begun."""
+    if committed >= SEALED:
+        return committed - SEALED
+    return None if committed == BUILDING else committed % BUILDING
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,15 @@ class Layout:
         partitions: N, of the documents.
         shards: P, of the index.
         parameters: those of the fingerprints.
+        numbered_from: the number of a frame at offset 0 of the log. The logs of an application
+            have different ones, so that sequence numbers go on from one to the next.
     """
 
     id: str
     partitions: int
     shards: int
     parameters: Parameters
+    numbered_from: int = 0
 
     @classmethod
     def of(cls, app: str, partitions: int, shards: int, parameters: Parameters) -> Self:

@@ -78,6 +78,8 @@ class History:
         frames: what the records of ``fingerprints`` cover, in their order; None if they
             were not read.
         parameters: by which texts were compared.
+        renumbered: by the number that a document has in a later log, that with which it was
+            published.
     """
 
     inputs: Sequence[Record]
@@ -87,6 +89,7 @@ class History:
     seen: Mapping[str, Sequence[Sighting]] | None = None
     frames: Sequence[FrameRange] | None = None
     parameters: Parameters = field(default_factory=Parameters)
+    renumbered: Mapping[int, int] = field(default_factory=dict)
 
     def published(self) -> Iterator[tuple[str, Record]]:
         """Give every record with the kind of its topic."""

@@ -167,8 +167,9 @@ def _batch(record: Record, topology: Topology, shard: int) -> DocumentBatch:
     columns = range(shard, topology.layout.columns, topology.layout.shards)
     own = frame.times
     count = len(own)
+    first = (topology.layout.numbered_from + record.offset) << POSITION_BITS
     return DocumentBatch(
-        sequences=np.uint64(record.offset << POSITION_BITS) + np.arange(count, dtype=np.uint64),
+        sequences=np.uint64(first) + np.arange(count, dtype=np.uint64),
         times=np.where(own < 0, record.timestamp, np.minimum(own, record.timestamp + ALLOWANCE_MS)),
         ids=frame.ids.unpack(),
         shingles=frame.shingles,

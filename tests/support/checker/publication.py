@@ -111,7 +111,8 @@ def references(history: History) -> Iterator[str]:
         matched = [(numbers[ident], ident) for ident, _ in verdict.matches if ident in numbers]
         if verdict.matches and len(matched) == len(verdict.matches):
             first = min(matched)[::-1]
-            if verdict.first != first:
+            ident, number = verdict.first or ("", -1)
+            if (ident, history.renumbered.get(number, number)) != first:
                 yield f"{source(record)} has {verdict.first} as its first match, not {first}"
 
 

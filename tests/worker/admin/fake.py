@@ -15,6 +15,7 @@ from worker.topology import STAGES
 class FakeCluster:
     def __init__(self, settings: Settings, partitions: int = 2, replicas: int = 3) -> None:
         """Make everything as `neardup topics create` would, and begin at 0."""
+        self.options = settings.kafka_options()
         self.topology = settings.topology(partitions)
         self.brokers = 3
         self.states: dict[str, TopicState | None] = {

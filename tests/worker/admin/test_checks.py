@@ -1,10 +1,14 @@
+import msgspec
 import pytest
 
 from tests.worker.admin.fake import FakeCluster
 from worker.admin import inspect
 from worker.admin.cluster import TopicState
+from worker.admin.reindex.plan_log import PLAN_KEY, dump
 from worker.bus import TopicPartition
+from worker.generations import Generation, Plan
 from worker.settings import Settings, load
+from worker.stages.turns import BUILDING, SEALED
 
 
 @pytest.fixture
@@ -354,3 +358,52 @@ def test_a_first_frame_whose_offsets_are_seen_before_it_is_a_beginning(settings:
     cluster.offsets["a.fingerprint"][place] = 50
     cluster.written[TopicPartition("a.fingerprints", 0)] = (0, 1)
     assert said(cluster, settings) == []
+
+
+class TestLogsThatTakeOver:
+    """While the log of the next generation takes over, a worker that restarts must be let in."""
+
+    PLACE = TopicPartition("a.documents", 1)
+
+    def taking_over(self, settings: Settings) -> FakeCluster:
+        """Return a cluster in which the log is sealed, and nothing else has happened since."""
+        cluster = FakeCluster(settings)
+        words = load(overrides={"app": "a", "similarity.shingle": "word"})
+        signing = Generation.fingerprinted(settings).signing
+        assert signing is not None
+        following = msgspec.structs.replace(Generation.fingerprinted(words), log=1)
+        plan = Plan.of(settings).signed(signing).building(following)
+        plan = msgspec.structs.replace(plan, closing=True, handed_over=True)
+        cluster.records["a.layout"][PLAN_KEY] = dump(plan)
+        cluster.ends[self.PLACE] = (0, 100)
+        cluster.ends[TopicPartition("a.fingerprints", 0)] = (0, 3)
+        cluster.offsets["a.fingerprint"] = {
+            TopicPartition("a.documents", 0): SEALED,
+            self.PLACE: SEALED + 50,
+        }
+        cluster.offsets["a.g1.fingerprint"] = dict.fromkeys(
+            cluster.offsets["a.fingerprint"], BUILDING
+        )
+        return cluster
+
+    def test_a_seal_is_an_offset(self, settings: Settings) -> None:
+        cluster = self.taking_over(settings)
+        assert said(cluster, settings) == []
+        cluster.offsets["a.fingerprint"][self.PLACE] = SEALED + 101
+        [line] = said(cluster, settings)
+        assert "group a.fingerprint: its offset of a.documents[1] is 101" in line
+
+    def test_route_goes_on_with_the_new_log(self, settings: Settings) -> None:
+        cluster = self.taking_over(settings)
+        cluster.offsets["a.route"][self.PLACE] = 60
+        [line] = said(cluster, settings)
+        assert "group a.route: its offset of a.documents[1] is 60, must be at most 50" in line
+        cluster.offsets["a.g1.fingerprint"][self.PLACE] = 60
+        assert said(cluster, settings) == []
+
+    def test_the_settings_may_be_those_for_after_it(self, settings: Settings) -> None:
+        cluster = self.taking_over(settings)
+        later = load(overrides={"app": "a", "similarity.shingle": "word"})
+        assert said(cluster, later) == []
+        other = load(overrides={"app": "a", "similarity.shingle_size": 6})
+        assert [line for line in said(cluster, other) if "similarity.shingle_size" in line]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.bus.memory import MemoryBus
@@ -30,6 +30,28 @@ class Copier(StatelessStage):
 
     def out_of_range(self, error: OffsetOutOfRange) -> int:
         return error.low
+
+
+class Holder(Copier):
+    """Reads nothing, and commits where it stands."""
+
+    def __init__(self) -> None:
+        self._left: dict[TopicPartition, int] = {}
+
+    def adopt(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        watermarks: Callable[[TopicPartition], tuple[int, int]],
+    ) -> dict[TopicPartition, int]:
+        del watermarks
+        self._left = {place: 100 + at for place, at in offsets.items()}
+        return {}
+
+    def process(self, records: Sequence[Record], room: int = sys.maxsize) -> Burst | None:
+        del room
+        assert not records
+        left, self._left = self._left, {}
+        return Burst((), left) if left else None
 
 
 class Watched:
@@ -96,3 +118,63 @@ def test_a_member_for_which_no_partition_is_left_has_its_seat() -> None:
     bus = a_bus()
     both = [Watched(bus, name) for name in ("one", "two")]
     assert [one.seat() for one in both] == [(True, 1), (True, 0)]
+
+
+def test_a_successor_adopts_what_the_seat_has_and_reads_no_more_than_it_wants() -> None:
+    bus = a_bus()
+    one = Watched(bus, "one").loop
+    one.step(0)
+    bus.append(Outgoing("in", 0, None, b"a"))
+    one.step(0)
+    later = Loop(Holder(), one.member)
+    later.take_over(one)
+    bus.append(Outgoing("in", 0, None, b"b"))
+    assert [later.step(0) for _ in range(3)] == [False, True, False]
+    assert later.seated
+    assert bus.committed("g") == {SOURCE: 101}
+    assert later.member.positions() == {SOURCE: 1}  # Nothing is fetched, only to be dropped.
+    assert [record.value for record in bus.read("out", 0, 0, 10)] == [b"a"]
+
+
+def test_a_successor_of_one_that_never_took_a_step() -> None:
+    bus = a_bus()
+    one = Watched(bus, "one").loop
+    one.step(0)
+    bus.append(Outgoing("in", 0, None, b"a"))
+    second, third = Loop(Copier(), one.member), Loop(Copier(), one.member)
+    second.take_over(one)
+    third.take_over(second)
+    assert [third.step(0) for _ in range(2)] == [False, True]
+    assert bus.committed("g") == {SOURCE: 1}
+
+
+def test_a_successor_in_a_seat_that_was_lost_waits_for_the_next_one() -> None:
+    bus = a_bus()
+    one = Watched(bus, "one").loop
+    one.step(0)
+    bus.silence("g")
+    one.step(0)
+    later = Loop(Holder(), one.member)
+    later.take_over(one)
+    later.step(0)
+    assert (later.seated, bus.committed("g")) == (False, {SOURCE: 0})
+    bus.answer("g")
+    later.step(0)
+    later.step(0)
+    assert (later.seated, bus.committed("g")) == (True, {SOURCE: 100})
+
+
+def test_who_is_succeeded_is_in_no_metric_any_more() -> None:
+    bus = a_bus()
+    one = Watched(bus, "one")
+    one.seat()
+    bus.append(Outgoing("in", 0, None, b"a"))
+    one.loop.lag()
+    place = {"stage": "copier", "topic": "in", "partition": "0"}
+
+    def lag() -> float | None:
+        return one._registry.get_sample_value("neardup_consumer_lag_records", place)
+
+    assert (one.sample("assigned_partitions"), lag()) == (1, 1)
+    Loop(Holder(), one.loop.member).take_over(one.loop)
+    assert (one.sample("assigned_partitions"), lag()) == (0, None)

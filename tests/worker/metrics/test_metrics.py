@@ -226,3 +226,17 @@ def test_queues_are_shown_of_the_parts_that_have_a_share() -> None:
     for part in ("produced", "none"):
         assert sample("queued_messages", part) is None
         assert sample("memory_share_bytes", part) is None
+
+
+def test_what_is_left_to_fingerprint_anew_is_told_by_the_worker_that_does_it() -> None:
+    metrics = Metrics()
+
+    def left() -> float | None:
+        return metrics.registry.get_sample_value("neardup_rewriting_remaining_records")
+
+    assert left() == 0
+    metrics.rewriting.assigned(1)
+    metrics.rewriting.lagging({TopicPartition("fingerprints", 0): 7})
+    assert left() == 7
+    metrics.rewriting.assigned(0)
+    assert left() == 0

@@ -67,6 +67,7 @@ def fed() -> Metrics:
     metrics.index.holding({0: Store()})
     metrics.index.using(1)
     metrics.building.lagging({TopicPartition("g1.shards", 0): 1})
+    metrics.rewriting.lagging({TopicPartition("fingerprints", 0): 1})
     metrics.snapshots.shipped(manifest())
     metrics.process.limit("poll", 1)
     metrics.process.watched("index", "poll", 0)

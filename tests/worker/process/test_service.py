@@ -7,12 +7,13 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.support.filling import fill
-from worker.bus import OffsetOutOfRange, Record, TopicPartition
+from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.bus.memory import MemoryBus
-from worker.generations import Part, Plan, parts
+from worker.generations import Generation, Part, Plan, parts
 from worker.http.health import Health
 from worker.loop import Loop
 from worker.offline.embedded import create_topics
@@ -82,6 +83,31 @@ def test_a_worker_that_has_lost_its_seat_or_kafka_is_not_ready(tmp_path: Path) -
     assert not health().ready
     assert health().alive
     loop.close()
+
+
+def test_a_worker_that_holds_a_sealed_log_is_not_behind(tmp_path: Path) -> None:
+    bus, settings = MemoryBus(), load(None, {"worker.stages": "fingerprint"})
+    topology = settings.topology(1)
+    create_topics(bus, topology)
+    bus.append(Outgoing(topology.documents, 0, None, b"{}"))
+    service = Service(settings, topology, bus, tmp_path, "one")
+    following = msgspec.structs.replace(Generation.fingerprinted(settings), log=1)
+    plan = msgspec.structs.replace(service._plan.building(following), closing=True)
+    sealing, _, ahead = parts(["fingerprint"], plan)
+    for part, held in ((Part("fingerprint"), False), (sealing, True)):
+        assert part.holds(plan.current) == held
+        loop = service._assembly.loop(part, "one", plan.current)
+        loop.step(0)
+        loop.lag()
+        assert loop.catching_up
+        one = PartThread(part, lambda _part, _former: loop, threading.Event(), failed)  # noqa: B023
+        one.loop = loop
+        service._parts[part.name] = one
+        assert (service.health().catching_up == []) == held
+        loop.close()
+    assert ahead.holds(plan.current)
+    assert not ahead._replace(starts=(1,)).holds(plan.current)
+    assert not ahead.holds(following.signer())
 
 
 def test_health_and_watchdog_see_what_is_restored(tmp_path: Path) -> None:

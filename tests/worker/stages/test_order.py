@@ -51,6 +51,12 @@ class TestPlaced:
         assert one.times.tolist() == [1_000, 9_000 + ALLOWANCE, 9_000]
         assert (one.number, one.now, one.count) == (77, 9_000, 3)
 
+    def test_numbers_go_on_from_those_of_an_earlier_log(self) -> None:
+        one = placed(frame(document(0), number=77), LAYOUT, ALLOWANCE, 1 << 30)
+        assert (one.offset, one.number) == (77, (1 << 30) + 77)
+        (sequence,) = Documents([one]).batch(range(COLUMNS)).sequences.tolist()
+        assert sequence == one.number << POSITION_BITS
+
     def test_without_an_allowance_nothing_is_later_than_its_frame(self) -> None:
         one = placed(frame(document(0), document(9_999), number=0, stamp=1_500), LAYOUT, 0)
         assert one.times.tolist() == [1_000, 1_500]

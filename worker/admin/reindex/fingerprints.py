@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from lsh import s_curve
 from lsh.tuning import sought
-from worker.generations import Generation
+from worker.generations import Generation, Plan
 from worker.settings import ConfigurationError
 from worker.settings.sections import SimilaritySection
 
 __all__ = ["check_bands", "check_sizes"]
 
 
-def check_sizes(base: Generation, following: Generation, app: str) -> None:
+def check_sizes(plan: Plan, following: Generation, app: str) -> None:
     """Check that fingerprints have the numbers of different shingles if they are needed.
-
-    ``base`` is the generation that says how fingerprints are made.
 
     Raises:
         ConfigurationError: they don't.
     """
-    if following.containment is not None and base.containment is None:
+    signing = plan.signing(plan.current)
+    sized = plan.base.containment is not None if signing is None else signing.sized
+    if following.containment is not None and not sized:
         raise ConfigurationError(
-            f"--containment: got {following.containment}, but the application began without"
-            " similarity.containment, so its fingerprints don't have the numbers of different"
-            " shingles. Begin another application with it: --app OTHER --from"
-            f" app:{app}"
+            f"--containment: got {following.containment}, but the fingerprints were made without"
+            " similarity.containment, and so don't have the numbers of different shingles. Put it"
+            " into the settings, and make new ones: neardup reindex --from-documents; or begin"
+            f" another application: --app OTHER --from app:{app}"
         )
 
 
@@ -44,6 +44,7 @@ def check_bands(
         raise ConfigurationError(
             f"--{name}: got {getattr(following, name)}, but the fingerprints have"
             f" {following.bands} bands of {following.rows} rows, by which {found:.0%} of such"
-            f" pairs are found, and similarity.recall is {wanted}. Begin another application"
-            f" with this {name}: --app OTHER --from app:{app}"
+            f" pairs are found, and similarity.recall is {wanted}. Put it into the settings, and"
+            " make new ones: neardup reindex --from-documents; or begin another application:"
+            f" --app OTHER --from app:{app}"
         )

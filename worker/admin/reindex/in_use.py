@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from lsh import SWITCHES
 from worker.admin.agreement import Difference
 from worker.admin.cluster import Cluster
 from worker.admin.reindex.plan_log import PLAN_KEY, load
 from worker.generations import Generation, Plan
 from worker.settings import Settings
+from worker.signing import Signing
 
 __all__ = ["as_begun", "in_use", "other_rules", "planned"]
 
@@ -21,6 +23,8 @@ _RULES = {
     "index.window": "window",
 }
 """What a reindex may change: the settings, and what they are in a generation."""
+_SIZES = ("slots", "bands", "rows")
+"""What follows from other settings, unless it is set."""
 
 
 def planned(cluster: Cluster, settings: Settings) -> Plan | None:
@@ -69,20 +73,43 @@ def other_rules(plan: Plan, settings: Settings) -> Iterator[Difference]:
 
     A worker's settings may be those from before a reindex, or those for after it.
     """
-    here = Generation.of(settings)
-    known = {plan.base, *plan.generations(), *plan.left}
-    if any(_rules(here) == _rules(one) for one in known):
+    here = _said_by(settings)
+    known = (plan.base, *plan.generations(), *plan.left)
+    if any(_agree(_facts(plan, one), here) for one in known):
         return
-    for name, (used, own) in {
-        name: (getattr(plan.current, field), getattr(here, field)) for name, field in _RULES.items()
-    }.items():
-        if used != own:
-            yield Difference(name, _said(used), _said(own))
+    used = _facts(plan, plan.current)
+    for name in used:
+        if name in here and used[name] != here[name]:
+            yield Difference(name, _said(used[name]), _said(here[name]))
+
+
+def _facts(plan: Plan, generation: Generation) -> dict[str, object]:
+    """Return by which settings a generation can be known."""
+    facts = {name: getattr(generation, field) for name, field in _RULES.items()}
+    facts |= {f"similarity.{name}": getattr(generation, name) for name in _SIZES}
+    signing = plan.signing(generation)
+    return facts if signing is None else facts | _made(signing)
+
+
+def _said_by(settings: Settings) -> dict[str, object]:
+    """Return the same of settings, without sizes that they leave open."""
+    here = Generation.of(settings)
+    facts = {name: getattr(here, field) for name, field in _RULES.items()}
+    given = {name: getattr(settings.similarity, name) for name in _SIZES}
+    facts |= {f"similarity.{name}": own for name, own in given.items() if own is not None}
+    return facts | _made(Signing.of(settings.parameters()))
+
+
+def _made(signing: Signing) -> dict[str, object]:
+    """Return what makes fingerprints, by setting."""
+    own = {"shingle": signing.shingle, "shingle_size": signing.shingle_size}
+    own |= {name: name in signing.switches for name in SWITCHES}
+    return {f"similarity.{name}": value for name, value in own.items()}
+
+
+def _agree(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
+    return all(one[name] == other[name] for name in one.keys() & other.keys())
 
 
 def _said(value: object) -> str:
     return "none" if value is None else str(value)
-
-
-def _rules(generation: Generation) -> tuple[object, ...]:
-    return tuple(getattr(generation, field) for field in _RULES.values())

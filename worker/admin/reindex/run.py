@@ -9,20 +9,30 @@ from functools import partial
 
 import msgspec
 
+from lsh import SWITCHES
 from worker.admin.checks import inspect
 from worker.admin.cluster import Cluster
 from worker.admin.create import create
-from worker.admin.plan import DEFAULT_MAX_BYTES
-from worker.admin.plan import plan as topic_plans
-from worker.admin.reindex.changes import Changed, aborted, begun, done, handed_over
-from worker.admin.reindex.fingerprints import check_bands, check_sizes
+from worker.admin.problem import Problem
+from worker.admin.reindex import rewriting
+from worker.admin.reindex.changes import (
+    Changed,
+    aborted,
+    begun,
+    closed,
+    directed,
+    done,
+    handed_over,
+)
+from worker.admin.reindex.checking import Checks
+from worker.admin.reindex.cleaning import delete_left
 from worker.admin.reindex.in_use import planned
 from worker.admin.reindex.plan_log import change_plan
 from worker.bus import TopicPartition
 from worker.bus.kafka.bus import KafkaBus
 from worker.generations import Generation, Plan
 from worker.settings import ConfigurationError, Settings
-from worker.settings.duration import duration_ms
+from worker.signing import Signing
 from worker.stages.turns import BUILDING
 from worker.topology import Topology
 from worker.wire import hand_over
@@ -41,14 +51,18 @@ class Progress:
 
     Attributes:
         plan: what workers run.
-        end: the end of the log of fingerprints.
+        end: the end of the log of fingerprints that these read.
         reached: how far each shard of the following generation has read, by number; None if no
             worker has begun it.
+        source: the end of the log in use, if the following generation has its own.
+        rewritten: how far that one has new fingerprints.
     """
 
     plan: Plan
     end: int
     reached: Mapping[int, int | None]
+    source: int = 0
+    rewritten: int = 0
 
     @property
     def left(self) -> int:
@@ -70,8 +84,11 @@ def changed_rules(generation: Generation, **rules: object) -> Generation:
 class Reindex:
     """The steps of a reindex. Each can be taken again, by any process."""
 
-    def __init__(self, cluster: Cluster, settings: Settings) -> None:
+    def __init__(self, cluster: Cluster, settings: Settings, *, anew: bool = False) -> None:
         """Look up the application.
+
+        With ``anew``, the settings are those of the next generation, which gets fingerprints of
+        its own. Otherwise they are the application's.
 
         Raises:
             ConfigurationError: it can't run as it is.
@@ -80,92 +97,50 @@ class Reindex:
         self._cluster = cluster
         self._settings = settings
         self._bus = KafkaBus(cluster.options)
-        found = inspect(cluster, settings)
+        self._signing: Signing | None = None
+        self._begun_with = Plan.of(settings)
+        if anew:
+            self._begun_with, self._signing = rewriting.begun_with(cluster, settings)
+        plan = self.plan()
+        found = inspect(cluster, plan.settings(settings) if anew else settings)
         for problem in found.problems:
             if problem.severity == "error":
-                raise ConfigurationError(f"{problem}; see `neardup topics verify`")
+                raise ConfigurationError(f"{problem}; {_way_on(problem, anew=anew)}")
         self._replicas = {state.replicas for state in found.topics.values() if state is not None}
-        plan = planned(cluster, settings) or Plan.of(settings)
         self._base_settings = plan.base.settings(settings)
         self._base = self._base_settings.topology(found.topology.layout.partitions)
+        self.checks = Checks(cluster, settings, self._base_settings, self._base)
 
     def plan(self) -> Plan:
         """Return the plan of generations."""
-        return planned(self._cluster, self._settings) or Plan.of(self._settings)
+        return self._whole(planned(self._cluster, self._settings))
+
+    def _whole(self, plan: Plan | None) -> Plan:
+        plan = plan or self._begun_with
+        return plan if self._signing is None else plan.signed(self._signing)
 
     def _topology(self, generation: Generation) -> Topology:
         return generation.topology(self._base)
 
-    def check(self, plan: Plan, following: Generation) -> None:
-        """Check that a generation can be built from the fingerprints.
+    def _order(self, topology: Topology) -> tuple[int, int]:
+        return self._cluster.ranges({topology.fingerprints: 1})[topology.order]
 
-        Raises:
-            ConfigurationError: it can't; the message says why, and what to do.
-            BusError: the cluster doesn't answer.
-        """
-        current = plan.current
-        if following == current:
-            raise ConfigurationError("reindex: nothing would change; name what is to be different")
-        if following.shards > following.bands:
-            raise ConfigurationError(
-                f"--shards: got {following.shards}, must be at most the number of bands,"
-                f" {following.bands}"
-            )
-        if following.absorb < following.threshold:
-            raise ConfigurationError(
-                f"--absorb: got {following.absorb}, must be at least the threshold,"
-                f" {following.threshold}"
-            )
-        check_sizes(plan.base, following, self._base.app)
-        check_bands(current, following, self._settings.similarity, self._base.app)
-        self._check_log(current, following)
-        self._check_retention(following)
-
-    def _check_log(self, current: Generation, following: Generation) -> None:
-        if self._settings.index.snapshots.trim_log:
-            raise ConfigurationError(
-                "reindex: index.snapshots.trim_log deletes fingerprints that a new index is built"
-                " from. Begin another application, with --app OTHER --from"
-                f" app:{self._base.app}"
-            )
-        low, _ = self._order()
-        if low and (current.window == "none" or _longer(following.window, current.window)):
-            raise ConfigurationError(
-                f"reindex: {self._base.fingerprints} begins at offset {low}, so a new index would"
-                " lack what was in it before. Begin another application, with --app OTHER --from"
-                f" app:{self._base.app}"
-            )
-
-    def _check_retention(self, following: Generation) -> None:
-        """Check that brokers keep what the new window needs."""
-        settings = following.settings(self._base_settings)
-        name = self._base.fingerprints
-        _, found = self._cluster.topics([name])
-        state = found[name]
-        for one in topic_plans(settings, self._base, DEFAULT_MAX_BYTES):
-            for rule in one.rules if one.name == name else ():
-                given = None if state is None else state.settings.get(rule.setting)
-                if given is not None and rule.severity == "error" and not rule.holds(given):
-                    raise ConfigurationError(
-                        f"{name}: {rule.setting} is {given}, must be {rule.takes}: set it with"
-                        f" kafka-configs.sh --alter --topic {name} --add-config"
-                        f" {rule.setting}={rule.value}"
-                    )
-
-    def _order(self) -> tuple[int, int]:
-        return self._cluster.ranges({self._base.fingerprints: 1})[self._base.order]
-
-    def prepare(self, plan: Plan, following: Generation) -> None:
-        """Create the topics of a generation, and set its group's offsets.
+    def prepare(self, plan: Plan, following: Generation, *, anew: bool = False) -> Generation:
+        """Create the topics of a generation, and set its groups' offsets; return it.
 
         Raises:
             BusError: the cluster refuses.
         """
-        number = plan.used + 1
-        made = msgspec.structs.replace(following, number=number)
-        settings = made.settings(self._base_settings).reindexed(self._base_settings, number)
+        source = self._topology(plan.current)
+        made = msgspec.structs.replace(following, number=plan.used + 1)
+        if anew:
+            made = rewriting.numbered(plan, following, self._order(source)[1])
+        settings = made.settings(self._base_settings)
+        settings = settings.reindexed(self._base_settings, made.topology)
         create(self._cluster, settings, replication=min(self._replicas))
         topology = self._topology(made)
+        if anew:
+            rewriting.set_starts(self._cluster, source, topology)
         seats = [TopicPartition(topology.seats, shard) for shard in range(made.shards)]
         group = topology.group("index")
         present = self._cluster.committed({group: seats})[group]
@@ -173,6 +148,7 @@ class Reindex:
         if missing:
             of = {topology.seats: topology.fingerprints}
             self._cluster.commit(group, missing, of=of)
+        return made
 
     def begin(self, following: Generation) -> None:
         """Have workers build it, unless they do.
@@ -180,7 +156,7 @@ class Reindex:
         Raises:
             ConfigurationError: another one is being built.
         """
-        self._change(partial(begun, following=following))
+        self._change(partial(begun, following=following, signing=self._signing))
         plan = self.plan()
         if plan.following is None or not _same(plan.following, following):
             raise ConfigurationError(
@@ -190,16 +166,21 @@ class Reindex:
     def progress(self) -> Progress:
         """Return how far the workers are."""
         plan = self.plan()
-        _, end = self._order()
+        current = self._topology(plan.current)
+        _, end = self._order(current)
         if plan.following is None:
             return Progress(plan, end, {})
         topology = self._topology(plan.following)
+        source = rewritten = 0
+        if plan.rewriting:
+            source, rewritten = end, rewriting.rewritten(self._cluster, current, topology)
+            _, end = self._order(topology)
         offsets = self._seats(topology)
         reached = {
             shard: None if (at := offsets.get(shard, BUILDING)) == BUILDING else at % BUILDING
             for shard in range(plan.following.shards)
         }
-        return Progress(plan, end, reached)
+        return Progress(plan, end, reached, source, rewritten)
 
     def _seats(self, topology: Topology) -> dict[int, int]:
         seats = [TopicPartition(topology.seats, n) for n in range(topology.layout.shards)]
@@ -207,9 +188,47 @@ class Reindex:
         found = self._cluster.committed({group: seats})[group]
         return {seat.partition: offset for seat, offset in found.items()}
 
+    def close(self) -> None:
+        """Have workers seal the log in use, if the following generation has its own.
+
+        Raises:
+            ConfigurationError: it has grown so much that the next one can't number what follows.
+        """
+        plan = self.plan()
+        current = self._topology(plan.current)
+        if plan.following is not None and not rewriting.numbers_follow(
+            plan.following, current, self._order(current)[1]
+        ):
+            raise ConfigurationError(
+                f"reindex: {current.fingerprints} has grown by more than the next log allows for;"
+                " give that up with --abort, and begin another"
+            )
+        self._change(closed)
+
+    def sealed(self) -> bool:
+        """Return whether that log is sealed in all partitions of the documents."""
+        return rewriting.sealed(self._cluster, self._topology(self.plan().current)) is not None
+
     def hand_over(self) -> None:
-        """Have the generation that is built take over, unless it has."""
-        self._change(partial(handed_over, base=self._base))
+        """Have the generation that is built take over, unless it has, or the log isn't sealed."""
+        plan = self.plan()
+        if plan.following is not None and (not plan.rewriting or self.sealed()):
+            number = plan.following.number
+            self._change(partial(handed_over, base=self._base, number=number))
+
+    def written(self) -> bool:
+        """Return whether the new log has all that was in the earlier one."""
+        plan = self.plan()
+        if plan.following is None or plan.starts:
+            return True
+        return rewriting.written(self._bus, self._topology(plan.following))
+
+    def direct(self) -> None:
+        """Have workers fingerprint documents for the new log, which has all of the earlier one."""
+        plan = self.plan()
+        starts = rewriting.sealed(self._cluster, self._topology(plan.current))
+        if plan.rewriting and starts is not None:
+            self._change(partial(directed, starts=starts))
 
     def through(self) -> bool:
         """Return whether nothing of the generation in use is still to be published."""
@@ -222,6 +241,8 @@ class Reindex:
         if len(answered) < old.layout.shards or not self._at_hand_over(old, new, answered):
             return False
         if any(offset >= BUILDING for offset in self._seats(new).values()):
+            return False
+        if plan.rewriting and not rewriting.begun(self._cluster, new):
             return False
         partitions = self._base.layout.partitions
         answers = {old.matches(shard): partitions for shard in range(old.layout.shards)}
@@ -239,14 +260,14 @@ class Reindex:
 
     def _at_hand_over(self, old: Topology, new: Topology, answered: Mapping[int, int]) -> bool:
         """Return whether the next record for every shard is the hand-over."""
-        order = self._base.order
-        low, high = self._order()
+        order = old.order
+        low, high = self._order(old)
         start = max(low, min(answered.values()))
         with closing(self._bus.log_reader(old.group("index"), [order.topic])) as reader:
             reader.start(order, start)
             while (reader.position(order) or 0) < high:
                 for record in reader.read(1, 1 << 20, _WAIT_SECONDS):
-                    return hand_over(record.value, self._base.layout.id) == new.generation
+                    return hand_over(record.value, old.layout.id) == new.generation
         return False
 
     def finish(self) -> None:
@@ -264,25 +285,24 @@ class Reindex:
         Raises:
             BusError: the cluster refuses, for example because a worker still is in a group.
         """
-        plan = self.plan()
-        for generation in plan.left:
-            topology = self._topology(generation)
-            self._cluster.delete_group(topology.group("index"))
-            answers = [topology.matches(shard) for shard in range(generation.shards)]
-            yield from self._cluster.delete([topology.seats, *answers])
+        yield from delete_left(self._cluster, self.plan(), self._base)
         self._change(lambda found: (msgspec.structs.replace(found, left=()), ()))
 
     def _change(self, change: Callable[[Plan], Changed]) -> None:
-        def changed(plan: Plan | None) -> Changed:
-            return change(plan or Plan.of(self._base_settings))
+        change_plan(self._bus, self._base.layout_log, lambda plan: change(self._whole(plan)))
 
-        change_plan(self._bus, self._base.layout_log, changed)
+
+def _way_on(problem: Problem, *, anew: bool) -> str:
+    """Return what to do about a problem."""
+    setting = problem.what.removeprefix("similarity.")
+    if not anew and setting in {"shingle", "shingle_size", "slots", "bands", "rows", *SWITCHES}:
+        return "to make new fingerprints by these settings, run it with --from-documents"
+    if anew and problem.what.startswith(("similarity.", "documents.", "limits.")):
+        return "no reindex can change that"
+    return "see `neardup topics verify`"
 
 
 def _same(one: Generation, other: Generation) -> bool:
-    return msgspec.structs.replace(one, number=0) == msgspec.structs.replace(other, number=0)
-
-
-def _longer(window: str, other: str) -> bool:
-    """Return whether a window is longer than one that isn't ``none``."""
-    return window == "none" or duration_ms(window) > duration_ms(other)
+    """Return whether two generations have the same rules, and fingerprints made the same way."""
+    plain = {"number": 0, "log": 0, "numbered_from": 0}
+    return msgspec.structs.replace(one, **plain) == msgspec.structs.replace(other, **plain)

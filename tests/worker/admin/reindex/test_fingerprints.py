@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from worker.admin.reindex.fingerprints import check_bands, check_sizes
-from worker.generations import Generation
+from worker.generations import Generation, Plan
 from worker.settings import ConfigurationError, load
 
 SETTINGS = load(None, {"similarity.containment": 0.9})
@@ -29,14 +29,24 @@ def changed(generation: Generation, **rules: float | None) -> Generation:
     ],
 )
 def test_what_the_bands_find_can_be_looked_for(current: Generation, following: Generation) -> None:
-    check_sizes(WITH, following, "a")
+    check_sizes(Plan(WITH, WITH), following, "a")
     check_bands(current, following, SETTINGS.similarity, "a")
 
 
 def test_a_containment_needs_fingerprints_that_have_sizes() -> None:
-    with pytest.raises(ConfigurationError, match=r"--containment: got 0\.9, but the application"):
-        check_sizes(WITHOUT, changed(WITHOUT, containment=0.9), "a")
-    check_sizes(WITHOUT, changed(WITHOUT, threshold=0.9), "a")
+    with pytest.raises(ConfigurationError, match=r"--containment: got 0\.9, but the fingerprints"):
+        check_sizes(Plan(WITHOUT, WITHOUT), changed(WITHOUT, containment=0.9), "a")
+    check_sizes(Plan(WITHOUT, WITHOUT), changed(WITHOUT, threshold=0.9), "a")
+
+
+def test_another_log_may_have_sizes_whatever_the_application_began_with() -> None:
+    sized = Generation.fingerprinted(SETTINGS)
+    later = msgspec.structs.replace(sized, number=1, log=1, containment=None)
+    check_sizes(Plan(WITHOUT, later), changed(later, containment=0.9), "a")
+    unsized = Generation.fingerprinted(load(None, {}))
+    later = msgspec.structs.replace(unsized, number=1, log=1)
+    with pytest.raises(ConfigurationError, match="--containment"):
+        check_sizes(Plan(WITH, later), changed(later, containment=0.9), "a")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,14 @@ import msgspec
 import pytest
 
 from worker.admin.reindex import plan_log
-from worker.admin.reindex.changes import aborted, begun, done, handed_over
+from worker.admin.reindex.changes import (
+    aborted,
+    begun,
+    closed,
+    directed,
+    done,
+    handed_over,
+)
 from worker.admin.reindex.plan_log import FollowedPlan, _recorded, change_plan, dump, load
 from worker.bus import Aborted, BusError, OutcomeUnknown, Outgoing
 from worker.bus.memory import MemoryBus, Step
@@ -69,6 +76,48 @@ def test_each_step_is_taken_once_however_often_it_is_tried(bus: MemoryBus) -> No
     plan = recorded(bus)
     assert plan is not None
     assert (plan.current.shards, plan.following) == (5, None)
+
+
+def test_only_what_a_command_has_waited_for_is_handed_over(bus: MemoryBus) -> None:
+    change(bus, partial(begun, following=NEXT))
+    assert change(bus, partial(handed_over, base=BASE, number=2)) is None
+    change(bus, aborted)
+    words = settings_of(None, {"app": "a", "similarity.shingle": "word"})
+    anew = msgspec.structs.replace(Generation.fingerprinted(words), log=2)
+    change(bus, partial(begun, following=anew))
+    assert change(bus, partial(handed_over, base=BASE, number=1)) is None
+    assert change(bus, partial(handed_over, base=BASE, number=2)) is None, "it isn't sealed"
+    assert taken_over(bus) == []
+
+
+def test_a_log_of_its_own_takes_more_steps_and_each_once(bus: MemoryBus) -> None:
+    words = settings_of(None, {"app": "a", "similarity.shingle": "word"})
+    anew = msgspec.structs.replace(Generation.fingerprinted(words), number=1, log=1)
+    signing = Generation.fingerprinted(SETTINGS).signing
+    for step in (
+        partial(begun, following=anew, signing=signing),
+        closed,
+        partial(handed_over, base=BASE),
+        partial(directed, starts=[7]),
+    ):
+        changed = change(bus, step)
+        assert changed is not None
+        assert change(bus, step) is None
+        if step is closed:
+            assert change(bus, aborted) is None
+            assert change(bus, partial(directed, starts=[7])) is None
+    assert taken_over(bus) == [1]
+    plan = recorded(bus)
+    assert plan is not None
+    assert (plan.closing, plan.starts, plan.base.signing) == (True, (7,), signing)
+    change(bus, done)
+    bus.create_topic(anew.topology(BASE).fingerprints, 1)
+    change(bus, partial(begun, following=msgspec.structs.replace(anew, shards=5)))
+    assert change(bus, closed) is None
+    change(bus, partial(handed_over, base=BASE))
+    assert taken_over(bus) == [1]
+    [marker] = bus.read("a.g1.fingerprints", 0, 0, 100)
+    assert hand_over(marker.value, anew.topology(BASE).layout.id) == 2
 
 
 def test_what_was_given_up_does_not_take_over(bus: MemoryBus) -> None:

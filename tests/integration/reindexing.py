@@ -1,0 +1,61 @@
+"""What drives a reindex of running workers: a stream of documents, and the command."""
+
+import subprocess
+import sys
+import threading
+
+from tests.support.application import ApplicationUnderTest
+from tests.support.corpus import corpus
+
+__all__ = ["Feeder", "ends", "started"]
+
+SLICE = 200
+
+
+class Feeder:
+    """Feeds slices of a corpus, one every tenth of a second, until told to stop."""
+
+    def __init__(
+        self, application: ApplicationUnderTest, count: int, seed: int, each: int = SLICE
+    ) -> None:
+        """Begin at once; ``each`` is how many documents a slice has."""
+        self._application = application
+        self._texts = corpus(count, seed)
+        self._each = each
+        self._stopping = threading.Event()
+        self.fed = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    @property
+    def feeding(self) -> bool:
+        """Tell whether there is more to come."""
+        return self.fed < len(self._texts)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(0.1) and self.fed < len(self._texts):
+            some = self._texts[self.fed : self.fed + self._each]
+            self._application.feed(self._application.documents(some, self.fed))
+            self.fed += len(some)
+
+    def stop(self) -> None:
+        """Feed no more."""
+        self._stopping.set()
+        self._thread.join()
+
+
+def started(application: ApplicationUnderTest, *arguments: str) -> subprocess.Popen[str]:
+    """Start ``neardup reindex``."""
+    line = [sys.executable, "-m", "worker.cli", "reindex", "--config", str(application.config)]
+    return subprocess.Popen(
+        [*line, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def ends(application: ApplicationUnderTest, command: subprocess.Popen[str]) -> str:
+    """Wait until a command has ended well; return what it said."""
+    with command:
+        application.audit.until(lambda: command.poll() is not None, 240, "the command")
+        said, _ = command.communicate()
+    assert command.returncode == 0, said
+    return said

@@ -1,0 +1,191 @@
+"""The fingerprints of running workers are made anew while documents stream."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.integration.conftest import Launch
+from tests.integration.reindexing import Feeder, ends, started
+from tests.support.application import ApplicationUnderTest
+from tests.support.audit import read_all
+from tests.support.checker import (
+    FrameRange,
+    Source,
+    Verdict,
+    check,
+    differences,
+    frame_ranges,
+    verdicts,
+)
+from tests.support.corpus import corpus, scaled
+from tests.support.proof import book_of
+from tests.support.replay import replay
+from worker.admin import Cluster
+from worker.admin.reindex.in_use import planned
+from worker.bus.port import Record
+from worker.generations import Generation, Plan
+from worker.settings import Settings
+from worker.topology import Topology
+from worker.wire import POSITION_BITS, FingerprintFrame, decode, hand_over
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.exhaustive]
+
+ANEW = {"similarity": {"shingle_size": 4, "fold_digits": True, "threshold": 0.7}}
+SLICE = 20
+"""A tenth of a second's documents: few, so that they come as long as it takes."""
+LENIENT = 0.4
+"""Below both thresholds: what exactly matches is compared with a replay."""
+
+
+class Log(NamedTuple):
+    """A log of fingerprints: its frames, and the offset from which on its answers count."""
+
+    frames: Sequence[Record]
+    since: int
+    settings: Settings
+    topology: Topology
+
+    def numbers(self) -> dict[int, Source]:
+        """Return the documents of the log by the sequence numbers that they have there."""
+        layout, found = self.topology.layout, {}
+        for record in self.frames:
+            frame = decode(FingerprintFrame, record.value, layout.id)
+            first = (layout.numbered_from + record.offset) << POSITION_BITS
+            for position, offset in enumerate(frame.offsets.tolist()):
+                found[first + position] = frame.partition, frame.start + offset
+        return found
+
+    def judged(self, directory: Path) -> dict[Source, Verdict]:
+        """Return the verdicts that count, all frames judged as if by one shard from the start."""
+        found = replay(self.frames, self.settings, self.topology, 1, directory)
+        first = self.topology.layout.numbered_from + self.since
+        return {at: one for at, one in found.items() if one.sequence >> POSITION_BITS >= first}
+
+
+def plan_of(application: ApplicationUnderTest) -> Plan:
+    plan = planned(Cluster(application.settings.kafka_options(), 30), application.settings)
+    assert plan is not None
+    return plan
+
+
+def logs(application: ApplicationUnderTest) -> Iterator[Log]:
+    """Yield the logs of both generations, the earlier one first."""
+    plan = plan_of(application)
+    for generation in (plan.base, plan.current):
+        topology = generation.topology(application.topology)
+        records = read_all(application.kafka.bootstrap, topology.order)
+        frames = [r for r in records if hand_over(r.value, topology.layout.id) is None]
+        begins = [r.offset for r in records if r not in frames]
+        assert len(begins) == 1, "a log has one hand-over: at its end, or where its answers begin"
+        own = generation.settings(application.settings)
+        since = begins[0] if generation.number else 0
+        assert generation.number or all(frame.offset < begins[0] for frame in frames)
+        yield Log(frames, since, own, topology)
+
+
+def judged(application: ApplicationUnderTest, directory: Path, fed: int) -> float:
+    """Check what was published; return the longest that a document has waited, in seconds."""
+    application.audit.reach(fed)
+    application.audit.finish()
+    history = book_of(application).history
+    published = {at: one.sequence for at, one in verdicts(history).items()}
+    ranges: list[FrameRange] = []
+    renumbered: dict[int, int] = {}
+    expected: dict[Source, Verdict] = {}
+    for log in logs(application):
+        layout = log.topology.layout
+        own = [frame for frame in log.frames if frame.offset >= log.since]
+        ranges += [
+            one._replace(number=one.number + layout.numbered_from)
+            for one in frame_ranges(own, layout.id)
+        ]
+        numbers = log.numbers().items()
+        renumbered |= {number: published[at] for number, at in numbers if at in published}
+        expected |= log.judged(directory / f"log-{log.topology.log}")
+    parameters = replace(history.parameters, threshold=LENIENT)
+    history = replace(history, frames=ranges, parameters=parameters, renumbered=renumbered)
+    assert check(history) == []
+    assert differences(verdicts(history), expected) == []
+    return max(arrival.wait for arrival in application.audit.arrivals)
+
+
+def test_a_log_is_made_anew_while_documents_stream_and_a_worker_is_killed(
+    launch: Launch, tmp_path: Path
+) -> None:
+    application = launch(settings={"index": {"shards": 2}})
+    application.seat("alpha", "beta")
+    feeder = Feeder(application, scaled(20_000, 300_000), 41, each=SLICE)
+    application.audit.reach(1_000)
+    later = application.write_config("later.toml", ANEW)
+    application.worker("beta").config = later  # It starts with other settings than it began with.
+    command = started(application, "--from-documents", "--config", str(later))
+    application.audit.until(lambda: rewriting(application), 60, "the workers to rewrite the log")
+    application.worker("beta").kill()
+    application.start("beta")
+    said = ends(application, command)
+    assert "done: generation 1" in said
+    assert "new fingerprints" in said
+    assert feeder.feeding, "documents must come until the end"
+    feeder.stop()
+    longest = judged(application, tmp_path, feeder.fed)
+    print(  # noqa: T201 -- a figure
+        f"{feeder.fed} documents, longest wait {longest:.2f} s"
+    )
+    assert Generation.of(application.settings).log == 0
+    assert plan_of(application).current.log == 1
+    for name in ("alpha", "beta"):
+        assert application.worker(name).stop() == 0
+    cleaned = ends(application, started(application, "--clean"))
+    assert f"deleted {application.topology.fingerprints}" in cleaned.splitlines()
+    state = json.loads(ends(application, started(application, "--status", "--json")))
+    assert (state["state"], state["generation"], state["left"]) == ("idle", 1, [])
+    application.start("alpha")
+    texts = corpus(200, 43)
+    application.feed(application.documents(texts, feeder.fed))
+    application.audit.reach(feeder.fed + 200)
+
+
+def test_it_is_given_up_and_begun_again_and_the_rules_change_after_it(launch: Launch) -> None:
+    application = launch(settings={"index": {"shards": 2}})
+    application.seat("alpha")
+    texts = corpus(500, 42)
+    application.feed(application.documents(texts[:300]))
+    later = application.write_config("later.toml", ANEW)
+    anew = ("--from-documents", "--config", str(later))
+    with started(application, *anew) as command:
+        application.audit.until(lambda: rewriting(application), 60, "the workers to rewrite")
+        command.kill()
+    assert "nothing is being built" in ends(application, started(application, "--abort"))
+    assert "deleted" in ends(application, started(application, "--clean"))
+    assert "done: generation 2" in ends(application, started(application, *anew))
+    application.feed(application.documents(texts[300:400], 300))
+    said = ends(application, started(application, "--shards", "3"))
+    assert "done: generation 3 (3 shards" in said
+    current = plan_of(application).current
+    assert (current.number, current.log, current.shards) == (3, 2, 3)
+    assert application.worker("alpha").stop() == 0
+    application.audit.until(lambda: cleaned(application), 60, "the groups to be empty")
+    application.start("alpha")
+    application.feed(application.documents(texts[400:], 400))
+    application.audit.reach(500)
+    application.audit.finish()
+    published = [*application.audit.unique, *application.audit.duplicate]
+    sequences = {dict(record.headers)["neardup-sequence"] for record in published}
+    assert len(sequences) == len(published) == 500
+
+
+def cleaned(application: ApplicationUnderTest) -> bool:
+    """Delete what is left, unless a worker that has stopped still counts as a member."""
+    with started(application, "--clean") as command:
+        command.communicate()
+    return command.returncode == 0
+
+
+def rewriting(application: ApplicationUnderTest) -> bool:
+    """Tell whether the workers have a log to make."""
+    plan = planned(Cluster(application.settings.kafka_options()), application.settings)
+    return plan is not None and plan.rewriting

@@ -1,0 +1,92 @@
+"""What a reindex is refused for before anything is changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.worker.admin.fake import FakeCluster
+from worker.admin.reindex.plan_log import PLAN_KEY, dump
+from worker.admin.reindex.run import Reindex
+from worker.bus import TopicPartition
+from worker.generations import Generation, Plan
+from worker.settings import ConfigurationError, Settings, load
+from worker.signing import Signing
+
+SETTINGS = load(None, {"app": "a", "index.shards": 3})
+WORDS = load(None, {"app": "a", "index.shards": 3, "similarity.shingle": "word"})
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    return FakeCluster(SETTINGS)
+
+
+def anew(cluster: FakeCluster, settings: Settings) -> Reindex:
+    return Reindex(cluster.as_cluster(), settings, anew=True)
+
+
+def test_the_application_is_what_it_began_as_whatever_the_settings_say(
+    cluster: FakeCluster,
+) -> None:
+    plan = anew(cluster, WORDS).plan()
+    assert plan == Plan.of(SETTINGS).signed(_signing(SETTINGS))
+
+
+def test_a_plan_of_an_earlier_version_is_completed(cluster: FakeCluster) -> None:
+    earlier = Plan.of(SETTINGS).building(Generation.of(SETTINGS)).done()
+    cluster.records["a.layout"][PLAN_KEY] = dump(earlier)
+    topology = earlier.current.topology(cluster.topology)
+    for topic in topology.internal():
+        cluster.states[topic] = cluster.states[topic.replace("a.g1.", "a.")]
+    cluster.offsets["a.g1.index"] = {TopicPartition(topology.seats, n): 0 for n in range(3)}
+    route = cluster.offsets["a.route"]
+    route |= {TopicPartition(topology.matches(s), n): 0 for s in range(3) for n in range(2)}
+    assert anew(cluster, WORDS).plan() == earlier.signed(_signing(SETTINGS))
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("similarity.seed", "another secret of enough bytes"),
+        ("documents.text_fields", "body"),
+        ("limits.id_bytes", 512),
+    ],
+)
+def test_what_workers_have_in_files_or_read_by_stays(
+    cluster: FakeCluster, setting: str, value: object
+) -> None:
+    settings = load(None, {"app": "a", "similarity.shingle": "word", setting: value})
+    with pytest.raises(ConfigurationError, match=f"{setting}.*no reindex can change that"):
+        anew(cluster, settings)
+
+
+def test_the_same_fingerprints_need_no_documents(cluster: FakeCluster) -> None:
+    settings = load(None, {"app": "a", "index.shards": 5})
+    run = anew(cluster, settings)
+    with pytest.raises(ConfigurationError, match="run it without"):
+        run.checks.check_anew(run.plan(), Generation.fingerprinted(settings))
+
+
+def test_an_application_that_has_not_begun_has_nothing_to_make_anew(cluster: FakeCluster) -> None:
+    del cluster.records["a.layout"][b"layout"]
+    with pytest.raises(ConfigurationError, match="a has not begun"):
+        anew(cluster, WORDS)
+
+
+def test_other_fingerprints_are_refused_with_the_way_to_get_them(cluster: FakeCluster) -> None:
+    with pytest.raises(ConfigurationError, match=r"similarity\.shingle.*run it with --from-doc"):
+        Reindex(cluster.as_cluster(), WORDS)
+
+
+def test_documents_that_are_gone_are_named(cluster: FakeCluster) -> None:
+    cluster.ends[TopicPartition("a.documents", 1)] = (7, 9)
+    for group in ("a.fingerprint", "a.route"):
+        cluster.offsets[group][TopicPartition("a.documents", 1)] = 8
+    cluster.ends[TopicPartition("a.fingerprints", 0)] = (0, 3)
+    assert anew(cluster, WORDS).checks.gone() == {1: 7}
+
+
+def _signing(settings: Settings) -> Signing:
+    signing = Generation.fingerprinted(settings).signing
+    assert signing is not None
+    return signing

@@ -1,0 +1,87 @@
+"""What ``neardup reindex`` says, and what it refuses before it asks Kafka."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from tests.support.command_line import neardup
+from worker.admin.reindex.run import Progress
+from worker.cli import reindex
+from worker.generations import Generation, Plan
+from worker.settings import load
+
+SETTINGS = load(None, {"app": "a"})
+WORDS = load(None, {"app": "a", "similarity.shingle": "word"})
+FIRST = Plan.of(SETTINGS)
+PLAIN = FIRST.building(msgspec.structs.replace(FIRST.current, shards=5))
+ANEW = FIRST.building(msgspec.structs.replace(Generation.fingerprinted(WORDS), log=1))
+CLOSING = msgspec.structs.replace(ANEW, closing=True)
+
+
+def test_new_fingerprints_take_their_rules_from_the_settings() -> None:
+    done = neardup("reindex", "--from-documents", "--bucket-capacity", "8")
+    assert done.returncode == 2
+    said = done.stderr.decode()
+    assert "--from-documents: got --bucket-capacity as well; put that into the settings" in said
+
+
+@pytest.mark.parametrize(
+    ("progress", "state", "said"),
+    [
+        (Progress(FIRST, 9, {}), "idle", ["in use: generation 0 (2 shards"]),
+        (
+            Progress(PLAIN, 100, {0: 40, 1: 90}),
+            "building",
+            [
+                "generation 1 (5 shards",
+                "is being built: 60 of 100 offsets are left for",
+            ],
+        ),
+        (
+            Progress(ANEW, 10, {0: 10, 1: 10}, source=100, rewritten=60),
+            "building",
+            ["new fingerprints) is being built: 40 of 100 offsets of the earlier log are left to"],
+        ),
+        (
+            Progress(ANEW, 10, {0: 10, 1: None}, source=100, rewritten=99),
+            "building",
+            ["is being built: no worker has begun shard 1 yet"],
+        ),
+        (
+            Progress(CLOSING, 10, {0: 10, 1: 10}, source=100, rewritten=99),
+            "taking over",
+            ["new fingerprints) takes over"],
+        ),
+    ],
+)
+def test_the_state_in_words_and_for_programs(
+    progress: Progress, state: str, said: list[str]
+) -> None:
+    text = "\n".join(reindex._lines(progress))
+    assert all(part in text for part in said), text
+    facts = json.loads(json.dumps(reindex._facts(progress)))
+    assert facts["state"] == state
+    earlier = {"end": progress.source, "rewritten": progress.rewritten}
+    assert facts["earlier"] == (earlier if progress.plan.rewriting else None)
+
+
+def test_who_waits_for_seals_hears_for_whom() -> None:
+    progress = Progress(CLOSING, 10, {0: 10}, source=100, rewritten=99)
+    assert "not all partitions of the documents are sealed" in reindex._left(progress)
+
+
+def test_readers_are_up_to_date_once_they_have_read_what_was_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(reindex, "monotonic", lambda: now)
+    near = reindex._up_to_date(reindex._log)
+    assert not near(Progress(ANEW, 0, {}, source=100, rewritten=100))
+    now = 6.0
+    assert not near(Progress(ANEW, 0, {}, source=300, rewritten=98))
+    assert near(Progress(ANEW, 0, {}, source=300, rewritten=99))
+    now = 12.0
+    assert not near(Progress(ANEW, 0, {}, source=400, rewritten=200))

@@ -1,0 +1,294 @@
+"""Refingerprint: makes the fingerprints of an earlier log anew, from the documents' payloads."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lsh import Fingerprinter
+from worker.bus import LogReader, OffsetOutOfRange, Outgoing, Record, TopicPartition
+from worker.formats.base import DocumentFormat
+from worker.stages.base import Burst, StageError, StatelessStage
+from worker.stages.coverage import Coverage
+from worker.stages.deaths import Deaths
+from worker.stages.framing import Framer
+from worker.stages.order import placed
+from worker.stages.payloads import Payloads
+from worker.stages.replacement import Found, Replacement
+from worker.stages.signing import Signer
+from worker.stages.tiling import follow
+from worker.topology import Topology
+from worker.wire import FRAME_BYTES, HandOver, document_bytes, encode, hand_over
+
+__all__ = ["Refingerprint", "RefingerprintCounts", "RefingerprintEvents"]
+
+_log = logging.getLogger(__name__)
+
+_PAUSED_AT = 1 / 2
+"""A share of the buffer: frames that wait and take more than that pause the log."""
+_RESUMED_AT = 1 / 8
+"""A share. Pausing discards what was prefetched, so the band is wide."""
+
+
+@dataclass(slots=True)
+class RefingerprintCounts:
+    """Counts of one burst, for metrics.
+
+    ``documents`` have new fingerprints. ``left_out`` is how many have none, by the reason: their
+    payload is ``gone`` or ``unreadable``, nothing is left of the text (``blank``), or the worker
+    died of it (``poison``).
+    """
+
+    documents: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+class RefingerprintEvents:
+    """Callbacks for what *refingerprint* has done. By default they do nothing."""
+
+    def refingerprinted(self, counts: RefingerprintCounts) -> None:
+        """Handle a burst that was committed."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A record of the earlier log, until what follows from it is written.
+
+    ``after`` is the offset after it, and ``cost`` what it takes in bytes. It has a replacement if
+    it is a frame. With ``last`` it is the hand-over that ends the earlier log.
+    """
+
+    after: int
+    cost: int = 0
+    replacement: Replacement | None = None
+    last: bool = False
+
+    @property
+    def wanted(self) -> int | None:
+        """Return the offset of the first payload that it lacks; None if it lacks none."""
+        return None if self.replacement is None else self.replacement.wanted
+
+
+class Refingerprint(StatelessStage):
+    """The stage that builds the log of a generation whose fingerprints are made differently.
+
+    For each frame of the earlier log it writes frames of the same span to the new one, in the same
+    order, with the offset in one transaction. It has no other state. Until the hand-over to the
+    generation nobody answers from the new log, so what can't be fingerprinted is only set aside.
+    The hand-over is the last record that it writes.
+    """
+
+    name = "refingerprint"
+
+    def __init__(  # noqa: PLR0913 -- the composition root's business
+        self,
+        source: Topology,
+        target: Topology,
+        *,
+        documents: Callable[[], LogReader],
+        reader: DocumentFormat,
+        fingerprinter: Fingerprinter,
+        future_allowance_ms: int,
+        frame_bytes: int = FRAME_BYTES,
+        buffer_bytes: int = 16 << 20,
+        deaths: Deaths | None = None,
+        events: RefingerprintEvents | None = None,
+    ) -> None:
+        """Take the earlier log and the new one, and how to read a document and to sign its text.
+
+        ``documents`` connects a reader of the documents. A document's time is at most that of its
+        frame in the earlier log and ``future_allowance_ms``. What is read ahead takes at most about
+        ``buffer_bytes``, and what waits for it half of that and one poll. ``deaths``: what the
+        worker has died of while it made fingerprints anew; by default it notes nothing.
+        """
+        self.topics = (source.fingerprints,)
+        self._documents = source.documents
+        self._source = source.layout.id
+        self._order = target.fingerprints
+        self._target = target.layout.id
+        self._generation = target.generation
+        deaths = deaths or Deaths(source.documents, "", None)
+        self._signer = Signer(reader, fingerprinter, deaths)
+        parameters = target.layout.parameters
+        self._document_bytes = document_bytes(parameters.bands + 1, parameters.slots)
+        self._allowance = future_allowance_ms
+        self._framer = Framer(self._target, frame_bytes)
+        self._buffer_bytes = buffer_bytes
+        self._payloads = Payloads(self._documents, documents, buffer_bytes)
+        self._events = events or RefingerprintEvents()
+        self._waiting: deque[_Waiting] = deque()
+        self._cost = 0
+        self._held: frozenset[TopicPartition] = frozenset()
+        self._coverage = Coverage()
+        self._ended = False
+        self._told: set[int] = set()
+        self._passed: dict[TopicPartition, int] = {}
+        self._counts = RefingerprintCounts()
+
+    @property
+    def _place(self) -> TopicPartition:
+        """Return the one partition that it reads."""
+        return TopicPartition(self.topics[0], 0)
+
+    def adopt(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        watermarks: Callable[[TopicPartition], tuple[int, int]],
+    ) -> dict[TopicPartition, int]:
+        """Continue from the committed offset, or from the log's start if that is above it.
+
+        All documents that were deleted from the log are older than the index remembers.
+        """
+        self._waiting.clear()
+        self.pending = False
+        self._cost = 0
+        self._held = frozenset()
+        self._coverage = Coverage()
+        self._ended = False
+        self._counts = RefingerprintCounts()
+        self._passed = {}
+        self._payloads.forget()
+        starts = {place: max(at, watermarks(place)[0]) for place, at in offsets.items()}
+        for place, start in starts.items():
+            if start > offsets[place]:
+                _log.warning(
+                    "%s[%d] now begins at offset %d; this group had read up to %d. If frames were"
+                    " deleted between, the new shards refuse the log: then abort the reindex",
+                    *place, start, offsets[place],
+                    extra=place._asdict(),
+                )  # fmt: skip
+        return starts
+
+    def process(self, records: Sequence[Record], room: int = sys.maxsize) -> Burst | None:
+        """Take frames, sign payloads that are here, and return what is complete; see `Stage`."""
+        for record in records:
+            self._take(record)
+        found = self._found()
+        if wanted := self._wanted():
+            wait = not found and self._waiting[0].wanted is not None
+            self._payloads.read(wanted, wait=wait)
+            found += self._found()
+        if found:
+            self._signer.sign(found)
+        burst = self._complete(room)
+        self.pending = bool(self._waiting)
+        return burst
+
+    def _take(self, record: Record) -> None:
+        """Keep a record of the log until what follows from it is written."""
+        if self._ended or (self._waiting and self._waiting[-1].last):
+            return
+        after = record.offset + 1
+        generation = hand_over(record.value, self._source)
+        if generation is not None:
+            self._waiting.append(_Waiting(after, last=generation == self._generation))
+            return
+        frame = placed(record, self._source, self._allowance)
+        follow(self._coverage, frame, self.topics[0])
+        cost = len(record.value or b"") + frame.count * self._document_bytes
+        self._waiting.append(_Waiting(after, cost, Replacement(frame)))
+        self._cost += cost
+
+    def _wanted(self) -> dict[int, int]:
+        """Return the offset of the first payload that each partition lacks."""
+        wanted: dict[int, int] = {}
+        for one in self._waiting:
+            if one.replacement is not None and one.wanted is not None:
+                wanted.setdefault(one.replacement.partition, one.wanted)
+        return wanted
+
+    def _found(self) -> list[tuple[Replacement, list[Found]]]:
+        """Return the payloads that are here, by frame; those that are gone are set aside."""
+        found = []
+        reached = {partition: self._payloads.reached(partition) for partition in self._wanted()}
+        for one in self._waiting:
+            frame = one.replacement
+            if frame is None or frame.wanted is None:
+                continue
+            records = self._payloads.take(frame.partition, frame.end)
+            here, gone = frame.find(records, reached[frame.partition])
+            if gone:
+                self._gone(frame.partition, gone)
+            if here:
+                found.append((frame, here))
+        return found
+
+    def _gone(self, partition: int, offsets: Sequence[int]) -> None:
+        """Log the first document of a partition that is gone."""
+        if partition not in self._told:
+            self._told.add(partition)
+            _log.warning(
+                "%s[%d] offset %d: this document was deleted, so the new index won't have it. Later"
+                " ones of the partition are not named",
+                self._documents, partition, offsets[0],
+                extra={"topic": self._documents, "partition": partition, "offset": offsets[0]},
+            )  # fmt: skip
+
+    def _complete(self, room: int) -> Burst | None:
+        """Return what is complete from the first record that waits on, as far as there is room."""
+        outgoing: list[Outgoing] = []
+        size = after = 0
+        while size < room and self._waiting and self._waiting[0].wanted is None:
+            one = self._waiting.popleft()
+            self._cost -= one.cost
+            after = one.after
+            made = [Outgoing(self._order, 0, None, value) for value in self._values(one)]
+            size += sum(record.size for record in made)
+            outgoing += made
+        return Burst(outgoing, {self._place: after}, size) if after else None
+
+    def _values(self, one: _Waiting) -> list[bytes]:
+        """Return what to write to the new log for a record of the earlier one."""
+        frame = one.replacement
+        if frame is not None:
+            self._counts.documents += frame.signed
+            self._counts.left_out += frame.left_out
+            self._passed[TopicPartition(self._documents, frame.partition)] = frame.end
+            return [encode(made) for made in frame.frames(self._framer, self._signer.nothing)]
+        if one.last:
+            self._ended = True
+            return [HandOver(self._target, self._generation).encode()]
+        return []
+
+    def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
+        """Commit the position if nothing waits; see `Stage`."""
+        return None if self._waiting or self._ended else Burst((), positions)
+
+    def committed(self) -> None:
+        """Count what was written, and forget deaths that lie behind."""
+        self._signer.deaths.passed(self._passed)
+        self._passed = {}
+        self._events.refingerprinted(self._counts)
+        self._counts = RefingerprintCounts()
+
+    def idle(self) -> None:
+        """Log a document that does not come."""
+        self._payloads.look(self._wanted())
+
+    def paused(self) -> frozenset[TopicPartition]:
+        """Return the log if enough of it waits, or all of it is done."""
+        share = _RESUMED_AT if self._held else _PAUSED_AT
+        held = self._ended or self._cost > self._buffer_bytes * share
+        self._held = frozenset({self._place} if held else ())
+        return self._held
+
+    def out_of_range(self, error: OffsetOutOfRange) -> int:
+        """Return the log's start if it is above the position.
+
+        Raises:
+            StageError: the position is past the log's end.
+        """
+        if error.position >= error.low:
+            msg = f"{error}: see `neardup topics verify`"
+            raise StageError(msg)
+        _log.warning("%s; continuing from its start", error, extra=error.partition._asdict())
+        return error.low
+
+    def close(self) -> None:
+        """Close the reader of the documents, and release the notes."""
+        self._waiting.clear()
+        self._payloads.close()
+        self._signer.deaths.close()

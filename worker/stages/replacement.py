@@ -1,0 +1,154 @@
+"""The new fingerprints of a frame's documents, until they are complete."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from lsh import Fingerprints
+from worker.bus import Record
+from worker.stages.framing import Aside, Framer, Signed, Span
+from worker.stages.order import Placed
+from worker.wire import FingerprintFrame
+
+__all__ = ["Found", "Replacement"]
+
+
+class Found(NamedTuple):
+    """A payload, the row of its document in the frame, and the checksum that it had."""
+
+    row: int
+    checksum: int
+    record: Record
+
+
+class Replacement:
+    """A frame, and what its documents' new fingerprints are so far.
+
+    Payloads are given up as soon as they are signed, so they take memory for one batch only.
+
+    Attributes:
+        left_out: how many documents have no new fingerprint, by the reason.
+    """
+
+    def __init__(self, source: Placed) -> None:
+        """Take the frame, with the times that its documents have in the order."""
+        self._source = source
+        frame = source.frame
+        self.partition = frame.partition
+        self.end = frame.end
+        self.left_out: Counter[str] = Counter()
+        self._offsets: list[int] = (frame.offsets.astype(np.int64) + frame.start).tolist()
+        self._checksums: list[int] = frame.checksums.tolist()
+        self._at = 0
+        self._rows: list[int] = []
+        self._parts: list[Fingerprints] = []
+        self._set_aside: list[int] = []
+
+    @property
+    def signed(self) -> int:
+        """Return how many documents have new fingerprints."""
+        return len(self._rows)
+
+    @property
+    def wanted(self) -> int | None:
+        """Return the offset of the first payload that is not found yet; None if all are."""
+        return self._offsets[self._at] if self._at < len(self._offsets) else None
+
+    def find(self, records: Sequence[Record], reached: int) -> tuple[list[Found], list[int]]:
+        """Return the payloads that are the frame's, and the offsets of those that are gone.
+
+        ``records`` follow on the last ones. A payload before ``reached`` that never came is gone.
+        Its document is set aside.
+        """
+        offsets, at, end = self._offsets, self._at, len(self._offsets)
+        found: list[Found] = []
+        gone: list[int] = []
+        for record in records:
+            while at < end and offsets[at] < record.offset:
+                gone.append(offsets[at])
+                at += 1
+            if at < end and offsets[at] == record.offset:
+                found.append(Found(at, self._checksums[at], record))
+                at += 1
+        while at < end and offsets[at] < reached:
+            gone.append(offsets[at])
+            at += 1
+        self._at = at
+        self._set_aside += gone
+        self.left_out["gone"] += len(gone)
+        return found, gone
+
+    def set_aside(self, row: int, why: str) -> None:
+        """Leave out a document that has no fingerprint."""
+        self._set_aside.append(self._offsets[row])
+        self.left_out[why] += 1
+
+    def sign(self, rows: Sequence[int], signed: Fingerprints, first: int) -> None:
+        """Take the fingerprints of some documents, and set aside those that are blank.
+
+        ``rows`` are those of the documents in the frame, and ``first`` is that of the first of them
+        in ``signed``, where the others follow.
+        """
+        own = slice(first, first + len(rows))
+        blank = signed.blank[own]
+        judged = first + np.flatnonzero(~blank)
+        self._parts.append(
+            Fingerprints(
+                signed.keys[judged],
+                signed.sketches[judged],
+                signed.shingle_counts[judged],
+                signed.blank[judged],
+            )
+        )
+        for row, empty in zip(rows, blank.tolist(), strict=True):
+            if empty:
+                self.set_aside(row, "blank")
+            else:
+                self._rows.append(row)
+
+    def frames(self, framer: Framer, nothing: Fingerprints) -> Iterator[FingerprintFrame]:
+        """Yield the frames that replace this one; ``nothing`` are the fingerprints of no texts."""
+        frame = self._source.frame
+        accounted = () if frame.accounted is None else frame.accounted.tolist()
+        tombstones = frame.tombstones
+        forgotten = zip(tombstones.offsets.tolist(), tombstones.ids.unpack(), strict=True)
+        made = framer.frames(
+            Span(frame.partition, frame.start, frame.end),
+            self._signed(nothing),
+            Aside(
+                sorted([*(frame.start + offset for offset in accounted), *self._set_aside]),
+                [(frame.start + offset, ident) for offset, ident in forgotten],
+            ),
+        )
+        if frame.accounted is None:  # What an older worker didn't say can't be said now.
+            made = (msgspec.structs.replace(one, accounted=None) for one in made)
+        return made
+
+    def _signed(self, nothing: Fingerprints) -> Signed:
+        frame, rows = self._source.frame, self._rows
+        ids = frame.ids.unpack()
+        return Signed(
+            [self._offsets[row] for row in rows],
+            self._source.times[rows].tolist(),
+            [self._checksums[row] for row in rows],
+            [ids[row] for row in rows],
+            _joined(self._parts or [nothing]),
+            range(len(rows)),
+        )
+
+
+def _joined(parts: Sequence[Fingerprints]) -> Fingerprints:
+    """Return the fingerprints of several batches as those of one."""
+    if len(parts) == 1:
+        return parts[0]
+    return Fingerprints(
+        np.concatenate([one.keys for one in parts]),
+        np.concatenate([one.sketches for one in parts]),
+        np.concatenate([one.shingle_counts for one in parts]),
+        np.concatenate([one.blank for one in parts]),
+    )
