@@ -65,15 +65,22 @@ def drawn(seed: int, count: int = 120) -> list[Event]:
 
 
 def run(
-    store: BandStore, events: Sequence[Event], columns: list[int], rules: BucketRules, seed: int
+    store: BandStore,
+    events: Sequence[Event],
+    columns: list[int],
+    rules: BucketRules,
+    seed: int,
+    *,
+    texts: bool = True,
 ) -> list[list[Match]]:
-    """Judge documents in batches of random sizes."""
+    """Judge documents in batches of random sizes; without their texts, every bucket is read."""
     chance = np.random.default_rng(seed)
     answers: list[list[Match]] = []
     low = 0
     while low < len(events):
         high = low + int(chance.choice([1, 3, 10]))
         part = batch(events[low:high], columns)
+        part = part if texts else replace(part, texts=None)
         decision = store.decide(part, rules)
         answers += [decision.matches.get(row, []) for row in range(len(part.ids))]
         store.apply(decision, offset=high, now=decision.now, documents=len(part.ids))
@@ -83,7 +90,7 @@ def run(
 
 @pytest.mark.parametrize("window", [None, WINDOW])
 @pytest.mark.parametrize("columns", [[0, 1, 2, 3], [1, 3], [0, 2]])
-def test_verdicts_are_those_of_plain_lists(
+def test_verdicts_are_those_of_plain_lists_and_the_store_is_as_if_all_were_read(
     tmp_path: Path, columns: list[int], window: int | None
 ) -> None:
     rules = replace(RULES, window_ms=window)
@@ -93,7 +100,12 @@ def test_verdicts_are_those_of_plain_lists(
         options = StoreOptions(run_documents=8, window_ms=window)
         store = Counting(tmp_path / str(seed), {"test": 1}, options=options)
         assert run(store, events, columns, rules, seed) == model(events, columns, rules)
+        reading = BandStore(tmp_path / f"{seed}-reading", {"test": 1}, options=options)
+        run(reading, events, columns, rules, seed, texts=False)
+        assert store.contents().buckets() == reading.contents().buckets()
+        assert store.parts() == reading.parts()
         store.close()
+        reading.close()
         unread += store.unread
     assert unread > len(columns)
 
@@ -113,16 +125,28 @@ def test_an_absorbed_original_is_not_taken_for_the_one_that_stands_for_it(tmp_pa
     store.close()
 
 
-def test_an_original_that_has_moved_from_some_of_its_buckets_is_not_looked_for_there(
-    tmp_path: Path,
+MOVED: dict[str, list[Event]] = {
+    # A late copy doesn't renew the first where it has moved.
+    "late": [
+        Document(3, 5, 1, (1, 2, 33, 34), 1_050),
+        Document(4, 5, 0, (1, 2, 3, 4), 1_010),
+    ],
+    # What is found first is the first document where it has moved, which it has nowhere else.
+    "later": [
+        Document(3, 5, 1, (31, 32, 33, 4), 1_050),
+        Document(4, 5, 0, (1, 2, 3, 4), 1_060),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_an_original_that_has_moved_in_some_of_its_buckets_is_read_in_each(
+    tmp_path: Path, name: str
 ) -> None:
-    events: list[Event] = [
+    events = [
         Document(1, 5, 0, (1, 2, 3, 4), 1_000),
         Document(2, 9, 0, (21, 22, 23, 24), 1_040),  # It begins another era.
-        # The first stands for it in two columns, and moves on there.
-        Document(3, 5, 1, (1, 2, 33, 34), 1_050),
-        # A copy that is late doesn't renew the first where it has moved.
-        Document(4, 5, 0, (1, 2, 3, 4), 1_010),
+        *MOVED[name],
         Document(5, 5, 3, (1, 52, 53, 54), 1_130),
     ]
     rules = replace(RULES, window_ms=WINDOW)
