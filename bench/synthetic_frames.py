@@ -47,6 +47,7 @@ def synthetic_batch(first: int, count: int) -> DocumentBatch:
         columns=range(COLUMNS),
         keys=np.ascontiguousarray(keys.T),
         sketches=sketches,
+        texts=keys[:, _BANDS].copy(),
     )
 
 

@@ -101,6 +101,10 @@ class ArrayIndex:
         pairs = zip(found.places.tolist(), found.values.tolist(), strict=True)
         return {place: self._table.bucket(value) for place, value in pairs}
 
+    def sole(self, keys: BucketKeys) -> NDArray[np.bool_]:
+        """Return none: reading a bucket costs nothing here; see `BucketReader`."""
+        return np.zeros(len(keys.hashes), bool)
+
     def records(self, numbers: Sequence[int]) -> list[bytes | None]:
         """Return the records of these documents, without ids; see `BucketReader`."""
         rows = np.asarray(numbers, np.int64)

@@ -58,6 +58,16 @@ class Buckets(Mapping[int, Bucket]):
         entries = [entry for bucket in found.values() for entry in bucket]
         return cls(np.array(list(found), np.int64), sizes, np.array(entries, np.int64))
 
+    @classmethod
+    def joined(cls, parts: Sequence[Buckets]) -> Buckets:
+        """Return the buckets of several, which have different places."""
+        places = np.concatenate([part.places for part in parts])
+        sizes = np.concatenate([part.sizes for part in parts])
+        entries = np.concatenate([part.entries for part in parts])
+        order = np.argsort(places)
+        starts = np.cumsum(sizes) - sizes
+        return cls(places[order], sizes[order], entries[spread(starts[order], sizes[order])])
+
     def at(self, chosen: NDArray[np.int64]) -> dict[int, Bucket]:
         """Return some of the buckets by their places.
 
@@ -117,6 +127,14 @@ class BucketReader(Protocol):
         """Return the buckets that exist, by the places of their keys, ascending.
 
         keys: sorted by column in the order of the batch, then ascending.
+        """
+
+    def sole(self, keys: BucketKeys) -> NDArray[np.bool_]:
+        """Return which of n buckets have had one document only: bool[n].
+
+        These need not be read by who knows the document. Of others, some may be left out.
+
+        keys: as of `buckets`, of buckets that exist.
         """
 
     def records(self, numbers: Sequence[int]) -> list[bytes | None]:

@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from lsh.index.apart import divided, judged
-from lsh.index.buckets import Buckets, spread
+from lsh.index.buckets import spread
 from lsh.index.cells import cells_of
 from lsh.index.chains import Chains
-from lsh.index.layout import BEYOND, BucketKeys, Record, pack_records, without_sketch
+from lsh.index.copies import read_buckets
+from lsh.index.layout import (
+    BEYOND,
+    BucketKeys,
+    Record,
+    pack_records,
+    with_others,
+    without_sketch,
+)
 from lsh.index.match import best_matches
 from lsh.index.naming import Naming
 from lsh.index.same_id import Repeats, replacing
@@ -155,7 +163,7 @@ class _Judging:
         self._cells = cells
         self._first = reader.inserted
         self._nows = nows
-        found = Buckets.of(reader.buckets(cells.keys))
+        found = read_buckets(reader, batch, cells)
         self._new = np.ones(len(cells.sizes), bool)
         self._new[found.places] = False
         contested = np.flatnonzero(~self._new | (cells.sizes > 1))
@@ -336,7 +344,8 @@ class _Judging:
         """
         first, made = self._first, self._made
         numbers = first + np.cumsum(recorded) - recorded
-        made.records = self._records(np.flatnonzero(recorded))
+        lone = np.bincount(rows[kept], minlength=len(recorded)) == len(self._batch.columns)
+        made.records = self._records(np.flatnonzero(recorded), lone)
         final = numbers.tolist()
         moves = self._renewals(final)
         holders = rows.copy()
@@ -412,13 +421,13 @@ class _Judging:
                 moved = first + len(made.records)
                 moves |= {(run, number): moved for run in held}
                 if held:
-                    made.records.append(self._known.packed[number])
+                    made.records.append(with_others(self._known.packed[number]))
                     made.renewals[moved] = {runs[run]: renewals[runs[run]] for run in held}
         self._changed.update(run for run, _ in moves)
         return moves
 
-    def _records(self, rows: NDArray[np.int64]) -> list[bytes]:
-        """Return the records of documents of the batch."""
+    def _records(self, rows: NDArray[np.int64], lone: NDArray[np.bool_]) -> list[bytes]:
+        """Return the records of documents of the batch; lone: bool[n], see `Record`."""
         batch = self._batch
         return pack_records(
             batch.sequences[rows],
@@ -426,4 +435,6 @@ class _Judging:
             batch.shingles[rows],
             batch.sketches[rows],
             [batch.ids[row] for row in rows.tolist()],
+            texts=None if batch.texts is None else batch.texts[rows],
+            lone=None if batch.texts is None else lone[rows],
         )

@@ -4,7 +4,9 @@ A bucket's key is its column's number (1 byte), then the band key (8, big-endian
 buckets of a column are adjacent. A bucket is the lowest 31 bits of the numbers of its documents, in
 the order in which they came, 4 bytes each, and all bits for `BEYOND`. A document's record is its
 sequence number (8 bytes), the time in ms (8), the number of shingles (4), the number of slots of
-its sketch (2), the sketch, then the id, to the record's end. Renewals are, for each time, the time
+its sketch (2), the sketch, the key of its exact text (8, if it is known), then the id, to the
+record's end. The two highest bits of the number of slots say whether the text's key is there, and
+whether each bucket of the document was new when it came. Renewals are, for each time, the time
 (8 bytes), how many columns have it (1), and these columns' numbers (1 each). Numbers are
 little-endian unless stated otherwise.
 """
@@ -30,6 +32,7 @@ __all__ = [
     "Record",
     "Renewals",
     "id_of",
+    "lone_text",
     "number_before",
     "numbers_before",
     "pack_buckets",
@@ -39,6 +42,7 @@ __all__ = [
     "unpack_buckets",
     "unpack_record",
     "unpack_renewals",
+    "with_others",
     "without_sketch",
 ]
 
@@ -62,6 +66,9 @@ _LOW_BITS = MOST_DOCUMENTS - 1
 _BEYOND = 0xFFFFFFFF
 _RENEWED = struct.Struct("<qB")
 _FIXED = struct.Struct("<QqIH")
+_KEYED, _LONE = 1 << 14, 1 << 15
+_SLOTS = _KEYED - 1
+_TEXT = struct.Struct("<Q")
 
 
 class BucketKeys(NamedTuple):
@@ -98,13 +105,19 @@ class BucketKeys(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A document's record; ``time`` is in ms."""
+    """A document's record.
+
+    time: in ms. text: the key of its exact text, if it is known. lone: whether each of its buckets
+    was new when it came, so that it is the only document in those that have not grown.
+    """
 
     sequence: int
     time: int
     shingles: int
     sketch: bytes
     id: bytes
+    text: int | None = None
+    lone: bool = False
 
 
 def number_before(low: int, end: int) -> int:
@@ -191,17 +204,20 @@ def unpack_renewals(packed: bytes) -> Renewals:
     return found
 
 
-def pack_records(
+def pack_records(  # noqa: PLR0913 -- the parts of a record
     sequences: NDArray[np.uint64],
     times: NDArray[np.int64],
     shingles: NDArray[np.uint32],
     sketches: NDArray[np.uint8],
     ids: Iterable[bytes],
+    *,
+    texts: NDArray[np.uint64] | None = None,
+    lone: NDArray[np.bool_] | None = None,
 ) -> list[bytes]:
     """Return the records of n documents.
 
     sequences: uint64[n]. times: int64[n], ms. shingles: uint32[n]. sketches: uint8[n, slots].
-    ids: n ids.
+    ids: n ids. texts: uint64[n], the keys of their exact texts. lone: bool[n], see `Record`.
     """
     count, slots = sketches.shape
     fixed = np.empty(
@@ -212,6 +228,7 @@ def pack_records(
             ("shingles", "<u4"),
             ("slots", "<u2"),
             ("sketch", "u1", (slots,)),
+            ("text", "<u8", () if texts is not None else (0,)),
         ],
     )
     fixed["sequence"] = sequences
@@ -219,13 +236,40 @@ def pack_records(
     fixed["shingles"] = shingles
     fixed["slots"] = slots
     fixed["sketch"] = sketches
+    if texts is not None:
+        fixed["slots"] |= _KEYED
+        fixed["text"] = texts
+    if lone is not None:
+        fixed["slots"][lone] |= _LONE
     packed: list[bytes] = fixed.view(f"V{fixed.dtype.itemsize}").tolist()
     return [record + ident for record, ident in zip(packed, ids, strict=True)]
 
 
 def id_of(packed: bytes) -> bytes:
     """Return the id in the bytes of a record."""
-    return packed[_FIXED.size + int.from_bytes(packed[_FIXED.size - 2 : _FIXED.size], "little") :]
+    slots = int.from_bytes(packed[_FIXED.size - 2 : _FIXED.size], "little")
+    return packed[_FIXED.size + (slots & _SLOTS) + (_TEXT.size if slots & _KEYED else 0) :]
+
+
+def lone_text(packed: bytes) -> int | None:
+    """Return the key of a document's exact text, if each of its buckets was new; else None.
+
+    Raises ValueError if the bytes are not those of a record.
+    """
+    try:
+        *_, slots = _FIXED.unpack_from(packed)
+        if not (slots & _LONE and slots & _KEYED):
+            return None
+        return int(_TEXT.unpack_from(packed, _FIXED.size + (slots & _SLOTS))[0])
+    except struct.error as error:
+        message = f"{len(packed)} bytes are not a record"
+        raise ValueError(message) from error
+
+
+def with_others(packed: bytes) -> bytes:
+    """Return a record of the same document, some of whose buckets were not new."""
+    slots = int.from_bytes(packed[_FIXED.size - 2 : _FIXED.size], "little") & ~_LONE
+    return packed[: _FIXED.size - 2] + slots.to_bytes(2, "little") + packed[_FIXED.size :]
 
 
 def without_sketch(packed: bytes) -> bytes:
@@ -243,8 +287,12 @@ def unpack_record(packed: bytes) -> Record:
     except struct.error as error:
         message = f"{len(packed)} bytes are not a record"
         raise ValueError(message) from error
+    keyed, lone, slots = bool(slots & _KEYED), bool(slots & _LONE), slots & _SLOTS
     after = _FIXED.size + slots
-    if len(packed) < after:
+    ident = after + (_TEXT.size if keyed else 0)
+    if len(packed) < ident:
         message = f"{len(packed)} bytes are not a record of {slots} slots"
         raise ValueError(message)
-    return Record(sequence, time, shingles, packed[_FIXED.size : after], packed[after:])
+    text = _TEXT.unpack_from(packed, after)[0] if keyed else None
+    sketch = packed[_FIXED.size : after]
+    return Record(sequence, time, shingles, sketch, packed[ident:], text, lone)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from lsh.index.layout import id_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from lsh.index.decide import Decision
     from lsh.index.layout import Bucket, BucketKeys, Renewals
@@ -39,6 +43,10 @@ class MemoryIndex:
         """Return the buckets that exist; see `BucketReader`."""
         found = map(self._buckets.get, keys.packed())
         return {place: list(bucket) for place, bucket in enumerate(found) if bucket is not None}
+
+    def sole(self, keys: BucketKeys) -> NDArray[np.bool_]:
+        """Return none: reading a bucket costs nothing here; see `BucketReader`."""
+        return np.zeros(len(keys.hashes), bool)
 
     def records(self, numbers: Sequence[int]) -> list[bytes | None]:
         """Return the records of these documents; see `BucketReader`."""

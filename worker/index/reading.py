@@ -71,6 +71,17 @@ class BucketReading:
         self._note(packed, alone, single, grown.eras)
         return self._kept(places, alone, single, grown)
 
+    def sole(self, keys: BucketKeys) -> npt.NDArray[np.bool_]:
+        """Return which buckets have a cell, and have surely not grown: bool[n].
+
+        Keys are those of buckets of documents of the current era.
+        """
+        sole = np.ones(len(keys.hashes), bool)
+        grown, _ = self._runs.eras_grown(keys)
+        sole[grown] = False
+        self.standing.cells.update(keys.take(sole).packed())
+        return sole
+
     def forget_standing(self) -> None:
         """Begin anew with `standing`, because an era may have begun."""
         self.standing = Standing(set(), set())

@@ -13,6 +13,8 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, TypeVar, cast
 
+import numpy as np
+import numpy.typing as npt
 from rocksdict import Checkpoint, WriteBatch, WriteOptions
 
 from lsh.index import BucketKeys, BucketRules, Decision, DocumentBatch, RecordMissing, decide
@@ -190,6 +192,10 @@ class BandStore:
             return self._buckets.read(keys, self.inserted)
         except ValueError as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
+
+    def sole(self, keys: BucketKeys) -> npt.NDArray[np.bool_]:
+        """Return which buckets have had one document only; see `BucketReader`."""
+        return self._buckets.sole(keys)
 
     def records(self, numbers: Sequence[int]) -> list[bytes | None]:
         """Return the records of documents by ascending numbers; None where there is none."""

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from lsh.index import BucketKeys
 from lsh.index.buckets import Buckets
 from lsh.index.layout import Renewals, unpack_renewals
@@ -56,6 +59,10 @@ class StoreReader:
             return self._buckets.read(keys, self.inserted)
         except ValueError as error:
             raise self._damaged(error) from error
+
+    def sole(self, keys: BucketKeys) -> npt.NDArray[np.bool_]:
+        """Return which buckets have had one document only; see `BucketReader`."""
+        return self._buckets.sole(keys)
 
     def records(self, numbers: Sequence[int]) -> list[bytes | None]:
         """Return the records of documents; see `BucketReader`."""

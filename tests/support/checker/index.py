@@ -11,7 +11,7 @@ import numpy as np
 
 from lsh.index import BucketRules, DocumentBatch
 from lsh.index.batch import Forgotten
-from lsh.index.layout import unpack_record
+from lsh.index.layout import unpack_record, with_others
 from worker.bus.port import Record
 from worker.index.store import BandStore
 from worker.stages.judge import pass_over
@@ -54,7 +54,8 @@ def dump(store: BandStore) -> Dump:
             for key, bucket in buckets.items()
             if bucket
         },
-        {documents[number].sequence: packed[number] for number in named},
+        # Whether each bucket of a document was new depends on where bursts were cut.
+        {documents[n].sequence: with_others(packed[n]) for n in named},
         store.offset,
         store.now,
     )
