@@ -29,7 +29,7 @@ class Counting(BandStore):
         return found
 
 
-def drawn(seed: int, count: int = 120) -> list[Event]:
+def drawn(seed: int, count: int = 100) -> list[Event]:
     """Return documents at random: mostly new ones, and exact copies of these.
 
     Some share keys with others that they aren't like, or are nearly copies, so that buckets grow,
@@ -88,14 +88,15 @@ def run(
     return answers
 
 
-@pytest.mark.parametrize("window", [None, WINDOW])
-@pytest.mark.parametrize("columns", [[0, 1, 2, 3], [1, 3], [0, 2]])
+@pytest.mark.parametrize(
+    ("columns", "window"), [([0, 1, 2, 3], None), ([0, 1, 2, 3], WINDOW), ([0, 2], None)]
+)
 def test_verdicts_are_those_of_plain_lists_and_the_store_is_as_if_all_were_read(
     tmp_path: Path, columns: list[int], window: int | None
 ) -> None:
     rules = replace(RULES, window_ms=window)
     unread = 0
-    for seed in range(5):
+    for seed in range(3):
         events = drawn(seed)
         options = StoreOptions(run_documents=8, window_ms=window)
         store = Counting(tmp_path / str(seed), {"test": 1}, options=options)
