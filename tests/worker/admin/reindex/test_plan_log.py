@@ -8,7 +8,6 @@ from functools import partial
 import msgspec
 import pytest
 
-from worker.admin.reindex import plan_log
 from worker.admin.reindex.changes import (
     aborted,
     begun,
@@ -17,7 +16,7 @@ from worker.admin.reindex.changes import (
     done,
     handed_over,
 )
-from worker.admin.reindex.plan_log import FollowedPlan, _recorded, change_plan, dump, load
+from worker.admin.reindex.plan_log import FollowedPlan, change_plan, dump, load
 from worker.bus import Aborted, BusError, OutcomeUnknown, Outgoing
 from worker.bus.memory import MemoryBus, Step
 from worker.generations import Generation, Plan
@@ -157,12 +156,12 @@ def test_what_was_written_can_be_read_when_the_change_is_made(
     """Brokers may show what was committed a little later."""
     shown: list[Plan | None] = []
 
-    def late(bus: MemoryBus, topic: str) -> Plan | None:
-        shown.append(None if len(shown) < 3 else _recorded(bus, topic))
+    def late(bus: MemoryBus, _topic: str) -> Plan | None:
+        shown.append(None if len(shown) < 3 else recorded(bus))
         return shown[-1]
 
-    monkeypatch.setattr(plan_log, "_recorded", late)
-    monkeypatch.setattr(plan_log, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("worker.admin.reindex.plan_log._recorded", late)
+    monkeypatch.setattr("worker.admin.reindex.plan_log._LOOK_SECONDS", 0.0)
     change(bus, partial(begun, following=NEXT))
     assert shown == [None, None, None, FIRST.building(NEXT)]
 
