@@ -11,7 +11,7 @@ import numpy as np
 
 from lsh.index import BucketRules, DocumentBatch
 from lsh.index.batch import Forgotten
-from lsh.index.layout import unpack_record, with_others
+from lsh.index.layout import unpack_record
 from worker.bus.port import Record
 from worker.index.store import BandStore
 from worker.stages.judge import pass_over
@@ -23,6 +23,8 @@ __all__ = ["Dump", "continued", "dump", "index_differences", "rebuilt", "unexpir
 ALLOWANCE_MS = 60_000
 """By default a document's time is at most so far after the log's."""
 _ENTRY = struct.Struct("<Qq")
+_SLOTS_AT = 20
+"""Where a record says how many slots its sketch has."""
 
 
 class Dump(NamedTuple):
@@ -54,11 +56,17 @@ def dump(store: BandStore) -> Dump:
             for key, bucket in buckets.items()
             if bucket
         },
-        # Whether each bucket of a document was new depends on where bursts were cut.
-        {documents[n].sequence: with_others(packed[n]) for n in named},
+        {documents[number].sequence: _decisive(packed[number]) for number in named},
         store.offset,
         store.now,
     )
+
+
+def _decisive(packed: bytes) -> bytes:
+    """Return a record without what saves reading, which depends on where bursts were cut."""
+    record = unpack_record(packed)
+    slots = len(record.sketch).to_bytes(2, "little")
+    return packed[:_SLOTS_AT] + slots + record.sketch + record.id
 
 
 def entries(bucket: bytes) -> list[tuple[int, int]]:
