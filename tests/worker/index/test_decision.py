@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from lsh.index import BucketRules, DocumentBatch, Match, MemoryIndex, SameId, decide
 from lsh.index.chains import LEVELS
 from lsh.index.layout import BEYOND
+from tests.support.corpus import scaled
 from tests.worker.index.decisions import (
     CONTAINING,
     RULES,
@@ -105,7 +106,9 @@ def test_shards_together_find_what_one_finds(
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=scaled(70, 300),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     documents=timed_documents_strategy,
@@ -139,7 +142,7 @@ def test_with_a_window_shards_are_lists_of_dated_entries(
     assert together == model(documents, [0, 1, 2, 3], rules)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(scaled(2, 5)))
 @pytest.mark.parametrize("crowded", [False, True])
 def test_over_many_windows_nothing_is_kept_or_lost(
     tmp_path: Path, seed: int, *, crowded: bool
