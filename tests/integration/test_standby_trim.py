@@ -26,7 +26,7 @@ from worker.bus.kafka.bus import KafkaBus
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1_800), pytest.mark.exhaustive]
 
 SECONDS: Final = 120.0
-ROUNDS: Final = scaled(1, 4)
+ROUNDS: Final = scaled(1, 8)
 BURSTS: Final = 60
 
 _LAG = re.compile(r'^neardup_standby_lag_records\{shard="(\d+)"\} (\S+)$', re.MULTILINE)
@@ -87,7 +87,7 @@ def test_a_standby_behind_the_trim_is_warm_again_and_takes_over(
 
     feed()
     application.audit.reach(len(application.inputs), SECONDS)
-    for turn in range(1, 2 * ROUNDS + 1):
+    for turn in range(1, ROUNDS + 1):
         wait_until(partial(is_warm, application, zeta), SECONDS, "zeta to be warm")
         end = log_end(application)
         zeta.signal(signal.SIGSTOP)

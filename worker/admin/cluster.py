@@ -265,7 +265,21 @@ class Cluster:
         return there
 
     def delete_group(self, group: str) -> None:
-        """Delete a group without members, if it is there."""
+        """Delete a group, if it is there, once its last member has left it.
+
+        Raises:
+            BusError: a member stays, or the cluster refuses.
+        """
+        deadline = monotonic() + self._seconds
+        while not self._group_deleted(group, last=monotonic() > deadline):
+            sleep(0.2)
+
+    def _group_deleted(self, group: str, *, last: bool) -> bool:
+        """Delete a group without members; return False if it has some, unless this is the last try.
+
+        Raises:
+            BusError: the cluster refuses.
+        """
         (future,) = self._admin.delete_consumer_groups(
             [group], request_timeout=self._seconds
         ).values()
@@ -273,10 +287,13 @@ class Cluster:
             future.result(self._seconds + 1)
         except KafkaException as failure:
             error = cause(failure)
+            if error.code() == KafkaError.NON_EMPTY_GROUP and not last:
+                return False
             if error.code() != KafkaError.GROUP_ID_NOT_FOUND:
                 raise refusal(
                     error, f"group {group} can't be deleted", f"Delete on group {group}"
                 ) from failure
+        return True
 
     def _await(self, names: list[str]) -> None:
         """Wait until the brokers know the new topics."""

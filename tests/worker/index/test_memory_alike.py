@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from lsh.index import BucketKeys, BucketReader, DocumentBatch, MemoryIndex, decide, match
 from lsh.index.layout import BEYOND
 from lsh.index.match import Known
+from tests.support.corpus import scaled
 from tests.support.killed_disk import left_by_kill
 from tests.worker.index.decisions import (
     RULES,
@@ -126,7 +127,9 @@ class Survivor:
 
 
 @settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=scaled(45, 160),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     documents=documents_strategy,
@@ -156,7 +159,9 @@ def test_a_store_is_a_dictionary_whatever_happens_to_it(
 
 
 @settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=scaled(45, 160),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     documents=timed_documents_strategy,
