@@ -130,9 +130,9 @@ class BucketReader(Protocol):
         """
 
     def sole(self, keys: BucketKeys) -> NDArray[np.bool_]:
-        """Return which of n buckets have had one document only: bool[n].
+        """Return which of n buckets are known to have had only one document: bool[n].
 
-        These need not be read by who knows the document. Of others, some may be left out.
+        Whoever knows that document needn't read them. False may also mean that it isn't known.
 
         keys: as of `buckets`, of buckets that exist.
         """

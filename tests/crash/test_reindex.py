@@ -17,7 +17,7 @@ from tests.crash.measures import Measures
 from tests.crash.proof import Oracle
 from tests.crash.reindexing import ReindexedWorld
 from tests.support.corpus import FULL
-from tests.support.points import DONE, Fault, Point, Strike
+from tests.support.points import DONE, Fault, Point, can_befall, strikes
 from tests.support.texts import excerpts, near_copies, slices
 
 MakeWorld = Callable[..., ReindexedWorld]
@@ -127,11 +127,7 @@ def cases() -> Iterator[ParameterSet]:
     for stage in STAGES:
         for name in NAMES:
             for fault in FAULTS:
-                if fault == "aborted" and name not in {"begin", "produce", "offsets", "commit"}:
-                    continue
-                if fault == "unknown" and name not in {"commit", "commit" + DONE}:
-                    continue
-                if fault.startswith("torn") and name != "commit":
+                if not can_befall(name, fault):
                     continue
                 marks = () if (stage, name, fault) in PLAIN else pytest.mark.exhaustive
                 yield pytest.param(stage, name, fault, marks=marks)
@@ -146,13 +142,10 @@ def test_a_fault_at_any_point_of_a_reindex(
     name: str,
     fault: Fault,
 ) -> None:
-    points = [point for point in trace if (point.stage, point.name) == (stage, name)]
-    arrivals = list(enumerate(points))
     quarters: Sequence[int] = range(4)
     if not FULL and (stage, name, fault) not in PLAIN:
         quarters = [crc32(f"{stage} {name} {fault}".encode()) % 4]
-    for place, point in {arrivals[len(arrivals) * part // 4] for part in quarters if arrivals}:
-        strike = Strike(point, 1 + points[:place].count(point), fault)
+    for strike in strikes(trace, stage, name, fault, quarters):
         world = reindexed()
         world.nemesis.arm(strike)
         reindex(world, **RULES)

@@ -16,7 +16,7 @@ from tests.crash.measures import Measures
 from tests.crash.proof import Oracle
 from tests.crash.rewriting import RewrittenWorld
 from tests.support.corpus import FULL
-from tests.support.points import DONE, Fault, Point, Strike
+from tests.support.points import DONE, Fault, Point, can_befall, strikes
 from tests.support.texts import near_copies, slices
 
 MakeWorld = Callable[..., RewrittenWorld]
@@ -104,11 +104,7 @@ def cases() -> Iterator[ParameterSet]:
     for stage in STAGES:
         for name in NAMES:
             for fault in FAULTS:
-                if fault == "aborted" and name not in {"begin", "produce", "offsets", "commit"}:
-                    continue
-                if fault == "unknown" and name not in {"commit", "commit" + DONE}:
-                    continue
-                if fault.startswith("torn") and name != "commit":
+                if not can_befall(name, fault):
                     continue
                 plain = (stage, name, fault) in PLAIN
                 if FULL or plain or _place(stage, name, fault) % 12 == 0:
@@ -130,13 +126,10 @@ def test_a_fault_at_any_point(
     name: str,
     fault: Fault,
 ) -> None:
-    points = [point for point in trace if (point.stage, point.name) == (stage, name)]
-    arrivals = list(enumerate(points))
     quarters: Sequence[int] = range(4)
     if not FULL:
         quarters = [_place(stage, name, fault) // 12 % 4]
-    for place, point in {arrivals[len(arrivals) * part // 4] for part in quarters if arrivals}:
-        strike = Strike(point, 1 + points[:place].count(point), fault)
+    for strike in strikes(trace, stage, name, fault, quarters):
         world = rewritten()
         world.nemesis.arm(strike)
         rewrite(world)

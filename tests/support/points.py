@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
-__all__ = ["DONE", "Fault", "Point", "Strike"]
+__all__ = ["DONE", "Fault", "Point", "Strike", "can_befall", "strikes"]
 
 DONE: Final = " done"
 """Ends the name of the point after a call; the point before it has the call's own name."""
@@ -56,3 +57,21 @@ class Strike(NamedTuple):
     nth: int
     fault: Fault
     then: Strike | None = None
+
+
+def can_befall(name: str, fault: Fault) -> bool:
+    """Tell whether a fault can befall a call, or what follows it, by the name of the point."""
+    if fault == "aborted":
+        return name in {"begin", "produce", "offsets", "commit"}
+    if fault == "unknown":
+        return name in {"commit", "commit" + DONE}
+    return name == "commit" or not fault.startswith("torn")
+
+
+def strikes(
+    trace: Sequence[Point], stage: str, name: str, fault: Fault, quarters: Sequence[int]
+) -> Iterator[Strike]:
+    """Yield strikes at the first arrival of some quarters of all arrivals at a stage's point."""
+    points = [point for point in trace if (point.stage, point.name) == (stage, name)]
+    for place in {len(points) * part // 4 for part in quarters if points}:
+        yield Strike(points[place], 1 + points[:place].count(points[place]), fault)

@@ -187,7 +187,7 @@ class Refingerprint(StatelessStage):
             self._waiting.append(_Waiting(after, last=generation == self._generation))
             return
         frame = placed(record, self._source, self._allowance)
-        follow(self._coverage, frame, self.topics[0])
+        follow(self._coverage, frame, self.name)
         cost = len(record.value or b"") + frame.count * self._document_bytes
         self._waiting.append(_Waiting(after, cost, Replacement(frame)))
         self._cost += cost

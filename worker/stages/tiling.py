@@ -23,22 +23,12 @@ def covered(shard: int, coverage: Coverage, frames: Iterable[Placed]) -> Coverag
     """
     after = coverage.copy()
     for one in frames:
-        frame = one.frame
-        expected = after.expected(frame.partition)
-        if expected is not None and frame.start != expected:
-            msg = (
-                f"shard {shard}: the frame at offset {one.offset} of the fingerprints covers"
-                f" partition {frame.partition} of the documents from offset {frame.start}, but"
-                f" {expected} comes next: a frame was lost or doubled. It was not applied. Restart"
-                " the worker; if it stops here again, see docs/runbook.md, 'A frame out of place'"
-            )
-            raise FrameOutOfPlace(msg)
-        after.add(frame.partition, frame.start, frame.end)
+        follow(after, one, f"shard {shard}")
     return after
 
 
-def follow(coverage: Coverage, one: Placed, log: str) -> None:
-    """Add a frame to what those before it in a log have covered.
+def follow(coverage: Coverage, one: Placed, reader: str) -> None:
+    """Add a frame to what those before it in the log have covered; ``reader`` is who reads it.
 
     Raises:
         FrameOutOfPlace: a frame was lost, doubled or moved.
@@ -47,9 +37,10 @@ def follow(coverage: Coverage, one: Placed, log: str) -> None:
     expected = coverage.expected(frame.partition)
     if expected is not None and frame.start != expected:
         msg = (
-            f"the frame at offset {one.offset} of {log} covers partition {frame.partition} of the"
-            f" documents from offset {frame.start}, but {expected} comes next: a frame was lost or"
-            " doubled. See docs/runbook.md, 'A frame out of place'"
+            f"{reader}: the frame at offset {one.offset} of the fingerprints covers"
+            f" partition {frame.partition} of the documents from offset {frame.start}, but"
+            f" {expected} comes next: a frame was lost or doubled. It was not applied. Restart"
+            " the worker; if it stops here again, see docs/runbook.md, 'A frame out of place'"
         )
         raise FrameOutOfPlace(msg)
     coverage.add(frame.partition, frame.start, frame.end)
