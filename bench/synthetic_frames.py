@@ -47,7 +47,6 @@ def synthetic_batch(first: int, count: int) -> DocumentBatch:
         columns=range(COLUMNS),
         keys=np.ascontiguousarray(keys.T),
         sketches=sketches,
-        texts=keys[:, _BANDS].copy(),
     )
 
 

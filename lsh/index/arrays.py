@@ -101,6 +101,10 @@ class ArrayIndex:
         pairs = zip(found.places.tolist(), found.values.tolist(), strict=True)
         return {place: self._table.bucket(value) for place, value in pairs}
 
+    def may_exist(self, keys: BucketKeys) -> NDArray[np.bool_]:
+        """Return all: reading a bucket costs nothing here; see `BucketReader`."""
+        return np.ones(len(keys.hashes), bool)
+
     def sole(self, keys: BucketKeys) -> NDArray[np.bool_]:
         """Return none: reading a bucket costs nothing here; see `BucketReader`."""
         return np.zeros(len(keys.hashes), bool)

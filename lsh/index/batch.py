@@ -55,8 +55,6 @@ class DocumentBatch:
     keys: uint64[c, n], one row for each column.
     sketches: uint8[n, slots].
     forgotten: the ids that are forgotten, in their order; rows ascend.
-    texts: uint64[n], the keys of the exact texts, also if they are no column of the index. An index
-        then needs to read only one bucket of most exact copies. None: they aren't known.
     """
 
     sequences: NDArray[np.uint64]
@@ -67,4 +65,3 @@ class DocumentBatch:
     keys: NDArray[np.uint64]
     sketches: NDArray[np.uint8]
     forgotten: Sequence[Forgotten] = ()
-    texts: NDArray[np.uint64] | None = None

@@ -129,6 +129,12 @@ class BucketReader(Protocol):
         keys: sorted by column in the order of the batch, then ascending.
         """
 
+    def may_exist(self, keys: BucketKeys) -> NDArray[np.bool_]:
+        """Return which of n buckets may exist: bool[n]. The others don't.
+
+        keys: as of `buckets`.
+        """
+
     def sole(self, keys: BucketKeys) -> NDArray[np.bool_]:
         """Return which of n buckets are known to have had only one document: bool[n].
 

@@ -13,7 +13,7 @@ from lsh.index.apart import divided, judged
 from lsh.index.buckets import spread
 from lsh.index.cells import cells_of
 from lsh.index.chains import Chains
-from lsh.index.copies import read_buckets
+from lsh.index.implied import read_buckets
 from lsh.index.layout import (
     BEYOND,
     BucketKeys,
@@ -163,7 +163,7 @@ class _Judging:
         self._cells = cells
         self._first = reader.inserted
         self._nows = nows
-        found = read_buckets(reader, batch, cells)
+        found = read_buckets(reader, batch.columns, cells, batch.sketches, rules)
         self._new = np.ones(len(cells.sizes), bool)
         self._new[found.places] = False
         contested = np.flatnonzero(~self._new | (cells.sizes > 1))
@@ -344,8 +344,7 @@ class _Judging:
         """
         first, made = self._first, self._made
         numbers = first + np.cumsum(recorded) - recorded
-        lone = np.bincount(rows[kept], minlength=len(recorded)) == len(self._batch.columns)
-        made.records = self._records(np.flatnonzero(recorded), lone)
+        made.records = self._records(np.flatnonzero(recorded), kept, rows)
         final = numbers.tolist()
         moves = self._renewals(final)
         holders = rows.copy()
@@ -426,15 +425,25 @@ class _Judging:
         self._changed.update(run for run, _ in moves)
         return moves
 
-    def _records(self, rows: NDArray[np.int64], lone: NDArray[np.bool_]) -> list[bytes]:
-        """Return the records of documents of the batch; lone: bool[n], see `Record`."""
-        batch = self._batch
+    def _records(
+        self, recorded: NDArray[np.int64], kept: NDArray[np.bool_], rows: NDArray[np.int64]
+    ) -> list[bytes]:
+        """Return the records of documents of the batch: int64[k], their rows.
+
+        kept, rows: as of `_number`.
+        """
+        batch, new = self._batch, None
+        if self._rules.rows:
+            places = np.zeros(1 << 8, np.int64)
+            places[np.asarray(batch.columns)] = np.arange(len(batch.columns))
+            new = np.zeros((len(batch.ids), len(batch.columns)), bool)
+            new[rows[kept], places[self._cells.keys.columns[kept]]] = True
+            new = new[recorded]
         return pack_records(
-            batch.sequences[rows],
-            batch.times[rows],
-            batch.shingles[rows],
-            batch.sketches[rows],
-            [batch.ids[row] for row in rows.tolist()],
-            texts=None if batch.texts is None else batch.texts[rows],
-            lone=None if batch.texts is None else lone[rows],
+            batch.sequences[recorded],
+            batch.times[recorded],
+            batch.shingles[recorded],
+            batch.sketches[recorded],
+            [batch.ids[row] for row in recorded.tolist()],
+            new=new,
         )

@@ -4,11 +4,10 @@ A bucket's key is its column's number (1 byte), then the band key (8, big-endian
 buckets of a column are adjacent. A bucket is the lowest 31 bits of the numbers of its documents, in
 the order in which they came, 4 bytes each, and all bits for `BEYOND`. A document's record is its
 sequence number (8 bytes), the time in ms (8), the number of shingles (4), the number of slots of
-its sketch (2), the sketch, the key of its exact text (8, if it is known), then the id, to the
-record's end. The two highest bits of the number of slots say whether the text's key is there, and
-whether each bucket of the document was new when it came. Renewals are, for each time, the time
-(8 bytes), how many columns have it (1), and these columns' numbers (1 each). Numbers are
-little-endian unless stated otherwise.
+its sketch (2), the number of bytes that say which of its buckets were new (1), the sketch, those
+bytes, then the id, to the record's end. Renewals are, for each time, the time (8 bytes), how many
+columns have it (1), and these columns' numbers (1 each). Numbers are little-endian unless stated
+otherwise.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ __all__ = [
     "Record",
     "Renewals",
     "id_of",
-    "lone_text",
     "number_before",
     "numbers_before",
     "pack_buckets",
     "pack_records",
     "pack_renewals",
+    "sketch_and_new",
     "unpack_bucket",
     "unpack_buckets",
     "unpack_record",
@@ -65,10 +64,9 @@ _NUMBER = struct.Struct("<I")
 _LOW_BITS = MOST_DOCUMENTS - 1
 _BEYOND = 0xFFFFFFFF
 _RENEWED = struct.Struct("<qB")
-_FIXED = struct.Struct("<QqIH")
-_KEYED, _LONE = 1 << 14, 1 << 15
-_SLOTS = _KEYED - 1
-_TEXT = struct.Struct("<Q")
+_FIXED = struct.Struct("<QqIHB")
+_LENGTHS = struct.Struct("<HB")
+_LENGTHS_AT = _FIXED.size - _LENGTHS.size
 
 
 class BucketKeys(NamedTuple):
@@ -107,8 +105,9 @@ class BucketKeys(NamedTuple):
 class Record(NamedTuple):
     """A document's record.
 
-    time: in ms. text: the key of its exact text, if it is known. lone: whether each of its buckets
-    was new when it came, so that it is the only document in those that have not grown.
+    time: in ms. new: which of its buckets were new when it came, so that it is the only document
+    in those that have not grown: a bit for each column of the index, the lowest ones first; no
+    bytes if that isn't known.
     """
 
     sequence: int
@@ -116,8 +115,7 @@ class Record(NamedTuple):
     shingles: int
     sketch: bytes
     id: bytes
-    text: int | None = None
-    lone: bool = False
+    new: bytes = b""
 
 
 def number_before(low: int, end: int) -> int:
@@ -211,15 +209,17 @@ def pack_records(  # noqa: PLR0913 -- the parts of a record
     sketches: NDArray[np.uint8],
     ids: Iterable[bytes],
     *,
-    texts: NDArray[np.uint64] | None = None,
-    lone: NDArray[np.bool_] | None = None,
+    new: NDArray[np.bool_] | None = None,
 ) -> list[bytes]:
     """Return the records of n documents.
 
     sequences: uint64[n]. times: int64[n], ms. shingles: uint32[n]. sketches: uint8[n, slots].
-    ids: n ids. texts: uint64[n], the keys of their exact texts. lone: bool[n], see `Record`.
+    ids: n ids. new: bool[n, c], which of their buckets were new; see `Record`.
     """
     count, slots = sketches.shape
+    bits = np.empty((count, 0), np.uint8)
+    if new is not None:
+        bits = np.packbits(new, axis=1, bitorder="little")
     fixed = np.empty(
         count,
         [
@@ -227,54 +227,52 @@ def pack_records(  # noqa: PLR0913 -- the parts of a record
             ("time", "<i8"),
             ("shingles", "<u4"),
             ("slots", "<u2"),
+            ("bits", "u1"),
             ("sketch", "u1", (slots,)),
-            ("text", "<u8", () if texts is not None else (0,)),
+            ("new", "u1", (bits.shape[1],)),
         ],
     )
     fixed["sequence"] = sequences
     fixed["time"] = times
     fixed["shingles"] = shingles
     fixed["slots"] = slots
+    fixed["bits"] = bits.shape[1]
     fixed["sketch"] = sketches
-    if texts is not None:
-        fixed["slots"] |= _KEYED
-        fixed["text"] = texts
-    if lone is not None:
-        fixed["slots"][lone] |= _LONE
+    fixed["new"] = bits
     packed: list[bytes] = fixed.view(f"V{fixed.dtype.itemsize}").tolist()
     return [record + ident for record, ident in zip(packed, ids, strict=True)]
 
 
 def id_of(packed: bytes) -> bytes:
     """Return the id in the bytes of a record."""
-    slots = int.from_bytes(packed[_FIXED.size - 2 : _FIXED.size], "little")
-    return packed[_FIXED.size + (slots & _SLOTS) + (_TEXT.size if slots & _KEYED else 0) :]
+    slots, bits = _LENGTHS.unpack_from(packed, _LENGTHS_AT)
+    return packed[_FIXED.size + slots + bits :]
 
 
-def lone_text(packed: bytes) -> int | None:
-    """Return the key of a document's exact text, if each of its buckets was new; else None.
+def sketch_and_new(packed: bytes) -> tuple[bytes, bytes]:
+    """Return the sketch in the bytes of a record, and what it says about new buckets.
 
     Raises ValueError if the bytes are not those of a record.
     """
-    try:
-        *_, slots = _FIXED.unpack_from(packed)
-        if not (slots & _LONE and slots & _KEYED):
-            return None
-        return int(_TEXT.unpack_from(packed, _FIXED.size + (slots & _SLOTS))[0])
-    except struct.error as error:
+    if len(packed) < _FIXED.size:
         message = f"{len(packed)} bytes are not a record"
-        raise ValueError(message) from error
+        raise ValueError(message)
+    slots, bits = _LENGTHS.unpack_from(packed, _LENGTHS_AT)
+    after = _FIXED.size + slots
+    return packed[_FIXED.size : after], packed[after : after + bits]
 
 
 def with_others(packed: bytes) -> bytes:
-    """Return a record of the same document, some of whose buckets were not new."""
-    slots = int.from_bytes(packed[_FIXED.size - 2 : _FIXED.size], "little") & ~_LONE
-    return packed[: _FIXED.size - 2] + slots.to_bytes(2, "little") + packed[_FIXED.size :]
+    """Return a record of the same document, of whose buckets it isn't known which were new."""
+    slots, bits = _LENGTHS.unpack_from(packed, _LENGTHS_AT)
+    after = _FIXED.size + slots
+    lengths = _LENGTHS.pack(slots, 0)
+    return packed[:_LENGTHS_AT] + lengths + packed[_FIXED.size : after] + packed[after + bits :]
 
 
 def without_sketch(packed: bytes) -> bytes:
     """Return the record of a document that no bucket names: its sketch has no slots."""
-    return packed[: _FIXED.size - 2] + bytes(2) + id_of(packed)
+    return packed[:_LENGTHS_AT] + _LENGTHS.pack(0, 0) + id_of(packed)
 
 
 def unpack_record(packed: bytes) -> Record:
@@ -283,16 +281,14 @@ def unpack_record(packed: bytes) -> Record:
     Raises ValueError if they are too few.
     """
     try:
-        sequence, time, shingles, slots = _FIXED.unpack_from(packed)
+        sequence, time, shingles, slots, bits = _FIXED.unpack_from(packed)
     except struct.error as error:
         message = f"{len(packed)} bytes are not a record"
         raise ValueError(message) from error
-    keyed, lone, slots = bool(slots & _KEYED), bool(slots & _LONE), slots & _SLOTS
     after = _FIXED.size + slots
-    ident = after + (_TEXT.size if keyed else 0)
+    ident = after + bits
     if len(packed) < ident:
         message = f"{len(packed)} bytes are not a record of {slots} slots"
         raise ValueError(message)
-    text = _TEXT.unpack_from(packed, after)[0] if keyed else None
-    sketch = packed[_FIXED.size : after]
-    return Record(sequence, time, shingles, sketch, packed[ident:], text, lone)
+    sketch, new = packed[_FIXED.size : after], packed[after:ident]
+    return Record(sequence, time, shingles, sketch, packed[ident:], new)

@@ -44,6 +44,10 @@ class MemoryIndex:
         found = map(self._buckets.get, keys.packed())
         return {place: list(bucket) for place, bucket in enumerate(found) if bucket is not None}
 
+    def may_exist(self, keys: BucketKeys) -> NDArray[np.bool_]:
+        """Return all: reading a bucket costs nothing here; see `BucketReader`."""
+        return np.ones(len(keys.hashes), bool)
+
     def sole(self, keys: BucketKeys) -> NDArray[np.bool_]:
         """Return none: reading a bucket costs nothing here; see `BucketReader`."""
         return np.zeros(len(keys.hashes), bool)

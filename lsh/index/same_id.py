@@ -101,7 +101,6 @@ class Repeats:
             forgotten=[
                 Forgotten(place, one.id) for place, one in zip(places, batch.forgotten, strict=True)
             ],
-            texts=None if batch.texts is None else batch.texts[rows],
         )
 
     def matches(

@@ -71,6 +71,12 @@ class BucketReading:
         self._note(packed, alone, single, grown.eras)
         return self._kept(places, alone, single, grown)
 
+    def may_exist(self, keys: BucketKeys) -> npt.NDArray[np.bool_]:
+        """Return which buckets may exist: bool[n]."""
+        may = np.zeros(len(keys.hashes), bool)
+        may[self._runs.suspects(keys).all_places()] = True
+        return may
+
     def sole(self, keys: BucketKeys) -> npt.NDArray[np.bool_]:
         """Return which buckets have a cell, and have surely not grown: bool[n].
 

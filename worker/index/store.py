@@ -193,6 +193,10 @@ class BandStore:
         except ValueError as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
 
+    def may_exist(self, keys: BucketKeys) -> npt.NDArray[np.bool_]:
+        """Return which buckets may exist; see `BucketReader`."""
+        return self._buckets.may_exist(keys)
+
     def sole(self, keys: BucketKeys) -> npt.NDArray[np.bool_]:
         """Return which buckets have had one document only; see `BucketReader`."""
         return self._buckets.sole(keys)

@@ -60,6 +60,10 @@ class StoreReader:
         except ValueError as error:
             raise self._damaged(error) from error
 
+    def may_exist(self, keys: BucketKeys) -> npt.NDArray[np.bool_]:
+        """Return which buckets may exist; see `BucketReader`."""
+        return self._buckets.may_exist(keys)
+
     def sole(self, keys: BucketKeys) -> npt.NDArray[np.bool_]:
         """Return which buckets have had one document only; see `BucketReader`."""
         return self._buckets.sole(keys)

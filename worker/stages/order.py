@@ -92,11 +92,6 @@ class Documents:
         return _joined(sketches) if sketches else np.empty((0, 0), np.uint8)
 
     @cached_property
-    def _texts(self) -> npt.NDArray[np.uint64]:
-        texts = [one.frame.keys[-1] for one in self.frames if one.count]
-        return _joined(texts) if texts else np.empty(0, np.uint64)
-
-    @cached_property
     def _forgotten(self) -> list[Forgotten]:
         found: list[Forgotten] = []
         base = 0
@@ -119,7 +114,6 @@ class Documents:
             keys=np.concatenate(keys, axis=1) if keys else np.empty((len(columns), 0), np.uint64),
             sketches=self._sketches,
             forgotten=self._forgotten,
-            texts=self._texts,
         )
 
 

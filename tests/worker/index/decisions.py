@@ -45,7 +45,6 @@ class Document:
         self.sketch = sketch(family, changes)
         self.keys = keys
         self.shingles = 10 * (1 + keys[-1] % 3) if keys else 10
-        self.text = hash((family, changes, keys)) % (1 << 64)
 
 
 def batch(events: Sequence[Document | bytes], columns: list[int]) -> DocumentBatch:
@@ -66,7 +65,6 @@ def batch(events: Sequence[Document | bytes], columns: list[int]) -> DocumentBat
         keys=np.array([[d.keys[c] for d in documents] for c in columns], np.uint64),
         sketches=np.array([d.sketch for d in documents], np.uint8).reshape(-1, SLOTS),
         forgotten=forgotten,
-        texts=np.array([d.text for d in documents], np.uint64),
     )
 
 

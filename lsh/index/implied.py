@@ -1,0 +1,153 @@
+"""Finds the buckets whose content follows from another one that was read.
+
+The keys of a document's bands follow from its sketch. So the record of a candidate, found in one
+bucket, says in which others it is too. If a bucket of the candidate was new when it came, and has
+not grown since, it has no other document. To read such buckets costs most of what a copy or a near
+variant costs, and they are up to as many as there are bands.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from lsh.index.buckets import Buckets, spread
+from lsh.index.layout import sketch_and_new
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from lsh.index.buckets import BucketReader
+    from lsh.index.cells import Cells
+    from lsh.index.rules import BucketRules
+
+__all__ = ["read_buckets"]
+
+_FEW = 4
+"""Entries of a bucket from which others follow. A fuller one is that of a mould, whose documents
+are in grown buckets mostly, and to look at all of them takes longer than to read."""
+
+
+class _Cells(NamedTuple):
+    """Cells whose buckets may exist: the rows of their documents, ascending, and their runs."""
+
+    rows: NDArray[np.int64]
+    runs: NDArray[np.int64]
+
+
+class _Pairs(NamedTuple):
+    """Documents and others that they share a bucket with.
+
+    rows: int64[p]. numbers: int64[p], of the others. shared: bool[p, c], the columns in which the
+    other one was the first in a bucket that both share.
+    """
+
+    rows: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+    shared: NDArray[np.bool_]
+
+
+def read_buckets(
+    reader: BucketReader,
+    columns: Sequence[int],
+    cells: Cells,
+    sketches: NDArray[np.uint8],
+    rules: BucketRules,
+) -> Buckets:
+    """Return the buckets of cells that exist, by run; those that follow from others aren't read.
+
+    columns: c numbers of columns, those of the cells. sketches: uint8[n, slots], the documents'.
+    """
+    if not rules.rows or len(columns) == 1:
+        return Buckets.of(reader.buckets(cells.keys))
+    exist = reader.may_exist(cells.keys)
+    possible = _Cells(*cells.pairs(np.flatnonzero(exist)))
+    # The last one of a document: that of its exact text, if it may exist.
+    one_each = np.unique(possible.runs[np.diff(possible.rows, append=-1) != 0])
+    first = _read(reader, cells, one_each)
+    pairs = _pairs(reader, columns, possible, first, sketches, rules)
+    exist[one_each] = False
+    runs, numbers = _following(columns, cells, possible, pairs)
+    runs, numbers = runs[exist[runs]], numbers[exist[runs]]
+    sole = reader.sole(cells.keys.take(runs)) if len(runs) else np.zeros(0, bool)
+    known = Buckets(runs[sole], np.ones(int(sole.sum()), np.int64), numbers[sole])
+    exist[known.places] = False
+    return Buckets.joined([first, known, _read(reader, cells, np.flatnonzero(exist))])
+
+
+def _read(reader: BucketReader, cells: Cells, runs: NDArray[np.int64]) -> Buckets:
+    """Return the buckets of some runs, int64[k] ascending, by run."""
+    if not len(runs):
+        return Buckets.of({})
+    found = Buckets.of(reader.buckets(cells.keys.take(runs)))
+    return Buckets(runs[found.places], found.sizes, found.entries)
+
+
+def _pairs(  # noqa: PLR0913 -- what documents have, and what was read
+    reader: BucketReader,
+    columns: Sequence[int],
+    possible: _Cells,
+    first: Buckets,
+    sketches: NDArray[np.uint8],
+    rules: BucketRules,
+) -> _Pairs:
+    """Return the documents in the buckets that were read first, with those that came to them.
+
+    A document that may have moved may not be in all of its buckets any more.
+    """
+    few = np.flatnonzero(first.sizes <= _FEW)
+    at = np.searchsorted(first.places[few], possible.runs)
+    at[at == len(few)] = 0
+    here = np.flatnonzero(first.places[few][at] == possible.runs) if len(few) else few
+    of = few[at[here]]
+    entries = first.entries[spread(first.starts[of], first.sizes[of])]
+    rows = np.repeat(possible.rows[here], first.sizes[of])
+    settled = entries >= reader.moved_below
+    rows, entries = rows[settled], entries[settled]
+    numbers, which = np.unique(entries, return_inverse=True)
+    told = [_told(one, sketches.shape[1], len(columns)) for one in reader.records(numbers.tolist())]
+    usable = np.array([one is not None for one in told], bool)[which]
+    rows, entries, which = rows[usable], entries[usable], which[usable]
+    blank = bytes(sketches.shape[1]), bytes(-(-len(columns) // 8))
+    others = _table([(one or blank)[0] for one in told], len(blank[0]))
+    bits = _table([(one or blank)[1] for one in told], len(blank[1]))
+    new = np.unpackbits(bits, axis=1, count=len(columns), bitorder="little").astype(bool)
+    cut, shape = rules.bands * rules.rows, (len(rows), rules.bands, rules.rows)
+    same = sketches[rows, :cut] == others[which, :cut]
+    in_band = same.reshape(shape).all(axis=2)
+    shared = np.zeros((len(rows), len(columns)), bool)
+    numbered = np.asarray(columns)
+    of_bands = np.flatnonzero(numbered < rules.bands)
+    shared[:, of_bands] = in_band[:, numbered[of_bands]]
+    return _Pairs(rows, entries, shared & new[which])
+
+
+def _told(packed: bytes | None, slots: int, columns: int) -> tuple[bytes, bytes] | None:
+    """Return a record's sketch, and which buckets were new; None if it doesn't have both."""
+    sketch, new = sketch_and_new(packed) if packed else (b"", b"")
+    return (sketch, new) if len(sketch) == slots and 8 * len(new) >= columns else None
+
+
+def _table(rows: list[bytes], width: int) -> NDArray[np.uint8]:
+    return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), width)
+
+
+def _following(
+    columns: Sequence[int], cells: Cells, possible: _Cells, pairs: _Pairs
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the runs whose first document is known, ascending, and its number: int64[k] each."""
+    known, ranks = np.unique(pairs.rows, return_inverse=True)
+    holders = np.full((len(known) + 1, len(columns)), -1)
+    pair, place = np.nonzero(pairs.shared)
+    holders[ranks[pair], place] = pairs.numbers[pair]
+    rank_of = np.full(1 + int(possible.rows.max(initial=0)), len(known))
+    rank_of[known] = np.arange(len(known))
+    place_of = np.zeros(256, np.int64)
+    place_of[np.asarray(columns)] = np.arange(len(columns))
+    numbers = holders[rank_of[possible.rows], place_of[cells.keys.columns[possible.runs]]]
+    found = numbers >= 0
+    runs, at = np.unique(possible.runs[found], return_index=True)
+    return runs, numbers[found][at]
