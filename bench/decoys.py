@@ -111,6 +111,7 @@ class _Fed:
     def insert(self, signatures: NDArray[np.uint64]) -> dict[int, set[int]]:
         """Insert documents; return the sequence numbers that each one matches, by row."""
         count, bands = len(signatures), self._parameters.bands
+        sketches = compact(signatures)
         numbers = np.arange(self._count, self._count + count, dtype=np.uint64)
         batch = DocumentBatch(
             sequences=numbers,
@@ -118,8 +119,8 @@ class _Fed:
             ids=[b"%d" % number for number in numbers.tolist()],
             shingles=np.ones(count, np.uint32),
             columns=range(bands),
-            keys=np.ascontiguousarray(band_keys(signatures, bands, self._parameters.rows).T),
-            sketches=compact(signatures),
+            keys=np.ascontiguousarray(band_keys(sketches, bands, self._parameters.rows).T),
+            sketches=sketches,
         )
         rules = BucketRules(threshold=self._parameters.threshold, max_matches=1_024)
         decision = decide(self._index, batch, rules)

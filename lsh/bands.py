@@ -1,4 +1,4 @@
-"""Index keys: one for each band of a signature, and one for the exact text."""
+"""Index keys: one for each band of a sketch, and one for the exact text."""
 
 from __future__ import annotations
 
@@ -10,37 +10,48 @@ import numpy as np
 from lsh.mixing import constants, derived, finalise, odd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
 _BAND_STATE = 0x62616E64  # "band"
-_ROW_STATE = 0x726F77  # "row"
+_WORD_STATE = 0x776F7264  # "word"
+_WORD = 8  # slots of 8 bits in a word of 64
 
 
-def band_keys(signatures: NDArray[np.uint64], bands: int, rows: int) -> NDArray[np.uint64]:
-    """Return the key of each band of each signature.
+def band_keys(
+    sketches: NDArray[np.uint8], bands: int, rows: int, columns: Sequence[int] | None = None
+) -> NDArray[np.uint64]:
+    """Return the keys of the bands of each sketch.
 
-    signatures: uint64[n, slots] with slots >= bands * rows; the slots after
+    sketches: uint8[n, slots] with slots >= bands * rows; the slots after
         bands * rows are ignored.
+    columns: the numbers of the bands whose keys are wanted, each from 0 to bands - 1.
+        None: all, in order.
 
-    Returns uint64[n, bands]. Equal rows in the same band give equal keys.
-    Otherwise, even for equal rows in different bands, keys are equal only by a
-    64-bit collision.
+    Returns uint64[n, bands], or uint64[n, len(columns)]. Equal rows in the same band
+    give equal keys. Otherwise, even for equal rows in different bands, keys are equal
+    only by a 64-bit collision; in a band of up to 8 rows, never.
 
     Raises ValueError if there are fewer slots than bands * rows.
     """
-    documents, slots = signatures.shape
+    documents, slots = sketches.shape
     if bands * rows > slots:
         message = f"bands * rows: got {bands} * {rows}, takes at most the number of slots, {slots}"
         raise ValueError(message)
-    cut = signatures[:, : bands * rows].reshape(documents, bands, rows)
-    # The slots are uniform, so a linear form with odd factors for each band
-    # spreads them well enough; mixing makes every bit of the key usable.
-    keys = np.empty((documents, bands), dtype=np.uint64)
-    keys[:] = constants(_BAND_STATE, bands)
-    for row, factors in enumerate(odd(constants(_ROW_STATE, rows * bands)).reshape(rows, bands)):
-        keys += cut[:, :, row] * factors
+    which = slice(None) if columns is None else list(columns)
+    cut = sketches[:, : bands * rows].reshape(documents, bands, rows)[:, which]
+    # The slots of a band are packed into words of 8 bytes, the last one filled up with zeros.
+    words = -(-rows // _WORD)
+    packed = np.zeros((documents, cut.shape[1], words * _WORD), dtype=np.uint8)
+    packed[:, :, :rows] = cut
+    # A linear form with odd factors for each band tells words apart; mixing makes every bit
+    # of the key usable.
+    keys = np.empty(cut.shape[:2], dtype=np.uint64)
+    keys[:] = constants(_BAND_STATE, bands)[which]
+    factors = odd(constants(_WORD_STATE, words * bands)).reshape(words, bands)[:, which]
+    for word, own in enumerate(factors):
+        keys += packed.view("<u8")[:, :, word] * own
     return finalise(keys)
 
 

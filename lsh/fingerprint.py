@@ -33,7 +33,8 @@ _BLOCK = 200_000  # code points at a time: enough to amortise numpy's cost per c
 class Fingerprints:
     """The fingerprints of n texts.
 
-    keys: uint64[n, bands + 1]; the last column is the key of the exact text.
+    keys: uint64[n, bands + 1]; the last column is the key of the exact text. The others follow
+        from the sketches; see `band_keys`.
     sketches: uint8[n, slots].
     shingle_counts: uint32[n], the number of shingles, capped at 2^32 - 1. Repeats count, unless
         the parameters have a containment.
@@ -159,9 +160,10 @@ class Fingerprinter:
         shingles = self._shingler.shingles(texts)
         counts = np.diff(shingles.starts)
         signed = signatures(shingles.hashes, shingles.starts, self._parameters.slots)
-        result.keys[rows, :-1] = band_keys(signed, self._parameters.bands, self._parameters.rows)
+        sketches = compact(signed)
+        result.sketches[rows] = sketches
+        result.keys[rows, :-1] = band_keys(sketches, self._parameters.bands, self._parameters.rows)
         result.keys[rows, -1] = text_keys(texts.encoded(), self._parameters.seed)
-        result.sketches[rows] = compact(signed)
         sizes = counts if self._parameters.containment is None else different(shingles)
         result.shingle_counts[rows] = np.minimum(sizes, np.iinfo(np.uint32).max)
         result.blank[rows] = counts == 0

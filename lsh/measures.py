@@ -85,17 +85,18 @@ def windows(normal: str, parameters: Parameters) -> frozenset[str] | frozenset[t
 
 
 def shared_bands(a: Slots, b: Slots, bands: int, rows: int) -> tuple[int, ...]:
-    """Return the numbers of the bands in which two signatures agree, ascending.
+    """Return the numbers of the bands that two signatures share in an index, ascending.
 
-    a, b: uint64[slots] with slots >= bands * rows. Sketches, uint8[slots], are taken too; a
-        band of theirs agrees by chance in one pair of 256^rows.
+    a, b: uint64[slots] with slots >= bands * rows, or sketches, uint8[slots]. Of a slot of a
+        signature, the 8 bits count that a sketch keeps.
 
     Raises ValueError if there are fewer slots than bands * rows.
     """
     if bands * rows > len(a):
         message = f"bands * rows: got {bands} * {rows}, takes at most the number of slots, {len(a)}"
         raise ValueError(message)
-    agree = (a[: bands * rows] == b[: bands * rows]).reshape(bands, rows).all(axis=1)
+    differ = (a[: bands * rows] ^ b[: bands * rows]).astype(np.uint8)
+    agree = (differ.reshape(bands, rows) == 0).all(axis=1)
     return tuple(np.flatnonzero(agree).tolist())
 
 

@@ -11,7 +11,7 @@ from lsh.sketch import SKETCH_BITS
 from lsh.text import NORMALISER_VERSION, form_of
 from lsh.tuning import CONTAINMENT_RATIO, choose, sought
 
-SCHEME_VERSION = 3
+SCHEME_VERSION = 4
 """Increased whenever the same text and parameters give another fingerprint."""
 
 MAX_SHINGLE_SIZE = 64

@@ -113,13 +113,13 @@ def finished(
     signed: uint64[n, slots]. sizes: int64[n], 0 for a blank row.
     contents: bytes that are equal if and only if what was signed is.
     """
+    sketches, blank = compact(signed), sizes == 0
     keys = np.column_stack(
         (
-            band_keys(signed, parameters.bands, parameters.rows),
+            band_keys(sketches, parameters.bands, parameters.rows),
             text_keys((_SET + content for content in contents), parameters.seed),
         )
     )
-    sketches, blank = compact(signed), sizes == 0
     keys[blank] = 0
     sketches[blank] = 0
     counts = np.minimum(sizes, np.iinfo(np.uint32).max).astype(np.uint32)

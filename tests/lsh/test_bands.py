@@ -8,14 +8,49 @@ import json
 import mmh3
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lsh import Fingerprinter, Parameters, s_curve, text_keys
+from lsh import Fingerprinter, Parameters, band_keys, s_curve, text_keys
 from lsh.exact import jaccard
 from lsh.nearest import SetsOfTexts
 from tests.support.command_line import SAMPLES
 
 MOST = 2**64 - 1
 C_1, C_2 = 0x87C37B91114253D5, 0x4CF5AD432745937F  # of MurmurHash3 x64 128
+
+
+def test_the_same_rows_in_another_band_give_another_key() -> None:
+    keys = band_keys(np.full((1, 128), 123, dtype=np.uint8), 18, 7)
+    assert len(set(keys[0].tolist())) == 18
+
+
+@given(
+    st.sampled_from([(18, 7), (11, 11), (3, 8), (3, 9), (1, 128), (128, 1)]),
+    st.integers(0, 127),
+    st.integers(0, 7),
+)
+def test_every_bit_of_a_slot_counts_in_its_band_only(
+    division: tuple[int, int], slot: int, bit: int
+) -> None:
+    bands, rows = division
+    sketch = np.random.default_rng(slot).integers(0, 256, size=(1, 128), dtype=np.uint8)
+    changed = sketch.copy()
+    changed[0, slot] ^= np.uint8(1 << bit)
+    differs = band_keys(sketch, bands, rows)[0] != band_keys(changed, bands, rows)[0]
+    assert differs.tolist() == [band == slot // rows for band in range(bands)]
+
+
+@given(st.lists(st.integers(0, 17)), st.integers(0, 3))
+def test_the_keys_of_some_bands_are_those_among_all(columns: list[int], count: int) -> None:
+    sketches = np.random.default_rng(1).integers(0, 256, size=(count, 128), dtype=np.uint8)
+    every = band_keys(sketches, 18, 7)
+    np.testing.assert_array_equal(band_keys(sketches, 18, 7, columns), every[:, columns])
+
+
+def test_band_keys_refuse_more_slots_than_there_are() -> None:
+    with pytest.raises(ValueError, match=r"bands \* rows: got 10 \* 2, .* 16"):
+        band_keys(np.zeros((1, 16), dtype=np.uint8), 10, 2)
 
 
 def block(mixed: int, first: int, rotation: int, last: int) -> bytes:

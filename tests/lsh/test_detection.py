@@ -70,9 +70,10 @@ def test_sets_of_known_similarity_are_found_as_often_as_it_says(
             flat = np.ascontiguousarray(part).reshape(-1)
             sides.append(signatures(flat, np.arange(pairs + 1) * part.shape[1], slots))
         similarity = common / union
-        keys = [band_keys(side, bands, rows) for side in sides]
+        sketches = [compact(side) for side in sides]
+        keys = [band_keys(sketch, bands, rows) for sketch in sketches]
         met = (keys[0] == keys[1]).any(axis=1)
-        enough = pairwise_similarity(compact(sides[0]), compact(sides[1])) >= threshold
+        enough = pairwise_similarity(*sketches) >= threshold
         expected = float(detection(similarity, threshold, slots, bands, rows))
         error = np.sqrt(expected * (1 - expected) / pairs)
         assert abs(np.mean(met & enough) - expected) < 4 * error + 0.02, (similarity, expected)

@@ -464,14 +464,17 @@ def signature(hashes: list[int], slots: int) -> list[int]:
     return signed
 
 
-def band_keys(signed: list[int], bands: int, rows: int) -> list[int]:
+def band_keys(sketch: bytes, bands: int, rows: int) -> list[int]:
     starts = splitmix64(0x62616E64, bands)
-    factors = [number | 1 for number in splitmix64(0x726F77, bands * rows)]
+    words = (rows + 7) // 8
+    factors = [number | 1 for number in splitmix64(0x776F7264, words * bands)]
     keys = []
     for band in range(bands):
+        own = sketch[band * rows : (band + 1) * rows]
         key = starts[band]
-        for row in range(rows):
-            key += signed[band * rows + row] * factors[row * bands + band]
+        for word in range(words):
+            slots = int.from_bytes(own[word * 8 : word * 8 + 8], "little")
+            key += slots * factors[word * bands + band]
         keys.append(fmix64(key & MOST))
     return keys
 
@@ -484,7 +487,7 @@ def fingerprint(text: str, parameters: Parameters) -> tuple[list[int], bytes, in
     """Return (keys, sketch, number of shingles) of a text that isn't blank."""
     text = normalise(text, parameters)
     hashes = shingle_hashes(text, parameters)
-    signed = signature(hashes, parameters.slots)
-    keys = band_keys(signed, parameters.bands, parameters.rows)
+    sketch = bytes(slot & 0xFF for slot in signature(hashes, parameters.slots))
+    keys = band_keys(sketch, parameters.bands, parameters.rows)
     keys.append(text_key(text, parameters.seed))
-    return keys, bytes(slot & 0xFF for slot in signed), len(hashes)
+    return keys, sketch, len(hashes)
