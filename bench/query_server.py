@@ -99,6 +99,7 @@ class _Frames:
             shingles=batch.shingles,
             texts=exact,
             sketches=sketches,
+            accounted=np.empty(0, np.uint32),
         )
 
 
