@@ -95,7 +95,7 @@ def _line(
     count = len(texts)
     yield f"{parameters.bands}x{parameters.rows}"
     yield str(parameters.slots)
-    yield str(document_bytes(parameters.bands + 1, parameters.slots))
+    yield str(document_bytes(parameters.slots))
     yield f"{judged.compared / count:.2f}"
     yield f"{1e6 * seconds / count:.0f}"
     yield f"{1e6 * judged.seconds / count:.0f}"

@@ -80,7 +80,8 @@ def _neardup(directory: Path, window: int | None) -> Index:
         memory=StoreMemory(_INDEX_BYTES, write_buffers=_BUFFER_BYTES, cache=_CACHE_BYTES),
         options=StoreOptions(window_ms=window),
     )
-    rules = BucketRules(threshold=0.8, window_ms=window)
+    bands, rows = _BANDS_AND_ROWS
+    rules = BucketRules(threshold=0.8, window_ms=window, bands=bands, rows=rows)
 
     def index(batch: DocumentBatch) -> int:
         decision = store.decide(batch, rules)

@@ -21,7 +21,7 @@ BATCH_BYTES = 61 + 12
 """The header of a Kafka record batch, and what a single record in it takes beside its value."""
 MARKER_BYTES = 78
 """A transaction's marker, a batch of its own, on each partition that it wrote to."""
-LIMIT_BYTES = 400
+LIMIT_BYTES = 250
 """The most that fingerprints may take for a document, in bursts of 500."""
 
 

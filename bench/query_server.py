@@ -80,12 +80,12 @@ class _Frames:
         first = self.made
         batch = synthetic_batch(first, count)
         self.made += count
-        keys, sketches = batch.keys, batch.sketches
+        exact, sketches = batch.keys[-1], batch.sketches
         rows = [row for row in range(count) if (first + row) % self._every == 0]
         texts = [text for _, text in zip(rows, self._texts, strict=False)]
         prints = self._fingerprinter.fingerprint(texts)
         rows = rows[: len(texts)]
-        keys[:, rows] = prints.keys.T
+        exact[rows] = prints.keys[:, -1]
         sketches[rows] = prints.sketches
         return FingerprintFrame(
             layout=self._layout.id,
@@ -97,8 +97,9 @@ class _Frames:
             checksums=np.zeros(count, np.uint64),
             ids=Ids.pack(batch.ids),
             shingles=batch.shingles,
-            keys=keys,
+            texts=exact,
             sketches=sketches,
+            accounted=np.empty(0, np.uint32),
         )
 
 

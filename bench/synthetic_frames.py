@@ -2,7 +2,7 @@
 
 Of five documents, four are new. The fifth is an exact copy, a near variant or a far variant
 of an earlier new one: half the time of one of the last few thousand, else of any. One new document
-in fifty also has one key in common with thousands of unlike ones, so its bucket is full.
+in fifty has the slots of one band in common with thousands of unlike ones, so its bucket is full.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from lsh import band_keys
 from lsh.index import DocumentBatch
 from lsh.mixing import finalise
 
@@ -27,7 +28,6 @@ _CROWDED_SHARE = 1 / 50
 _CROWDED_BUCKETS = 200
 _KINDS = {"copy": 0.4, "near": 0.4, "far": 0.2}
 _CHANGED_SLOTS = np.array([0.0, 0.08, 0.45])
-_CHANGED_KEYS = 1 - (1 - _CHANGED_SLOTS) ** _ROWS
 
 
 def synthetic_batch(first: int, count: int) -> DocumentBatch:
@@ -35,17 +35,20 @@ def synthetic_batch(first: int, count: int) -> DocumentBatch:
     numbers = np.arange(first, first + count, dtype=np.uint64)
     origins, kinds = _origins(numbers)
     sketches = _words(origins, SLOTS // 8, 1).view(np.uint8)
-    keys = _words(origins, COLUMNS, 2)
+    _crowd(origins, sketches)
     changed = np.flatnonzero(kinds > 0)
-    _vary(numbers[changed], kinds[changed], changed, keys, sketches)
-    _crowd(origins, numbers, keys)
+    sketches[changed] = _varied(numbers[changed], kinds[changed], sketches[changed])
+    own = np.where(kinds > 0, numbers, origins)
+    keys = np.empty((COLUMNS, count), np.uint64)
+    keys[:_BANDS] = band_keys(sketches, _BANDS, _ROWS).T
+    keys[_BANDS] = _words(own, 1, 2)[:, 0]
     return DocumentBatch(
         sequences=numbers,
         times=_NOW_MS + numbers.astype(np.int64),
         ids=[b"document-%010d" % number for number in range(first, first + count)],
         shingles=np.full(count, 300, np.uint32),
         columns=range(COLUMNS),
-        keys=np.ascontiguousarray(keys.T),
+        keys=keys,
         sketches=sketches,
     )
 
@@ -60,31 +63,23 @@ def _origins(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[n
     return np.where(later, numbers - back, numbers), np.where(later, kinds, -1)
 
 
-def _vary(
-    numbers: NDArray[np.uint64],
-    kinds: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    keys: NDArray[np.uint64],
-    sketches: NDArray[np.uint8],
-) -> None:
-    """Change slots and keys of variants, in place. Each keeps at least one band key."""
-    other = _words(numbers, SLOTS // 8, 4).view(np.uint8)
-    changed = _fractions(numbers, SLOTS, 5) < _CHANGED_SLOTS[kinds][:, None]
-    sketches[rows] = np.where(changed, other, sketches[rows])
-    changed = _fractions(numbers, COLUMNS, 6) < _CHANGED_KEYS[kinds][:, None]
-    changed[np.arange(len(rows)), (numbers % _BANDS).astype(np.int64)] = False
-    changed[:, _BANDS] = True
-    keys[rows] = np.where(changed, _words(numbers, COLUMNS, 7), keys[rows])
-
-
-def _crowd(
-    origins: NDArray[np.uint64], numbers: NDArray[np.uint64], keys: NDArray[np.uint64]
-) -> None:
-    """Give some new documents a key of a crowded bucket, in place."""
-    draws = _fractions(origins, 2, 8)
-    rows = np.flatnonzero((draws[:, 0] < _CROWDED_SHARE) & (origins == numbers))
+def _crowd(origins: NDArray[np.uint64], sketches: NDArray[np.uint8]) -> None:
+    """Give some documents the slots of a crowded bucket's band, in place."""
+    draws = _fractions(origins, 2, 6)
+    rows = np.flatnonzero(draws[:, 0] < _CROWDED_SHARE)
     bucket = (draws[rows, 1] * _CROWDED_BUCKETS).astype(np.uint64)
-    keys[rows, (bucket % _BANDS).astype(np.int64)] = _words(bucket, 1, 9)[:, 0]
+    slots = _ROWS * (bucket % _BANDS).astype(np.int64)[:, None] + np.arange(_ROWS)
+    sketches[rows[:, None], slots] = _words(bucket, 1, 7).view(np.uint8)[:, :_ROWS]
+
+
+def _varied(
+    numbers: NDArray[np.uint64], kinds: NDArray[np.int64], sketches: NDArray[np.uint8]
+) -> NDArray[np.uint8]:
+    """Return sketches of which some slots are changed. Each keeps those of at least one band."""
+    changed = _fractions(numbers, SLOTS, 5) < _CHANGED_SLOTS[kinds][:, None]
+    kept = (numbers % _BANDS).astype(np.int64)
+    changed &= kept[:, None] != np.arange(SLOTS) // _ROWS
+    return np.where(changed, _words(numbers, SLOTS // 8, 4).view(np.uint8), sketches)
 
 
 def _words(numbers: NDArray[np.uint64], width: int, purpose: int) -> NDArray[np.uint64]:

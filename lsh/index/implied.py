@@ -86,7 +86,7 @@ def _read(reader: BucketReader, cells: Cells, runs: NDArray[np.int64]) -> Bucket
     return Buckets(runs[found.places], found.sizes, found.entries)
 
 
-def _pairs(  # noqa: PLR0913 -- what documents have, and what was read
+def _pairs(  # noqa: PLR0913, PLR0917 -- what documents have, and what was read
     reader: BucketReader,
     columns: Sequence[int],
     possible: _Cells,

@@ -30,9 +30,9 @@ class BucketRules:
     containment_error: largest standard error of an estimated share that counts. The error grows
         with the ratio of the sizes: for a share of 0.9 and 256 slots, it is 0.1 at 4.8 times
         the size, and at 3.1 times with 128.
-    bands, rows: the keys of each column below ``bands`` follow from ``rows`` slots of the sketch, as
-        `lsh.band_keys` makes them. So who knows two sketches knows in which of these columns they
-        share a bucket. 0: they don't follow from sketches.
+    bands, rows: the keys of each column below ``bands`` follow from ``rows`` slots of the sketch,
+        as `lsh.band_keys` makes them. So who knows two sketches knows in which of these columns
+        they share a bucket. 0: they don't follow from sketches.
     """
 
     threshold: float

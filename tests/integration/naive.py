@@ -6,6 +6,7 @@ import numpy as np
 
 from lsh.index import BucketRules
 from tests.support.checker import Source, Verdict
+from tests.support.frame_keys import keys_of
 from tests.worker.index.decisions import Document, model
 from worker.bus.port import Record
 from worker.topology import Topology
@@ -25,10 +26,11 @@ def naive_verdicts(
     sources: list[Source] = []
     for record in frames:
         frame = decode(FingerprintFrame, record.value, topology.layout.id)
+        keys = keys_of(frame, topology.layout.parameters)
         for row, ident in enumerate(frame.ids.unpack()):
             document = Document((record.offset << POSITION_BITS) + row, 0, 0, ())
             document.id, document.sketch = ident, frame.sketches[row]
-            document.keys = tuple(frame.keys[:, row].tolist())
+            document.keys = keys[row]
             documents.append(document)
             sources.append((frame.partition, frame.start + int(frame.offsets[row])))
     answers = model(documents, list(range(topology.layout.columns)), rules)

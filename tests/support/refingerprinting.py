@@ -40,7 +40,7 @@ class Judged(NamedTuple):
     checksum: int
     ident: bytes
     shingles: int
-    keys: bytes
+    text: int
     sketch: bytes
 
 
@@ -231,7 +231,7 @@ def judged(frame: FingerprintFrame) -> list[Judged]:
             int(frame.checksums[row]),
             ident,
             int(frame.shingles[row]),
-            frame.keys[:, row].tobytes(),
+            int(frame.texts[row]),
             frame.sketches[row].tobytes(),
         )
         for row, (offset, ident) in enumerate(zip(frame.offsets, frame.ids.unpack(), strict=True))

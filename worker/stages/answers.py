@@ -102,8 +102,7 @@ def split_answer(
     frame = placed.frame
     handed_on = 0
     if shard == 0:
-        handed_on = frame.checksums.nbytes + frame.offsets.nbytes
-        handed_on += 0 if frame.accounted is None else frame.accounted.nbytes
+        handed_on = frame.checksums.nbytes + frame.offsets.nbytes + frame.accounted.nbytes
     part = _Part(0)
     for row in sorted(matches):
         if not part.has_room(matches[row], limit - handed_on):
@@ -113,11 +112,7 @@ def split_answer(
     yield part.frame(placed, shard, placed.count)
 
 
-def _within(
-    accounted: npt.NDArray[np.uint32] | None, low: np.uint32, high: int
-) -> npt.NDArray[np.uint32] | None:
+def _within(accounted: npt.NDArray[np.uint32], low: np.uint32, high: int) -> npt.NDArray[np.uint32]:
     """Return the accounted offsets from ``low`` to ``high``, relative to ``low``."""
-    if accounted is None:
-        return None
     first, last = np.searchsorted(accounted, (int(low), high))
     return accounted[first:last] - low

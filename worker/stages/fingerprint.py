@@ -1,4 +1,4 @@
-"""Fingerprint: turns documents into frames of band keys and sketches.
+"""Fingerprint: turns documents into frames of sketches and keys of exact texts.
 
 Unreadable documents go to *rejected*.
 """

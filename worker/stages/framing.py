@@ -116,7 +116,7 @@ class Framer:
                 checksums=np.array(checksums[low:high], np.uint64),
                 ids=Ids.pack(ids[low:high]),
                 shingles=fingerprints.shingle_counts[own],
-                keys=fingerprints.keys[own].T,
+                texts=fingerprints.keys[own, -1],
                 sketches=fingerprints.sketches[own],
                 accounted=(np.array(accounted[since:until], np.int64) - start).astype(np.uint32),
                 tombstones=Tombstones.pack(start, tombstones[first:last]),
@@ -126,7 +126,7 @@ class Framer:
     def _stops(self, signed: Signed, aside: Aside) -> list[int]:
         """Return the offsets before which a frame must end to stay under the size limits."""
         fingerprints = signed.fingerprints
-        fixed = document_bytes(fingerprints.keys.shape[1], fingerprints.sketches.shape[1])
+        fixed = document_bytes(fingerprints.sketches.shape[1])
         documents = zip(signed.offsets, signed.ids, strict=True)
         sizes = [(offset, fixed + len(ident)) for offset, ident in documents]
         if aside.tombstones:

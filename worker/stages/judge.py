@@ -57,8 +57,7 @@ class Judge:
         Raises:
             FrameError: this worker can't read the record as a frame.
         """
-        layout = self._layout
-        return placed(record, layout.id, self._allowance, layout.numbered_from)
+        return placed(record, self._layout, self._allowance)
 
     def judge(self, shard: int, store: ShardStore, documents: Documents) -> Judgement:
         """Judge the documents of frames without writing.
@@ -70,7 +69,7 @@ class Judge:
         """
         frames = documents.frames
         coverage = covered(shard, store.coverage, frames)
-        batch = documents.batch(self._layout.columns_of(shard))
+        batch = documents.batch(self._layout, shard)
         decision = store.decide(batch, self._rules)
         after = frames[-1].offset + 1
         return Judgement(decision, after, decision.now, len(documents), coverage)

@@ -12,9 +12,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from lsh import Parameters, band_keys
 from lsh.index.batch import DocumentBatch, Forgotten
 from worker.bus import Record
-from worker.wire import POSITION_BITS, FingerprintFrame, decode
+from worker.wire import POSITION_BITS, FingerprintFrame, FrameError, Layout, decode
 
 __all__ = ["Documents", "Placed", "placed"]
 
@@ -42,16 +43,23 @@ class Placed:
         return len(self.times)
 
 
-def placed(record: Record, layout: str, allowance_ms: int, numbered_from: int = 0) -> Placed:
+def placed(record: Record, layout: Layout, allowance_ms: int) -> Placed:
     """Return the frame of a record of ``fingerprints``, with its place in the order.
 
     Raises:
-        FrameError: this worker can't read the record as a frame.
+        FrameError: this worker can't read the record as a frame, or its sketches are not as long as
+            the layout's.
     """
-    frame = decode(FingerprintFrame, record.value, layout)
+    frame = decode(FingerprintFrame, record.value, layout.id)
+    slots, expected = frame.sketches.shape[1], layout.parameters.slots
+    if slots != expected and len(frame.offsets):
+        raise FrameError(
+            f"a damaged FingerprintFrame: its column sketches has {slots} values for each document,"
+            f" expected {expected}"
+        )
     now = record.timestamp
     times = np.where(frame.times < 0, now, np.minimum(frame.times, now + allowance_ms))
-    return Placed(frame, record.offset, numbered_from + record.offset, now, times)
+    return Placed(frame, record.offset, layout.numbered_from + record.offset, now, times)
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,11 @@ class Documents:
         return _joined(sketches) if sketches else np.empty((0, 0), np.uint8)
 
     @cached_property
+    def _texts(self) -> npt.NDArray[np.uint64]:
+        texts = [one.frame.texts for one in self.frames if one.count]
+        return _joined(texts) if texts else np.empty(0, np.uint64)
+
+    @cached_property
     def _forgotten(self) -> list[Forgotten]:
         found: list[Forgotten] = []
         base = 0
@@ -101,20 +114,35 @@ class Documents:
             base += one.count
         return found
 
-    def batch(self, columns: range) -> DocumentBatch:
-        """Return the documents with the keys of these columns, for the shard that owns them."""
-        owned = slice(columns.start, None, columns.step)
-        keys = [one.frame.keys[owned] for one in self.frames if one.count]
+    def batch(self, layout: Layout, shard: int) -> DocumentBatch:
+        """Return the documents with the keys of the columns that a shard of the layout owns."""
+        columns = layout.columns_of(shard)
         return DocumentBatch(
             sequences=self._sequences,
             times=self._times,
             ids=self._ids,
             shingles=self._shingles,
             columns=columns,
-            keys=np.concatenate(keys, axis=1) if keys else np.empty((len(columns), 0), np.uint64),
+            keys=_keys(self._sketches, self._texts, columns, layout.parameters),
             sketches=self._sketches,
             forgotten=self._forgotten,
         )
+
+
+def _keys(
+    sketches: npt.NDArray[np.uint8],
+    texts: npt.NDArray[np.uint64],
+    columns: range,
+    parameters: Parameters,
+) -> npt.NDArray[np.uint64]:
+    """Return the keys of c columns, uint64[c, n]. The column after the bands is the exact text."""
+    keys = np.empty((len(columns), len(texts)), np.uint64)
+    if len(texts):
+        bands, rows = parameters.bands, parameters.rows
+        own = [column for column in columns if column < bands]
+        keys[: len(own)] = band_keys(sketches, bands, rows, own).T
+        keys[len(own) :] = texts
+    return keys
 
 
 def _forgotten(frame: FingerprintFrame, base: int) -> Iterator[Forgotten]:

@@ -106,14 +106,13 @@ class Refingerprint(StatelessStage):
         """
         self.topics = (source.fingerprints,)
         self._documents = source.documents
-        self._source = source.layout.id
+        self._source = source.layout
         self._order = target.fingerprints
         self._target = target.layout.id
         self._generation = target.generation
         deaths = deaths or Deaths(source.documents, "", None)
         self._signer = Signer(reader, fingerprinter, deaths)
-        parameters = target.layout.parameters
-        self._document_bytes = document_bytes(parameters.bands + 1, parameters.slots)
+        self._document_bytes = document_bytes(target.layout.parameters.slots)
         self._allowance = future_allowance_ms
         self._framer = Framer(self._target, frame_bytes)
         self._buffer_bytes = buffer_bytes
@@ -182,7 +181,7 @@ class Refingerprint(StatelessStage):
         if self._ended or (self._waiting and self._waiting[-1].last):
             return
         after = record.offset + 1
-        generation = hand_over(record.value, self._source)
+        generation = hand_over(record.value, self._source.id)
         if generation is not None:
             self._waiting.append(_Waiting(after, last=generation == self._generation))
             return

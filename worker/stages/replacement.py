@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
 from lsh import Fingerprints
@@ -114,10 +113,9 @@ class Replacement:
     def frames(self, framer: Framer, nothing: Fingerprints) -> Iterator[FingerprintFrame]:
         """Yield the frames that replace this one; ``nothing`` are the fingerprints of no texts."""
         frame = self._source.frame
-        accounted = () if frame.accounted is None else frame.accounted.tolist()
-        tombstones = frame.tombstones
+        accounted, tombstones = frame.accounted.tolist(), frame.tombstones
         forgotten = zip(tombstones.offsets.tolist(), tombstones.ids.unpack(), strict=True)
-        made = framer.frames(
+        return framer.frames(
             Span(frame.partition, frame.start, frame.end),
             self._signed(nothing),
             Aside(
@@ -125,9 +123,6 @@ class Replacement:
                 [(frame.start + offset, ident) for offset, ident in forgotten],
             ),
         )
-        if frame.accounted is None:  # What an older worker didn't say can't be said now.
-            made = (msgspec.structs.replace(one, accounted=None) for one in made)
-        return made
 
     def _signed(self, nothing: Fingerprints) -> Signed:
         frame, rows = self._source.frame, self._rows

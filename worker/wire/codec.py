@@ -7,24 +7,24 @@ from typing import TypeVar
 import msgspec
 
 from worker.wire.columns import ColumnError
-from worker.wire.fingerprints import FingerprintFrame, PackedFingerprints, PackedFingerprints1
+from worker.wire.fingerprints import FingerprintFrame, PackedFingerprints
 from worker.wire.matches import MatchFrame, PackedContainments, PackedMatches, PackedMatches1
 
 __all__ = ["FrameError", "decode", "encode"]
 
 FrameT = TypeVar("FrameT", FingerprintFrame, MatchFrame)
-_Packed = PackedFingerprints1 | PackedFingerprints | PackedMatches1 | PackedMatches
+_Packed = PackedFingerprints | PackedMatches1 | PackedMatches
 
-_WRITTEN: dict[type, int] = {FingerprintFrame: 2, MatchFrame: 2}
+_WRITTEN: dict[type, int] = {FingerprintFrame: 3, MatchFrame: 2}
 """The version that is written. Adding a field at the end, with a default, needs no new version."""
 
 _READ: dict[tuple[type, int], msgspec.msgpack.Decoder[_Packed]] = {
-    (FingerprintFrame, 1): msgspec.msgpack.Decoder(PackedFingerprints1),
-    (FingerprintFrame, 2): msgspec.msgpack.Decoder(PackedFingerprints),
+    (FingerprintFrame, 3): msgspec.msgpack.Decoder(PackedFingerprints),
     (MatchFrame, 1): msgspec.msgpack.Decoder(PackedMatches1),
     (MatchFrame, 2): msgspec.msgpack.Decoder(PackedContainments),
 }
-"""The versions that are read: the one that is written, and the one before it."""
+"""The versions that are read. Fingerprints of versions 1 and 2 are of an earlier scheme, and with it of
+other layouts."""
 
 _encoder = msgspec.msgpack.Encoder()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -11,8 +10,6 @@ from worker.wire.columns import (
     U8,
     U32,
     U64,
-    any_column,
-    any_packed,
     column,
     length,
     packed,
@@ -22,7 +19,7 @@ from worker.wire.frame import Frame
 from worker.wire.ids import ID_BYTES, Ids, PackedIds
 from worker.wire.tombstones import NO_TOMBSTONES, PackedTombstones, Tombstones
 
-__all__ = ["FingerprintFrame", "PackedFingerprints", "PackedFingerprints1", "document_bytes"]
+__all__ = ["FingerprintFrame", "PackedFingerprints", "document_bytes"]
 
 _SPARE_BYTES = 5
 """A margin for each document, to cover the frame's own bytes."""
@@ -32,15 +29,15 @@ class FingerprintFrame(Frame, frozen=True, gc=False, eq=False):
     """The fingerprints of a range with n documents.
 
     ``offsets`` uint32[n], relative to ``start``; ``times`` int64[n], ms; ``checksums``
-    uint64[n] of the payloads; ``shingles`` uint32[n], their count; ``keys`` uint64[c, n]: a key
-    for each band, then the exact text's; ``sketches`` uint8[n, s]. A decoded frame without
-    documents has c = s = 0.
+    uint64[n] of the payloads; ``shingles`` uint32[n], their count; ``texts`` uint64[n], the keys
+    of the exact texts; ``sketches`` uint8[n, s], from which the keys of the bands follow. A
+    decoded frame without documents has s = 0.
 
     ``accounted`` uint32[r], relative to ``start``, are the offsets of the range that were read but
     not judged: rejected records and tombstones. *fingerprint* has read no record at offsets that
-    are in neither array. ``accounted`` is None in frames of older workers.
+    are in neither array.
 
-    ``tombstones`` are those of the range that forget an id. Frames of older workers have none.
+    ``tombstones`` are those of the range that forget an id.
     """
 
     offsets: npt.NDArray[np.uint32]
@@ -48,9 +45,9 @@ class FingerprintFrame(Frame, frozen=True, gc=False, eq=False):
     checksums: npt.NDArray[np.uint64]
     ids: Ids
     shingles: npt.NDArray[np.uint32]
-    keys: npt.NDArray[np.uint64]
+    texts: npt.NDArray[np.uint64]
     sketches: npt.NDArray[np.uint8]
-    accounted: npt.NDArray[np.uint32] | None = None
+    accounted: npt.NDArray[np.uint32]
     tombstones: Tombstones = NO_TOMBSTONES
 
     def packed(self) -> PackedFingerprints:
@@ -65,24 +62,24 @@ class FingerprintFrame(Frame, frozen=True, gc=False, eq=False):
             packed(self.checksums, U64),
             self.ids.packed(),
             packed(self.shingles, U32),
-            packed(self.keys, U64),
+            packed(self.texts, U64),
             packed(self.sketches, U8),
-            any_packed(self.accounted, U32),
+            packed(self.accounted, U32),
             self.tombstones.packed() if len(self.tombstones) else None,
         )
 
 
 class PackedFingerprints(Frame, array_like=True, frozen=True, gc=False, eq=False):
-    """The written form, version 2."""
+    """The written form, version 3."""
 
     offsets: memoryview
     times: memoryview
     checksums: memoryview
     ids: PackedIds
     shingles: memoryview
-    keys: memoryview
+    texts: memoryview
     sketches: memoryview
-    accounted: memoryview | None
+    accounted: memoryview
     tombstones: PackedTombstones | None
 
     def frame(self) -> FingerprintFrame:
@@ -102,35 +99,14 @@ class PackedFingerprints(Frame, array_like=True, frozen=True, gc=False, eq=False
             column("checksums", self.checksums, U64, count),
             self.ids.ids(count),
             column("shingles", self.shingles, U32, count),
-            np.ndarray((width("keys", self.keys, U64, count), count), U64, self.keys),
+            column("texts", self.texts, U64, count),
             np.ndarray((count, width("sketches", self.sketches, U8, count)), U8, self.sketches),
-            any_column("accounted", self.accounted, U32),
+            column("accounted", self.accounted, U32, length("accounted", self.accounted, U32)),
             NO_TOMBSTONES if self.tombstones is None else self.tombstones.tombstones(),
         )
 
 
-class PackedFingerprints1(Frame, array_like=True, frozen=True, gc=False, eq=False):
-    """The written form, version 1. It doesn't name the tombstones."""
-
-    offsets: memoryview
-    times: memoryview
-    checksums: memoryview
-    ids: PackedIds
-    shingles: memoryview
-    keys: memoryview
-    sketches: memoryview
-    accounted: memoryview | None = None
-
-    def frame(self) -> FingerprintFrame:
-        """Return the frame, without tombstones.
-
-        Raises:
-            ColumnError: see `PackedFingerprints.frame`.
-        """
-        return PackedFingerprints(**msgspec.structs.asdict(self), tombstones=None).frame()
-
-
-def document_bytes(columns: int, slots: int) -> int:
+def document_bytes(slots: int) -> int:
     """Return the bytes of a document in a `FingerprintFrame`, without its id."""
-    fixed = U32.itemsize + I64.itemsize + U64.itemsize + U32.itemsize + ID_BYTES + _SPARE_BYTES
-    return fixed + columns * U64.itemsize + slots * U8.itemsize
+    numbers = 2 * U32.itemsize + I64.itemsize + 2 * U64.itemsize
+    return numbers + slots * U8.itemsize + ID_BYTES + _SPARE_BYTES

@@ -12,6 +12,7 @@ import numpy as np
 from lsh.index import BucketRules, DocumentBatch
 from lsh.index.batch import Forgotten
 from lsh.index.layout import unpack_record
+from tests.support.frame_keys import keys_of
 from worker.bus.port import Record
 from worker.index.store import BandStore
 from worker.stages.judge import pass_over
@@ -176,6 +177,7 @@ def _batch(record: Record, topology: Topology, shard: int) -> DocumentBatch:
     columns = range(shard, topology.layout.columns, topology.layout.shards)
     own = frame.times
     count = len(own)
+    keys = keys_of(frame, topology.layout.parameters)
     first = (topology.layout.numbered_from + record.offset) << POSITION_BITS
     return DocumentBatch(
         sequences=np.uint64(first) + np.arange(count, dtype=np.uint64),
@@ -183,7 +185,7 @@ def _batch(record: Record, topology: Topology, shard: int) -> DocumentBatch:
         ids=frame.ids.unpack(),
         shingles=frame.shingles,
         columns=columns,
-        keys=frame.keys[list(columns)] if count else np.empty((len(columns), 0), np.uint64),
+        keys=np.array([[each[column] for each in keys] for column in columns], np.uint64),
         sketches=frame.sketches,
         forgotten=[
             Forgotten(sum(offset < at for offset in frame.offsets.tolist()), ident)

@@ -17,7 +17,6 @@ from worker.wire import ACCOUNTED_OFFSETS, FRAME_BYTES, FingerprintFrame, decode
 
 def accounted(frame: FingerprintFrame) -> list[int]:
     """Return the offsets that a frame says were read and not judged, relative to its start."""
-    assert frame.accounted is not None
     offsets: list[int] = frame.accounted.tolist()
     return offsets
 

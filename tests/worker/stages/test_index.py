@@ -20,6 +20,7 @@ from tests.support.stages import (
     records,
     seated,
     through,
+    topology,
 )
 from worker.bus import Record, TopicPartition
 from worker.index.store import BandStore
@@ -166,7 +167,7 @@ class TestIndex:
 
     def test_a_large_answer_is_cut_at_documents(self) -> None:
         (record,) = self.frames(1)
-        one = placed(record, LAYOUT, 0)
+        one = placed(record, topology().layout, 0)
         count = 50
         offsets = 2 * np.arange(count, dtype=np.uint32)
         frame = msgspec.structs.replace(
@@ -203,7 +204,7 @@ class TestIndex:
     def test_an_answer_with_containments_keeps_to_the_limit(self, contained: int) -> None:
         """Matches that are named already take 6 bytes, and 4 more if any has a containment."""
         (record,) = self.frames(1)
-        one, count, limit = placed(record, LAYOUT, 0), 600, 30_000
+        one, count, limit = placed(record, topology().layout, 0), 600, 30_000
         offsets = np.arange(count, dtype=np.uint32)
         frame = msgspec.structs.replace(
             one.frame, end=count, offsets=offsets, checksums=np.ones(count, np.uint64)
@@ -224,7 +225,7 @@ class TestIndex:
 
     def test_a_document_that_many_match_is_named_once(self) -> None:
         (record,) = self.frames(1)
-        one = placed(record, LAYOUT, 0)
+        one = placed(record, topology().layout, 0)
         count = 1_000
         offsets = np.arange(count, dtype=np.uint32)
         frame = msgspec.structs.replace(

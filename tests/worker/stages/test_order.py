@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import msgspec
 import numpy as np
 import pytest
 
+from lsh import Fingerprinter
 from lsh.index.batch import Forgotten
 from tests.support.stages import (
     DOCS,
-    LAYOUT,
+    PARAMETERS,
     document,
     fingerprint,
     no_watermarks,
     records,
     topology,
 )
-from tests.worker.wire.samples import recorded
 from worker.bus import Record
 from worker.stages.order import Documents, Placed, placed
-from worker.wire import POSITION_BITS, FrameError
+from worker.wire import POSITION_BITS, FrameError, encode
 
 COLUMNS = 19
+WHOLE = topology().layout
 ALLOWANCE = 60_000
+SAID = "what was said before is now said a second time"
 OPPOSITE = "nothing of what was said before is said here a second time"
 
 
@@ -37,33 +42,42 @@ def frame(*documents: Record, number: int, stamp: int = 9_000) -> Record:
 
 def two_frames() -> list[Placed]:
     both = (
-        frame(document(0), document(1, OPPOSITE), number=5),
-        frame(document(2), number=9),
+        frame(document(0, SAID), document(1, OPPOSITE), number=5),
+        frame(document(2, SAID), number=9),
     )
-    return [placed(one, LAYOUT, ALLOWANCE) for one in both]
+    return [placed(one, WHOLE, ALLOWANCE) for one in both]
 
 
 class TestPlaced:
     def test_times_are_bounded_by_the_logs(self) -> None:
         future = document(1)._replace(timestamp=4_000_000_000_000)
         timeless = document(2)._replace(timestamp=-1)
-        one = placed(frame(document(0), future, timeless, number=77), LAYOUT, ALLOWANCE)
+        one = placed(frame(document(0), future, timeless, number=77), WHOLE, ALLOWANCE)
         assert one.times.tolist() == [1_000, 9_000 + ALLOWANCE, 9_000]
         assert (one.number, one.now, one.count) == (77, 9_000, 3)
 
     def test_numbers_go_on_from_those_of_an_earlier_log(self) -> None:
-        one = placed(frame(document(0), number=77), LAYOUT, ALLOWANCE, 1 << 30)
+        later = replace(WHOLE, numbered_from=1 << 30)
+        one = placed(frame(document(0), number=77), later, ALLOWANCE)
         assert (one.offset, one.number) == (77, (1 << 30) + 77)
-        (sequence,) = Documents([one]).batch(range(COLUMNS)).sequences.tolist()
+        (sequence,) = Documents([one]).batch(later, 0).sequences.tolist()
         assert sequence == one.number << POSITION_BITS
 
     def test_without_an_allowance_nothing_is_later_than_its_frame(self) -> None:
-        one = placed(frame(document(0), document(9_999), number=0, stamp=1_500), LAYOUT, 0)
+        one = placed(frame(document(0), document(9_999), number=0, stamp=1_500), WHOLE, 0)
         assert one.times.tolist() == [1_000, 1_500]
 
     def test_another_layout_is_refused(self) -> None:
         with pytest.raises(FrameError, match="layout"):
-            placed(frame(document(0), number=0), "another", ALLOWANCE)
+            placed(frame(document(0), number=0), replace(WHOLE, id="another"), ALLOWANCE)
+
+    @pytest.mark.parametrize("slots", [64, 126, 127, 129, 256])
+    def test_sketches_of_another_length_are_refused(self, slots: int) -> None:
+        record = frame(document(0), document(1), number=0)
+        sketches = np.zeros((2, slots), np.uint8)
+        other = msgspec.structs.replace(placed(record, WHOLE, 0).frame, sketches=sketches)
+        with pytest.raises(FrameError, match=f"sketches has {slots} values .* expected 128"):
+            placed(record._replace(value=encode(other)), WHOLE, 0)
 
 
 class TestColumns:
@@ -79,23 +93,24 @@ class TestColumns:
 class TestDocuments:
     def test_every_shard_gets_its_columns(self) -> None:
         documents = Documents(two_frames())
-        whole = documents.batch(topology().layout.columns_of(0))
-        assert whole.keys.shape == (COLUMNS, 3)
-        for shard in range(4):
-            columns = topology(4).layout.columns_of(shard)
-            batch = documents.batch(columns)
-            assert batch.columns == columns
-            assert len(columns) == (5, 5, 5, 4)[shard]
-            assert np.array_equal(batch.keys, whole.keys[list(columns)])
-            assert batch.ids == [b"d0", b"d1", b"d2"]
-            assert batch.times.tolist() == [1_000, 1_001, 1_002]
-            assert batch.sketches.shape == whole.sketches.shape == (3, 128)
+        prints = Fingerprinter(PARAMETERS).fingerprint([SAID, OPPOSITE, SAID])
+        for shards in (1, 4, COLUMNS):
+            layout = topology(shards).layout
+            for shard in range(shards):
+                batch = documents.batch(layout, shard)
+                assert batch.columns == layout.columns_of(shard)
+                assert np.array_equal(batch.keys, prints.keys.T[list(batch.columns)])
+                assert np.array_equal(batch.sketches, prints.sketches)
+                assert batch.texts is not None
+                assert np.array_equal(batch.texts, prints.keys[:, -1])
+                assert batch.ids == [b"d0", b"d1", b"d2"]
+                assert batch.times.tolist() == [1_000, 1_001, 1_002]
 
     def test_frames_are_joined_as_they_are_alone(self) -> None:
         frames = two_frames()
-        columns = topology(4).layout.columns_of(1)
-        joined = Documents(frames).batch(columns)
-        alone = [Documents([one]).batch(columns) for one in frames]
+        layout = topology(4).layout
+        joined = Documents(frames).batch(layout, 1)
+        alone = [Documents([one]).batch(layout, 1) for one in frames]
         assert np.array_equal(joined.keys, np.concatenate([b.keys for b in alone], axis=1))
         for name in ("sequences", "times", "shingles", "sketches"):
             parts = [getattr(batch, name) for batch in alone]
@@ -108,19 +123,19 @@ class TestDocuments:
     def test_a_documents_number_is_its_frames_offset_and_its_place_in_it(self) -> None:
         documents = Documents(two_frames())
         assert len(documents) == 3
-        batch = documents.batch(topology().layout.columns_of(0))
+        batch = documents.batch(WHOLE, 0)
         first, second = 5 << POSITION_BITS, 9 << POSITION_BITS
         assert batch.sequences.tolist() == [first, first + 1, second]
 
     def test_a_frame_without_documents_adds_nothing(self) -> None:
         gone = document(3)._replace(key=b"k", value=None)
-        empty = placed(frame(gone, number=6), LAYOUT, ALLOWANCE)
+        empty = placed(frame(gone, number=6), WHOLE, ALLOWANCE)
         assert empty.count == 0
-        only = Documents([empty]).batch(topology(4).layout.columns_of(1))
+        only = Documents([empty]).batch(topology(4).layout, 1)
         assert (only.keys.shape, len(only.sequences), only.ids) == ((5, 0), 0, [])
         before, after = two_frames()
-        with_it = Documents([before, empty, after]).batch(topology(4).layout.columns_of(1))
-        without = Documents([before, after]).batch(topology(4).layout.columns_of(1))
+        with_it = Documents([before, empty, after]).batch(topology(4).layout, 1)
+        without = Documents([before, after]).batch(topology(4).layout, 1)
         assert np.array_equal(with_it.keys, without.keys)
         assert with_it.sequences.tolist() == without.sequences.tolist()
         assert np.array_equal(with_it.sketches, without.sketches)
@@ -134,8 +149,8 @@ class TestForgotten:
     """What is forgotten, and before which row of the batch."""
 
     def rows(self, *frames: Record) -> list[tuple[int, bytes]]:
-        documents = Documents([placed(one, LAYOUT, ALLOWANCE) for one in frames])
-        return list(documents.batch(topology().layout.columns_of(0)).forgotten)
+        documents = Documents([placed(one, WHOLE, ALLOWANCE) for one in frames])
+        return list(documents.batch(WHOLE, 0).forgotten)
 
     def test_a_tombstone_comes_before_the_document_that_follows_it(self) -> None:
         sent = (
@@ -153,17 +168,11 @@ class TestForgotten:
         assert self.rows(*frames) == [(2, b"a"), (2, b"b"), (2, b"c"), (2, b"d"), (3, b"e")]
 
     def test_every_shard_gets_all_of_them(self) -> None:
-        one = placed(frame(gone(0, b"a"), document(1), number=0), LAYOUT, ALLOWANCE)
+        one = placed(frame(gone(0, b"a"), document(1), number=0), WHOLE, ALLOWANCE)
         documents = Documents([one])
         for shard in range(4):
-            batch = documents.batch(topology(4).layout.columns_of(shard))
+            batch = documents.batch(topology(4).layout, shard)
             assert batch.forgotten == [Forgotten(0, b"a")]
 
     def test_without_tombstones_there_are_none(self) -> None:
         assert self.rows(frame(document(0), number=0)) == []
-
-    def test_frames_of_the_version_before_have_none(self) -> None:
-        record = Record("app.fingerprints", 0, 3, 9_000, None, recorded("fingerprint-1"))
-        one = placed(record, "layout", ALLOWANCE)
-        assert one.count == 2
-        assert list(Documents([one]).batch(range(3)).forgotten) == []

@@ -57,7 +57,6 @@ def check(logs: TwoLogs) -> int:
 def _accounted(frames: list[FingerprintFrame]) -> list[int]:
     found = []
     for frame in frames:
-        assert frame.accounted is not None
         found += [frame.start + int(offset) for offset in frame.accounted]
     return found
 
@@ -277,19 +276,6 @@ def test_a_document_without_a_time_keeps_that_of_its_frame() -> None:
     (made,) = burst.records
     times = decode(FingerprintFrame, made.value, "new").times.tolist()
     assert times == [START, START + ALLOWANCE]
-
-
-def test_what_an_older_worker_did_not_account_for_stays_unknown() -> None:
-    logs = TwoLogs()
-    logs.text(WORDS)
-    logs.sign()
-    ((record, frame),) = logs.frames(logs.source)
-    logs.stage.adopt({ORDER: 0}, lambda _: (0, 9))
-    earlier = encode(msgspec.structs.replace(frame, accounted=None))
-    burst = logs.stage.process([record._replace(value=earlier)])
-    assert burst is not None
-    (made,) = burst.records
-    assert decode(FingerprintFrame, made.value, "new").accounted is None
 
 
 class Died(BaseException):

@@ -9,9 +9,6 @@ import pytest
 from tests.worker.wire.samples import ANSWER, CONTAINING, FINGERPRINTS, content, recorded
 from worker.wire import FingerprintFrame, FrameError, Ids, MatchFrame, Tombstones, decode, encode
 
-BEFORE = {**content(FINGERPRINTS), "accounted": ("uint32", [1, 4]), "tombstones": []}
-"""The frame of version 1 that was recorded."""
-
 
 class TestRecorded:
     """Bytes that workers have written: the logs of running applications hold such."""
@@ -19,7 +16,7 @@ class TestRecorded:
     @pytest.mark.parametrize(
         ("frame", "name"),
         [
-            (FINGERPRINTS, "fingerprint-2"),
+            (FINGERPRINTS, "fingerprint-3"),
             (ANSWER, "match-2"),
             (CONTAINING, "match-2-containments"),
         ],
@@ -30,23 +27,13 @@ class TestRecorded:
         assert encode(frame) == recorded(name)
 
     def test_frames_are_read(self) -> None:
-        read = decode(FingerprintFrame, recorded("fingerprint-2"), "layout")
+        read = decode(FingerprintFrame, recorded("fingerprint-3"), "layout")
         assert content(read) == content(FINGERPRINTS)
-
-    def test_frames_of_the_version_before_are_read(self) -> None:
-        # They don't name the tombstones.
-        read = decode(FingerprintFrame, recorded("fingerprint-1"), "layout")
-        assert content(read) == BEFORE
 
     def test_answers_are_read(self) -> None:
         assert content(decode(MatchFrame, recorded("match-2"), "layout")) == content(ANSWER)
         read = decode(MatchFrame, recorded("match-2-containments"), "layout")
         assert content(read) == content(CONTAINING)
-
-    def test_a_frame_without_its_last_field_is_read(self) -> None:
-        # As older workers write it: the array is one shorter.
-        read = decode(FingerprintFrame, recorded("fingerprint-1-unaccounted"), "layout")
-        assert content(read) == {**BEFORE, "accounted": None}
 
     def test_an_answer_of_the_version_before_is_read(self) -> None:
         # It names a matched document as often as it is matched.
@@ -74,8 +61,8 @@ def test_columns_are_read_only_views_of_the_record() -> None:
 
 
 def test_what_was_decoded_is_encoded_as_it_was() -> None:
-    frame = decode(FingerprintFrame, recorded("fingerprint-2"), "layout")
-    assert encode(frame) == recorded("fingerprint-2")
+    frame = decode(FingerprintFrame, recorded("fingerprint-3"), "layout")
+    assert encode(frame) == recorded("fingerprint-3")
     answer = decode(MatchFrame, recorded("match-2"), "layout")
     assert encode(answer) == recorded("match-2")
 
@@ -88,12 +75,12 @@ def test_a_frame_without_documents_comes_back() -> None:
         checksums=FINGERPRINTS.checksums[:0],
         ids=Ids.pack([]),
         shingles=FINGERPRINTS.shingles[:0],
-        keys=FINGERPRINTS.keys[:, :0],
+        texts=FINGERPRINTS.texts[:0],
         sketches=FINGERPRINTS.sketches[:0],
     )
     read = decode(FingerprintFrame, encode(nothing), "layout")
-    assert (read.keys.shape, read.sketches.shape) == ((0, 0), (0, 0))
-    assert content(read) == {**content(nothing), "keys": ("uint64", [])}
+    assert (read.texts.shape, read.sketches.shape) == ((0,), (0, 0))
+    assert content(read) == content(nothing)
 
 
 def test_a_frame_without_tombstones_pays_one_byte_for_them() -> None:
@@ -107,7 +94,7 @@ def test_a_frame_without_tombstones_pays_one_byte_for_them() -> None:
 def test_columns_are_written_in_their_order_however_they_lie_in_memory() -> None:
     turned = msgspec.structs.replace(
         FINGERPRINTS,
-        keys=np.asfortranarray(FINGERPRINTS.keys),
+        sketches=np.asfortranarray(FINGERPRINTS.sketches),
         times=np.repeat(FINGERPRINTS.times, 2)[::2],
         checksums=FINGERPRINTS.checksums.astype(">u8"),
     )
@@ -119,8 +106,9 @@ def test_columns_are_written_in_their_order_however_they_lie_in_memory() -> None
     [
         (None, "the record is empty"),
         (b"", "the record is empty"),
-        (b"\x63rest", "format version 99, but this worker reads 1, 2: upgrade"),
-        (b"\x01\xc1", "not a FingerprintFrame"),
+        (b"\x63rest", "format version 99, but this worker reads 3: upgrade"),
+        (b"\x02" + encode(FINGERPRINTS)[1:], "format version 2, but this worker reads 3: upgrade"),
+        (b"\x03\xc1", "not a FingerprintFrame"),
         (encode(FINGERPRINTS)[:-3], "not a FingerprintFrame"),
     ],
 )
@@ -141,4 +129,6 @@ def test_another_layout_is_refused_with_what_to_do() -> None:
 
 def test_one_kind_is_not_taken_for_another() -> None:
     with pytest.raises(FrameError, match="not a MatchFrame"):
-        decode(MatchFrame, encode(FINGERPRINTS), "layout")
+        decode(MatchFrame, b"\x02" + encode(FINGERPRINTS)[1:], "layout")
+    with pytest.raises(FrameError, match="not a FingerprintFrame"):
+        decode(FingerprintFrame, b"\x03" + encode(ANSWER)[1:], "layout")

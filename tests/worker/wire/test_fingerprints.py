@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from tests.worker.wire.samples import FINGERPRINTS, recorded, with_columns
+from tests.worker.wire.samples import FINGERPRINTS, with_columns
 from worker.wire import (
     TOMBSTONE_BYTES,
     FingerprintFrame,
@@ -31,8 +31,8 @@ from worker.wire.tombstones import PackedTombstones
         ("checksums", b"", "checksums has 0 bytes, expected 16"),
         ("ids", Ids.pack([b"a"]).packed(), "ids.lengths has 2 bytes, expected 4"),
         ("shingles", b"\0" * 4, "shingles has 4 bytes, expected 8"),
-        ("keys", b"\0" * 40, "keys has 40 bytes, not a whole .* each of 2 documents"),
-        ("keys", b"", "keys has 0 bytes, not a whole .* each of 2 documents"),
+        ("texts", b"\0" * 24, "texts has 24 bytes, expected 16"),
+        ("texts", b"", "texts has 0 bytes, expected 16"),
         ("sketches", b"\0" * 5, "sketches has 5 bytes, not a whole .* each of 2 documents"),
         ("sketches", b"", "sketches has 0 bytes, not a whole .* each of 2 documents"),
         ("accounted", b"\0" * 9, "accounted has 9 bytes, not a whole number of values"),
@@ -53,23 +53,23 @@ from worker.wire.tombstones import PackedTombstones
     ],
 )
 def test_a_frame_that_contradicts_itself_is_refused(column: str, data: object, reason: str) -> None:
-    damaged = b"\x02" + with_columns(FINGERPRINTS, **{column: data})
+    damaged = b"\x03" + with_columns(FINGERPRINTS, **{column: data})
     with pytest.raises(FrameError, match=f"a damaged FingerprintFrame: its column {reason}"):
         decode(FingerprintFrame, damaged, "layout")
 
 
-@pytest.mark.parametrize("column", ["times", "checksums", "shingles", "keys", "sketches"])
+@pytest.mark.parametrize("column", ["times", "checksums", "shingles", "texts", "sketches"])
 def test_without_offsets_nothing_else_may_be_there(column: str) -> None:
-    names = ("offsets", "times", "checksums", "shingles", "keys", "sketches")
+    names = ("offsets", "times", "checksums", "shingles", "texts", "sketches")
     columns: dict[str, object] = dict.fromkeys(names, b"")
     columns["ids"] = Ids.pack([]).packed()
     columns[column] = b"\0" * 8
     with pytest.raises(FrameError, match=f"its column {column} has 8 bytes, "):
-        decode(FingerprintFrame, b"\x02" + with_columns(FINGERPRINTS, **columns), "layout")
+        decode(FingerprintFrame, b"\x03" + with_columns(FINGERPRINTS, **columns), "layout")
 
 
 def test_the_size_of_a_document_is_about_what_it_takes() -> None:
-    count, columns, slots = 100, 19, 128
+    count, slots = 100, 128
     frame = FingerprintFrame(
         layout="",
         partition=0,
@@ -80,10 +80,11 @@ def test_the_size_of_a_document_is_about_what_it_takes() -> None:
         checksums=np.zeros(count, np.uint64),
         ids=Ids.pack([b"i" * 20] * count),
         shingles=np.zeros(count, np.uint32),
-        keys=np.zeros((columns, count), np.uint64),
+        texts=np.zeros(count, np.uint64),
         sketches=np.zeros((count, slots), np.uint8),
+        accounted=np.empty(0, np.uint32),
     )
-    expected = count * (document_bytes(columns, slots) + 20)
+    expected = count * (document_bytes(slots) + 20)
     assert expected - 5 * count <= len(encode(frame)) <= expected
 
 
@@ -101,11 +102,3 @@ def test_the_size_of_a_tombstone_is_about_what_it_takes() -> None:
     )
     taken = len(encode(with_them)) - len(encode(without))
     assert 0 <= taken - count * (TOMBSTONE_BYTES + 20) < 16
-
-
-def test_a_damaged_frame_of_the_version_before_is_refused() -> None:
-    fields = msgspec.msgpack.decode(recorded("fingerprint-1")[1:])
-    assert len(fields[5]) == 16
-    fields[5] = b"\0" * 15
-    with pytest.raises(FrameError, match="its column times has 15 bytes, expected 16"):
-        decode(FingerprintFrame, b"\x01" + msgspec.msgpack.encode(fields), "layout")
