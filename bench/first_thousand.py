@@ -5,8 +5,8 @@
 
 An article that many copy from does this with stories of RCV1. It lists 111 candidates among 499,000
 pairs, with all 27 pairs at J >= 0.9 among them. RCV1 can't be had freely; Reuters-21578 is of the
-same kind. *expected* is the sum of the S-curve over all pairs. Two numbers are the lowest and the
-highest of five seeds.
+same kind. *expected* is the sum over all pairs of the probability to share a band. Two numbers are
+the lowest and the highest of five seeds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.accuracy import corpora, named, seed_number
-from lsh import Fingerprinter, Parameters, s_curve
+from lsh import Fingerprinter, Parameters, candidate_chance
 from lsh.exact import jaccard
 from lsh.nearest import SetsOfTexts
 
@@ -58,7 +58,7 @@ def _row(path: Path) -> list[str]:
         met = _met(texts, number)[one, other]
         counts.append(int(met.sum()))
         found.append(int((met & high).sum()))
-    expected = float(s_curve(exact, _PARAMETERS.bands, _PARAMETERS.rows).sum())
+    expected = float(candidate_chance(exact, _PARAMETERS.bands, _PARAMETERS.rows).sum())
     return [f"{len(one):,}", _range(counts), f"{expected:,.0f}", f"{high.sum():,}", _range(found)]
 
 

@@ -37,12 +37,20 @@ from lsh.repeated_lines import (
 )
 from lsh.shingles import Shingler, Shingles
 from lsh.sized import Sized, sized
-from lsh.sketch import SKETCH_BITS, compact, pairwise_similarity, signatures, similarity
+from lsh.sketch import (
+    SKETCH_BITS,
+    agreement,
+    compact,
+    pairwise_similarity,
+    signatures,
+    similarity,
+)
 from lsh.text import NORMALISER_VERSION, normalise
 from lsh.text_index import Index
 from lsh.tokens import fingerprint_counts, fingerprint_tokens
 from lsh.tuning import (
     Choice,
+    candidate_chance,
     candidate_load,
     choose,
     s_curve,
@@ -79,7 +87,9 @@ __all__ = [
     "Shingles",
     "SimilarPair",
     "Sized",
+    "agreement",
     "band_keys",
+    "candidate_chance",
     "candidate_load",
     "choose",
     "compact",

@@ -1,26 +1,26 @@
 """The probability that an index publishes a pair: that it meets the pair, and estimates enough.
 
-Let a pair have Jaccard similarity s, and its signatures k slots, of which b bands take r each.
+Let a pair have Jaccard similarity s, and its sketches k slots, of which b bands take r each.
 
-1. A slot agrees with probability s. So j slots agree with the binomial probability
-   C(k, j) s^j (1 - s)^(k - j), and every choice of j slots is as likely as any other.
+1. A slot is equal with probability p = s + (1 - s) / 2^8: the shingles are the same, or their
+   8 bits happen to be. So j slots are equal with the binomial probability
+   C(k, j) p^j (1 - p)^(k - j), and every choice of j slots is as likely as any other.
 2. Of these choices, the ones without a whole band are counted by the coefficient of x^j in
 
        ((1 + x)^r - x^r)^b (1 + x)^(k - br).
 
    The others share a band, and make the pair candidates.
-3. In a sketch, each of the k - j slots that differ looks equal with probability 2^-8. The pair
-   is published if the slots that look equal are as many as the threshold asks for.
+3. Candidates are published if j is as large as the threshold asks for.
 
-Steps 2 and 3 depend on the same j: a pair that is estimated high has most likely shared a band.
-So the probability is the sum over j of their product, and more than the product of the S-curve
-and of the estimate's distribution.
+Bands and estimate see the same slots: a pair that is estimated high has most likely shared a
+band. So the probability is the sum over the j that are enough, and more than the product of the
+S-curve and of the estimate's distribution.
 
 Slots are taken as independent here. Those of one permutation are drawn without replacement, and
 their estimates vary less (`lsh.sketch`), so pairs above the threshold are found more often than
 this says, and pairs below it less often.
 
-Sources: Li and König, "b-bit minwise hashing", WWW 2010 (step 3); Leskovec, Rajaraman, Ullman,
+Sources: Li and König, "b-bit minwise hashing", WWW 2010 (step 1); Leskovec, Rajaraman, Ullman,
 "Mining of Massive Datasets", 3.4.2 (the S-curve, which is step 2 summed over all j).
 """
 
@@ -31,14 +31,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lsh.sketch import SKETCH_BITS, estimates
+from lsh.sketch import agreement, estimates
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["detection"]
-
-_CHANCE = 2.0**-SKETCH_BITS
 
 
 def detection(  # noqa: PLR0913 -- the parameters of a fingerprint
@@ -59,21 +57,19 @@ def detection(  # noqa: PLR0913 -- the parameters of a fingerprint
     smooth: take a threshold between two counts of equal slots as partly the one and partly the
         other. This tells numbers of slots apart, not how they happen to be rounded.
     """
-    alike = np.asarray(similarity, dtype=np.float64)
-    agreeing = _binomial(slots, alike.reshape(-1, 1))
-    counts = np.arange(slots + 1)
+    equal = agreement(similarity)
     if smooth:
-        wanted = slots * (_CHANCE + (1.0 - _CHANCE) * threshold)
-        enough = np.clip(counts + 1.0 - wanted, 0.0, 1.0)
+        wanted = slots * float(agreement(threshold))
+        enough = np.clip(np.arange(slots + 1) + 1.0 - wanted, 0.0, 1.0)
     else:
         enough = (estimates(slots) >= threshold).astype(np.float64)
-    published = _met(slots, bands, rows) * (_looking_equal(slots) @ enough)
-    return np.asarray(np.clip(agreeing @ published, 0.0, 1.0).reshape(alike.shape))
+    published = _binomial(slots, equal.reshape(-1, 1)) @ (_met(slots, bands, rows) * enough)
+    return np.asarray(np.clip(published, 0.0, 1.0).reshape(equal.shape))
 
 
 @lru_cache(maxsize=32)
 def _met(slots: int, bands: int, rows: int) -> NDArray[np.float64]:
-    """Return float64[slots + 1], the chance of a shared band for each number of agreeing slots.
+    """Return float64[slots + 1], the chance of a shared band for each number of equal slots.
 
     The coefficients are the digits of the polynomial's value at 2^w, with w larger than the
     bits of any of them (Kronecker substitution), so they are exact.
@@ -93,16 +89,7 @@ def _digits(number: int, width: int, most: int) -> list[int]:
     return [int.from_bytes(raw[end - width : end], "little") for end in ends]
 
 
-@lru_cache(maxsize=8)
-def _looking_equal(slots: int) -> NDArray[np.float64]:
-    """Return float64[slots + 1, slots + 1]: row j has P(i slots look equal | j agree)."""
-    table = np.zeros((slots + 1, slots + 1))
-    for agreeing in range(slots + 1):
-        table[agreeing, agreeing:] = _binomial(slots - agreeing, np.float64(_CHANCE))
-    return table
-
-
-def _binomial(trials: int, chance: NDArray[np.float64] | np.float64) -> NDArray[np.float64]:
+def _binomial(trials: int, chance: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the probabilities of 0 to `trials` successes, for each of a column of chances.
 
     chance: float64[n, 1]; the result is float64[n, trials + 1].

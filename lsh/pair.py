@@ -11,7 +11,7 @@ from lsh.containment import MOST_ERROR, containment_of, error_of
 from lsh.measures import windows
 from lsh.sketch import SKETCH_BITS, similarity
 from lsh.text import left_out_of
-from lsh.tuning import s_curve, standard_error
+from lsh.tuning import candidate_chance, standard_error
 
 if TYPE_CHECKING:
     from lsh.fingerprint import Fingerprinter
@@ -108,7 +108,7 @@ def compare(fingerprinter: Fingerprinter, left: str, right: str) -> Pair:
         estimate=estimate,
         error=float(standard_error(exact, parameters.slots, SKETCH_BITS)),
         bands=tuple(shared.tolist()),
-        chance=float(s_curve(exact, parameters.bands, parameters.rows)),
+        chance=float(candidate_chance(exact, parameters.bands, parameters.rows)),
         same_text=texts[0] == texts[1],
         threshold=parameters.threshold,
         contained=(common / len(one), common / len(other)),

@@ -32,7 +32,7 @@ import numpy as np
 from lsh.mixing import constants, finalise, odd
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 SKETCH_BITS = 8
 """The bits of each slot that a sketch keeps."""
@@ -208,6 +208,16 @@ def _corrected(agree: NDArray[np.bool_]) -> NDArray[np.float64]:
     matches = np.einsum("ij->i", agree.view(np.uint8), dtype=np.uint16, casting="unsafe")
     found: NDArray[np.float64] = estimates(agree.shape[1])[matches]
     return found
+
+
+def agreement(similarity: ArrayLike) -> NDArray[np.float64]:
+    """Return the probability that a slot of two sketches is equal: s + (1 - s) / 2^8.
+
+    similarity: true Jaccard similarities s in [0, 1], of any shape; the result is float64 of
+        that shape.
+    """
+    chance = 2.0**-SKETCH_BITS
+    return np.asarray(chance + (1.0 - chance) * np.asarray(similarity, dtype=np.float64))
 
 
 @cache

@@ -15,7 +15,7 @@ import numpy as np
 from lsh.detection import detection
 from lsh.exact import copies, jaccard, join
 from lsh.mixing import finalise
-from lsh.tuning import s_curve
+from lsh.tuning import candidate_chance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +54,7 @@ class Spectrum:
 
         This is without the limits of buckets, and with nothing absorbed but equal sets.
         """
-        met = s_curve(self.similarity, bands, rows)
+        met = candidate_chance(self.similarity, bands, rows)
         return float(met @ self.weight) / max(self.documents, 1)
 
     def published(self, least: float, threshold: float, slots: int, bands: int, rows: int) -> float:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from lsh.detection import detection
+from lsh.sketch import agreement
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -43,15 +44,30 @@ class Choice(NamedTuple):
 
 
 def s_curve(similarity: ArrayLike, bands: int, rows: int) -> NDArray[np.float64]:
-    """Return the probability that two texts share a band: 1 - (1 - s^rows)^bands.
+    """Return the probability that two signatures share a band: 1 - (1 - s^rows)^bands.
 
     similarity: Jaccard similarities in [0, 1], of any shape; the result is
         float64 of that shape.
+
+    The bands of an index are those of sketches; see `candidate_chance`.
 
     Source: Leskovec, Rajaraman, Ullman, "Mining of Massive Datasets", 3.4.2.
     """
     agree = np.asarray(similarity, dtype=np.float64) ** rows
     return np.asarray(1.0 - (1.0 - agree) ** bands, dtype=np.float64)
+
+
+def candidate_chance(similarity: ArrayLike, bands: int, rows: int) -> NDArray[np.float64]:
+    """Return the probability that two texts become candidates: their sketches share a band.
+
+    similarity: Jaccard similarities in [0, 1], of any shape; the result is
+        float64 of that shape.
+
+    That is the S-curve at `lsh.sketch.agreement`, because slots of 8 bits may be equal by chance.
+    It counts where bands have few rows: two texts without a common shingle share one of 64 bands
+    of 4 rows with a probability of 1.5e-8, and one of 128 bands of 2 with 0.002.
+    """
+    return s_curve(agreement(similarity), bands, rows)
 
 
 def candidate_load(threshold: float, bands: int, rows: int) -> float:
@@ -61,7 +77,7 @@ def candidate_load(threshold: float, bands: int, rows: int) -> float:
     choices, not as a forecast.
     """
     middles = (np.arange(_INTEGRATION_STEPS) + 0.5) * (threshold / _INTEGRATION_STEPS)
-    return float(s_curve(middles, bands, rows).mean())
+    return float(candidate_chance(middles, bands, rows).mean())
 
 
 def steepest(bands: int, rows: int) -> float:
@@ -159,9 +175,9 @@ def _divided(threshold: float, slots: int, recall: float, most_bands: int | None
     """Return the bands and rows for a number of slots."""
     most = slots if most_bands is None else min(slots, most_bands)
     choices = [(min(slots // rows, most), rows) for rows in range(1, slots + 1)]
-    good = [(b, r) for b, r in choices if s_curve(threshold, b, r) >= recall]
+    good = [(b, r) for b, r in choices if candidate_chance(threshold, b, r) >= recall]
     if not good:
-        best = float(s_curve(threshold, most, 1))
+        best = float(candidate_chance(threshold, most, 1))
         message = (
             f"recall: got {recall!r}, takes at most {best:.4f} "
             f"at threshold {threshold!r} with {slots} slots; use more slots"
@@ -176,7 +192,7 @@ def _sharp(threshold: float, choice: Choice) -> bool:
     """Return whether estimates tell what is above a threshold from what is below it."""
     pairs = min(threshold + _ABOVE, 1.0), max(threshold - _BELOW, 0.0)
     found, wrong = detection(pairs, threshold, *choice, smooth=True).tolist()
-    met = float(s_curve(pairs[0], choice.bands, choice.rows))
+    met = float(candidate_chance(pairs[0], choice.bands, choice.rows))
     return bool(found >= FOUND * met and wrong <= WRONG)
 
 

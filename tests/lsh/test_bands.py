@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsh import Fingerprinter, Parameters, band_keys, s_curve, text_keys
+from lsh import Fingerprinter, Parameters, band_keys, candidate_chance, text_keys
 from lsh.exact import jaccard
 from lsh.nearest import SetsOfTexts
 from tests.support.command_line import SAMPLES
@@ -102,4 +102,4 @@ def test_of_1000_real_texts_all_that_are_nearly_equal_share_one_of_20_bands(samp
     for column in keys.T:
         met |= column[one] == column[other]
     assert met[exact >= 0.9].all()
-    assert met.sum() == pytest.approx(s_curve(exact, 20, 5).sum(), rel=0.25)
+    assert met.sum() == pytest.approx(candidate_chance(exact, 20, 5).sum(), rel=0.25)

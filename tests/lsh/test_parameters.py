@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lsh import Parameters, s_curve
+from lsh import Parameters, candidate_chance
 from lsh.containment import jaccard_of_containment
 from tests.support import reference
 
@@ -70,7 +70,7 @@ def test_with_a_containment_bands_find_excerpts_of_texts_that_are_longer() -> No
     for ratio in (1.0, 1.5, 2.0, 4.0):
         found = Parameters.for_threshold(0.8, containment=0.9, containment_ratio=ratio)
         least = min(0.8, float(jaccard_of_containment(0.9, ratio)))
-        assert s_curve(least, found.bands, found.rows) >= 0.98
+        assert candidate_chance(least, found.bands, found.rows) >= 0.98
         assert (found.threshold, found.containment) == (0.8, 0.9)
     assert Parameters.for_threshold(0.8, containment=0.99, containment_ratio=1.0).bands == 18
     assert (plain.bands, plain.containment) == (18, None)

@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lsh import band_keys, compact, pairwise_similarity, s_curve, signatures, similarity
+from lsh import (
+    band_keys,
+    candidate_chance,
+    compact,
+    pairwise_similarity,
+    signatures,
+    similarity,
+)
 from lsh.tuning import standard_error
 
 TRIALS = 600
@@ -82,7 +89,7 @@ def test_bands_meet_as_often_as_the_curve_says(bands: int, rows: int, size: int)
         hashes, starts, true = pairs_of_sets(size, wanted, 2000, seed=7 * size)
         keys = band_keys(compact(signatures(hashes, starts, SLOTS)), bands, rows)
         share = float((keys[0::2] == keys[1::2]).any(axis=1).mean())
-        expected = float(s_curve(true, bands, rows))
+        expected = float(candidate_chance(true, bands, rows))
         # Slots without replacement vary less than the curve assumes, which moves the share
         # by a few hundredths where the curve is steep.
         assert share == pytest.approx(expected, abs=0.05)

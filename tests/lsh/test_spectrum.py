@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsh import detection, s_curve
+from lsh import candidate_chance, detection
 from lsh.exact import ShingleSets, shingle_sets
 from lsh.spectrum import Spectrum, spectrum
 
@@ -26,7 +26,7 @@ def compared(given: list[list[int]], least: float) -> tuple[float, list[float]]:
         earlier = [other for at, other in enumerate(sets[:number]) if other not in sets[:at]]
         alike = [len(one & other) / len(one | other) for other in earlier if one and other]
         total += sum(
-            float(s_curve(similarity, 4, 2)) for similarity in alike if similarity >= least
+            float(candidate_chance(similarity, 4, 2)) for similarity in alike if similarity >= least
         )
         nearest += [max(alike)] if alike and max(alike) >= least else []
     return total, nearest
@@ -40,7 +40,9 @@ def test_pairs_above_the_floor_are_those_of_comparing_all(given: list[list[int]]
     assert found.documents == kept
     assert sorted(found.nearest.tolist()) == sorted(nearest)
     high = found.similarity >= 0.3
-    assert float(s_curve(found.similarity[high], 4, 2) @ found.weight[high]) == pytest.approx(total)
+    assert float(
+        candidate_chance(found.similarity[high], 4, 2) @ found.weight[high]
+    ) == pytest.approx(total)
 
 
 def test_pairs_below_the_floor_stand_for_all_that_were_not_drawn() -> None:

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsh import (
+    candidate_chance,
     candidate_load,
     choose,
     detection,
@@ -32,10 +33,10 @@ def test_the_choice_reaches_the_recall_and_none_with_fewer_candidates_does(
 ) -> None:
     _, bands, rows = choose(threshold, slots, recall)
     assert bands * rows <= slots
-    assert s_curve(threshold, bands, rows) >= recall
+    assert candidate_chance(threshold, bands, rows) >= recall
     load = candidate_load(threshold, bands, rows)
     for other in range(1, slots + 1):
-        if s_curve(threshold, slots // other, other) >= recall:
+        if candidate_chance(threshold, slots // other, other) >= recall:
             assert candidate_load(threshold, slots // other, other) >= load
 
 
@@ -65,7 +66,7 @@ def test_what_is_published_meets_the_constraints_and_half_the_slots_would_not(
     def holds(slots: int, bands: int, rows: int) -> bool:
         above, below = min(threshold + 0.05, 1.0), threshold - 0.1
         pairs = detection([above, below], threshold, slots, bands, rows, smooth=True)
-        found = FOUND * float(s_curve(above, bands, rows))
+        found = FOUND * float(candidate_chance(above, bands, rows))
         return bool(pairs[0] >= found and pairs[1] <= WRONG)
 
     assert holds(slots, bands, rows)
@@ -82,7 +83,8 @@ def test_bands_and_rows_of_others_get_slots_by_the_threshold_alone() -> None:
     for percent in range(20, 101):
         threshold = percent / 100
         assert sufficient_slots(threshold) == choose(threshold).slots
-    assert sufficient_slots(0.001) == 128
+    # Texts with nothing in common reach this by chance with fewer.
+    assert sufficient_slots(0.001) == 4096
 
 
 def test_no_number_of_slots_reaches_every_recall() -> None:
@@ -94,7 +96,7 @@ def test_no_more_bands_than_given_are_taken_and_rows_make_up_for_it() -> None:
     assert choose(0.2, 4_096).bands > 250
     _, bands, rows = choose(0.2, 4_096, most_bands=250)
     assert bands <= 250
-    assert s_curve(0.2, bands, rows) >= 0.98
+    assert candidate_chance(0.2, bands, rows) >= 0.98
 
 
 @pytest.mark.parametrize("bad", [{"threshold": 0.0}, {"threshold": 1.1}, {"slots": 0}])
@@ -105,7 +107,7 @@ def test_numbers_out_of_range_are_refused(bad: dict[str, float]) -> None:
 
 
 def test_an_unreachable_recall_says_what_is_reachable() -> None:
-    with pytest.raises(ValueError, match=r"recall: got 0.98, takes at most 0.8926"):
+    with pytest.raises(ValueError, match=r"recall: got 0.98, takes at most 0.8967"):
         choose(0.2, 10)
 
 

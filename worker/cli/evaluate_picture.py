@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lsh import Parameters, detection, s_curve
+from lsh import Parameters, candidate_chance, detection
 from worker.cli.errors import CommandError
 from worker.offline.evaluation import Evaluation, Reading, Truth
 
@@ -44,7 +44,8 @@ def draw(
     left, right = figure.subplots(1, 2)
     curve = np.linspace(truth.nearest.floor, 1, 200)
     slots, bands, rows = parameters.slots, parameters.bands, parameters.rows
-    left.plot(curve, s_curve(curve, bands, rows), "--", color="0.6", label="share a band")
+    met = candidate_chance(curve, bands, rows)
+    left.plot(curve, met, "--", color="0.6", label="share a band")
     left.plot(
         curve,
         detection(curve, found.threshold, slots, bands, rows),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lsh import Choice, detection, s_curve, steepest
+from lsh import Choice, candidate_chance, detection, steepest
 from lsh.spectrum import Spectrum
 from worker.cli.errors import CommandError
 
@@ -31,10 +31,10 @@ def draw(path: Path, seen: Spectrum, choices: Sequence[tuple[float, Choice]]) ->
         colour = f"C{number}"
         label = f"t = {threshold:g}, {choice.bands} x {choice.rows}, {choice.slots} slots"
         upper.plot(grid, detection(grid, threshold, *choice), color=colour, label=label)
-        met = s_curve(grid, choice.bands, choice.rows)
+        met = candidate_chance(grid, choice.bands, choice.rows)
         upper.plot(grid, met, ":", color=colour)
         at = steepest(choice.bands, choice.rows)
-        upper.plot(at, s_curve(at, choice.bands, choice.rows), ".", color=colour)
+        upper.plot(at, candidate_chance(at, choice.bands, choice.rows), ".", color=colour)
     upper.set(ylabel="share of pairs: published (solid),\nsharing a band (dotted; dot: steepest)")
     upper.legend(loc="center left", fontsize="small")
     pairs, edges = np.histogram(seen.similarity, _BINS, (0.0, 1.0), weights=seen.weight)

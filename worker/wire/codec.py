@@ -23,8 +23,8 @@ _READ: dict[tuple[type, int], msgspec.msgpack.Decoder[_Packed]] = {
     (MatchFrame, 1): msgspec.msgpack.Decoder(PackedMatches1),
     (MatchFrame, 2): msgspec.msgpack.Decoder(PackedContainments),
 }
-"""The versions that are read. Fingerprints of versions 1 and 2 are of an earlier scheme, and with it of
-other layouts."""
+"""The versions that are read. Fingerprints of versions 1 and 2 are of earlier schemes, and with
+that of other layouts."""
 
 _encoder = msgspec.msgpack.Encoder()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lsh import s_curve
+from lsh import candidate_chance
 from lsh.tuning import sought
 from worker.generations import Generation, Plan
 from worker.settings import ConfigurationError
@@ -38,7 +38,7 @@ def check_bands(
     """
     ratio, wanted = similarity.containment_ratio, similarity.recall
     before, least = (sought(one.threshold, one.containment, ratio) for one in (current, following))
-    found = float(s_curve(least, following.bands, following.rows))
+    found = float(candidate_chance(least, following.bands, following.rows))
     if least < before and found < wanted:
         name = "threshold" if least == following.threshold else "containment"
         raise ConfigurationError(
