@@ -4,7 +4,8 @@ python -m bench.index_feed neardup|datasketch DOCUMENTS DIRECTORY [WINDOW]
 
 With a window, neardup forgets a document after so many others.
 
-A process of its own, so that its memory is that of the index. malloc has the limits of a worker's.
+A process of its own, so that its memory is that of the index. malloc and the collection of garbage
+are set as in a worker.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from bench.synthetic_frames import SLOTS, synthetic_batch
 from lsh.index import BucketRules, DocumentBatch
 from worker.index.memory import StoreMemory
 from worker.index.store import BandStore, StoreOptions
+from worker.process.gc import relax
 from worker.process.malloc import limit
 
 __all__ = ["CHECKPOINTS", "Checkpoint"]
@@ -64,6 +66,7 @@ class Checkpoint:
 def main() -> None:
     """Feed the index that the arguments name."""
     limit()
+    relax()
     kind, documents, directory, *window = sys.argv[1:]
     path = Path(directory)
     kept = int(window[0]) if window else None

@@ -62,14 +62,30 @@ def cells_of(columns: Sequence[int], keys: NDArray[np.uint64]) -> Cells:
     keys: uint64[c, n], the documents' keys in each.
     """
     count, documents = keys.shape
-    order = np.argsort(keys, axis=1, kind="stable")
+    order = np.argsort(keys, axis=1)
     ordered = np.take_along_axis(keys, order, axis=1)
     changes = np.ones((count, documents), bool)
     changes[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
     starts = np.flatnonzero(changes)
+    sizes = np.diff(starts, append=keys.size)
+    rows = order.reshape(-1)
+    _sort_within(rows, starts, sizes)
     return Cells(
         BucketKeys(np.asarray(columns, np.uint8)[starts // documents], ordered.reshape(-1)[starts]),
-        np.diff(starts, append=keys.size),
+        sizes,
         starts,
-        order.reshape(-1),
+        rows,
     )
+
+
+def _sort_within(
+    rows: NDArray[np.int64], starts: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> None:
+    """Sort the rows of each run, in place.
+
+    Few runs have several. So this takes less time than to sort keys stably.
+    """
+    shared = np.flatnonzero(sizes > 1)
+    places = spread(starts[shared], sizes[shared])
+    its_rows = rows[places]
+    rows[places] = its_rows[np.lexsort((its_rows, np.repeat(shared, sizes[shared])))]

@@ -86,9 +86,12 @@ class Chains:
         self._sketches = sketches
         self._rules = rules
         self.contents = contents
-        self._columns: list[int] = cells.keys.columns.tolist()
-        self._hashes: list[int] = cells.keys.hashes.tolist()
-        self._rank = {column: rank for rank, column in enumerate(dict.fromkeys(self._columns))}
+        self._cells = cells.keys
+        self._finer_columns: list[int] = []
+        self._finer_hashes: list[int] = []
+        changes = np.flatnonzero(np.diff(cells.keys.columns, prepend=-1))
+        ordered = cells.keys.columns[changes].tolist()
+        self._rank = {column: rank for rank, column in enumerate(ordered)}
         self._numbers: dict[tuple[int, int], int] = {}
         self.known = Known.of(reader, (), rules.window_ms)
         self._read_on(cells)
@@ -117,30 +120,41 @@ class Chains:
 
     def _finer(self, run: int, level: int, row: int) -> int:
         """Return the number of a document's finer bucket."""
-        column = self._columns[run]
-        key = finer_key(column, self._hashes[run], level, self._sketches[row])
+        column, own = self.column(run), int(self._cells.hashes[run])
+        key = finer_key(column, own, level, self._sketches[row])
         number = self._numbers.get((column, key))
         if number is None:
-            number = self._numbers[column, key] = len(self._columns)
-            self._columns.append(column)
-            self._hashes.append(key)
+            number = len(self._cells.hashes) + len(self._finer_columns)
+            self._numbers[column, key] = number
+            self._finer_columns.append(column)
+            self._finer_hashes.append(key)
         return number
 
     def _load(self, numbers: Iterable[int]) -> None:
-        ordered = sorted(numbers, key=lambda n: (self._rank[self._columns[n]], self._hashes[n]))
-        found = dict(self._reader.buckets(self.keys(ordered)))
-        self.contents |= {number: found.get(place, []) for place, number in enumerate(ordered)}
+        chosen = sorted(numbers)
+        keys = self.keys(chosen)
+        ranks = [self._rank[column] for column in keys.columns.tolist()]
+        order = np.lexsort((keys.hashes, np.array(ranks, np.int64)))
+        found = dict(self._reader.buckets(keys.take(order)))
+        places = enumerate(order.tolist())
+        self.contents |= {chosen[at]: found.get(place, []) for place, at in places}
 
     def keys(self, numbers: Sequence[int]) -> BucketKeys:
-        """Return the keys of buckets."""
+        """Return the keys of buckets, by ascending numbers."""
+        wanted = np.array(numbers, np.int64)
+        first = int(np.searchsorted(wanted, len(self._cells.hashes)))
+        own = self._cells.take(wanted[:first])
+        finer = (wanted[first:] - len(self._cells.hashes)).tolist()
+        columns = np.array([self._finer_columns[place] for place in finer], np.uint8)
+        hashes = np.array([self._finer_hashes[place] for place in finer], np.uint64)
         return BucketKeys(
-            np.array([self._columns[number] for number in numbers], np.uint8),
-            np.array([self._hashes[number] for number in numbers], np.uint64),
+            np.concatenate((own.columns, columns)), np.concatenate((own.hashes, hashes))
         )
 
     def column(self, number: int) -> int:
         """Return the column of a bucket."""
-        return self._columns[number]
+        finer = number - len(self._cells.hashes)
+        return int(self._cells.columns[number]) if finer < 0 else self._finer_columns[finer]
 
     def of(self, row: int, run: int, oldest: int | None) -> list[int]:
         """Return the buckets that a document comes to, from the coarsest.
@@ -153,7 +167,7 @@ class Chains:
         while True:
             bucket = self.contents[number]
             if bucket and (oldest is not None or self.known.forgotten):
-                bucket = self.known.live(bucket, self._columns[number], oldest)
+                bucket = self.known.live(bucket, self.column(number), oldest)
                 self.contents[number] = bucket
             chain.append(number)
             if level == LEVELS or is_open(bucket, self._rules.capacity):

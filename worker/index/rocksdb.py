@@ -84,8 +84,9 @@ def tuned(options: StoreOptions, memory: StoreMemory | None) -> Options:
         tables.set_block_cache(memory.cache)
         made.set_write_buffer_manager(memory.buffers)
     tables.set_bloom_filter(10, False)  # noqa: FBT003 -- see above
-    tables.set_cache_index_and_filter_blocks(True)
-    tables.set_pin_l0_filter_and_index_blocks_in_cache(True)
+    # In the cache, they would be looked up for each table that a key may be in. They take 2 bytes a
+    # document; `BandStore.held_bytes` counts them.
+    tables.set_cache_index_and_filter_blocks(False)
     tables.set_block_size(8 << 10)
     tables.set_format_version(5)
     made.set_block_based_table_factory(tables)

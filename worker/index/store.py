@@ -383,14 +383,16 @@ class BandStore:
 
     def memory_bytes(self) -> int:
         """Return the memory of write buffers, tables and runs, without the shared block cache."""
-        names = ("rocksdb.cur-size-all-mem-tables", "rocksdb.estimate-table-readers-mem")
-        tables = sum(int(self._db.property_int_value(name) or 0) for name in names)
-        return tables + self.held_bytes()
+        return self._property("rocksdb.cur-size-all-mem-tables") + self.held_bytes()
 
     def held_bytes(self) -> int:
-        """Return what it keeps in memory itself: newest cells, filters, records read lately."""
+        """Return what it keeps in memory: newest cells, filters, indexes, records read lately."""
+        indexes = self._property("rocksdb.estimate-table-readers-mem")
         recent = self._records.recent.size_bytes
-        return self._cells.size_bytes + self._runs.merging_bytes + recent
+        return self._cells.size_bytes + self._runs.merging_bytes + indexes + recent
+
+    def _property(self, name: str) -> int:
+        return int(self._db.property_int_value(name) or 0)
 
     def _hold(self) -> None:
         if self._memory is not None:
