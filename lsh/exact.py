@@ -22,7 +22,7 @@ WWW 2008 (PPJoin: sets in the order of their sizes, and the shorter prefix of th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -42,6 +42,8 @@ __all__ = [
     "shingle_sets",
     "without_repeats",
 ]
+
+IntegerT = TypeVar("IntegerT", bound=np.integer)
 
 _BUDGET = 1 << 21  # elements at a time: bounds the memory of a step
 _PARTS = 16  # of the hashes' range, ranked one after the other
@@ -105,8 +107,8 @@ def shingle_sets(hashes: NDArray[np.uint64], starts: NDArray[np.int64]) -> Shing
     return ShingleSets(np.concatenate(kept), _edges(sizes), distinct)
 
 
-def without_repeats(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the different numbers among uint64[n], ascending. `numpy.unique` is far slower."""
+def without_repeats(numbers: NDArray[IntegerT]) -> NDArray[IntegerT]:
+    """Return the different ones of n integers, ascending. `numpy.unique` is far slower."""
     ordered = np.sort(numbers)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from lsh.exact import without_repeats
 from lsh.index.buckets import spread
 from lsh.index.layout import BEYOND
 from lsh.index.match import best_matches
@@ -100,7 +101,7 @@ def divided(
     apart = rows.copy()
     apart[its_rows[shared[its_runs]]] = False
     is_apart = apart[its_rows]
-    others = np.unique(its_runs[~is_apart])
+    others = without_repeats(its_runs[~is_apart])
     return Apart(its_rows[is_apart], its_runs[is_apart]), others
 
 
@@ -162,7 +163,7 @@ def judged(  # noqa: PLR0913 -- what a verdict depends on
     entry_of = numbers[best_at[renewed]].tolist()
     return Verdicts(
         matches=_matches(batch, _Pairs(rows, entries.numbers[which], alike), known, rules),
-        inserted=np.unique(apart.rows[~absorbed]),
+        inserted=without_repeats(apart.rows[~absorbed]),
         buckets=buckets,
         changed=apart.runs[~absorbed].tolist(),
         renewed=[

@@ -70,14 +70,14 @@ class OpenRun:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return which of n cells are here, and their places: int64[m]."""
         places = self._first_places(slots, hashes)
-        left = np.flatnonzero(self._documents[places])
+        left = np.flatnonzero(np.take(self._documents, places, mode="clip"))
         found, taken_places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         places = places[left]
         for step in count(1):
             if not len(left):
                 break
-            same = self._hashes[places] == hashes[left]
-            same &= self._documents[places] & _MARK == bit
+            same = np.take(self._hashes, places, mode="clip") == hashes[left]
+            same &= np.take(self._documents, places, mode="clip") & _MARK == bit
             found.append(left[same])
             taken_places.append(places[same])
             places = self._next_places(places[~same], step)

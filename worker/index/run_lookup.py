@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from rocksdict import Rdict
 
+from lsh.exact import without_repeats
 from lsh.index import BucketKeys
 from lsh.index.buckets import spread
 from lsh.index.layout import numbers_before
@@ -48,7 +49,7 @@ class Suspects(NamedTuple):
 
     def all_places(self) -> npt.NDArray[np.int64]:
         """Return the places of all suspects: int64[s], ascending."""
-        return np.unique(np.concatenate((self.open_places, self.places)))
+        return without_repeats(np.concatenate((self.open_places, self.places)))
 
 
 class RunLookup:
@@ -147,7 +148,7 @@ class RunLookup:
         first = self._of_each(runs, lambda run: eras.of(run.first))
         last = self._of_each(runs, self._last_era)
         counts = last - first + 1
-        pairs = np.unique(
+        pairs = without_repeats(
             np.concatenate((np.repeat(places, counts), open_places)) << _ERA_BITS
             | np.concatenate(
                 (spread(first, counts), np.full(len(open_places), eras.current.number))
@@ -185,9 +186,9 @@ class RunLookup:
         self, runs: npt.NDArray[np.int64], what: Callable[[Run], int]
     ) -> npt.NDArray[np.int64]:
         """Return something of each run, by their numbers: int64[m]."""
-        numbers, which = np.unique(runs, return_inverse=True)
-        known = [what(self._by_number[number]) for number in numbers.tolist()]
-        return np.array(known, np.int64)[which]
+        numbers = sorted(self._by_number)
+        known = np.array([what(self._by_number[number]) for number in numbers], np.int64)
+        return known[np.searchsorted(numbers, runs)]
 
     def _documents(self, keys: BucketKeys, runs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the document of each key in one run: int64[k], -1 where it isn't.
@@ -219,7 +220,7 @@ class RunLookup:
         """Return the page of each key in a run, and where in the page it is expected."""
         tiers = self._of_each(runs, attrgetter("tier"))
         pages, parts = np.empty(len(hashes), np.int64), np.empty(len(hashes))
-        for tier in np.unique(tiers).tolist():
+        for tier in without_repeats(tiers).tolist():
             mine = tiers == tier
             shape = self.list.shape(tier)
             pages[mine] = shape.page(hashes[mine])
