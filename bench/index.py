@@ -27,12 +27,14 @@ _CPU_TARGET = 30.0
 _RATE_TARGET = 20_000.0
 _MEMORY_TARGET_MB = 1_000.0
 _DISK_TARGET = 500.0
+_STEADY_TARGET = 1.1
+_STALL_TARGET = 1.0
 _LEANER_TARGET = 5.0
 _FASTER_TARGET = 1.0
 _MEANINGS = (
     "CPU microseconds a document since the row above: in all, of the thread that judges and"
     " inserts, and of RocksDB's threads; documents a second and the longest burst of that thread;"
-    " memory of the process; its growth and the disk, bytes a document."
+    " memory of the process; its growth and the disk, bytes a document that is remembered."
 )
 
 
@@ -52,15 +54,15 @@ def run(
     found = []
     for one in _feed("neardup", total, *([] if window is None else [window])):
         found.append(one)
-        table.add_row(f"{one.documents:,}", *_row(one))
+        table.add_row(f"{one.documents:,}", *_row(one, window))
         console.print(f"{one.documents:,}: {_cpu(one):.1f} µs a document", style="dim")
     (*_, other) = _feed("datasketch", peer)
-    table.add_row(f"datasketch, {peer:,}", *_row(other))
+    table.add_row(f"datasketch, {peer:,}", *_row(other, None))
     kept = "" if window is None else f", of which the last {window:,} are remembered"
     console.print(f"\n[bold]One shard with all bands, {total:,} synthetic documents{kept}")
     console.print(table)
     console.print(_MEANINGS, style="dim")
-    return _targets(found, other)
+    return _targets(found, other) if window is None else _steady(found)
 
 
 def _feed(kind: str, documents: int, *window: int) -> Iterator[Checkpoint]:
@@ -75,7 +77,8 @@ def _feed(kind: str, documents: int, *window: int) -> Iterator[Checkpoint]:
             raise SystemExit(f"bench.index_feed {kind} failed")
 
 
-def _row(one: Checkpoint) -> list[str]:
+def _row(one: Checkpoint, window: int | None) -> list[str]:
+    kept = min(one.documents, window or one.documents)
     return [
         f"{_cpu(one):.1f}",
         f"{one.own:.1f}",
@@ -83,13 +86,38 @@ def _row(one: Checkpoint) -> list[str]:
         f"{one.rate:,.0f}",
         f"{one.stall:.2f}",
         f"{one.memory / 1e6:,.0f}",
-        f"{one.grown / one.documents:,.0f}",
-        f"{one.disk / one.documents:,.0f}",
+        f"{one.grown / kept:,.0f}",
+        f"{one.disk / kept:,.0f}",
     ]
 
 
 def _cpu(one: Checkpoint) -> float:
     return one.own + one.others
+
+
+def _steady(found: list[Checkpoint]) -> list[Target]:
+    """Compare the last window with the second, in which documents are forgotten already."""
+    if len(found) < 3:
+        return []
+    second, last = found[1], found[-1]
+    grown = {
+        "CPU a document": _cpu(last) / _cpu(second),
+        "memory": last.memory / second.memory,
+        "disk": last.disk / second.disk,
+    }
+    targets = [
+        Target(
+            f"index: {name} at {last.documents:,} to that at {second.documents:,}",
+            times,
+            _STEADY_TARGET,
+            at_least=False,
+            form=".2f",
+        )
+        for name, times in grown.items()
+    ]
+    stall = max(one.stall for one in found)
+    longest = Target("index: longest burst, s", stall, _STALL_TARGET, at_least=False, form=".2f")
+    return [*targets, longest]
 
 
 def _targets(found: list[Checkpoint], other: Checkpoint) -> list[Target]:

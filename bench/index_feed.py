@@ -2,7 +2,7 @@
 
 python -m bench.index_feed neardup|datasketch DOCUMENTS DIRECTORY [WINDOW]
 
-With a window, neardup forgets a document after so many others.
+With a window, neardup forgets a document after so many others, and each window is a checkpoint.
 
 A process of its own, so that its memory is that of the index. malloc and the collection of garbage
 are set as in a worker.
@@ -15,7 +15,7 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -71,7 +71,7 @@ def main() -> None:
     path = Path(directory)
     kept = int(window[0]) if window else None
     index = _neardup(path, kept) if kind == "neardup" else _datasketch()
-    for checkpoint in _fed(index, int(documents), path):
+    for checkpoint in _fed(index, _due(int(documents), kept), path):
         print(json.dumps(asdict(checkpoint)), flush=True)
 
 
@@ -117,8 +117,13 @@ def _datasketch() -> Index:
     return index
 
 
-def _fed(index: Index, documents: int, directory: Path) -> Iterator[Checkpoint]:
-    due = sorted({*(count for count in CHECKPOINTS if count < documents), documents})
+def _due(documents: int, window: int | None) -> list[int]:
+    """Return after how many documents to measure: with a window, each time it has passed."""
+    some = CHECKPOINTS if window is None else range(window, documents, window)
+    return sorted({*(count for count in some if count < documents), documents})
+
+
+def _fed(index: Index, due: Iterable[int], directory: Path) -> Iterator[Checkpoint]:
     empty = _memory()
     since = _Costs()
     done = 0
