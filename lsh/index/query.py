@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from lsh.index.buckets import Buckets
 from lsh.index.cells import cells_of
 from lsh.index.chains import Chains
-from lsh.index.implied import read_buckets
 from lsh.index.layout import BEYOND
 from lsh.index.match import best_matches
 
@@ -84,7 +84,7 @@ def query(  # noqa: PLR0913 -- what a document has, and what it is judged by
     if not keys.size:
         return answers
     cells = cells_of(columns, keys)
-    found = read_buckets(reader, columns, cells, sketches, rules)
+    found = Buckets.of(reader.buckets(cells.keys))
     contents = found.at(np.arange(len(found)))
     chains = Chains(reader, cells, sketches, contents, rules)
     nows = np.full(count, reader.now) if times is None else np.maximum(times, reader.now)
