@@ -91,16 +91,18 @@ def finalise(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return words
 
 
-def finalise_product(
-    words: NDArray[np.uint64], factor: np.uint64, scratch: NDArray[np.uint64]
-) -> None:
+def mix_product(words: NDArray[np.uint64], factor: np.uint64, scratch: NDArray[np.uint64]) -> None:
     """Mix in place words that are already products with an odd 64-bit factor.
 
-    These are the last two thirds of fmix64; the caller's factor replaces the first
-    multiplication. `scratch` has the shape of `words` and is overwritten.
+    These are the middle steps of fmix64; the caller's factor replaces the first
+    multiplication. Of the words, the high bits are mixed well; `fold` does the rest.
+    `scratch` has the shape of `words` and is overwritten.
     """
     np.right_shift(words, _HALF, out=scratch)
     np.bitwise_xor(words, scratch, out=words)
     np.multiply(words, factor, out=words)
-    np.right_shift(words, _HALF, out=scratch)
-    np.bitwise_xor(words, scratch, out=words)
+
+
+def fold(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the words with their high halves mixed into the low ones, which is a bijection."""
+    return words ^ (words >> _HALF)

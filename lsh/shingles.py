@@ -4,6 +4,12 @@ A shingle is a window of code points or of words. Its hash is a polynomial over
 the window, mod 2^64, followed by a finaliser. Polynomial hashes alone are at
 best pairwise independent (Lemire and Kaser, "Recursive n-gram hashing is
 pairwise independent, at best", 2010). All constants are derived from the seed.
+
+In a window of up to 6 code points, those of ASCII are packed into one word instead,
+a byte each, which is multiplied by a constant of its own. It is read from the text as
+it is, in place of the many steps of a polynomial. The polynomial of the other code
+points is added to it. With 7 or 8 bytes, the last ones would move too few bits of the
+product: estimates for windows that differ in these alone would vary more.
 """
 
 from __future__ import annotations
@@ -16,7 +22,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from lsh.mixing import constants, derived, finalise_product, odd, secret
+from lsh.mixing import constants, derived, mix_product, odd, secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,6 +37,9 @@ _CHUNK = 1 << 15  # windows at a time: the arrays of a step stay in the L2 cache
 _KEPT = 1 << 18  # hashes in the reused buffer; a larger batch gets a buffer of its own
 _LONG = 1 << 16  # code points; the words of a longer text are found one by one
 _MOST_WORDS = 1 << 16  # distinct words remembered at a time
+_ASCII = 128  # the greatest code point of ASCII, plus one
+_PACKED = 6  # code points of the longest windows that are packed
+_WORD_BYTES = 8
 _WORD = re.compile(r"\S+")
 
 
@@ -38,7 +47,8 @@ _WORD = re.compile(r"\S+")
 class Shingles:
     """The shingle hashes of n texts.
 
-    hashes: uint64[total], text by text, each text's windows in order.
+    hashes: uint64[total], text by text, each text's windows in order. Their high bits are
+        uniform; `lsh.sketch` mixes the low ones.
     starts: int64[n + 1], where each text's hashes begin, then `total`. An empty
         text has none; a text shorter than a shingle has one, of the whole text.
     """
@@ -54,19 +64,19 @@ class Shingler:
         """Take the kind and the size of a shingle, and the site's secret."""
         self._kind = kind
         self._size = size
-        drawn = constants(secret(seed, b"neardup shingle"), 3 + size)
-        base, self._factor = odd(drawn[:2])
+        base, self._factor, self._packing = odd(constants(secret(seed, b"neardup shingle"), 3))
         self._word_key = derived(seed, b"neardup word", 32)
-        # One addend per length, so that a short text doesn't hash like a longer one.
-        self._addends = drawn[3:]  # drawn[2] was of scheme 1
         self._powers = _powers(base, size)
         self._all = np.empty(_KEPT, dtype=np.uint64)
         self._scratch = np.empty((3, _CHUNK + size), dtype=np.uint64)
+        self._packed = _Packed(size) if kind == "char" and size <= _PACKED else None
 
     def shingles(self, texts: Normalised) -> Shingles:
         """Return the shingle hashes of a batch."""
         if self._kind == "char":
-            return self._windows(texts.codes, texts.begins, texts.ends)
+            # Zero is what fills up short texts, so no code point may be zero.
+            codes = texts.codes + texts.codes.dtype.type(1)
+            return self._windows(codes, texts.begins, texts.ends)
         words = _Words(self._word_key)
         return self._sequences([words.hashes(text) for text in texts.texts()])
 
@@ -107,7 +117,7 @@ class Shingler:
             hashes = np.empty(len(tokens), dtype=np.uint64)
         for low in range(0, len(tokens) - size + 1, _CHUNK):
             high = min(low + _CHUNK, len(tokens) - size + 1)
-            self._hash(tokens[low : high + size - 1], size, hashes[low:high])
+            self._hash(tokens[low : high + size - 1], hashes[low:high])
         for length in np.unique(lengths[(lengths > 0) & (lengths < size)]).tolist():
             self._hash_short(tokens, begins[lengths == length], length, hashes)
         if len(counts) == 1 and len(tokens) > len(self._all):
@@ -118,13 +128,21 @@ class Shingler:
             kept = np.concatenate(parts) if parts else hashes[:0]
         return Shingles(kept, starts)
 
-    def _hash(
-        self,
-        tokens: Tokens,
-        size: int,
-        out: NDArray[np.uint64],
-    ) -> None:
-        """Hash the windows of `size` tokens: sum of token[j] * base^(size - j), mixed.
+    def _hash(self, tokens: Tokens, out: NDArray[np.uint64]) -> None:
+        """Hash all windows of `tokens`, at most _CHUNK, into `out`."""
+        if self._packed is None:
+            out[:] = self._polynomials(tokens)
+        elif tokens.itemsize == 1:
+            words = self._packed.words(tokens.astype(np.uint8, copy=False))
+            np.multiply(words, self._packing, out=out)
+        else:
+            narrow = tokens.astype(np.uint8) * (tokens <= _ASCII)
+            np.multiply(self._packed.words(narrow), self._packing, out=out)
+            out += self._polynomials(tokens - narrow)
+        mix_product(out, self._factor, self._scratch[0, : len(out)])
+
+    def _polynomials(self, tokens: Tokens) -> NDArray[np.uint64]:
+        """Return the sum of token[j] * base^(size - j) for each window, in a reused buffer.
 
         The polynomial of 2m tokens is computed from two polynomials of m tokens,
         so the work grows with the logarithm of the size.
@@ -132,7 +150,7 @@ class Shingler:
         single, target, spare = self._scratch[:, : len(tokens)]
         np.multiply(tokens, self._powers[1], out=single, dtype=np.uint64)
         current, span = single, 1
-        for bit in f"{size:b}"[1:]:
+        for bit in f"{self._size:b}"[1:]:
             target = target[: len(current) - span]
             np.multiply(current[:-span], self._powers[span], out=target)
             target += current[span:]
@@ -142,8 +160,7 @@ class Shingler:
                 current *= self._powers[1]
                 current += single[span:]
                 span += 1
-        np.add(current, self._addends[size - 1], out=out)
-        finalise_product(out, self._factor, target[: len(out)])
+        return np.asarray(current)
 
     def _hash_short(
         self,
@@ -152,14 +169,38 @@ class Shingler:
         length: int,
         hashes: NDArray[np.uint64],
     ) -> None:
-        """Hash whole texts of `length` tokens, shorter than the shingle, into hashes[begins]."""
-        step = _CHUNK // length
+        """Hash whole texts of `length` tokens, shorter than the shingle, into hashes[begins].
+
+        Each is filled up with zeros.
+        """
+        step = _CHUNK // self._size
         for low in range(0, len(begins), step):
             rows = begins[low : low + step]
-            lined_up = tokens[rows[:, None] + np.arange(length)].reshape(-1)
-            windows = np.empty(len(lined_up) - length + 1, dtype=np.uint64)
-            self._hash(lined_up, length, windows)
-            hashes[rows] = windows[::length]
+            filled = np.zeros((len(rows), self._size), dtype=tokens.dtype)
+            filled[:, :length] = tokens[rows[:, None] + np.arange(length)]
+            windows = np.empty(filled.size - self._size + 1, dtype=np.uint64)
+            self._hash(filled.reshape(-1), windows)
+            hashes[rows] = windows[:: self._size]
+
+
+class _Packed:
+    """Reads windows of bytes as words. Reuses buffers."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._bytes = np.zeros(_CHUNK + _WORD_BYTES, dtype=np.uint8)
+        # A word begins at every byte: they overlap, and most of them are not aligned.
+        self._read: NDArray[np.uint64] = np.ndarray(
+            (_CHUNK,), np.dtype("<u8"), self._bytes, strides=(1,)
+        )
+        self._words = np.empty(_CHUNK, dtype=np.uint64)
+        self._mask = np.uint64((1 << 8 * size) - 1)
+
+    def words(self, tokens: NDArray[np.uint8]) -> NDArray[np.uint64]:
+        """Return the bytes of each window, the first one lowest, in a reused buffer."""
+        self._bytes[: len(tokens)] = tokens
+        words = self._words[: len(tokens) - self._size + 1]
+        return np.bitwise_and(self._read[: len(words)], self._mask, out=words)
 
 
 def different(shingles: Shingles) -> NDArray[np.int64]:

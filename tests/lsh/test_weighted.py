@@ -73,8 +73,8 @@ def test_the_bias_is_below_two_thousandths(size: int) -> None:
 
 def reference(bag: Mapping[str | bytes, float], slots: int) -> list[int]:
     """Return the low 8 bits of the samples of one mapping of words, by the definition."""
-    base, factor, _, addend = splitmix64(
-        int.from_bytes(derived(b"neardup", b"neardup shingle", 8), "little"), 4
+    base, factor = splitmix64(
+        int.from_bytes(derived(b"neardup", b"neardup shingle", 8), "little"), 2
     )
     state = int.from_bytes(derived(b"neardup", b"neardup weights", 8), "little")
     drawn = splitmix64(state, 2 * slots + 3)
@@ -82,10 +82,9 @@ def reference(bag: Mapping[str | bytes, float], slots: int) -> list[int]:
     for slot in range(slots):
         found = []
         for token, weight in bag.items():
-            word = keyed(str(token), derived(b"neardup", b"neardup word", 32)) * (base | 1) + addend
+            word = keyed(str(token), derived(b"neardup", b"neardup word", 32)) * (base | 1)
             word &= MOST
             word = ((word ^ word >> 32) * (factor | 1)) & MOST
-            word ^= word >> 32
             mixed = (word * (drawn[slot] | 1) + drawn[slots + slot]) & MOST
             one, two, three = (fmix64(mixed), *(drawn[2 * slots :][:2]))
             words = one, fmix64(one ^ two), fmix64(one ^ three)

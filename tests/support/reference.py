@@ -434,33 +434,38 @@ def normalise(text: str, parameters: Parameters) -> str:
 def shingle_hashes(text: str, parameters: Parameters) -> list[int]:
     size = parameters.shingle_size
     state = int.from_bytes(derived(parameters.seed, b"neardup shingle", 8), "little")
-    base, factor, _, *addends = splitmix64(state, 3 + size)
+    base, factor, packing = splitmix64(state, 3)
     if parameters.shingle == "char":
-        units = [ord(char) for char in text]
+        units = [ord(char) + 1 for char in text]  # so that none is 0
     else:
         key = derived(parameters.seed, b"neardup word", 32)
         units = [keyed(word, key) for word in text.split()]
     hashes = []
     for begin in range(max(len(units) - size + 1, min(len(units), 1))):
-        window = units[begin : begin + size]
-        word = addends[len(window) - 1]
-        for place, unit in enumerate(reversed(window), start=1):
-            word += unit * pow(base | 1, place, 2**64)
+        word = 0
+        for place, unit in enumerate(units[begin : begin + size]):
+            if parameters.shingle == "char" and size <= 6 and unit <= 128:  # ASCII
+                word += unit * 256**place * (packing | 1)
+            else:
+                word += unit * pow(base | 1, size - place, 2**64)
         word &= MOST
-        word = ((word ^ word >> 32) * (factor | 1)) & MOST
-        hashes.append(word ^ word >> 32)
+        hashes.append(((word ^ word >> 32) * (factor | 1)) & MOST)
     return hashes
 
 
 def signature(hashes: list[int], slots: int) -> list[int]:
     factors = [number | 1 for number in splitmix64(0x736C6F74, slots)]
+    lows = [max((h ^ h >> 32) % 2**16, 1) for h in hashes]
     offsets = splitmix64(0x66696C6C, slots)
     signed = []
     for slot in range(slots):
         # The range of h, by its upper half, is cut into equal parts, one for each slot.
         members = [h for h in hashes if (h >> 32) * slots >> 32 == slot]
-        own = min(h * factors[slot] % 2**32 for h in hashes)  # the low 32 bits of h decide
-        signed.append(min(members) if members else fmix64(own ^ offsets[slot]))
+        if members:
+            signed.append(min(members) ^ min(members) >> 32)
+            continue
+        own = min(low * factors[slot] % 2**16 for low in lows)
+        signed.append(fmix64(own ^ offsets[slot]))
     return signed
 
 
