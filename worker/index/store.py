@@ -123,6 +123,7 @@ class BandStore:
         self._db.set_write_options(self._write_options)
         self.unflushed = 0
         self._flushed_at = clock()
+        self._table_bytes = self._property("rocksdb.estimate-table-readers-mem")
         try:
             self._check(header)
             progress, self.coverage = self._reached()
@@ -291,8 +292,8 @@ class BandStore:
             self.documents = total
             self.coverage = covered
             self.unflushed += documents
-            self._hold()
             self.flush_if_due()
+            self._hold()
 
     def _prepare(self, writes: WriteBatch, decision: Decision, readers: Readers) -> Prepared | None:
         """Put into a write what readers needn't wait for."""
@@ -353,6 +354,8 @@ class BandStore:
                 raise self._meaning(error) from error
             self.unflushed = 0
             self._flushed_at = self._clock()
+            self._table_bytes = self._property("rocksdb.estimate-table-readers-mem")
+            self._hold()
 
     @property
     def flushing(self) -> bool:
@@ -386,10 +389,12 @@ class BandStore:
         return self._property("rocksdb.cur-size-all-mem-tables") + self.held_bytes()
 
     def held_bytes(self) -> int:
-        """Return what it keeps in memory: newest cells, filters, indexes, records read lately."""
-        indexes = self._property("rocksdb.estimate-table-readers-mem")
+        """Return what it keeps in memory: newest cells, filters, indexes, records read lately.
+
+        The indexes are those of RocksDB's tables when it was last flushed.
+        """
         recent = self._records.recent.size_bytes
-        return self._cells.size_bytes + self._runs.merging_bytes + indexes + recent
+        return self._cells.size_bytes + self._runs.merging_bytes + self._table_bytes + recent
 
     def _property(self, name: str) -> int:
         return int(self._db.property_int_value(name) or 0)
