@@ -11,7 +11,7 @@ __all__ = ["StoreHeader", "check_header", "pack_header", "unpack_header"]
 
 FORMAT_VERSION = 6
 """Up to version 2, the offset referred to a separate log for each shard; up to 3, each bucket and
-each record was a key; up to 4, records didn't have the key of the text."""
+each record was a key; up to 5, records didn't say which buckets were new."""
 
 StoreHeader = dict[str, str | int | float | bool]
 

@@ -87,7 +87,6 @@ class Settings(BaseSettings):
 
     def rules(self) -> BucketRules:
         """Return the rules by which buckets are kept."""
-        parameters = self.parameters()
         return BucketRules(
             threshold=self.similarity.threshold,
             absorb=self.absorb,
@@ -96,8 +95,6 @@ class Settings(BaseSettings):
             window_ms=self.index.window_ms,
             same_id=self.index.same_id,
             containment=self.similarity.containment,
-            bands=parameters.bands,
-            rows=parameters.rows,
         )
 
     def reindexed(self, base: Settings, named: Callable[[Topology], Topology]) -> Settings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 from lsh.index import BucketRules, Decision
@@ -49,7 +50,8 @@ class Judge:
         """
         self._layout = layout
         self._allowance = future_allowance_ms
-        self._rules = rules
+        made = layout.parameters
+        self._rules = replace(rules, bands=made.bands, rows=made.rows)
 
     def placed(self, record: Record) -> Placed:
         """Return the frame of a record of the log, with its place in the order.
