@@ -61,7 +61,7 @@ class Index:
     >>> index.add("a", "The quick brown fox jumps over the lazy dog.")
     []
     >>> index.add("b", "The quick brown fox jumps over the lazy dog!")
-    [Hit(id='a', similarity=0.9607843137254902)]
+    [Hit(id='a', similarity=0.9686274509803922)]
     >>> len(index), "b" in index
     (2, True)
     """

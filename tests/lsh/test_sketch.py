@@ -105,6 +105,13 @@ def test_sets_without_a_common_shingle_share_hardly_a_slot() -> None:
         assert (table[0::2] == table[1::2]).mean() <= 1.5 * filled * size / 2**16
 
 
+def test_of_many_one_shingle_documents_no_two_look_alike() -> None:
+    hashes = np.random.default_rng(8).integers(0, 2**64, size=2000, dtype=np.uint64)
+    sketches = compact(signatures(hashes, np.arange(2001), SLOTS))
+    greatest = max(similarity(one, sketches[500:]).max() for one in sketches[:500])
+    assert greatest < 0.4  # Some pairs of 750,000 have 16 bits in common, and with them a third.
+
+
 def test_one_shingle_documents_agree_by_chance_in_one_slot_of_256() -> None:
     hashes, starts, _ = pairs_of_sets(1, 0.0, 2000, seed=5)
     sketches = compact(signatures(hashes, starts, SLOTS))

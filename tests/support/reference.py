@@ -455,7 +455,6 @@ def shingle_hashes(text: str, parameters: Parameters) -> list[int]:
 
 def signature(hashes: list[int], slots: int) -> list[int]:
     factors = [number | 1 for number in splitmix64(0x736C6F74, slots)]
-    lows = [max((h ^ h >> 32) % 2**16, 1) for h in hashes]
     offsets = splitmix64(0x66696C6C, slots)
     signed = []
     for slot in range(slots):
@@ -464,7 +463,8 @@ def signature(hashes: list[int], slots: int) -> list[int]:
         if members:
             signed.append(min(members) ^ min(members) >> 32)
             continue
-        own = min(low * factors[slot] % 2**16 for low in lows)
+        words = [(h ^ h >> 32) >> 16 * (slot % 3) & 0xFFFF for h in hashes]
+        own = min(max(word, 1) * factors[slot] % 2**16 for word in words)
         signed.append(fmix64(own ^ offsets[slot]))
     return signed
 
