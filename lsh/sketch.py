@@ -49,6 +49,7 @@ SKETCH_BITS = 8
 
 _CHUNK = 1 << 15  # shingles at a time: the arrays of a step stay in the L2 cache
 _SHORT = 256  # documents of up to this many shingles are filled together, longer ones alone
+_FEWEST = 24  # documents that are filled together: fewer take less time one by one
 _TOGETHER = 1 << 16  # slots that are filled together
 _STEPS = 32  # shingles of such documents at a time
 _EMPTY = np.uint64((1 << 64) - 1)
@@ -124,6 +125,8 @@ def _fill(
     partial = np.flatnonzero(empty.any(axis=1) & (lengths > 0))
     partial = partial[np.argsort(lengths[partial], kind="stable")]
     count = int(np.searchsorted(lengths[partial], _SHORT, side="right"))
+    if count < _FEWEST:
+        count = 0
     step = max(1, _TOGETHER // slots)
     for low in range(0, count, step):
         rows = partial[low : min(low + step, count)]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -180,3 +182,13 @@ def test_similarity_of_one_with_many_is_the_row_by_row_similarity(slots: int, se
         assert similarity(a[row], b)[row] == similarity(a[row], b[row]) == by_row[row]
     np.testing.assert_array_equal(by_row, pairwise_similarity(b, a))
     assert ((by_row >= 0) & (by_row <= 1)).all()
+
+
+def test_many_short_documents_have_the_signatures_that_each_has_alone() -> None:
+    lengths = np.arange(60) * 5 % 280
+    starts = np.append(0, np.cumsum(lengths))
+    hashes = np.random.default_rng(4).integers(0, 1 << 64, starts[-1], dtype=np.uint64)
+    together = signatures(hashes, starts, 128)
+    for row, (low, high) in enumerate(pairwise(starts.tolist())):
+        alone = signatures(hashes[low:high], np.array([0, high - low]), 128)
+        np.testing.assert_array_equal(alone[0], together[row])
