@@ -14,7 +14,7 @@ from tests.support.corpus import corpus
 from tests.support.proof import prove
 from tests.support.worker_process import WorkerProcess
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.exhaustive]
 
 SECONDS = 120.0
 SESSION = 6.0
@@ -38,9 +38,7 @@ def await_answers(worker: WorkerProcess) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "protocol", [pytest.param("classic", marks=pytest.mark.exhaustive), "consumer"]
-)
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_frozen_broker_is_seen(kafka_cluster: ClusterFactory, app_id: str, protocol: str) -> None:
     cluster = kafka_cluster(1)
     settings = {"kafka": {"group_protocol": protocol}}

@@ -238,7 +238,9 @@ class Ticking(threading.Thread):
         self.join()
 
 
-@pytest.mark.parametrize("way", ["memtables", "level 0"])
+@pytest.mark.parametrize(
+    "way", ["memtables", pytest.param("level 0", marks=pytest.mark.exhaustive)]
+)
 def test_a_write_that_has_to_wait_holds_up_no_other_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
