@@ -87,6 +87,25 @@ def _read(reader: BucketReader, cells: Cells, runs: NDArray[np.int64]) -> Bucket
     return Buckets(runs[found.places], found.sizes, found.entries)
 
 
+def _met(
+    reader: BucketReader, possible: _Cells, first: Buckets
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the documents that came to buckets that were read first, and who is there: int64[m].
+
+    A document that may have moved may not be in all of its buckets any more.
+    """
+    few = np.flatnonzero(first.sizes <= _FEW)
+    if not len(few):
+        return few, few
+    at = np.minimum(np.searchsorted(first.places[few], possible.runs), len(few) - 1)
+    here = np.flatnonzero(first.places[few][at] == possible.runs)
+    of = few[at[here]]
+    entries = first.entries[spread(first.starts[of], first.sizes[of])]
+    rows = np.repeat(possible.rows[here], first.sizes[of])
+    settled = entries >= reader.moved_below
+    return rows[settled], entries[settled]
+
+
 def _pairs(  # noqa: PLR0913, PLR0917 -- what documents have, and what was read
     reader: BucketReader,
     columns: Sequence[int],
@@ -95,26 +114,14 @@ def _pairs(  # noqa: PLR0913, PLR0917 -- what documents have, and what was read
     sketches: NDArray[np.uint8],
     rules: BucketRules,
 ) -> _Pairs:
-    """Return the documents in the buckets that were read first, with those that came to them.
-
-    A document that may have moved may not be in all of its buckets any more.
-    """
-    few = np.flatnonzero(first.sizes <= _FEW)
-    at = np.searchsorted(first.places[few], possible.runs)
-    at[at == len(few)] = 0
-    here = np.flatnonzero(first.places[few][at] == possible.runs) if len(few) else few
-    of = few[at[here]]
-    entries = first.entries[spread(first.starts[of], first.sizes[of])]
-    rows = np.repeat(possible.rows[here], first.sizes[of])
-    settled = entries >= reader.moved_below
-    rows, entries = rows[settled], entries[settled]
+    """Return the documents in the buckets that were read first, with those that came to them."""
+    rows, entries = _met(reader, possible, first)
     numbers, which = np.unique(entries, return_inverse=True)
-    told = [_told(one, sketches.shape[1], len(columns)) for one in reader.records(numbers.tolist())]
-    usable = np.array([one is not None for one in told], bool)[which]
-    rows, entries, which = rows[usable], entries[usable], which[usable]
     blank = bytes(sketches.shape[1]), bytes(-(-len(columns) // 8))
-    others = _table([(one or blank)[0] for one in told], len(blank[0]))
-    bits = _table([(one or blank)[1] for one in told], len(blank[1]))
+    # Of what says nothing, no bucket was new.
+    told = [_told(one, *blank) for one in reader.records(numbers.tolist())]
+    others = _table([sketch for sketch, _ in told], len(blank[0]))
+    bits = _table([new for _, new in told], len(blank[1]))
     new = np.unpackbits(bits, axis=1, count=len(columns), bitorder="little").astype(bool)
     cut, shape = rules.bands * rules.rows, (len(rows), rules.bands, rules.rows)
     same = sketches[rows, :cut] == others[which, :cut]
@@ -126,10 +133,12 @@ def _pairs(  # noqa: PLR0913, PLR0917 -- what documents have, and what was read
     return _Pairs(rows, entries, shared & new[which])
 
 
-def _told(packed: bytes | None, slots: int, columns: int) -> tuple[bytes, bytes] | None:
-    """Return a record's sketch, and which buckets were new; None if it doesn't have both."""
+def _told(packed: bytes | None, no_sketch: bytes, none_new: bytes) -> tuple[bytes, bytes]:
+    """Return a record's sketch, and which buckets were new; these if it doesn't have both."""
     sketch, new = sketch_and_new(packed) if packed else (b"", b"")
-    return (sketch, new) if len(sketch) == slots and 8 * len(new) >= columns else None
+    if (len(sketch), len(new)) != (len(no_sketch), len(none_new)):
+        return no_sketch, none_new
+    return sketch, new
 
 
 def _table(rows: list[bytes], width: int) -> NDArray[np.uint8]:
