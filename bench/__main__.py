@@ -26,12 +26,13 @@ BENCHMARKS = {
     "memory": "peak memory and rate of `neardup dedupe` on a million documents",
     "recovery": "time from the restart of a killed worker to its next verdict",
     "replay": "replay of one shard's log, and restore of a snapshot",
+    "reindex": "`neardup reindex --from-documents` at 2,000 documents/s: verdicts and waits",
     "start": "duration of `neardup --help`, and time to a worker's first verdict",
     "wave": "size of the outputs for a wave of near copies",
     "accuracy": "recall and precision against exact similarities, compared with datasketch",
 }
 
-OPTIONS = {"index": ("documents", "window"), "query": ("documents", "rate")}
+OPTIONS = {"index": ("documents", "window"), "query": ("documents", "rate"), "reindex": ("rate",)}
 """The benchmarks that take sizes."""
 
 
@@ -61,7 +62,10 @@ def main() -> None:
         help="documents that *index* remembers; all by default",
     )
     parser.add_argument(
-        "--rate", type=int, metavar="NUMBER", help="queries a second of *query* (200)"
+        "--rate",
+        type=int,
+        metavar="NUMBER",
+        help="queries a second of *query* (200), documents a second of *reindex* (2,000)",
     )
     given = parser.parse_args()
     unknown = [name for name in given.names if name not in BENCHMARKS]

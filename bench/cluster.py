@@ -25,6 +25,8 @@ __all__ = [
     "broker",
     "committed_counts",
     "feed",
+    "feed_steadily",
+    "numbered",
     "worker",
     "worker_on",
 ]
@@ -35,6 +37,7 @@ REBALANCE_DELAY_MS = 3_000
 """The broker's default of group.initial.rebalance.delay.ms."""
 
 _LOOK_SECONDS = 0.02
+_STEP_SECONDS = 0.005
 _LOG_ERRORS = 3
 """librdkafka's ``log_level``; higher levels log that a coordinator is still loading."""
 
@@ -63,8 +66,7 @@ def feed(kafka: KafkaCluster, texts: Iterable[str], first: int = 0) -> tuple[int
         }
     )
     documents = size = 0
-    for number, text in enumerate(texts, first):
-        value = json.dumps({"id": f"doc-{number}", "text": text}).encode()
+    for number, value in enumerate(numbered(texts, first), first):
         while True:
             try:
                 producer.produce(DOCUMENTS, value, f"doc-{number}".encode(), number % PARTITIONS)
@@ -76,6 +78,25 @@ def feed(kafka: KafkaCluster, texts: Iterable[str], first: int = 0) -> tuple[int
     if producer.flush(60):
         raise SystemExit("the broker did not accept all documents within 60 s")
     return documents, size
+
+
+def numbered(texts: Iterable[str], first: int = 0) -> Iterator[bytes]:
+    """Yield JSON documents, numbered from ``first``."""
+    for number, text in enumerate(texts, first):
+        yield json.dumps({"id": f"doc-{number}", "text": text}).encode()
+
+
+def feed_steadily(bootstrap: str, values: Iterable[bytes], rate: float) -> None:
+    """Write documents at a steady rate, in steps of 5 ms, each with the time when it is sent."""
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "all"})
+    start = time.time()
+    for sent, value in enumerate(values):
+        while sent >= int((time.time() - start) * rate):
+            producer.poll(0)
+            time.sleep(_STEP_SECONDS)
+        stamp = int(time.time() * 1000)
+        producer.produce(DOCUMENTS, value, b"doc-%d" % sent, sent % PARTITIONS, timestamp=stamp)
+    producer.flush(10)
 
 
 @contextmanager

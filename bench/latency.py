@@ -9,14 +9,13 @@ are in milliseconds, the resolution of Kafka's timestamps.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from bench.cluster import DOCUMENTS, PARTITIONS, application, broker
+from bench.cluster import PARTITIONS, application, broker, feed_steadily, numbered
 from bench.cluster import worker as run_worker
 from bench.corpus import source, texts
 from bench.processes import Program
@@ -112,27 +111,6 @@ def _quantile(ordered: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
-def _feed(bootstrap: str, rate: float, seconds: float) -> None:
-    """Send at a steady rate, in steps of 5 ms."""
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "all"})
-    values = [
-        json.dumps({"id": f"doc-{number}", "text": text}).encode()
-        for number, text in enumerate(texts(int(rate * seconds)))
-    ]
-    start = time.time()
-    sent = 0
-    while sent < len(values):
-        due = min(len(values), int((time.time() - start) * rate))
-        while sent < due:
-            stamp = int(time.time() * 1000)
-            producer.produce(
-                DOCUMENTS, values[sent], b"doc-%d" % sent, sent % PARTITIONS, timestamp=stamp
-            )
-            sent += 1
-        producer.poll(0)
-        time.sleep(0.005)
-    producer.flush(10)
-
-
 if __name__ == "__main__":
-    _feed(sys.argv[1], float(sys.argv[2]), float(sys.argv[3]))
+    rate, seconds = float(sys.argv[2]), float(sys.argv[3])
+    feed_steadily(sys.argv[1], list(numbered(texts(int(rate * seconds)))), rate)

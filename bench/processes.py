@@ -63,8 +63,12 @@ class Program(Closing):
         Raises:
             SystemExit: it has exited; the message has the end of its output.
         """
-        if self.usage is None and self._reap(os.WNOHANG):
+        if self.usage is None and self.ended():
             raise SystemExit(f"{self._name} exited unexpectedly:\n{self.said()}")
+
+    def ended(self) -> bool:
+        """Return whether the program has exited."""
+        return self.usage is not None or self._reap(os.WNOHANG)
 
     def wait(self) -> Usage:
         """Wait until the program exits, and return its usage.
@@ -72,7 +76,8 @@ class Program(Closing):
         Raises:
             SystemExit: it failed; the message has the end of its output.
         """
-        self._reap(0)
+        if self.usage is None:
+            self._reap(0)
         assert self.usage is not None  # noqa: S101 -- reaped
         if self.usage.status:
             raise SystemExit(f"{self._name} failed:\n{self.said()}")
