@@ -264,6 +264,7 @@ class Application:
             future_allowance_ms=settings.index.future_allowance_ms,
             buffer_bytes=self.shares.batch,
             deaths=self._deaths(self._anew) if self._anew else None,
+            events=self.metrics.rewriting,
         )
 
     def _deaths(self, journal: Path) -> Deaths:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import get_args
 
 from worker.bus import TopicPartition
 from worker.loop.options import LoopEvents
 from worker.metrics.instruments import Instruments
 from worker.metrics.series import Series
-from worker.stages import IndexCounts, IndexEvents, Status, StoreParts, StoreReach, StoreSize
+from worker.stages import (
+    IndexCounts,
+    IndexEvents,
+    LeftOut,
+    RefingerprintCounts,
+    RefingerprintEvents,
+    Status,
+    StoreParts,
+    StoreReach,
+    StoreSize,
+)
 
 __all__ = ["BuildingMetrics", "IndexMetrics", "RewritingMetrics"]
 
@@ -114,12 +125,18 @@ class BuildingMetrics(LoopEvents):
         self._remaining.show({(str(seat.partition),): lag for seat, lag in lags.items()})
 
 
-class RewritingMetrics(LoopEvents):
-    """Exports how much of the log in use has no new fingerprints yet."""
+class RewritingMetrics(LoopEvents, RefingerprintEvents):
+    """Counts the documents that have new fingerprints, and exports how much of the log has none.
+
+    The loop of *refingerprint* and the stage itself feed it, in one thread.
+    """
 
     def __init__(self, instruments: Instruments) -> None:
-        """Start with nothing to do."""
+        """Start at zero, with nothing to do."""
         self._remaining = instruments.gauge("neardup_rewriting_remaining_records")
+        documents = instruments.counter("neardup_rewriting_documents_total")
+        self._signed = documents.labels("signed")
+        self._left_out = {why: documents.labels(why) for why in get_args(LeftOut)}
 
     def assigned(self, partitions: int) -> None:
         """Note that another worker makes them, or none."""
@@ -129,3 +146,9 @@ class RewritingMetrics(LoopEvents):
     def lagging(self, lags: Mapping[TopicPartition, int]) -> None:
         """Export what is left of the log."""
         self._remaining.set(sum(lags.values()))
+
+    def refingerprinted(self, counts: RefingerprintCounts) -> None:
+        """Add the counts of a burst."""
+        self._signed.inc(counts.documents)
+        for why, count in counts.left_out.items():
+            self._left_out[why].inc(count)

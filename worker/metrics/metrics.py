@@ -25,7 +25,7 @@ class Metrics:
         index: fed by *index*.
         queries: fed by ``neardup serve``.
         building: fed by the loop of the next generation's *index*.
-        rewriting: fed by the loop that makes the next generation's fingerprints.
+        rewriting: fed by *refingerprint*, which makes the next generation's fingerprints.
         snapshots: fed by the shipper of snapshots.
         process: fed by the worker's process.
     """

@@ -361,6 +361,18 @@ TABLE: Final = (
         " lacks CPU ([reindexing](reindexing.md#new-fingerprints)).",
     ),
     Metric(
+        "index",
+        "neardup_rewriting_documents_total",
+        "counter",
+        "Documents that were read again for new fingerprints, by outcome: signed, gone (deleted"
+        " from documents), unreadable, blank (nothing is left of the text), poison (it killed the"
+        " worker).",
+        "The new index doesn't know those that were not signed. If `unreadable` or `blank` grow"
+        " unexpectedly, see whether the new settings are right, and give the reindex up with"
+        " `neardup reindex --abort` while you can ([reindexing](reindexing.md#new-fingerprints)).",
+        labels=("outcome",),
+    ),
+    Metric(
         "queries",
         "neardup_queries_total",
         "counter",

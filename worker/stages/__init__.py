@@ -13,6 +13,7 @@ from worker.stages.refingerprint import (
     RefingerprintEvents,
 )
 from worker.stages.reject_limit import RejectLimit
+from worker.stages.replacement import LeftOut
 from worker.stages.route import Route, RouteCounts, RouteEvents
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Index",
     "IndexCounts",
     "IndexEvents",
+    "LeftOut",
     "Parts",
     "Refingerprint",
     "RefingerprintCounts",

@@ -17,7 +17,7 @@ from worker.stages.deaths import Deaths
 from worker.stages.framing import Framer
 from worker.stages.order import placed
 from worker.stages.payloads import Payloads
-from worker.stages.replacement import Found, Replacement
+from worker.stages.replacement import Found, LeftOut, Replacement
 from worker.stages.signing import Signer
 from worker.stages.tiling import follow
 from worker.topology import Topology
@@ -37,13 +37,11 @@ _RESUMED_AT = 1 / 8
 class RefingerprintCounts:
     """Counts of one burst, for metrics.
 
-    ``documents`` have new fingerprints. ``left_out`` is how many have none, by the reason: their
-    payload is ``gone`` or ``unreadable``, nothing is left of the text (``blank``), or the worker
-    died of it (``poison``).
+    ``documents`` have new fingerprints. ``left_out`` is how many have none, by the reason.
     """
 
     documents: int = 0
-    left_out: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[LeftOut] = field(default_factory=Counter)
 
 
 class RefingerprintEvents:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,11 @@ from worker.stages.framing import Aside, Framer, Signed, Span
 from worker.stages.order import Placed
 from worker.wire import FingerprintFrame
 
-__all__ = ["Found", "Replacement"]
+__all__ = ["Found", "LeftOut", "Replacement"]
+
+LeftOut = Literal["gone", "unreadable", "blank", "poison"]
+"""Why a document has no new fingerprint: its payload is deleted or can't be read, nothing is left
+of its text, or the worker died of it."""
 
 
 class Found(NamedTuple):
@@ -40,7 +44,7 @@ class Replacement:
         frame = source.frame
         self.partition = frame.partition
         self.end = frame.end
-        self.left_out: Counter[str] = Counter()
+        self.left_out: Counter[LeftOut] = Counter()
         self._offsets: list[int] = (frame.offsets.astype(np.int64) + frame.start).tolist()
         self._checksums: list[int] = frame.checksums.tolist()
         self._at = 0
@@ -82,7 +86,7 @@ class Replacement:
         self.left_out["gone"] += len(gone)
         return found, gone
 
-    def set_aside(self, row: int, why: str) -> None:
+    def set_aside(self, row: int, why: LeftOut) -> None:
         """Leave out a document that has no fingerprint."""
         self._set_aside.append(self._offsets[row])
         self.left_out[why] += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 from tests.support.filling import fill
@@ -15,7 +16,7 @@ from worker.index.store import BandStore, StoreOptions
 from worker.metrics import Metrics
 from worker.offline.embedded import Embedded, create_topics
 from worker.settings import Settings
-from worker.stages import IndexCounts, RestoreState, Status
+from worker.stages import IndexCounts, LeftOut, RefingerprintCounts, RestoreState, Status
 
 
 def test_a_restore_is_told_of_until_it_has_ended() -> None:
@@ -240,3 +241,18 @@ def test_what_is_left_to_fingerprint_anew_is_told_by_the_worker_that_does_it() -
     assert left() == 7
     metrics.rewriting.assigned(0)
     assert left() == 0
+
+
+def test_documents_are_counted_by_what_came_of_new_fingerprints() -> None:
+    metrics = Metrics()
+
+    def count(outcome: str) -> float | None:
+        name = "neardup_rewriting_documents_total"
+        return metrics.registry.get_sample_value(name, {"outcome": outcome})
+
+    outcomes = ("signed", "gone", "unreadable", "blank", "poison")
+    assert [count(outcome) for outcome in outcomes] == [0] * 5
+    for _ in range(2):
+        left_out = Counter[LeftOut]({"gone": 3, "blank": 1})
+        metrics.rewriting.refingerprinted(RefingerprintCounts(7, left_out))
+    assert [count(outcome) for outcome in outcomes] == [14, 6, 0, 2, 0]

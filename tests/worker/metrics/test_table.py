@@ -15,7 +15,14 @@ from worker.metrics import TABLE, Metrics
 from worker.metrics.reference import reference
 from worker.process.service import Service
 from worker.settings import load
-from worker.stages import IndexCounts, Parts, RestoreState, RouteCounts, Status
+from worker.stages import (
+    IndexCounts,
+    Parts,
+    RefingerprintCounts,
+    RestoreState,
+    RouteCounts,
+    Status,
+)
 
 DOCS = Path(__file__).parents[3] / "docs"
 BY_NAME = {metric.name: metric for metric in TABLE}
@@ -68,6 +75,7 @@ def fed() -> Metrics:
     metrics.index.using(1)
     metrics.building.lagging({TopicPartition("g1.shards", 0): 1})
     metrics.rewriting.lagging({TopicPartition("fingerprints", 0): 1})
+    metrics.rewriting.refingerprinted(RefingerprintCounts(documents=1))
     metrics.snapshots.shipped(manifest())
     metrics.process.limit("poll", 1)
     metrics.process.watched("index", "poll", 0)
