@@ -19,7 +19,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -80,6 +79,13 @@ class Timing(NamedTuple):
     ended: float
 
 
+class Plain(NamedTuple):
+    """The matches of all documents by the earlier parameters, and by the later ones."""
+
+    earlier: Sequence[bytes]
+    later: Sequence[bytes]
+
+
 def run(*, quick: bool = False, rate: int = RATE) -> list[Target]:
     """Measure, print the figures, and return the targets."""
     before = 20.0 if quick else 180.0
@@ -112,7 +118,7 @@ def run(*, quick: bool = False, rate: int = RATE) -> list[Target]:
     if not earlier or not later:
         raise SystemExit("one of the two indexes has judged nothing")
     timing = Timing(began, min(one.read for one in later), ended)
-    wrong = _judged_otherwise({}, verdicts, earlier), _judged_otherwise(LATER, verdicts, later)
+    plain = Plain(_plainly({}, verdicts), _plainly(LATER, verdicts))
     return _report(
         rate=rate,
         written=written,
@@ -120,7 +126,7 @@ def run(*, quick: bool = False, rate: int = RATE) -> list[Target]:
         verdicts=verdicts,
         earlier=len(earlier),
         timing=timing,
-        wrong=wrong,
+        plain=plain,
     )
 
 
@@ -221,23 +227,19 @@ def _bytes(value: str | bytes | None) -> bytes:
     return value.encode() if isinstance(value, str) else value or b""
 
 
-def _judged_otherwise(
-    chosen: Mapping[str, str], order: Sequence[Verdict], published: Sequence[Verdict]
-) -> int:
-    """Judge the documents in their order by one shard; return how many were published otherwise."""
-    wanted = {one.number: one.matches for one in published}
+def _plainly(chosen: Mapping[str, str], order: Sequence[Verdict]) -> list[bytes]:
+    """Return the matches of documents in their order, judged by one shard and without Kafka."""
     values = list(numbered(texts(max(one.number for one in order) + 1)))
+    found: list[bytes] = []
     with (
         tempfile.TemporaryDirectory(prefix="neardup-bench-") as folder,
         OfflineFilter(offline_settings(None, chosen), Path(folder)) as plain,
     ):
-        wrong = 0
-        rest = iter(order)
-        while some := list(islice(rest, _AT_ONCE)):
-            lines = [Line(b"", values[one.number], len(values[one.number])) for one in some]
-            for one, verdict in zip(some, plain.judge(lines), strict=True):
-                wrong += wanted.get(one.number, verdict.matches) != verdict.matches
-    return wrong
+        for first in range(0, len(order), _AT_ONCE):
+            some = [values[one.number] for one in order[first : first + _AT_ONCE]]
+            verdicts = plain.judge([Line(b"", value, len(value)) for value in some])
+            found += [verdict.matches for verdict in verdicts]
+    return found
 
 
 def _report(  # noqa: PLR0913 -- all that was found
@@ -248,7 +250,7 @@ def _report(  # noqa: PLR0913 -- all that was found
     verdicts: Sequence[Verdict],
     earlier: int,
     timing: Timing,
-    wrong: tuple[int, int],
+    plain: Plain,
 ) -> list[Target]:
     seconds = timing.ended - timing.began
     came = sum(timing.began <= one.sent < timing.ended for one in verdicts) / seconds
@@ -261,12 +263,16 @@ def _report(  # noqa: PLR0913 -- all that was found
     )
     for name, waits in _waits(verdicts, timing):
         console.print(f"Longest wait {name}: {max(waits, default=0.0):.2f} s")
+    console.print(f"The other parameters find other matches for {_different(*plain):,} documents")
+    published = [one.matches for one in verdicts]
     targets = [
         ("documents/s that came while it ran", came, 0.99 * rate, True, ",.0f"),
         ("lost", len(written.keys() - seen.keys()), 0, False, ",.0f"),
         ("doubled", sum(seen.values()) - len(seen), 0, False, ",.0f"),
-        ("judged otherwise before the hand-over", wrong[0], 0, False, ",.0f"),
-        ("judged otherwise after it", wrong[1], 0, False, ",.0f"),
+        ("judged otherwise before the hand-over",
+         _different(published[:earlier], plain.earlier[:earlier]), 0, False, ",.0f"),
+        ("judged otherwise after it",
+         _different(published[earlier:], plain.later[earlier:]), 0, False, ",.0f"),
         ("longest wait, s", max(one.wait for one in verdicts if one.sent >= timing.began),
          WAIT_SECONDS, False, ".2f"),
     ]  # fmt: skip
@@ -274,6 +280,10 @@ def _report(  # noqa: PLR0913 -- all that was found
         Target(f"reindex from documents: {what}", value, limit, at_least=at_least, form=form)
         for what, value, limit, at_least, form in targets
     ]
+
+
+def _different(some: Sequence[bytes], others: Sequence[bytes]) -> int:
+    return sum(one != other for one, other in zip(some, others, strict=True))
 
 
 def _waits(verdicts: Sequence[Verdict], timing: Timing) -> Iterator[tuple[str, list[float]]]:

@@ -21,7 +21,13 @@ from tests.faults.of_change import (
 )
 from tests.faults.of_disks import DiskFull
 from tests.faults.of_network import EndTxn, Fetch, Heartbeat, Produce, TxnOffsetCommit
-from tests.faults.of_reindex import Reindex, ReindexKilled, ReindexOften
+from tests.faults.of_reindex import (
+    Reindex,
+    ReindexAnew,
+    ReindexAnewKilled,
+    ReindexKilled,
+    ReindexOften,
+)
 from tests.faults.of_rot import RotSegments, RotSnapshots, RotTables
 from tests.faults.of_standby import StandbyFrozen
 from tests.faults.of_time import Idle, IdlePartition
@@ -74,6 +80,8 @@ FAULTS: Final[dict[str, type[Fault]]] = {
         PartitionsAdded,
         DocumentsRecreated,
         Reindex,
+        ReindexAnew,
+        ReindexAnewKilled,
         ReindexKilled,
         ReindexOften,
     )

@@ -1,15 +1,17 @@
 """The index is replaced by its next generation, again and again, and the command is killed."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final
 
 from tests.faults.fault import Fault, World
 from worker.generations import Plan
 
-__all__ = ["Reindex", "ReindexKilled", "ReindexOften"]
+__all__ = ["Reindex", "ReindexAnew", "ReindexAnewKilled", "ReindexKilled", "ReindexOften"]
 
 _MOMENTS: Final[Mapping[str, Callable[[Plan], bool]]] = {
     "building": lambda plan: plan.following is not None,
+    "sealing": lambda plan: plan.closing,
     "handing-over": lambda plan: plan.handed_over,
 }
 
@@ -43,6 +45,31 @@ class Reindex(Fault):
         del target
         world.reindexing.kill()
         world.reindexing.run()
+
+
+class ReindexAnew(Reindex):
+    """The same with new fingerprints, made from the documents by other settings."""
+
+    name = "reindex-anew"
+    sections: ClassVar[tuple[Mapping[str, object], ...]] = (
+        {"shingle_size": 4, "slots": 96},
+        {"shingle": "word", "shingle_size": 2, "fold_digits": True},
+        {"shingle_size": 6, "slots": 160, "threshold": 0.7},
+    )
+    """Of the similarity; each is other fingerprints than all others."""
+
+    @classmethod
+    def targets(cls, victims: Sequence[str]) -> Sequence[str]:
+        """What changes, as JSON."""
+        del victims
+        return tuple(map(json.dumps, cls.sections))
+
+    def inject(self, world: World, target: str) -> str:
+        """Begin it, once the one before is done."""
+        changed = {"similarity": json.loads(target)}
+        config = world.application.write_config("anew.toml", changed)
+        world.reindexing.begin(["--from-documents", "--config", str(config)])
+        return f"began to make new fingerprints: {target}"
 
 
 class ReindexOften(Reindex):
@@ -84,7 +111,7 @@ class ReindexKilled(Fault):
     def targets(cls, victims: Sequence[str]) -> Sequence[str]:
         """What the workers are told to do when it dies."""
         del victims
-        return tuple(_MOMENTS)
+        return ("building", "handing-over")
 
     def inject(self, world: World, target: str) -> str:
         """Wait for the moment, and kill."""
@@ -96,3 +123,15 @@ class ReindexKilled(Fault):
         """Run it again."""
         del target
         world.reindexing.run()
+
+
+class ReindexAnewKilled(ReindexKilled):
+    """The same of a reindex that makes new fingerprints, also while the earlier log is sealed."""
+
+    name = "reindex-anew-kill"
+
+    @classmethod
+    def targets(cls, victims: Sequence[str]) -> Sequence[str]:
+        """What the workers are told to do when it dies."""
+        del victims
+        return tuple(_MOMENTS)

@@ -1,70 +1,26 @@
 """The fingerprints of running workers are made anew while documents stream."""
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from tests.integration.conftest import Launch
 from tests.integration.reindexing import Feeder, ends, started
 from tests.support.application import ApplicationUnderTest
-from tests.support.audit import read_all
-from tests.support.checker import (
-    FrameRange,
-    Source,
-    Verdict,
-    check,
-    differences,
-    frame_ranges,
-    verdicts,
-)
+from tests.support.checker import check, differences, verdicts
 from tests.support.corpus import corpus, scaled
+from tests.support.generations import in_force, judged_anew
 from tests.support.proof import book_of
-from tests.support.replay import replay
 from worker.admin import Cluster
 from worker.admin.reindex.in_use import planned
-from worker.bus.port import Record
 from worker.generations import Generation, Plan
-from worker.settings import Settings
-from worker.topology import Topology
-from worker.wire import POSITION_BITS, FingerprintFrame, decode, hand_over
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.exhaustive]
 
 ANEW = {"similarity": {"shingle_size": 4, "fold_digits": True, "threshold": 0.7}}
 SLICE = 20
 """A tenth of a second's documents: few, so that they come as long as it takes."""
-ANY_TEXT = 0.01
-"""A threshold below which no match is wrong: what is similar is another thing in each log. What
-exactly matches is compared with a replay."""
-
-
-class Log(NamedTuple):
-    """A log of fingerprints: its frames, and the offset from which on its answers count."""
-
-    frames: Sequence[Record]
-    since: int
-    settings: Settings
-    topology: Topology
-
-    def numbers(self) -> dict[int, Source]:
-        """Return the documents of the log by the sequence numbers that they have there."""
-        layout, found = self.topology.layout, {}
-        for record in self.frames:
-            frame = decode(FingerprintFrame, record.value, layout.id)
-            first = (layout.numbered_from + record.offset) << POSITION_BITS
-            for position, offset in enumerate(frame.offsets.tolist()):
-                found[first + position] = frame.partition, frame.start + offset
-        return found
-
-    def judged(self, directory: Path) -> dict[Source, Verdict]:
-        """Return the verdicts that count, all frames judged as if by one shard from the start."""
-        found = replay(self.frames, self.settings, self.topology, 1, directory)
-        first = self.topology.layout.numbered_from + self.since
-        return {at: one for at, one in found.items() if one.sequence >> POSITION_BITS >= first}
 
 
 def plan_of(application: ApplicationUnderTest) -> Plan:
@@ -73,44 +29,16 @@ def plan_of(application: ApplicationUnderTest) -> Plan:
     return plan
 
 
-def logs(application: ApplicationUnderTest) -> Iterator[Log]:
-    """Yield the logs of both generations, the earlier one first."""
-    plan = plan_of(application)
-    for generation in (plan.base, plan.current):
-        topology = generation.topology(application.topology)
-        records = read_all(application.kafka.bootstrap, topology.order)
-        frames = [r for r in records if hand_over(r.value, topology.layout.id) is None]
-        begins = [r.offset for r in records if r not in frames]
-        assert len(begins) == 1, "a log has one hand-over: at its end, or where its answers begin"
-        own = generation.settings(application.settings)
-        since = begins[0] if generation.number else 0
-        assert generation.number or all(frame.offset < begins[0] for frame in frames)
-        yield Log(frames, since, own, topology)
-
-
 def judged(application: ApplicationUnderTest, directory: Path, fed: int) -> float:
     """Check what was published; return the longest that a document has waited, in seconds."""
     application.audit.reach(fed)
     application.audit.finish()
-    history = book_of(application).history
-    published = {at: one.sequence for at, one in verdicts(history).items()}
-    ranges: list[FrameRange] = []
-    renumbered: dict[int, int] = {}
-    expected: dict[Source, Verdict] = {}
-    for log in logs(application):
-        layout = log.topology.layout
-        own = [frame for frame in log.frames if frame.offset >= log.since]
-        ranges += [
-            one._replace(number=one.number + layout.numbered_from)
-            for one in frame_ranges(own, layout.id)
-        ]
-        numbers = log.numbers().items()
-        renumbered |= {number: published[at] for number, at in numbers if at in published}
-        expected |= log.judged(directory / f"log-{log.topology.log}")
-    parameters = replace(history.parameters, threshold=ANY_TEXT)
-    history = replace(history, frames=ranges, parameters=parameters, renumbered=renumbered)
-    assert check(history) == []
-    assert differences(verdicts(history), expected) == []
+    book = book_of(application)
+    assert check(book.history) == []
+    generations = in_force(application, application.settings)
+    assert [one.generation.log for one in generations] == [0, 1]
+    expected = judged_anew(book.fingerprints, generations, 1, directory)
+    assert differences(verdicts(book.history), expected) == []
     return max(arrival.wait for arrival in application.audit.arrivals)
 
 

@@ -216,21 +216,21 @@ class ApplicationUnderTest:
         if self.collected is None:
             self.collected = Collector(self.kafka.bootstrap, self._order).__enter__()
 
-    def fingerprints(self) -> Sequence[Record]:
-        """Return all frames that there ever were."""
-        layout = self.topology.layout.id
-        return [record for record in self._log() if hand_over(record.value, layout) is None]
+    def fingerprints(self, topology: Topology | None = None) -> Sequence[Record]:
+        """Return all frames that there ever were in a log, by default in the first one."""
+        of = topology or self.topology
+        return [one for one in self._log(of) if hand_over(one.value, of.layout.id) is None]
 
-    def hand_overs(self) -> dict[int, int]:
-        """Return at which offset of ``fingerprints`` each generation of the index took over."""
-        layout = self.topology.layout.id
-        found = {record.offset: hand_over(record.value, layout) for record in self._log()}
+    def hand_overs(self, topology: Topology | None = None) -> dict[int, int]:
+        """Return at which offset of a log each generation of the index took over."""
+        of = topology or self.topology
+        found = {one.offset: hand_over(one.value, of.layout.id) for one in self._log(of)}
         return {number: offset for offset, number in found.items() if number is not None}
 
-    def _log(self) -> Sequence[Record]:
-        if self.collected is not None:
+    def _log(self, topology: Topology) -> Sequence[Record]:
+        if self.collected is not None and topology.order == self._order:
             return self.collected.records()
-        return read_all(self.kafka.bootstrap, self._order)
+        return read_all(self.kafka.bootstrap, topology.order)
 
     @property
     def _order(self) -> TopicPartition:

@@ -1,6 +1,7 @@
 """The generations of an application's index, and the verdicts that each of them owes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,15 +19,20 @@ from worker.wire import POSITION_BITS
 __all__ = ["Answering", "in_force", "judged_anew"]
 
 ADMIN_SECONDS = 30.0
+_NO_END = 1 << 62
 
 
 class Answering(NamedTuple):
-    """A generation, and the offset of ``fingerprints`` from which on it answers."""
+    """A generation, and the offset of its log of fingerprints from which on it answers."""
 
     generation: Generation
     since: int
     settings: Settings
     topology: Topology
+
+    def numbered(self, offset: int) -> int:
+        """Return the number of a frame of its log, which sequence numbers begin with."""
+        return self.topology.layout.numbered_from + offset
 
 
 def in_force(application: ApplicationUnderTest, settings: Settings) -> list[Answering]:
@@ -39,7 +45,11 @@ def in_force(application: ApplicationUnderTest, settings: Settings) -> list[Answ
         base = Plan.of(settings).base
         return [Answering(base, 0, settings, application.topology)]
     known = {one.number: one for one in (plan.base, *plan.left, *plan.generations())}
-    since = {0: 0, **application.hand_overs()}
+    since = {0: 0}
+    for log, generation in {one.log: one for one in known.values()}.items():
+        taken_over = application.hand_overs(generation.topology(application.topology))
+        # One that ends a log begins another, which has a hand-over of its own.
+        since |= {number: at for number, at in taken_over.items() if known[number].log == log}
     return [
         Answering(
             known[number],
@@ -56,22 +66,26 @@ def judged_anew(
 ) -> dict[Source, Verdict]:
     """Judge a run's frames, each by the generation whose turn it was, with P = ``shards``.
 
-    Each generation is given all frames from the first to the last of its own, as if it had always
-    been there.
+    Each generation is given all frames of its log from the first to the last of its own, as if it
+    had always been there.
     """
     found: dict[Source, Verdict] = {}
     for one, until in zip(generations, _ends(generations), strict=True):
-        own = [frame for frame in frames if frame.offset < until]
+        log = one.topology.fingerprints
+        own = [frame for frame in frames if frame.topic == log and frame.offset < until]
         place = directory / f"generation-{one.generation.number}"
         replayed = replay(own, one.settings, one.topology, shards, place)
         found |= {
             at: verdict
             for at, verdict in replayed.items()
-            if verdict.sequence >> POSITION_BITS >= one.since
+            if verdict.sequence >> POSITION_BITS >= one.numbered(one.since)
         }
     return found
 
 
-def _ends(generations: Sequence[Answering]) -> Iterator[int]:
-    yield from (one.since for one in generations[1:])
-    yield 1 << 62
+def _ends(generations: Sequence[Answering]) -> list[int]:
+    """Return where in its log each generation ends; the last one of a log has all that follow."""
+    return [
+        following.since if following.generation.log == one.generation.log else _NO_END
+        for one, following in pairwise(generations)
+    ] + [_NO_END]

@@ -18,11 +18,12 @@ from tests.support.checker import (
     sightings,
     verdicts,
 )
-from tests.support.generations import in_force, judged_anew
+from tests.support.generations import Answering, in_force, judged_anew
 from tests.support.index_proof import EndedRun
 from worker.bus.port import Record, TopicPartition
 from worker.settings import Settings
 from worker.stages import StageError
+from worker.wire import POSITION_BITS, FingerprintFrame, decode
 
 __all__ = [
     "Book",
@@ -36,6 +37,8 @@ __all__ = [
     "published",
 ]
 
+ANY_TEXT: Final = 0.01
+"""A threshold below which no match is wrong."""
 LARGE: Final = 20_000
 """Documents from which on it pays to judge in processes of their own."""
 PROCESSES: Final = 2
@@ -54,7 +57,9 @@ def book_of(application: ApplicationUnderTest) -> Book:
     """Return all that went in and came out: as it reads now, and as it was seen meanwhile."""
     audit: Audit = application.audit
     topology = application.topology
-    fingerprints = application.fingerprints()
+    generations = in_force(application, application.settings)
+    logs = {one.generation.log: one for one in reversed(generations)}.values()
+    fingerprints = {one.generation.log: application.fingerprints(one.topology) for one in logs}
     history = History(
         list(application.inputs),
         _read(application, topology.unique),
@@ -68,10 +73,40 @@ def book_of(application: ApplicationUnderTest) -> Book:
                 ("rejected", topology.rejected),
             )
         },
-        frames=frame_ranges(fingerprints, topology.layout.id),
+        frames=[
+            covered._replace(number=first.numbered(covered.number))
+            for first in sorted(logs, key=lambda one: one.generation.log)
+            for covered in frame_ranges(
+                (f for f in fingerprints[first.generation.log] if f.offset >= first.since),
+                first.topology.layout.id,
+            )
+        ],
         parameters=topology.layout.parameters,
     )
-    return Book(history, fingerprints)
+    if len(fingerprints) > 1:
+        history = _renumbered(history, logs, fingerprints)
+    frames = [frame for log in sorted(fingerprints) for frame in fingerprints[log]]
+    return Book(history, frames)
+
+
+def _renumbered(
+    history: History, logs: Iterable[Answering], fingerprints: Mapping[int, Sequence[Record]]
+) -> History:
+    """Return a history whose documents have other numbers in each log.
+
+    What is similar is another thing in each of them, too: what matches is left to replays.
+    """
+    published = {at: one.sequence for at, one in verdicts(history).items()}
+    numbers: dict[int, int] = {}
+    for one in logs:
+        for record in fingerprints[one.generation.log]:
+            frame = decode(FingerprintFrame, record.value, one.topology.layout.id)
+            first = one.numbered(record.offset) << POSITION_BITS
+            for number, offset in enumerate(frame.offsets.tolist(), first):
+                if (at := (frame.partition, frame.start + offset)) in published:
+                    numbers[number] = published[at]
+    lenient = replace(history.parameters, threshold=ANY_TEXT)
+    return replace(history, renumbered=numbers, parameters=lenient)
 
 
 def history_of(application: ApplicationUnderTest) -> History:
@@ -163,7 +198,7 @@ def ended_run(application: ApplicationUnderTest, *, rotten: bool = False) -> End
         {name: in_use.generation.directory(state) for name, state in states.items()},
         application.directory,
         EndedRun.committed(in_use.settings, in_use.topology),
-        application.fingerprints() if application.collected else None,
+        application.fingerprints(in_use.topology) if application.collected else None,
         rotten,
     )
 
