@@ -102,12 +102,12 @@ class Reindex:
         if anew:
             self._begun_with, self._signing = rewriting.begun_with(cluster, settings)
         plan = self.plan()
-        found = inspect(cluster, plan.settings(settings) if anew else settings)
+        self._base_settings = plan.base.settings(settings)
+        found = inspect(cluster, self._base_settings if anew else settings)
         for problem in found.problems:
             if problem.severity == "error":
                 raise ConfigurationError(f"{problem}; {_way_on(problem, anew=anew)}")
         self._replicas = {state.replicas for state in found.topics.values() if state is not None}
-        self._base_settings = plan.base.settings(settings)
         self._base = self._base_settings.topology(found.topology.layout.partitions)
         self.checks = Checks(cluster, settings, self._base_settings, self._base)
 

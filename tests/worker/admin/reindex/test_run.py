@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.worker.admin.fake import FakeCluster
+from worker.admin.cluster import TopicState
 from worker.admin.reindex.plan_log import PLAN_KEY, dump
+from worker.admin.reindex.rewriting import numbered
 from worker.admin.reindex.run import Reindex
 from worker.bus import TopicPartition
 from worker.generations import Generation, Plan
@@ -32,16 +34,45 @@ def test_the_application_is_what_it_began_as_whatever_the_settings_say(
     assert plan == Plan.of(SETTINGS).signed(_signing(SETTINGS))
 
 
+def reindexed(cluster: FakeCluster, plan: Plan) -> None:
+    """Have a reindex behind it, whose generation is in use."""
+    cluster.records["a.layout"][PLAN_KEY] = dump(plan)
+    topology = plan.current.topology(cluster.topology)
+    for topic, partitions in topology.internal().items():
+        like = cluster.states[_first(topic)]
+        assert like is not None
+        cluster.states[topic] = TopicState(partitions, like.replicas, like.settings)
+    shards = range(topology.layout.shards)
+    group = topology.group("fingerprint")
+    cluster.offsets[group] = cluster.offsets["a.fingerprint"]
+    cluster.offsets["a.g1.index"] = {TopicPartition(topology.seats, n): 0 for n in shards}
+    route = cluster.offsets["a.route"]
+    route |= {TopicPartition(topology.matches(s), n): 0 for s in shards for n in range(2)}
+    cluster.ends |= {topology.order: (0, 0)}
+
+
+def _first(topic: str) -> str:
+    """Return the topic of generation 0 that is like one of the next."""
+    name = topic.replace("a.g1.", "a.")
+    return "a.matches-0" if name.startswith("a.matches") else name
+
+
 def test_a_plan_of_an_earlier_version_is_completed(cluster: FakeCluster) -> None:
     earlier = Plan.of(SETTINGS).building(Generation.of(SETTINGS)).done()
-    cluster.records["a.layout"][PLAN_KEY] = dump(earlier)
-    topology = earlier.current.topology(cluster.topology)
-    for topic in topology.internal():
-        cluster.states[topic] = cluster.states[topic.replace("a.g1.", "a.")]
-    cluster.offsets["a.g1.index"] = {TopicPartition(topology.seats, n): 0 for n in range(3)}
-    route = cluster.offsets["a.route"]
-    route |= {TopicPartition(topology.matches(s), n): 0 for s in range(3) for n in range(2)}
+    reindexed(cluster, earlier)
     assert anew(cluster, WORDS).plan() == earlier.signed(_signing(SETTINGS))
+
+
+@pytest.mark.parametrize("log", [0, 1], ids=["other shards", "new fingerprints"])
+def test_new_fingerprints_follow_on_an_earlier_reindex(cluster: FakeCluster, log: int) -> None:
+    shards = load(None, {"app": "a", "index.shards": 4})
+    first = numbered(Plan.of(SETTINGS), Generation.fingerprinted(WORDS), 0)
+    following = first if log else Generation.of(shards)
+    plan = Plan.of(SETTINGS).signed(_signing(SETTINGS)).building(following).done()
+    reindexed(cluster, plan)
+    run = anew(cluster, load(None, {"app": "a", "similarity.shingle_size": 4}))
+    assert run.plan() == plan
+    assert plan.current.log == log
 
 
 @pytest.mark.parametrize(
