@@ -12,10 +12,7 @@ from __future__ import annotations
 import sys
 import time
 
-from confluent_kafka import Consumer
-from confluent_kafka import TopicPartition as KafkaPartition
-
-from bench.cluster import PARTITIONS, application, broker, feed_steadily, numbered
+from bench.cluster import PARTITIONS, application, broker, feed_steadily, numbered, verdicts_reader
 from bench.cluster import worker as run_worker
 from bench.corpus import source, texts
 from bench.processes import Program
@@ -69,23 +66,7 @@ def run(*, quick: bool = False) -> list[Target]:
 def _listen(
     settings: Settings, bootstrap: str, seconds: float, *programs: Program
 ) -> list[list[float]]:
-    topology = settings.topology(PARTITIONS)
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "latency-reader",
-            "isolation.level": "read_committed",
-            "enable.auto.commit": False,
-            "fetch.queue.backoff.ms": 5,
-        }
-    )
-    consumer.assign(
-        [
-            KafkaPartition(topic, number, 0)
-            for topic in (topology.unique, topology.duplicate)
-            for number in range(PARTITIONS)
-        ]
-    )
+    consumer = verdicts_reader(bootstrap, settings)
     windows: list[list[float]] = [[] for _ in range(5)]
     first: float | None = None
     try:

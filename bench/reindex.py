@@ -22,10 +22,18 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from confluent_kafka import Consumer, Message
+from confluent_kafka import Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from bench.cluster import DOCUMENTS, PARTITIONS, application, broker, feed_steadily, numbered
+from bench.cluster import (
+    DOCUMENTS,
+    PARTITIONS,
+    application,
+    broker,
+    feed_steadily,
+    numbered,
+    verdicts_reader,
+)
 from bench.cluster import worker as run_worker
 from bench.corpus import source, texts
 from bench.processes import Program
@@ -51,6 +59,7 @@ LATER: Final[Mapping[str, str]] = {
 _AFTER_SECONDS: Final = 30.0
 _MOST_SECONDS: Final = 1_800.0
 _DRAIN_SECONDS: Final = 60.0
+_LATE_SECONDS: Final = 5.0
 _AT_ONCE: Final = 2_000
 _ENDLESS: Final = 1 << 40
 
@@ -143,23 +152,7 @@ class _Reader:
     """
 
     def __init__(self, kafka: KafkaCluster, settings: Settings) -> None:
-        topology = settings.topology(PARTITIONS)
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": kafka.bootstrap,
-                "group.id": "reindex-reader",
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-                "fetch.queue.backoff.ms": 5,
-            }
-        )
-        self._consumer.assign(
-            [
-                KafkaPartition(topic, number, 0)
-                for topic in (topology.unique, topology.duplicate)
-                for number in range(PARTITIONS)
-            ]
-        )
+        self._consumer = verdicts_reader(kafka.bootstrap, settings)
         self.verdicts: list[Verdict] = []
         self.seen: dict[bytes, int] = {}
 
@@ -178,7 +171,7 @@ class _Reader:
                 raise SystemExit(f"not done within {_MOST_SECONDS:.0f} s:\n{command.said()}")
         command.wait()
 
-    def drain(self, programs: Sequence[Program]) -> dict[bytes, int]:
+    def drain(self, programs: Sequence[Program]) -> set[bytes]:
         """Read until all is published, or nothing has come for long; return what was written."""
         places = [KafkaPartition(DOCUMENTS, number) for number in range(PARTITIONS)]
         ends = [self._consumer.get_watermark_offsets(place, 30)[1] for place in places]
@@ -186,9 +179,9 @@ class _Reader:
         while len(self.seen) < sum(ends) and time.monotonic() - quiet < _DRAIN_SECONDS:
             if self._read(programs):
                 quiet = time.monotonic()
-        self._read(programs)
+        self.listen(_LATE_SECONDS, programs)  # What is doubled would come late.
         return {
-            f"{DOCUMENTS}-{number}-{offset}".encode(): 1
+            f"{DOCUMENTS}-{number}-{offset}".encode()
             for number, end in enumerate(ends)
             for offset in range(end)
         }
@@ -245,7 +238,7 @@ def _plainly(chosen: Mapping[str, str], order: Sequence[Verdict]) -> list[bytes]
 def _report(  # noqa: PLR0913 -- all that was found
     *,
     rate: int,
-    written: Mapping[bytes, int],
+    written: set[bytes],
     seen: Mapping[bytes, int],
     verdicts: Sequence[Verdict],
     earlier: int,
@@ -267,7 +260,7 @@ def _report(  # noqa: PLR0913 -- all that was found
     published = [one.matches for one in verdicts]
     targets = [
         ("documents/s that came while it ran", came, 0.99 * rate, True, ",.0f"),
-        ("lost", len(written.keys() - seen.keys()), 0, False, ",.0f"),
+        ("lost", len(written - seen.keys()), 0, False, ",.0f"),
         ("doubled", sum(seen.values()) - len(seen), 0, False, ",.0f"),
         ("judged otherwise before the hand-over",
          _different(published[:earlier], plain.earlier[:earlier]), 0, False, ",.0f"),
