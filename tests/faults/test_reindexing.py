@@ -4,10 +4,13 @@ from itertools import pairwise
 
 import pytest
 
-from tests.faults.of_reindex import ReindexOften
+from tests.faults.of_reindex import ReindexAnew, ReindexOften
 from tests.faults.reindexing import failed_of_brokers
 from tests.faults.soak import REINDEXING
 from tests.support.application import SHARDS
+from worker.admin.reindex.rewriting import fingerprinted
+from worker.generations import Generation
+from worker.settings import load
 
 
 @pytest.mark.parametrize(
@@ -32,6 +35,14 @@ def test_each_reindex_has_other_shards_than_the_one_before() -> None:
     assert all(target.startswith("--shards ") for target in targets)
     assert all(one != other for one, other in pairwise([*shards, shards[0]]))
     assert str(SHARDS) not in shards
+
+
+def test_each_reindex_from_documents_makes_other_fingerprints_than_the_one_before() -> None:
+    sections = ({}, *ReindexAnew.sections)
+    given = [{f"similarity.{name}": value for name, value in one.items()} for one in sections]
+    made = [Generation.fingerprinted(load(None, {"app": "a", **one})) for one in given]
+    different = {fingerprinted(one, one.signing) for one in made}
+    assert len(different) == len(sections) == 4
 
 
 def test_no_reindex_of_a_soak_finds_more_than_the_rules_it_begins_with() -> None:

@@ -74,7 +74,8 @@ def judged_anew(
         log = one.topology.fingerprints
         own = [frame for frame in frames if frame.topic == log and frame.offset < until]
         place = directory / f"generation-{one.generation.number}"
-        replayed = replay(own, one.settings, one.topology, shards, place)
+        most = one.topology.layout.parameters.bands  # As for workers.
+        replayed = replay(own, one.settings, one.topology, min(shards, most), place)
         found |= {
             at: verdict
             for at, verdict in replayed.items()
