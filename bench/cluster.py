@@ -27,7 +27,6 @@ __all__ = [
     "feed",
     "feed_steadily",
     "numbered",
-    "verdicts_reader",
     "worker",
     "worker_on",
 ]
@@ -153,28 +152,6 @@ def worker_on(state: Path, environment: Mapping[str, str], instance: str) -> Pro
         ["worker.cli", "run", "--no-http", "--instance", instance],
         {**environment, "NEARDUP_WORKER__STATE_DIR": str(state)},
     )
-
-
-def verdicts_reader(bootstrap: str, settings: Settings) -> Consumer:
-    """Return a consumer of all that is committed on *unique* and *duplicate*, from the start."""
-    topology = settings.topology(PARTITIONS)
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "verdicts-reader",
-            "isolation.level": "read_committed",
-            "enable.auto.commit": False,
-            "fetch.queue.backoff.ms": 5,
-        }
-    )
-    consumer.assign(
-        [
-            KafkaPartition(topic, number, 0)
-            for topic in (topology.unique, topology.duplicate)
-            for number in range(PARTITIONS)
-        ]
-    )
-    return consumer
 
 
 def committed_counts(

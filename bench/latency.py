@@ -12,11 +12,12 @@ from __future__ import annotations
 import sys
 import time
 
-from bench.cluster import PARTITIONS, application, broker, feed_steadily, numbered, verdicts_reader
+from bench.cluster import PARTITIONS, application, broker, feed_steadily, numbered
 from bench.cluster import worker as run_worker
 from bench.corpus import source, texts
 from bench.processes import Program
 from bench.report import Figures, Target, console, show
+from bench.verdicts import verdicts_reader
 from worker.settings import Settings
 
 __all__ = ["run"]

@@ -18,33 +18,25 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from confluent_kafka import Message
-from confluent_kafka import TopicPartition as KafkaPartition
-
 from bench.cluster import (
-    DOCUMENTS,
     PARTITIONS,
     application,
     broker,
     feed_steadily,
     numbered,
-    verdicts_reader,
 )
 from bench.cluster import worker as run_worker
 from bench.corpus import source, texts
 from bench.processes import Program
 from bench.report import Target, console
-from localkafka.broker import KafkaCluster
+from bench.verdicts import Reader, Verdict
 from worker.admin import Cluster
 from worker.admin.reindex.in_use import planned
 from worker.offline.filter import Line, OfflineFilter, offline_settings
-from worker.settings import Settings
 from worker.wire import POSITION_BITS
-from worker.wire.headers import MATCHES, SEQUENCE, SOURCE
 
 __all__ = ["run"]
 
@@ -57,27 +49,8 @@ LATER: Final[Mapping[str, str]] = {
     "similarity.fold_digits": "true",
 }
 _AFTER_SECONDS: Final = 30.0
-_MOST_SECONDS: Final = 1_800.0
-_DRAIN_SECONDS: Final = 60.0
-_LATE_SECONDS: Final = 5.0
 _AT_ONCE: Final = 2_000
 _ENDLESS: Final = 1 << 40
-
-
-class Verdict(NamedTuple):
-    """What was published of a document: ``matches`` are JSON, and empty if it is unique."""
-
-    number: int
-    sequence: int
-    matches: bytes
-    sent: float
-    """Seconds since the epoch, as is ``read``."""
-    read: float
-
-    @property
-    def wait(self) -> float:
-        """Return how many seconds it took to publish it."""
-        return self.read - self.sent
 
 
 class Timing(NamedTuple):
@@ -103,20 +76,20 @@ def run(*, quick: bool = False, rate: int = RATE) -> list[Target]:
         application(kafka, "reindex", SHARDS) as (settings, environment),
         run_worker(environment, "w0") as one,
         run_worker(environment, "w1") as other,
+        Reader(kafka, settings) as reader,
+        Program(["bench.reindex", kafka.bootstrap, str(rate)]) as feeder,
     ):
-        reader = _Reader(kafka, settings)
-        with closing(reader), Program(["bench.reindex", kafka.bootstrap, str(rate)]) as feeder:
-            programs = (one, other, feeder)
-            reader.listen(before, programs)
-            began = time.time()
-            command = ["worker.cli", "reindex", "--from-documents"]
-            with Program(command, {**environment, **_environment(LATER)}) as reindex:
-                reader.until(reindex, programs)
-                ended = time.time()
-                console.print(reindex.said().strip(), style="dim", markup=False)
-            reader.listen(_AFTER_SECONDS, programs)
-            feeder.stop()
-            written = reader.drain((one, other))
+        programs = (one, other, feeder)
+        reader.listen(before, programs)
+        began = time.time()
+        command = ["worker.cli", "reindex", "--from-documents"]
+        with Program(command, {**environment, **_environment(LATER)}) as reindex:
+            reader.until(reindex, programs)
+            ended = time.time()
+            console.print(reindex.said().strip(), style="dim", markup=False)
+        reader.listen(_AFTER_SECONDS, programs)
+        feeder.stop()
+        written = reader.drain((one, other))
         plan = planned(Cluster(settings.kafka_options()), settings)
     if plan is None or not plan.current.log:
         raise SystemExit("the new fingerprints aren't in use")
@@ -141,83 +114,6 @@ def run(*, quick: bool = False, rate: int = RATE) -> list[Target]:
 
 def _environment(chosen: Mapping[str, str]) -> dict[str, str]:
     return {"NEARDUP_" + key.upper().replace(".", "__"): value for key, value in chosen.items()}
-
-
-class _Reader:
-    """Notes every verdict that becomes readable.
-
-    Attributes:
-        verdicts: of each document, the first one.
-        seen: by place in the documents, how often it was published.
-    """
-
-    def __init__(self, kafka: KafkaCluster, settings: Settings) -> None:
-        self._consumer = verdicts_reader(kafka.bootstrap, settings)
-        self.verdicts: list[Verdict] = []
-        self.seen: dict[bytes, int] = {}
-
-    def listen(self, seconds: float, programs: Sequence[Program]) -> None:
-        """Read for so long."""
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            self._read(programs)
-
-    def until(self, command: Program, programs: Sequence[Program]) -> None:
-        """Read until a command has ended."""
-        deadline = time.monotonic() + _MOST_SECONDS
-        while not command.ended():
-            self._read(programs)
-            if time.monotonic() > deadline:
-                raise SystemExit(f"not done within {_MOST_SECONDS:.0f} s:\n{command.said()}")
-        command.wait()
-
-    def drain(self, programs: Sequence[Program]) -> set[bytes]:
-        """Read until all is published, or nothing has come for long; return what was written."""
-        places = [KafkaPartition(DOCUMENTS, number) for number in range(PARTITIONS)]
-        ends = [self._consumer.get_watermark_offsets(place, 30)[1] for place in places]
-        quiet = time.monotonic()
-        while len(self.seen) < sum(ends) and time.monotonic() - quiet < _DRAIN_SECONDS:
-            if self._read(programs):
-                quiet = time.monotonic()
-        self.listen(_LATE_SECONDS, programs)  # What is doubled would come late.
-        return {
-            f"{DOCUMENTS}-{number}-{offset}".encode()
-            for number, end in enumerate(ends)
-            for offset in range(end)
-        }
-
-    def _read(self, programs: Sequence[Program]) -> int:
-        messages = self._consumer.consume(_AT_ONCE, 0.1)
-        for program in programs:
-            program.check()
-        now = time.time()
-        for message in messages:
-            if message.error() is None:
-                self._note(message, now)
-        return len(messages)
-
-    def _note(self, message: Message, now: float) -> None:
-        headers = dict(message.headers() or [])
-        place = _bytes(headers[SOURCE])
-        self.seen[place] = self.seen.get(place, 0) + 1
-        if self.seen[place] == 1:
-            self.verdicts.append(
-                Verdict(
-                    int((message.key() or b"").rpartition(b"-")[2]),
-                    int(_bytes(headers[SEQUENCE])),
-                    _bytes(headers.get(MATCHES)),
-                    message.timestamp()[1] / 1000,
-                    now,
-                )
-            )
-
-    def close(self) -> None:
-        """Let go of the broker."""
-        self._consumer.close()
-
-
-def _bytes(value: str | bytes | None) -> bytes:
-    return value.encode() if isinstance(value, str) else value or b""
 
 
 def _plainly(chosen: Mapping[str, str], order: Sequence[Verdict]) -> list[bytes]:
