@@ -1,10 +1,9 @@
 """Whether a client still knows a broker.
 
 librdkafka removes every broker that an answer with metadata doesn't list. The only broker of a
-cluster lists none for a moment after it was frozen, and brokers that start may do the same. Most
-often librdkafka then begins again with the bootstrap servers. If it does not, it knows no broker
-for good: it sends nothing, and reports nothing (librdkafka issue 5301, open in 2.16). Only another
-client helps.
+cluster may list none for a moment after it was frozen. librdkafka then begins again with the
+bootstrap servers, but it may cancel that itself. Then it knows no broker for good: it sends
+nothing, and reports nothing (librdkafka issue 5301, open in 2.16). Only another client helps.
 """
 
 from __future__ import annotations
