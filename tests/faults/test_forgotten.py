@@ -1,13 +1,13 @@
 """librdkafka forgets its brokers if metadata lists none. Then another client goes on.
 
-librdkafka most often begins again with the bootstrap servers, by itself. These tests turn that
-off, so it never does.
+librdkafka most often begins again with the bootstrap servers, by itself. All tests but one turn
+that off, so it never does.
 """
 
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from time import monotonic
 
 import pytest
@@ -92,6 +92,30 @@ def test_a_member_joins_with_another_client(
         assert replacements(caplog, app_id) == 1
         write(cluster, place, b"after")
         wait_until(lambda: bool(member.poll(1, 1, 0.1).records), SECONDS, "a record")
+
+
+def test_members_that_join_while_brokers_list_none_get_their_partitions(
+    one_node: Ground, app_id: str
+) -> None:
+    """By itself, librdkafka leaves about one in five of them waiting: a minute, or for good."""
+    cluster, proxies = one_node
+    topic = cluster.create_topic(app_id)
+    bus = KafkaBus(KafkaOptions(cluster.proxied_bootstrap, renewal_timeout_seconds=9))
+    groups = [f"{app_id}-{number:02}" for number in range(24)]
+    waiting: dict[str, Member] = {}
+
+    def all_assigned() -> bool:
+        for group, member in list(waiting.items()):
+            if member.poll(1, 1, 0.01).assignment:
+                del waiting[group]
+        return not waiting
+
+    with ExitStack() as stack:
+        for number, group in enumerate(groups):
+            rule = Rule(METADATA, "alone", "response", client=group, limit=1 + number % 4)
+            stack.enter_context(proxies.rule(rule))
+            waiting[group] = stack.enter_context(closing(bus.join(group, [topic], "alpha")))
+        wait_until(all_assigned, SECONDS, "assignments")
 
 
 def test_a_look_up_of_a_member_is_asked_again_by_another_client(
