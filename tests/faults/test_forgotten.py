@@ -135,6 +135,24 @@ def test_a_look_up_of_a_member_is_asked_again_by_another_client(
         begin_at(member, place, 0)
 
 
+def test_a_member_whose_assignment_is_overdue_joins_with_another_client(
+    one_node: Ground, app_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    cluster, proxies = one_node
+    topic = cluster.create_topic(app_id)
+    options = KafkaOptions(cluster.proxied_bootstrap, max_poll_interval_ms=10_000)
+    rule = Rule(frozenset({Api.JOIN_GROUP}), "drop", "request", client=app_id, limit=2)
+    with (
+        proxies.rule(rule),
+        closing(KafkaBus(options).join(app_id, [topic], "alpha")) as member,
+    ):
+        begin_at(member, TopicPartition(topic, 0), 0)
+        assert rule.hits == 2
+        said = [record.getMessage() for record in caplog.records]
+        assert said.count(f"group {app_id}: no assignment came; joining with another client") == 1
+
+
 def test_a_reader_goes_on_with_another_client(
     one_node: Ground, app_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:

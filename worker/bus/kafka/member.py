@@ -110,6 +110,7 @@ class KafkaMember:
 
     def _subscribe(self) -> Consumer:
         self._reported = False
+        self._awaited_since: float | None = None
         config = self._options.member_config(self._group, self._instance)
         self._brokers = KnownBrokers()
         hear = [self._brokers.hear] + ([] if self._fetched is None else [self._fetched.hear])
@@ -141,6 +142,9 @@ class KafkaMember:
             self._handle_error(cast("KafkaError", message.error()), message)
         if self._brokers.lost:
             self._connect_anew()
+        elif self._overdue():
+            _log.warning("group %s: no assignment came; joining with another client", self._group)
+            self._rejoin()
         # librdkafka waits for the whole timeout, even if an assignment arrives.
         wait = min(timeout, _UNSEATED_WAIT_SECONDS) if self._assignment.revoked else timeout
         records = burst(self._consume, self._sift, limit, max_bytes, wait)
@@ -294,6 +298,20 @@ class KafkaMember:
                 self._group,
             )
         return recent
+
+    def _overdue(self) -> bool:
+        """Return whether an assignment is missing for twice as long as a rebalance may take.
+
+        The classic protocol always gives one, even if it is empty. librdkafka may wait for ever
+        for the coordinator's connection, after its broker listed no brokers.
+        """
+        if not (self._eager and self._assignment.revoked):
+            self._awaited_since = None
+            return False
+        now = monotonic()
+        if self._awaited_since is None:
+            self._awaited_since = now
+        return now - self._awaited_since > 2 * self._options.max_poll_interval_ms / 1_000
 
     def _connect_anew(self) -> None:
         _log.warning(FORGOTTEN, self._group)
