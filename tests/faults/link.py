@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from tests.faults.rule import Rule
 from tests.faults.speed import UNHINDERED, Line, Speed
-from tests.faults.wire import Header, Splitter, correlation_of, header_of
+from tests.faults.wire import Header, Splitter, correlation_of, header_of, without_brokers
 
 __all__ = ["Link"]
 
@@ -97,7 +97,7 @@ class Link:
         self._loop = loop
         self._reach = reach
         self._links = links
-        self._fates: dict[int, Rule] = {}
+        self._fates: dict[int, tuple[Rule, Header]] = {}
         self._there = _Pipe(loop, speed)
         self._back = _Pipe(loop, speed)
         self._there.drained = self._close_if_done  # type: ignore[method-assign]
@@ -135,7 +135,7 @@ class Link:
         if rule is None:
             self._there.push(frame)
         elif rule.of == "response":
-            self._fates[header.correlation] = rule
+            self._fates[header.correlation] = rule, header
             self._there.push(frame)
         elif rule.act == "delay":
             self._there.push(frame, rule.seconds)
@@ -147,9 +147,13 @@ class Link:
             self.cut()
 
     def _response(self, frame: bytes) -> None:
-        rule = self._fates.pop(correlation_of(frame), None)
-        if rule is None:
+        met = self._fates.pop(correlation_of(frame), None)
+        if met is None:
             self._back.push(frame)
+            return
+        rule, header = met
+        if rule.act == "alone":
+            self._back.push(without_brokers(frame, header.version))
         elif rule.act == "delay":
             self._back.push(frame, rule.seconds)
         elif rule.act == "cut":

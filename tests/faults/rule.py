@@ -9,7 +9,7 @@ from tests.faults.wire import Api, Header
 
 __all__ = ["Act", "Of", "Rule"]
 
-Act = Literal["delay", "drop", "cut", "late"]
+Act = Literal["delay", "drop", "cut", "late", "alone"]
 Of = Literal["request", "response"]
 
 
@@ -20,7 +20,8 @@ class Rule:
     Of a ``response`` that is dropped or cut, the request has been executed; of a
     ``request`` it has not. ``cut`` ends the connection, ``drop`` is silent, and ``delay``
     holds up everything behind it, as TCP would. ``late`` (of a request) ends the client's
-    connection at once, and delivers the request later: it was still under way.
+    connection at once, and delivers the request later: it was still under way. ``alone`` (of
+    a response with metadata) takes all brokers out of it.
     """
 
     apis: frozenset[Api]
@@ -44,8 +45,11 @@ class Rule:
         """Seed.
 
         Raises:
-            ValueError: an answer can't be late for who has hung up.
+            ValueError: an answer can't be late for who has hung up, or only answers with
+                metadata list brokers.
         """
+        if self.act == "alone" and (self.of != "response" or self.apis != {Api.METADATA}):
+            raise ValueError("only responses with metadata list brokers")
         if (self.act, self.of) == ("late", "response"):
             raise ValueError("only a request can be late")
         self._random = Random(self.seed)

@@ -5,10 +5,14 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-__all__ = ["Api", "Header", "Splitter", "correlation_of", "header_of"]
+__all__ = ["Api", "Header", "Splitter", "correlation_of", "header_of", "without_brokers"]
 
 _SIZE: Final = struct.Struct(">i")
 _HEADER: Final = struct.Struct(">hhih")
+_FLEXIBLE_METADATA: Final = 9
+"""From this version on, metadata has compact arrays and tagged fields."""
+_NONE: Final = b"\x01"
+"""A compact array without elements: its length and one, as a varint."""
 
 
 class Api(IntEnum):
@@ -51,6 +55,51 @@ def correlation_of(frame: bytes) -> int:
     """Tell which request a response answers."""
     (correlation,) = _SIZE.unpack_from(frame, _SIZE.size)
     return int(correlation)
+
+
+def without_brokers(frame: bytes, version: int) -> bytes:
+    """Take all brokers out of a response with metadata; the topics stay.
+
+    Raises:
+        ValueError: the version is older than the oldest that a current client sends.
+    """
+    if version < _FLEXIBLE_METADATA:
+        raise ValueError(f"version {version} of Metadata is not known here")
+    begin = _past_tags(frame, 2 * _SIZE.size) + 4  # after the time that the broker throttled for
+    count, at = _varint(frame, begin)
+    for _ in range(count - 1):
+        at = _past_text(frame, at + 4)  # the number of the broker, its host
+        at = _past_tags(frame, _past_text(frame, at + 4))  # its port, its rack
+    body = frame[_SIZE.size : begin] + _NONE + frame[at:]
+    return _SIZE.pack(len(body)) + body
+
+
+def _varint(frame: bytes, at: int) -> tuple[int, int]:
+    """Read an unsigned number; give it, and where it ends."""
+    value = shift = 0
+    while True:
+        byte = frame[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:  # The last byte has no highest bit.
+            return value, at
+
+
+def _past_text(frame: bytes, at: int) -> int:
+    """Give where a compact string ends, or one that may be null."""
+    length, at = _varint(frame, at)
+    return at + max(0, length - 1)
+
+
+def _past_tags(frame: bytes, at: int) -> int:
+    """Give where tagged fields end."""
+    count, at = _varint(frame, at)
+    for _ in range(count):
+        _, at = _varint(frame, at)
+        length, at = _varint(frame, at)
+        at += length
+    return at
 
 
 class Splitter:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
@@ -31,6 +33,19 @@ def metrics(worker: WorkerProcess, name: str) -> list[float]:
     return [float(value) for value in re.findall(rf"^{name}(?:{{.*}})? (\S+)$", text, re.MULTILINE)]
 
 
+@contextmanager
+def diagnosed(worker: WorkerProcess) -> Iterator[None]:
+    """Have whoever waits in vain say what state the worker is in."""
+    try:
+        yield
+    except TimeoutError as error:
+        assigned = "not to be had"
+        with suppress(OSError, IndexError):
+            assigned = str(metrics(worker, "neardup_assigned_partitions"))
+        error.add_note(f"assigned partitions: {assigned}\n{worker.diagnosis()}")
+        raise
+
+
 def await_answers(worker: WorkerProcess) -> None:
     """Wait until a broker has answered of late."""
     wait_until(
@@ -42,9 +57,11 @@ def await_answers(worker: WorkerProcess) -> None:
 def test_a_frozen_broker_is_seen(kafka_cluster: ClusterFactory, app_id: str, protocol: str) -> None:
     cluster = kafka_cluster(1)
     settings = {"kafka": {"group_protocol": protocol}}
-    with ApplicationUnderTest(cluster, app_id, settings=settings) as application:
+    with ExitStack() as stack:
+        application = stack.enter_context(ApplicationUnderTest(cluster, app_id, settings=settings))
         application.seat("alpha")
         alpha = application.worker("alpha")
+        stack.enter_context(diagnosed(alpha))
         documents = corpus(200, 3)
         application.feed(application.documents(documents[:100]))
         application.audit.reach(100)

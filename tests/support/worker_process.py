@@ -50,12 +50,14 @@ class WorkerProcess:
         """Start it, and give its process id at once."""
         assert self.process is None or self.process.poll() is not None, f"{self.name} runs"
         command = [*self._wrapper, *self.command(arguments)]
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("NEARDUP_")}
+        environment["PYTHONFAULTHANDLER"] = "1"  # SIGABRT has it write its stacks.
         with self.log.open("ab") as log:
             self._began = log.tell()
             self.process = subprocess.Popen(
                 command,
                 cwd=ROOT,
-                env={k: v for k, v in os.environ.items() if not k.startswith("NEARDUP_")},
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -136,6 +138,15 @@ class WorkerProcess:
         """Give its name, and the end of its log."""
         lines = self.output().splitlines()[-TAIL_LINES:]
         return "\n".join([f"worker {self.name}:", *(f"    {line}" for line in lines)])
+
+    def diagnosis(self) -> str:
+        """End it (SIGABRT); give what it last said of its health, its log, and its stacks."""
+        if not self.running:
+            return f"it has ended: {self.output()}"
+        health = f"/readyz: {self.readiness()}"
+        self.signal(signal.SIGABRT)
+        self.wait(STOP_SECONDS)
+        return f"{health}\nlog, and stacks:\n{self.current()}"
 
     def await_text(self, text: str, seconds: float = 60.0, *, times: int = 1) -> None:
         """Wait until its log holds a text so many times."""

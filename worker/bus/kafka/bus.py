@@ -41,7 +41,7 @@ class KafkaBus:
 
     @cached_property
     def _surveyor(self) -> Surveyor:
-        return Surveyor(self._options, self._admin)
+        return Surveyor(self._options, lambda: self._admin)
 
     @cached_property
     def _admin(self) -> AdminClient:

@@ -76,7 +76,8 @@ _FETCHES: Mapping[str, Value] = {
     "fetch.error.backoff.ms": 100,
     "reconnect.backoff.ms": 50,
     "reconnect.backoff.max.ms": 1_000,
-    "topic.metadata.refresh.interval.ms": 60_000,
+    # A member that joins while a broker lists no brokers may wait for the next of these.
+    "topic.metadata.refresh.interval.ms": 10_000,
     # A fetch is answered within 100 ms; this is how long a fetch waits if its answer is lost.
     "socket.timeout.ms": 10_000,
 }

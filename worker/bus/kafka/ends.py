@@ -6,7 +6,7 @@ fetched, it learns nothing, so a `Surveyor` asks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from time import monotonic
 from typing import NamedTuple
@@ -57,8 +57,8 @@ class Ends:
 class Surveyor:
     """Asks the brokers for the ends of logs."""
 
-    def __init__(self, options: KafkaOptions, admin: AdminClient) -> None:
-        """Take the options of a consumer, and an admin client."""
+    def __init__(self, options: KafkaOptions, admin: Callable[[], AdminClient]) -> None:
+        """Take the options of a consumer; ``admin`` returns the admin client to ask now."""
         self._options = options
         self._admin = admin
 
@@ -86,7 +86,8 @@ class Surveyor:
     ) -> dict[TopicPartition, int]:
         if not wanted:
             return {}
-        asked = self._admin.list_offsets(
+        admin = self._admin()
+        asked = admin.list_offsets(
             dict.fromkeys((KafkaPartition(*place) for place in wanted), _LATEST),
             isolation_level=IsolationLevel.READ_COMMITTED,
             request_timeout=seconds,
@@ -102,7 +103,7 @@ class Surveyor:
             if offset >= 0:
                 latest[TopicPartition(place.topic, place.partition)] = offset
         if failed:  # Otherwise librdkafka keeps asking a leader that is gone.
-            self._admin.list_topics(timeout=seconds)
+            admin.list_topics(timeout=seconds)
         return latest
 
     def _without_records(self, spans: Mapping[TopicPartition, Span]) -> set[TopicPartition]:

@@ -9,12 +9,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from time import monotonic
-from typing import cast
+from typing import TypeVar, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from worker.bus.kafka.assignment import Assignment
+from worker.bus.kafka.brokers import FORGOTTEN, KnownBrokers, reaches_brokers, telling
 from worker.bus.kafka.burst import burst
 from worker.bus.kafka.codes import Means, means, underlying
 from worker.bus.kafka.config import KafkaOptions
@@ -38,11 +39,14 @@ from worker.bus.port import (
     Polled,
     Record,
     TopicPartition,
+    Unanswered,
 )
 
 __all__ = ["KafkaMember"]
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _DRAINED_EVENTS = 100_000
 _CLOSE_SECONDS = 5.0
@@ -106,9 +110,11 @@ class KafkaMember:
 
     def _subscribe(self) -> Consumer:
         self._reported = False
+        self._awaited_since: float | None = None
         config = self._options.member_config(self._group, self._instance)
-        if self._fetched is not None:
-            config = self._fetched.config(config)
+        self._brokers = KnownBrokers()
+        hear = [self._brokers.hear] + ([] if self._fetched is None else [self._fetched.hear])
+        config = telling(config, *hear)
         self._subscribed_at = monotonic()
         listener = LogListener(
             config["logger"], troubled=self._on_log, informed=self._identities.hear
@@ -134,6 +140,11 @@ class KafkaMember:
         self._identities.check()
         for message in self._errors.take():
             self._handle_error(cast("KafkaError", message.error()), message)
+        if self._brokers.lost:
+            self._connect_anew()
+        elif self._overdue():
+            _log.warning("group %s: no assignment came; joining with another client", self._group)
+            self._rejoin()
         # librdkafka waits for the whole timeout, even if an assignment arrives.
         wait = min(timeout, _UNSEATED_WAIT_SECONDS) if self._assignment.revoked else timeout
         records = burst(self._consume, self._sift, limit, max_bytes, wait)
@@ -288,6 +299,24 @@ class KafkaMember:
             )
         return recent
 
+    def _overdue(self) -> bool:
+        """Return whether an assignment is missing for twice as long as a rebalance may take.
+
+        The classic protocol always gives one, even if it is empty. librdkafka may wait for ever
+        for the coordinator's connection, after its broker listed no brokers.
+        """
+        if not (self._eager and self._assignment.revoked):
+            self._awaited_since = None
+            return False
+        now = monotonic()
+        if self._awaited_since is None:
+            self._awaited_since = now
+        return now - self._awaited_since > 2 * self._options.max_poll_interval_ms / 1_000
+
+    def _connect_anew(self) -> None:
+        _log.warning(FORGOTTEN, self._group)
+        self._rejoin()
+
     def _rejoin(self) -> None:
         self._close_consumer()
         self._errors.clear()
@@ -398,8 +427,17 @@ class KafkaMember:
                     raise KafkaException(partition.error)
             return found
 
-        seconds = self._options.request_timeout_seconds
-        return asking(ask, seconds, f"group {self._group}: no committed offsets")
+        return self._asking(ask, f"group {self._group}: no committed offsets")
+
+    def _asking(self, ask: Callable[[float], T], doing: str) -> T:
+        """Ask, and in the second half of the time with another client if this one is cut off."""
+        half = self._options.request_timeout_seconds / 2
+        with suppress(Unanswered):
+            return asking(ask, half, doing)
+        # Not while an error is handled: it would keep the old client.
+        if not reaches_brokers(self._consumer, self._topics[0]):
+            self._connect_anew()
+        return asking(ask, half, doing)
 
     def positions(self) -> dict[TopicPartition, int]:
         """See the port."""
@@ -422,11 +460,10 @@ class KafkaMember:
 
     def watermarks(self, partition: TopicPartition) -> tuple[int, int]:
         """See the port."""
-        low, high = asking(
+        low, high = self._asking(
             lambda left: self._consumer.get_watermark_offsets(
                 KafkaPartition(*partition), left, cached=False
             ),
-            self._options.request_timeout_seconds,
             f"{partition.topic}[{partition.partition}]: no watermarks",
         )
         return low, high

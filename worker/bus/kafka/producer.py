@@ -32,6 +32,10 @@ __all__ = ["TransactionalProducer", "transactional_id"]
 
 _log = logging.getLogger(__name__)
 
+_PRODUCERS = 3
+"""How many producers share the time of a renewal: one may lose all its brokers, as
+`worker.bus.kafka.brokers` says, and then waits for nothing."""
+
 
 def transactional_id(group: str, instance: str) -> str:
     """Return the transactional id of a group's member."""
@@ -85,6 +89,7 @@ class TransactionalProducer:
         """
         self.close()
         deadline = monotonic() + self._options.renewal_timeout_seconds
+        share = self._options.renewal_timeout_seconds / _PRODUCERS
         while True:
             config = self._options.producer_config(self._id, compress=self._compress)
             listener = LogListener(config["logger"], troubled=self._on_log)
@@ -95,7 +100,7 @@ class TransactionalProducer:
                     "logger": listener,
                 }
             )
-            failure = self._failure_to_begin(producer, deadline)
+            failure = self._failure_to_begin(producer, min(deadline, monotonic() + share))
             if failure is None:
                 break
             _drop(producer)
@@ -317,4 +322,6 @@ def _may_pass(error: Exception) -> bool:
     if not isinstance(error, KafkaException):
         return True
     found = cause(error)
-    return found.retriable() or not (found.fatal() or isinstance(consequence(found, ""), BusError))
+    if found.retriable() or means(found, Means.AWAY):
+        return True
+    return not (found.fatal() or isinstance(consequence(found, ""), BusError))

@@ -10,8 +10,7 @@ Of a producer, it is what it was given: its queue is filled with a transaction, 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
 
@@ -19,9 +18,6 @@ from worker.bus.port import Queued
 from worker.bus.records import Outgoing
 
 __all__ = ["ConsumerQueue", "ProducerQueue", "Queues"]
-
-_INTERVAL = "statistics.interval.ms"
-_INTERVAL_MS = 5_000
 
 
 class _Partition(msgspec.Struct):
@@ -47,11 +43,6 @@ class ConsumerQueue:
         """Begin empty."""
         self._said: str | None = None
         self._queued = Queued()
-
-    def config(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a consumer's configuration that has it tell of its queue."""
-        interval = config.get(_INTERVAL, _INTERVAL_MS)
-        return {**config, _INTERVAL: interval, "stats_cb": self.hear}
 
     def hear(self, statistics: str) -> None:
         """Keep librdkafka's statistics. It is called within `poll`, so it does nothing else."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from time import monotonic, sleep
 from typing import TypeVar, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from worker.bus.kafka.brokers import FORGOTTEN, KnownBrokers, reaches_brokers, telling
 from worker.bus.kafka.burst import burst
 from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.config import KafkaOptions
@@ -24,9 +27,12 @@ from worker.bus.port import (
     PartitionUnreadable,
     Record,
     TopicPartition,
+    Unanswered,
 )
 
 __all__ = ["KafkaReader"]
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -67,10 +73,25 @@ class KafkaReader:
 
     def _connect(self) -> Consumer:
         config = self._options.reader_config(self._group)
-        if self._queue is not None:
-            config = self._queue.config(config)
+        self._brokers = KnownBrokers()
+        if self._queue is not None:  # Then it is read now and then, and hears its statistics.
+            config = telling(config, self._brokers.hear, self._queue.hear)
         listener = LogListener(config["logger"], informed=self._identities.hear)
         return Consumer({**config, "enable.partition.eof": True, "logger": listener})
+
+    def _connect_anew(self) -> None:
+        """Go on with another client where this one is."""
+        _log.warning(FORGOTTEN, self._group)
+        for topic, number in self._positions:
+            place = TopicPartition(topic, number)
+            self._positions[place] = self.position(place) or 0
+        self._close_consumer()
+        self._errors.clear()
+        self._ended.clear()
+        self._consumer = self._connect()
+        places = [KafkaPartition(*place, offset) for place, offset in self._positions.items()]
+        if places:
+            self._consumer.incremental_assign(places)
 
     def start(self, partition: TopicPartition, offset: int) -> None:
         """See the port."""
@@ -128,6 +149,8 @@ class KafkaReader:
     def read(self, limit: int, max_bytes: int, timeout: float) -> list[Record]:
         """See the port."""
         self._identities.check()
+        if self._brokers.lost:
+            self._connect_anew()
         self._raise_kept()
         records = burst(self._consume, self._sift, limit, max_bytes, timeout)
         self._positions.update(
@@ -271,7 +294,13 @@ class KafkaReader:
         return low, high
 
     def _asking(self, call: Callable[[float], T]) -> T:
-        return asking(call, self._options.request_timeout_seconds, f"group {self._group}")
+        """Ask, and in the second half of the time with another client if this one is cut off."""
+        half, doing = self._options.request_timeout_seconds / 2, f"group {self._group}"
+        with suppress(Unanswered):
+            return asking(call, half, doing)
+        if not reaches_brokers(self._consumer, min(self._identities.topics)):
+            self._connect_anew()
+        return asking(call, half, doing)
 
     def _failed(self, error: KafkaException) -> BusError:
         return BusError(f"group {self._group}: {cause(error).str()}")
@@ -281,7 +310,10 @@ class KafkaReader:
         self._watcher.leave(self._watched)
         if self._queues is not None:
             self._queues.leave(self._queue)
-        # A librdkafka consumer's close may hang if its brokers do.
+        self._close_consumer()
+
+    def _close_consumer(self) -> None:
+        """Close with a deadline: a librdkafka consumer's close may hang if its brokers do."""
         closing = threading.Thread(target=self._consumer.close, daemon=True)
         closing.start()
         closing.join(_CLOSE_SECONDS)

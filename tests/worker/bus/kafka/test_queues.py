@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import json
 
-import pytest
-from confluent_kafka import Consumer
-
-from localkafka.broker import wait_until
 from worker.bus import Outgoing, Queued
-from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.queues import ConsumerQueue, Queues
+from worker.bus.kafka.queues import Queues
 
 NOTHING = Queued(0, 0)
 
@@ -55,27 +50,3 @@ def test_clients_that_are_closed_are_forgotten() -> None:
     left.hear(said((3, 30)))
     queues.leave(consumer, producer, None)
     assert queues.read() == {"fetched": Queued(3, 30), "produced": NOTHING}
-
-
-@pytest.mark.parametrize("given", [{}, {"statistics.interval.ms": 50}])
-def test_a_user_may_have_statistics_more_often(given: dict[str, int]) -> None:
-    options = KafkaOptions("localhost:1", consumer=given)
-    config = ConsumerQueue().config(options.reader_config("group"))
-    assert config["statistics.interval.ms"] == given.get("statistics.interval.ms", 5_000)
-
-
-def test_librdkafka_hands_them_to_who_polls() -> None:
-    heard: list[str] = []
-
-    class Heard(ConsumerQueue):
-        def hear(self, statistics: str) -> None:
-            heard.append(statistics)
-            super().hear(statistics)
-
-    queue = Heard()
-    options = KafkaOptions("localhost:1", consumer={"statistics.interval.ms": 50})
-    consumer = Consumer({**queue.config(options.reader_config("group")), "log_level": 0})
-    wait_until(lambda: bool(consumer.consume(1, 0.01) or heard), 20, "statistics")
-    assert queue.read() == NOTHING
-    assert json.loads(heard[0])["type"] == "consumer"
-    consumer.close()
