@@ -23,19 +23,24 @@ _Column = Annotated[int, msgspec.Meta(ge=0, le=ID_COLUMN)]
 
 
 class Run(msgspec.Struct, frozen=True):
-    """A run: its number, its tier, its documents from ``first`` to before ``end``, its cells."""
+    """A run: its number, its tier, its documents from ``first`` to before ``end``, its cells.
+
+    ``tables`` is whether its pages are in tables of its own; see `run_tables`.
+    """
 
     number: int
     tier: _Tier
     first: _Size
     end: _Size
     cells: int
+    tables: bool = False
 
 
 class Merging(msgspec.Struct):
     """A merge under way: the runs of a tier that it reads, the number of the run that it makes.
 
-    ``done`` is how many groups of pages are done, and ``cells`` how many cells these have.
+    ``done`` is how many groups of pages are done, and ``cells`` how many cells these have. With
+    ``tables``, these are the ones in files that are finished.
     """
 
     tier: _Tier
@@ -43,6 +48,7 @@ class Merging(msgspec.Struct):
     target: int
     done: int = 0
     cells: int = 0
+    tables: bool = False
 
 
 class _Packed(msgspec.Struct):
@@ -108,15 +114,24 @@ class RunList:
         self.next += 1
         return self.next - 1
 
-    def replace(self, merging: Merging) -> None:
-        """Replace the runs that a merge has read by the one that it has made."""
+    def replace(self, merging: Merging) -> list[Run]:
+        """Replace the runs that a merge has read by the one that it has made; return them."""
         sources = set(merging.sources)
-        first, *_, last = (run for run in self.runs if run.number in sources)
+        replaced = [run for run in self.runs if run.number in sources]
+        first, last = replaced[0], replaced[-1]
         place = self.runs.index(first)
-        made = Run(merging.target, merging.tier + 1, first.first, last.end, merging.cells)
+        made = Run(
+            merging.target,
+            merging.tier + 1,
+            first.first,
+            last.end,
+            merging.cells,
+            merging.tables,
+        )
         left = [run for run in self.runs if run.number not in sources]
         self.runs = [*left[:place], made, *left[place:]]
         self.merging.remove(merging)
+        return replaced
 
     def pack(self) -> bytes:
         """Return the packed bytes."""

@@ -40,8 +40,16 @@ from worker.index.purge import Purge
 from worker.index.reading import BucketReading
 from worker.index.recent_records import RecentRecords
 from worker.index.record_pages import RecordPages
-from worker.index.rocksdb import StoreOptions, check_mode, opened, tuned, wait_for_room
+from worker.index.rocksdb import (
+    StoreOptions,
+    check_mode,
+    for_tables,
+    opened,
+    tuned,
+    wait_for_room,
+)
 from worker.index.run_lookup import RunLookup
+from worker.index.run_tables import RunTables, TableOptions, family_names
 from worker.index.runs import Prepared, Runs
 from worker.index.spans import ReadingEnded
 from worker.index.store_reader import StoreReader
@@ -60,6 +68,7 @@ _NOBODY_READS = NoReaders()
 
 _log = logging.getLogger(__name__)
 
+_TABLES = "rocksdb.estimate-table-readers-mem"
 _BACKGROUND = (
     "rocksdb.mem-table-flush-pending",
     "rocksdb.num-running-flushes",
@@ -113,23 +122,27 @@ class BandStore:
             # RocksDB would treat it as a new store and delete the rest.
             raise StoreDamaged(f"{path}: the file CURRENT is missing")
         check_mode(path)
+        of_runs = TableOptions(for_tables(memory), self._options.table_cells)
         try:
-            self._db = opened(path, tuned(self._options, memory))
+            names = family_names(path)
+            self._db = opened(path, tuned(self._options, memory), names, of_runs.options)
         except Exception as error:
             raise self._meaning(error) from error
+        self._tables = RunTables(self._db, path, names, of_runs, self._meaning)
         self._write_options = WriteOptions()
         # rocksdict's stub declares this property as a method.
         setattr(self._write_options, "disable_wal", True)  # noqa: B010 -- for the type checker
         self._db.set_write_options(self._write_options)
         self.unflushed = 0
         self._flushed_at = clock()
-        self._table_bytes = self._property("rocksdb.estimate-table-readers-mem")
+        self._table_bytes = self._property(_TABLES)
         try:
             self._check(header)
             progress, self.coverage = self._reached()
             self.offset, self.now, self.documents, inserted = progress
             self._read(inserted, on_cells)
         except BaseException:
+            self._tables.close()
             self._db.close()
             raise
         self._hold()
@@ -164,9 +177,9 @@ class BandStore:
             recent = RecentRecords(self._options.write_buffer_bytes // _RECENT_PART)
             self._records = RecordPages(self._get, inserted, recent)
             size = self._options.run_documents
-            self._cells = RunLookup(self._db, self._get, size, on_cells)
+            self._cells = RunLookup(self._db, self._get, self._tables, size, on_cells)
             window = self._options.window_ms
-            self._runs = Runs(self._db, self._get, self._cells, inserted, window)
+            self._runs = Runs(self._db, self._tables, self._cells, inserted, window)
             self._buckets = BucketReading(self._cells, self._get)
             self._identities = Identities(self._cells, self._records, self._get)
             self._purge = Purge(self._db, self._options.erasure_seconds, self._clock)
@@ -274,6 +287,8 @@ class BandStore:
         """
         total = self.documents + documents
         covered = self.coverage if coverage is None else coverage
+        if self._tables.left and not self.flushing:
+            self._tables.drop()
         with probing(self._probe, "write"):
             writes = WriteBatch(raw_mode=True)
             prepared = self._prepare(writes, decision, readers)
@@ -348,13 +363,14 @@ class BandStore:
     def flush(self, *, wait: bool = True) -> None:
         """Flush memory to disk. Without ``wait``, a failure is raised by the next write."""
         with probing(self._probe, "flush"):
+            self._tables.flushing()
             try:
                 self._db.flush(wait)
             except Exception as error:
                 raise self._meaning(error) from error
             self.unflushed = 0
             self._flushed_at = self._clock()
-            self._table_bytes = self._property("rocksdb.estimate-table-readers-mem")
+            self._table_bytes = self._property(_TABLES)
             self._hold()
 
     @property
@@ -382,7 +398,7 @@ class BandStore:
 
     def size_bytes(self) -> int:
         """Return the estimated size on disk."""
-        return int(self._db.property_int_value("rocksdb.total-sst-files-size") or 0)
+        return self._property("rocksdb.total-sst-files-size")
 
     def memory_bytes(self) -> int:
         """Return the memory of write buffers, tables and runs, without the shared block cache."""
@@ -397,7 +413,7 @@ class BandStore:
         return self._cells.size_bytes + self._runs.merging_bytes + self._table_bytes + recent
 
     def _property(self, name: str) -> int:
-        return int(self._db.property_int_value(name) or 0)
+        return int(self._db.property_int_value(name) or 0) + self._tables.sum(name)
 
     def _hold(self) -> None:
         if self._memory is not None:
@@ -430,7 +446,7 @@ class BandStore:
 
     def contents(self) -> Contents:
         """Return a reader of everything in the store, for tests and checks."""
-        return Contents(self._db, self.inserted, self._cells.list)
+        return Contents(self._db, self._tables, self.inserted, self._cells.list)
 
     def close(self, *, flush: bool = True) -> None:
         """Close the store.
@@ -439,6 +455,7 @@ class BandStore:
         made from still has the data.
         """
         with probing(self._probe, "close"):
+            self._tables.close()
             try:
                 self._db.close()  # flushes by itself
             except Exception as error:

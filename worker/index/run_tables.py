@@ -1,0 +1,242 @@
+"""The pages of large runs, in tables that are written once.
+
+A merge writes the pages of its run in their order, and they never change. As keys among others,
+RocksDB would rewrite them on their way down its levels, several times, which took most of what its
+threads cost a document. So a run with enough cells has a column family of its own. Its pages go
+into files that RocksDB takes over as they are, into its lowest level. When the run goes, its family
+is dropped, and its space is free at once.
+
+A file is on disk before a write counts its pages, and a family is dropped after the write that
+replaced its run is on disk. So a crash leaves pages that nothing names, and never a name without
+pages. The last file of a run ends with the key `HEADER`, so that `span` sees that nothing is
+missing.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, cast
+
+from rocksdict import IngestExternalFileOptions, Options, Rdict, SstFileWriter
+
+from worker.index.keyspace import CELLS, HEADER, Range, of_run
+from worker.index.run_list import RunList
+from worker.index.spans import span
+
+__all__ = ["Pages", "RunTables", "TableOptions", "family_names"]
+
+_PREFIX = "run-"
+_FOLDER = "unfinished"
+_TABLE_BYTES = 64 << 20
+"""A crash loses what a merge has put into an unfinished file: about half a second of work."""
+
+Meaning = Callable[[Exception], Exception]
+"""Returns our error for one of rocksdict's."""
+
+
+def family_names(path: Path) -> list[str]:
+    """Return the column families of large runs in a store; none if there is no store.
+
+    Raises:
+        Exception: rocksdict's, if it can't be read.
+    """
+    if not (path / "CURRENT").exists():
+        return []
+    return [name for name in Rdict.list_cf(str(path)) if name.startswith(_PREFIX)]
+
+
+def _number(name: str) -> int:
+    return int(name.removeprefix(_PREFIX))
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """How large runs are written.
+
+    ``options`` are those of their families. A merge of at least ``least_cells`` makes such a run.
+    """
+
+    options: Options
+    least_cells: int
+
+
+class Pages:
+    """Reads the pages of runs, wherever they are. Methods raise what ``meaning`` returns."""
+
+    def __init__(self, db: Rdict, names: Iterable[str], meaning: Meaning) -> None:
+        """Take the database, opened with these families."""
+        self._db = db
+        self._meaning = meaning
+        self._families: dict[int, Rdict] = {}
+        for name in names:
+            # One that came or went while a store was opened read-only isn't there.
+            with suppress(Exception):
+                self._families[_number(name)] = db.get_column_family(name)
+
+    def get(self, runs: Sequence[int], keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return the pages of n runs with n keys; those of a run are read fastest together."""
+        found: list[bytes | None] = []
+        of_families = zip(map(self._source, runs), keys, strict=True)
+        for source, some in groupby(of_families, key=itemgetter(0)):
+            try:
+                found += cast("Any", source.get([key for _, key in some]))
+            except Exception as error:
+                raise self._meaning(error) from error
+        return found
+
+    def of(self, run: int, keys: Range | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """Return the keys and pages of a run, in order; ``keys`` is the range of some of them.
+
+        Raises:
+            ReadingEnded: not everything can be read.
+        """
+        return span(self._source(run), keys or of_run(CELLS, run))
+
+    def _source(self, run: int) -> Rdict:
+        return self._families.get(run, self._db)
+
+    def check(self, listed: RunList) -> None:
+        """Check that every large run has its family.
+
+        Raises:
+            ValueError: one is missing.
+        """
+        for run in listed.runs:
+            if run.tables and run.number not in self._families:
+                raise ValueError(f"the tables of run {run.number} are missing")
+
+    def close(self) -> None:
+        """Let go of the database, so that it can be closed."""
+        self._families.clear()
+
+    def sum(self, name: str) -> int:
+        """Return the sum of a property of RocksDB over the families of large runs."""
+        families = list(self._families.values())
+        return sum(int(family.property_int_value(name) or 0) for family in families)
+
+
+class _Writing:
+    """A file with pages that isn't finished."""
+
+    def __init__(self, path: Path, options: Options) -> None:
+        self.path = path
+        self.size = 0
+        self._writer = SstFileWriter(options)
+        self._writer.open(str(path))
+
+    def put(self, key: bytes, page: bytes) -> None:
+        self._writer[key] = page
+        self.size += len(key) + len(page)
+
+    def finish(self) -> None:
+        self._writer.finish()
+
+
+class RunTables(Pages):
+    """Writes the pages of large runs, and drops them."""
+
+    def __init__(
+        self,
+        db: Rdict,
+        path: Path,
+        names: Iterable[str],
+        options: TableOptions,
+        meaning: Meaning,
+    ) -> None:
+        """Take the database at a path, opened with these families."""
+        super().__init__(db, names, meaning)
+        self._options = options
+        self._folder = path / _FOLDER
+        self._writing: dict[int, _Writing] = {}
+        self._leaving: list[int] = []
+        self._left: list[int] = []
+
+    def begin(self, listed: RunList) -> None:
+        """Remove what a crash has left: unfinished files, families that nothing names.
+
+        Raises:
+            ValueError: something that is named is missing.
+            OSError: files can't be removed.
+        """
+        self.check(listed)
+        if self._folder.exists():
+            shutil.rmtree(self._folder)
+        named = {run.number for run in listed.runs if run.tables}
+        named |= {merging.target for merging in listed.merging if merging.tables}
+        for number in sorted(self._families.keys() - named):
+            self._drop(number)
+
+    def is_large(self, cells: int) -> bool:
+        """Return whether a run of so many cells has a family of its own."""
+        return cells >= self._options.least_cells
+
+    def put(self, run: int, key: bytes, page: bytes) -> None:
+        """Put a page into the file that is written for a run; keys ascend."""
+        try:
+            writing = self._writing.get(run)
+            if writing is None:
+                writing = self._writing[run] = self._file(run)
+            writing.put(key, page)
+        except Exception as error:
+            raise self._meaning(error) from error
+
+    def _file(self, run: int) -> _Writing:
+        if run not in self._families:
+            name = f"{_PREFIX}{run:010d}"
+            self._families[run] = self._db.create_column_family(name, self._options.options)
+        self._folder.mkdir(exist_ok=True)
+        return _Writing(self._folder / f"{run:010d}.sst", self._options.options)
+
+    def is_full(self, run: int) -> bool:
+        """Return whether the file that is written for a run is large enough to be finished."""
+        writing = self._writing.get(run)
+        return writing is not None and writing.size >= _TABLE_BYTES
+
+    def finish(self, run: int, *, last: bool) -> None:
+        """Finish the file that is written for a run; its pages are on disk then."""
+        if last:
+            self.put(run, HEADER, b"")
+        writing = self._writing.pop(run)
+        moved = IngestExternalFileOptions()
+        moved.set_move_files(True)
+        try:
+            writing.finish()
+            self._families[run].ingest_external_file([str(writing.path)], moved)
+        except Exception as error:
+            raise self._meaning(error) from error
+
+    def leave(self, run: int) -> None:
+        """Note that a write replaces a run, whose family goes once that write is on disk."""
+        self._leaving.append(run)
+
+    def flushing(self) -> None:
+        """Note that all writes so far are being flushed."""
+        self._left += self._leaving
+        self._leaving = []
+
+    @property
+    def left(self) -> bool:
+        """Return whether `drop` has anything to do, once the last flush is over."""
+        return bool(self._left)
+
+    def drop(self) -> None:
+        """Drop a family whose run was replaced before the last flush, which is over."""
+        self._drop(self._left.pop())
+
+    def _drop(self, run: int) -> None:
+        del self._families[run]
+        try:
+            self._db.drop_column_family(f"{_PREFIX}{run:010d}")
+        except Exception as error:
+            raise self._meaning(error) from error
+
+    def close(self) -> None:
+        """Let go of the database, so that it can be closed; unfinished files are lost."""
+        self._writing.clear()
+        super().close()
