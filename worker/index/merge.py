@@ -73,11 +73,7 @@ class Merge:
         first = group * self._pages
         cells = self._merged(slot, range(first, first + self._pages))
         for _, page, packed in packed_pages(cells, self._to):
-            key = page_key(self.plan.target, slot, page)
-            if self.plan.tables:
-                self._tables.put(self.plan.target, key, packed)
-            else:
-                batch.put(key, packed)
+            self._tables.put(self.plan.target, page_key(self.plan.target, slot, page), packed)
         first_page, pages = first * FAN_IN, self._pages * FAN_IN
         at = slot * self._to.words + first_page * self._to.page_words
         size = pages * self._to.page_words
@@ -86,15 +82,9 @@ class Merge:
         batch.put(filter_key(self.plan.target, slot, first_page), part.tobytes())
         self._done += 1
         self._cells += len(cells.hashes)
-        if not self.plan.tables:
-            self._count()
-        elif self.done or self._tables.is_full(self.plan.target):
+        if self.done or self._tables.is_full(self.plan.target):
             self._tables.finish(self.plan.target, last=self.done)
-            self._count()
-
-    def _count(self) -> None:
-        """Count what a store that is reopened need not do again."""
-        self.plan.done, self.plan.cells = self._done, self._cells
+            self.plan.done, self.plan.cells = self._done, self._cells
 
     def _merged(self, slot: int, pages: range) -> SortedCells:
         """Return the cells in these pages of all runs, sorted; of equal ones only the newest."""

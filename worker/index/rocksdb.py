@@ -43,8 +43,7 @@ class StoreOptions:
 
     ``run_documents`` is the size of the open run of a new store. The space of entries is given back
     once they are older than ``window_ms``, which must be that of the rules. What was forgotten
-    leaves the files within ``erasure_seconds``. A run of
-    ``table_cells`` or more lies in tables of its own; see `run_tables`.
+    leaves the files within ``erasure_seconds``.
     """
 
     write_buffer_bytes: int = 32 << 20
@@ -54,7 +53,6 @@ class StoreOptions:
     run_documents: int = 1 << 16
     window_ms: int | None = None
     erasure_seconds: float = 86_400.0
-    table_cells: int = 1 << 22
 
 
 def tuned(options: StoreOptions, memory: StoreMemory | None) -> Options:
@@ -97,7 +95,7 @@ def tuned(options: StoreOptions, memory: StoreMemory | None) -> Options:
 
 
 def for_tables(memory: StoreMemory | None) -> Options:
-    """Return options for the tables of large runs. Their pages don't become smaller packed."""
+    """Return options for the tables of merged runs. Their pages don't become smaller packed."""
     made = Options(raw_mode=True)
     made.set_compression_type(DBCompressionType.none())
     made.set_arena_block_size(_ARENA_BLOCK)

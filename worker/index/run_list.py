@@ -23,24 +23,25 @@ _Column = Annotated[int, msgspec.Meta(ge=0, le=ID_COLUMN)]
 
 
 class Run(msgspec.Struct, frozen=True):
-    """A run: its number, its tier, its documents from ``first`` to before ``end``, its cells.
-
-    ``tables`` is whether its pages are in tables of its own; see `run_tables`.
-    """
+    """A run: its number, its tier, its documents from ``first`` to before ``end``, its cells."""
 
     number: int
     tier: _Tier
     first: _Size
     end: _Size
     cells: int
-    tables: bool = False
+
+    @property
+    def merged(self) -> bool:
+        """Return whether a merge has made it; then its pages are in tables of its own."""
+        return self.tier > 0
 
 
 class Merging(msgspec.Struct):
     """A merge under way: the runs of a tier that it reads, the number of the run that it makes.
 
-    ``done`` is how many groups of pages are done, and ``cells`` how many cells these have. With
-    ``tables``, these are the ones in files that are finished.
+    ``done`` is how many groups of pages are in finished files, and ``cells`` how many cells these
+    have.
     """
 
     tier: _Tier
@@ -48,7 +49,6 @@ class Merging(msgspec.Struct):
     target: int
     done: int = 0
     cells: int = 0
-    tables: bool = False
 
 
 class _Packed(msgspec.Struct):
@@ -120,14 +120,7 @@ class RunList:
         replaced = [run for run in self.runs if run.number in sources]
         first, last = replaced[0], replaced[-1]
         place = self.runs.index(first)
-        made = Run(
-            merging.target,
-            merging.tier + 1,
-            first.first,
-            last.end,
-            merging.cells,
-            merging.tables,
-        )
+        made = Run(merging.target, merging.tier + 1, first.first, last.end, merging.cells)
         left = [run for run in self.runs if run.number not in sources]
         self.runs = [*left[:place], made, *left[place:]]
         self.merging.remove(merging)

@@ -56,8 +56,8 @@ class Suspects(NamedTuple):
 class RunLookup:
     """The runs of a store, their filters in memory, and the open run.
 
-    Methods raise what ``get``, ``pages`` and rocksdict raise. ``list`` are the runs, ``open`` is the
-    open run.
+    Methods raise what ``get``, ``pages`` and rocksdict raise. ``list`` are the runs, ``open`` is
+    the open run.
     """
 
     def __init__(

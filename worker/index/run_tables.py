@@ -1,10 +1,10 @@
-"""The pages of large runs, in tables that are written once.
+"""The pages of merged runs, in tables that are written once.
 
 A merge writes the pages of its run in their order, and they never change. As keys among others,
 RocksDB would rewrite them on their way down its levels, several times, which took most of what its
-threads cost a document. So a run with enough cells has a column family of its own. Its pages go
-into files that RocksDB takes over as they are, into its lowest level. When the run goes, its family
-is dropped, and its space is free at once.
+threads cost a document. So such a run has a column family of its own. Its pages go into files that
+RocksDB takes over as they are, into its lowest level. When the run goes, its family is dropped, and
+its space is free at once.
 
 A file is on disk before a write counts its pages, and a family is dropped after the write that
 replaced its run is on disk. So a crash leaves pages that nothing names, and never a name without
@@ -17,7 +17,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -29,7 +28,7 @@ from worker.index.keyspace import CELLS, HEADER, Range, of_run
 from worker.index.run_list import RunList
 from worker.index.spans import span
 
-__all__ = ["Pages", "RunTables", "TableOptions", "family_names"]
+__all__ = ["Pages", "RunTables", "family_names"]
 
 _PREFIX = "run-"
 _FOLDER = "unfinished"
@@ -41,7 +40,7 @@ Meaning = Callable[[Exception], Exception]
 
 
 def family_names(path: Path) -> list[str]:
-    """Return the column families of large runs in a store; none if there is no store.
+    """Return the column families of runs in a store; none if there is no store.
 
     Raises:
         Exception: rocksdict's, if it can't be read.
@@ -51,19 +50,12 @@ def family_names(path: Path) -> list[str]:
     return [name for name in Rdict.list_cf(str(path)) if name.startswith(_PREFIX)]
 
 
+def _name(run: int) -> str:
+    return f"{_PREFIX}{run:010d}"
+
+
 def _number(name: str) -> int:
     return int(name.removeprefix(_PREFIX))
-
-
-@dataclass(frozen=True, slots=True)
-class TableOptions:
-    """How large runs are written.
-
-    ``options`` are those of their families. A merge of at least ``least_cells`` makes such a run.
-    """
-
-    options: Options
-    least_cells: int
 
 
 class Pages:
@@ -102,21 +94,23 @@ class Pages:
         return self._families.get(run, self._db)
 
     def check(self, listed: RunList) -> None:
-        """Check that every large run has its family.
+        """Check that everything that merges have made has its family.
 
         Raises:
             ValueError: one is missing.
         """
-        for run in listed.runs:
-            if run.tables and run.number not in self._families:
-                raise ValueError(f"the tables of run {run.number} are missing")
+        made = [run.number for run in listed.runs if run.merged]
+        made += [merging.target for merging in listed.merging if merging.done]
+        for number in made:
+            if number not in self._families:
+                raise ValueError(f"the tables of run {number} are missing")
 
     def close(self) -> None:
         """Let go of the database, so that it can be closed."""
         self._families.clear()
 
     def sum(self, name: str) -> int:
-        """Return the sum of a property of RocksDB over the families of large runs."""
+        """Return the sum of a property of RocksDB over the families of runs."""
         families = list(self._families.values())
         return sum(int(family.property_int_value(name) or 0) for family in families)
 
@@ -139,17 +133,17 @@ class _Writing:
 
 
 class RunTables(Pages):
-    """Writes the pages of large runs, and drops them."""
+    """Writes the pages of merged runs, and drops them."""
 
     def __init__(
         self,
         db: Rdict,
         path: Path,
         names: Iterable[str],
-        options: TableOptions,
+        options: Options,
         meaning: Meaning,
     ) -> None:
-        """Take the database at a path, opened with these families."""
+        """Take the database at a path, opened with these families, and their options."""
         super().__init__(db, names, meaning)
         self._options = options
         self._folder = path / _FOLDER
@@ -167,14 +161,10 @@ class RunTables(Pages):
         self.check(listed)
         if self._folder.exists():
             shutil.rmtree(self._folder)
-        named = {run.number for run in listed.runs if run.tables}
-        named |= {merging.target for merging in listed.merging if merging.tables}
-        for number in sorted(self._families.keys() - named):
-            self._drop(number)
-
-    def is_large(self, cells: int) -> bool:
-        """Return whether a run of so many cells has a family of its own."""
-        return cells >= self._options.least_cells
+        named = {run.number for run in listed.runs}
+        named |= {merging.target for merging in listed.merging}
+        self._left = sorted(self._families.keys() - named)
+        self.drop_all()
 
     def put(self, run: int, key: bytes, page: bytes) -> None:
         """Put a page into the file that is written for a run; keys ascend."""
@@ -188,10 +178,9 @@ class RunTables(Pages):
 
     def _file(self, run: int) -> _Writing:
         if run not in self._families:
-            name = f"{_PREFIX}{run:010d}"
-            self._families[run] = self._db.create_column_family(name, self._options.options)
+            self._families[run] = self._db.create_column_family(_name(run), self._options)
         self._folder.mkdir(exist_ok=True)
-        return _Writing(self._folder / f"{run:010d}.sst", self._options.options)
+        return _Writing(self._folder / f"{_name(run)}.sst", self._options)
 
     def is_full(self, run: int) -> bool:
         """Return whether the file that is written for a run is large enough to be finished."""
@@ -227,14 +216,17 @@ class RunTables(Pages):
 
     def drop(self) -> None:
         """Drop a family whose run was replaced before the last flush, which is over."""
-        self._drop(self._left.pop())
-
-    def _drop(self, run: int) -> None:
+        run = self._left.pop()
         del self._families[run]
         try:
-            self._db.drop_column_family(f"{_PREFIX}{run:010d}")
+            self._db.drop_column_family(_name(run))
         except Exception as error:
             raise self._meaning(error) from error
+
+    def drop_all(self) -> None:
+        """Drop all of them."""
+        while self._left:
+            self.drop()
 
     def close(self) -> None:
         """Let go of the database, so that it can be closed; unfinished files are lost."""

@@ -247,7 +247,7 @@ class Runs:
 
     def _delete(self, batch: WriteBatch, run: Run) -> None:
         batch.delete_range(*of_run(FILTERS, run.number))
-        if run.tables:
+        if run.merged:
             self._tables.leave(run.number)
         else:
             batch.delete_range(*of_run(CELLS, run.number))
@@ -287,9 +287,8 @@ class Runs:
         for tier in sorted({run.tier for run in self._list.runs}):
             runs = self._list.to_merge(tier) if tier not in busy else []
             if runs:
-                large = self._tables.is_large(sum(run.cells for run in runs))
                 sources = [run.number for run in runs]
-                plan = Merging(tier, sources, self._list.new_number(), tables=large)
+                plan = Merging(tier, sources, self._list.new_number())
                 self._list.merging.append(plan)
                 self._merges.append(self._merge(plan))
         tiers = {0} if growing else set()

@@ -1,7 +1,8 @@
 """The RocksDB of one index shard: buckets, documents' records, its offset, and a header.
 
 The write-ahead log is off, because ``fingerprints`` serves as one. This is sound because
-everything is in one column family and every write batch includes the offset it reaches.
+everything that is written in batches is in one column family, and every batch includes the offset
+it reaches. The pages of merged runs are on disk before a batch names them; see `run_tables`.
 Whatever a crash leaves on disk is a state that the shard really was in; the rest is replayed.
 """
 
@@ -49,7 +50,7 @@ from worker.index.rocksdb import (
     wait_for_room,
 )
 from worker.index.run_lookup import RunLookup
-from worker.index.run_tables import RunTables, TableOptions, family_names
+from worker.index.run_tables import RunTables, family_names
 from worker.index.runs import Prepared, Runs
 from worker.index.spans import ReadingEnded
 from worker.index.store_reader import StoreReader
@@ -122,10 +123,10 @@ class BandStore:
             # RocksDB would treat it as a new store and delete the rest.
             raise StoreDamaged(f"{path}: the file CURRENT is missing")
         check_mode(path)
-        of_runs = TableOptions(for_tables(memory), self._options.table_cells)
+        of_runs = for_tables(memory)
         try:
             names = family_names(path)
-            self._db = opened(path, tuned(self._options, memory), names, of_runs.options)
+            self._db = opened(path, tuned(self._options, memory), names, of_runs)
         except Exception as error:
             raise self._meaning(error) from error
         self._tables = RunTables(self._db, path, names, of_runs, self._meaning)
@@ -391,6 +392,7 @@ class BandStore:
         with probing(self._probe, "checkpoint"):
             # A checkpoint flushes, too, but rocksdict holds the GIL during it.
             self.flush()
+            self._tables.drop_all()
             try:
                 Checkpoint(self._db).create_checkpoint(str(path))
             except Exception as error:
