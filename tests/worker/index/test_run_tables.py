@@ -108,19 +108,19 @@ def test_a_crash_leaves_nothing_that_is_not_named(tmp_path: Path) -> None:
 def test_pages_that_are_merged_again_after_a_crash_are_there_once(tmp_path: Path) -> None:
     """Tables may be ahead of what the store says of a merge."""
     store = opened(tmp_path / "s")
-    filled(store, 10)
-    (merging,) = store._cells.list.merging
-    assert merging.done
+    while not (merging := store._cells.list.merging) or not merging[0].done:
+        filled(store, 1)
     store.flush()
-    said = merging.done
+    said = merging[0].done
     filled(store, 2)
-    assert merging.done > said
+    assert store._cells.list.merging[0].done > said
     settle([store])
     left_by_kill(tmp_path / "s", tmp_path / "left")
     again = opened(tmp_path / "left")
     assert again._cells.list.merging[0].done == said
     filled(again, 20)
-    assert sum(run.cells for run in again._cells.list.runs if run.merged) == 2 * 8 * RUN * 4
+    for run in again._cells.list.runs:
+        assert run.cells == (run.end - run.first) * (len(COLUMNS) + 1)
     check(again)
     again.close()
     store.close()
