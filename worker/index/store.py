@@ -39,7 +39,7 @@ from worker.index.keyspace import (
 from worker.index.memory import StoreMemory
 from worker.index.purge import Purge
 from worker.index.reading import BucketReading
-from worker.index.recent_records import RecentRecords
+from worker.index.recent_records import RecentPages, RecentRecords
 from worker.index.record_pages import RecordPages
 from worker.index.rocksdb import (
     StoreOptions,
@@ -63,7 +63,9 @@ __all__ = ["BandStore", "HeaderMismatch", "StoreDamaged", "StoreHeader", "StoreO
 T = TypeVar("T")
 
 _RECENT_PART = 4
-"""The records that were read lately may take the size of a write buffer divided by this."""
+_NEWEST_PART = 16
+"""The records that were read lately, and the pages of records that were written lately, may take the
+size of a write buffer divided by these."""
 
 _NOBODY_READS = NoReaders()
 
@@ -175,8 +177,10 @@ class BandStore:
     def _read(self, inserted: int, on_cells: Callable[[int, int], None]) -> None:
         """Read what stays in memory."""
         try:
-            recent = RecentRecords(self._options.write_buffer_bytes // _RECENT_PART)
-            self._records = RecordPages(self._get, inserted, recent)
+            buffer = self._options.write_buffer_bytes
+            recent = RecentRecords(buffer // _RECENT_PART)
+            newest = RecentPages(buffer // _NEWEST_PART)
+            self._records = RecordPages(self._get, inserted, recent, newest)
             size = self._options.run_documents
             self._cells = RunLookup(self._db, self._get, self._tables, size, on_cells)
             window = self._options.window_ms
@@ -411,7 +415,7 @@ class BandStore:
 
         The indexes are those of RocksDB's tables when it was last flushed.
         """
-        recent = self._records.recent.size_bytes
+        recent = self._records.recent_bytes
         return self._cells.size_bytes + self._runs.merging_bytes + self._table_bytes + recent
 
     def _property(self, name: str) -> int:
