@@ -64,8 +64,8 @@ T = TypeVar("T")
 
 _RECENT_PART = 4
 _NEWEST_PART = 16
-"""The records that were read lately, and the pages of records that were written lately, may take the
-size of a write buffer divided by these."""
+"""The records that were read lately, and the pages of records that were written lately, may take
+the size of a write buffer divided by these."""
 
 _NOBODY_READS = NoReaders()
 

@@ -43,9 +43,9 @@ def test_the_newest_pages_stay() -> None:
     for number in range(50):
         pages.put(number, bytes(100))
     pages.put(49, bytes(200))
-    assert [number for number in range(50) if pages.get(number)] == list(range(42, 50))
-    assert pages.size_bytes == 900
+    assert [number for number in range(50) if pages.get(number)] == list(range(41, 50))
+    assert pages.size_bytes == 1_000
     pages.forget(49)
     pages.forget(7)
     assert pages.get(49) is None
-    assert pages.size_bytes == 700
+    assert pages.size_bytes == 800
