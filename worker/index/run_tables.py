@@ -14,6 +14,7 @@ missing.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -56,6 +57,15 @@ def _name(run: int) -> str:
 
 def _number(name: str) -> int:
     return int(name.removeprefix(_PREFIX))
+
+
+def _sync(path: Path) -> None:
+    """Have a file on disk. rocksdict waits for that with the GIL held, which blocks all threads."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 class Pages:
@@ -192,6 +202,7 @@ class RunTables(Pages):
         if last:
             self.put(run, HEADER, b"")
         writing = self._writing.pop(run)
+        _sync(writing.path)
         moved = IngestExternalFileOptions()
         moved.set_move_files(True)
         try:

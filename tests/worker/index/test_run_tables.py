@@ -14,6 +14,7 @@ from tests.support.killed_disk import left_by_kill, settle
 from worker.index.errors import StoreDamaged
 from worker.index.read_only import ReadOnlyStore
 from worker.index.run_tables import family_names
+from worker.index.snapshots.soundness import rotten
 from worker.index.store import BandStore, StoreOptions
 
 HEADER: dict[str, str | int | float | bool] = {"test": 1}
@@ -149,6 +150,21 @@ def test_a_checkpoint_has_no_tables_that_are_not_needed(tmp_path: Path) -> None:
     check(copy)
     copy.close()
     store.close()
+
+
+def test_a_table_with_a_flipped_bit_is_named(tmp_path: Path) -> None:
+    store = opened(tmp_path / "s")
+    filled(store, 20)
+    store.close()
+    tables = sorted((tmp_path / "s").glob("*.sst"))
+    assert len(tables) > 2
+    assert rotten(tables) == {}
+    for table in tables:
+        sound = table.read_bytes()
+        place = len(sound) // 3
+        table.write_bytes(sound[:place] + bytes([sound[place] ^ 4]) + sound[place + 1 :])
+        assert list(rotten(tables)) == [table.name]
+        table.write_bytes(sound)
 
 
 @pytest.mark.parametrize("writes", [10, 17], ids=["of a merge", "of a run"])
