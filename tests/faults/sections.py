@@ -13,9 +13,11 @@ FAST: Final[Mapping[str, object]] = {
     "flush_seconds": 2,
     "flush_documents": 5_000,
     "cache_bytes": 8 << 20,
+    "run_documents": 256,
 }
 """So that a worker that was killed has little to catch up with. Every flush brings blocks for
-the cache, which would fill for hours: a small one is full early, and evicts."""
+the cache, which would fill for hours: a small one is full early, and evicts. Short runs are merged
+all the time, as after weeks with long ones."""
 
 
 def sections_of(

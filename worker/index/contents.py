@@ -13,20 +13,19 @@ from rocksdict import Rdict
 from lsh.index import BucketKeys
 from lsh.index.layout import BEYOND, Bucket, unpack_bucket
 from worker.index.keyspace import (
-    CELLS,
     GROWN,
     OPEN_RUN,
     RECORDS,
     Range,
     grown_place,
     number_key,
-    of_run,
     place_in,
 )
 from worker.index.open_run import unpack_open_cells
 from worker.index.record_pages import DOCUMENTS_A_PAGE, unpack_page
 from worker.index.run_layout import MARK, unpack_cells
 from worker.index.run_list import ID_COLUMN, Run, RunList
+from worker.index.run_tables import Pages
 from worker.index.spans import span
 
 __all__ = ["CellsPage", "Contents"]
@@ -48,9 +47,10 @@ class CellsPage(NamedTuple):
 class Contents:
     """Everything in a store. What reads it raises `ReadingEnded` and ValueError at damage."""
 
-    def __init__(self, db: Rdict, inserted: int, runs: RunList) -> None:
+    def __init__(self, db: Rdict, pages: Pages, inserted: int, runs: RunList) -> None:
         """Take the database, how many documents have records, and the list of runs."""
         self._db = db
+        self._pages = pages
         self.inserted = inserted
         self.runs = runs
 
@@ -66,7 +66,7 @@ class Contents:
         """Return the cells of all runs, and those of the open run that aren't of ids."""
         columns = np.array(self.runs.columns, np.uint8)
         for run in self.runs.runs:
-            for key, page in span(self._db, of_run(CELLS, run.number)):
+            for key, page in self._pages.of(run.number):
                 place = place_in(key)
                 hashes, documents = unpack_cells(page)
                 keys = BucketKeys(np.full(len(hashes), columns[place.slot], np.uint8), hashes)

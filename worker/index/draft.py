@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -40,18 +39,16 @@ def drafted(  # noqa: PLR0913 -- where it goes, and what it is made of
     ``number`` is the new run's, and ``columns`` is how many columns it has. ``give_way`` is called
     between steps of a few ms.
     """
-    give_way()
-    cells = run.cells()
-    give_way()
-    for slot, page, packed in packed_pages(cells, shape):
-        batch.put(page_key(number, slot, page), packed)
+    count = 0
     words = zeroed(columns * shape.words)
-    edges = np.searchsorted(cells.slots, np.arange(columns + 1)).tolist()
-    for slot, (start, end) in enumerate(pairwise(edges)):
-        give_way()
-        probes = Probes(cells.slots[start:end], cells.hashes[start:end])
+    give_way()
+    for slot, cells in enumerate(run.columns()):
+        for _, page, packed in packed_pages(cells, shape):
+            batch.put(page_key(number, slot, page), packed)
         first = slot * shape.words
-        part = filled(probes, shape, first, shape.words)
+        part = filled(Probes(cells.slots, cells.hashes), shape, first, shape.words)
         words[first : first + shape.words] = part
         batch.put(filter_key(number, slot, 0), part.tobytes())
-    return Draft(number, len(cells.hashes), words)
+        count += len(cells.hashes)
+        give_way()
+    return Draft(number, count, words)

@@ -7,6 +7,7 @@ newest. Two ids with the same hash share a chain; whoever follows it compares th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 
 import mmh3
 import numpy as np
@@ -102,22 +103,38 @@ class Identities:
         if not records:
             return SortedCells.none()
         keys = _keys(list(map(id_of, records)))
-        newest = self._newest(keys).tolist()
-        last: dict[int, int] = {}
-        for place, key in enumerate(keys.hashes.tolist()):
-            before = last.get(key, newest[place])
-            if key in followed and key not in last:
-                left = (one for one in followed[key] if one not in self._forgotten)
-                before = next(left, -1)
-            if before >= 0:
-                batch.put(number_key(PREVIOUS, first + place), pack_number(before))
-            last[key] = first + place
+        newest = self._newest(keys)
+        last = dict(zip(keys.hashes.tolist(), count(first), strict=False))
+        if followed or len(last) < len(records) or newest.max() >= 0:
+            last = self._chained(batch, first, keys, newest, followed)
         numbers = np.array(list(last.values()), np.int64)
         return SortedCells(
             self._runs.slots(keys.columns[: len(last)]),
             np.array(list(last), np.uint64),
             (numbers & _LOW).astype(np.uint32),
         )
+
+    def _chained(
+        self,
+        batch: WriteBatch,
+        first: int,
+        keys: BucketKeys,
+        newest: npt.NDArray[np.int64],
+        followed: Mapping[int, list[int]],
+    ) -> dict[int, int]:
+        """Write which earlier document with the same key each one has; return the last by key."""
+        last: dict[int, int] = {}
+        for place, (key, stored) in enumerate(
+            zip(keys.hashes.tolist(), newest.tolist(), strict=True)
+        ):
+            before = last.get(key, stored)
+            if key in followed and key not in last:
+                left = (one for one in followed[key] if one not in self._forgotten)
+                before = next(left, -1)
+            if before >= 0:
+                batch.put(number_key(PREVIOUS, first + place), pack_number(before))
+            last[key] = first + place
+        return last
 
     def _newest(self, keys: BucketKeys) -> npt.NDArray[np.int64]:
         """Return the newest document of each of n keys: int64[n], -1 if there is none."""

@@ -12,6 +12,7 @@ from worker.index.keyspace import filter_key, page_key
 from worker.index.run_filters import Probes, filled, zeroed
 from worker.index.run_layout import FAN_IN, MARK, RunShape, SortedCells, packed_pages, unpack_cells
 from worker.index.run_list import Merging
+from worker.index.run_tables import RunTables
 
 __all__ = ["Merge"]
 
@@ -30,7 +31,7 @@ class Merge:
         plan: Merging,
         columns: int,
         shapes: tuple[RunShape, RunShape],
-        get: Callable[[list[bytes]], list[bytes | None]],
+        tables: RunTables,
     ) -> None:
         """Take the plan, which the steps bring up to date, and the shapes of both tiers.
 
@@ -39,14 +40,15 @@ class Merge:
         self.plan = plan
         self.words = zeroed(columns * shapes[1].words)
         self._from, self._to = shapes
-        self._get = get
+        self._tables = tables
+        self._done, self._cells = plan.done, plan.cells
         self._pages = min(_PAGES_A_STEP, self._from.pages)
         self._steps = columns * (self._from.pages // self._pages)
 
     @property
     def done(self) -> bool:
         """Return whether all pages are merged."""
-        return self.plan.done == self._steps
+        return self._done == self._steps
 
     def work(
         self, batch: WriteBatch, cells: int, give_way: Callable[[], None] = lambda: None
@@ -55,8 +57,8 @@ class Merge:
 
         ``give_way`` is called before each step.
         """
-        enough = self.plan.cells + cells
-        while not self.done and self.plan.cells < enough:
+        enough = self._cells + cells
+        while not self.done and self._cells < enough:
             give_way()
             self._step(batch)
 
@@ -67,24 +69,29 @@ class Merge:
             self._step(batch)
 
     def _step(self, batch: WriteBatch) -> None:
-        slot, group = divmod(self.plan.done, self._from.pages // self._pages)
+        slot, group = divmod(self._done, self._from.pages // self._pages)
         first = group * self._pages
         cells = self._merged(slot, range(first, first + self._pages))
         for _, page, packed in packed_pages(cells, self._to):
-            batch.put(page_key(self.plan.target, slot, page), packed)
+            self._tables.put(self.plan.target, page_key(self.plan.target, slot, page), packed)
         first_page, pages = first * FAN_IN, self._pages * FAN_IN
         at = slot * self._to.words + first_page * self._to.page_words
         size = pages * self._to.page_words
         part = filled(Probes(cells.slots, cells.hashes), self._to, at, size)
         self.words[at : at + size] = part
         batch.put(filter_key(self.plan.target, slot, first_page), part.tobytes())
-        self.plan.done += 1
-        self.plan.cells += len(cells.hashes)
+        self._done += 1
+        self._cells += len(cells.hashes)
+        if self.done or self._tables.is_full(self.plan.target):
+            self._tables.finish(self.plan.target, last=self.done)
+            self.plan.done, self.plan.cells = self._done, self._cells
 
     def _merged(self, slot: int, pages: range) -> SortedCells:
         """Return the cells in these pages of all runs, sorted; of equal ones only the newest."""
+        sources = [run for run in self.plan.sources for _ in pages]
         wanted = [page_key(run, slot, page) for run in self.plan.sources for page in pages]
-        read = [unpack_cells(page) for page in self._get(wanted) if page is not None]
+        found = self._tables.get(sources, wanted)
+        read = [unpack_cells(page) for page in found if page is not None]
         hashes = np.concatenate([np.empty(0, np.uint64), *(keys for keys, _ in read)])
         documents = np.concatenate([np.empty(0, np.uint32), *(found for _, found in read)])
         # Each run is sorted already, which a stable sort makes use of.

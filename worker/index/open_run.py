@@ -6,8 +6,8 @@ documents (4), little-endian.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import count, pairwise
+from collections.abc import Iterable, Iterator
+from itertools import count
 
 import numpy as np
 import numpy.typing as npt
@@ -132,25 +132,22 @@ class OpenRun:
             places = self._next_places(places, step)
 
     def _grow(self, bits: int) -> None:
-        cells = self.cells()
+        cells = SortedCells(*map(np.concatenate, zip(*self.columns(), strict=True)))
         self.bits = bits
         self._hashes = np.zeros(self._columns << bits, np.uint64)
         self._documents = np.zeros(self._columns << bits, np.uint32)
         self._insert(cells)
 
-    def cells(self) -> SortedCells:
-        """Return all cells, sorted."""
-        places = np.flatnonzero(self._documents)
-        slots = (places >> self.bits).astype(np.uint8)
-        hashes = self._hashes[places]
-        documents = _shifted(self._documents[places] - _ONE, self.first)
-        edges = np.searchsorted(slots, np.arange(self._columns + 1)).tolist()
-        for start, end in pairwise(edges):
-            # The keys of a column are nearly sorted, which a stable sort makes use of.
-            order = np.argsort(hashes[start:end], kind="stable")
-            hashes[start:end] = hashes[start:end][order]
-            documents[start:end] = documents[start:end][order]
-        return SortedCells(slots, hashes, documents)
+    def columns(self) -> Iterator[SortedCells]:
+        """Return the cells of each column, sorted."""
+        for slot in range(self._columns):
+            part = slice(slot << self.bits, (slot + 1) << self.bits)
+            places = np.flatnonzero(self._documents[part])
+            hashes = self._hashes[part][places]
+            # They are nearly sorted, which a stable sort makes use of.
+            order = np.argsort(hashes, kind="stable")
+            documents = _shifted(self._documents[part][places[order]] - _ONE, self.first)
+            yield SortedCells(np.full(len(places), slot, np.uint8), hashes[order], documents)
 
     def _first_places(
         self, slots: npt.NDArray[np.uint8], hashes: npt.NDArray[np.uint64]

@@ -16,11 +16,14 @@ from worker.index.record_pages import RecordPages
 from worker.index.rocksdb import check_mode
 from worker.index.run_list import RunList
 from worker.index.run_lookup import RunLookup
+from worker.index.run_tables import Pages, family_names
 from worker.index.spans import ReadingEnded
 from worker.index.store_reader import StoreReader
 from worker.stages.coverage import Coverage
 
 __all__ = ["ReadOnlyStore", "StoreFacts"]
+
+_SIZE = "rocksdb.total-sst-files-size"
 
 
 class StoreFacts(NamedTuple):
@@ -51,13 +54,19 @@ class ReadOnlyStore(Closing):
         self._path = path
         check_mode(path)
         try:
+            names = family_names(path)
             self._db = Rdict(
                 str(path),
                 Options(raw_mode=True),
                 access_type=AccessType.read_only(False),  # noqa: FBT003 -- rocksdict's signature
             )
+            names += family_names(path)  # The worker may have added or dropped some meanwhile.
         except Exception as error:
-            raise StoreDamaged(f"{path}: {error}") from error
+            raise self._damaged(error) from error
+        self._pages = Pages(self._db, sorted(set(names)), self._damaged)
+
+    def _damaged(self, error: Exception) -> StoreDamaged:
+        return StoreDamaged(f"{self._path}: {error}")
 
     def facts(self) -> StoreFacts:
         """Return the store's facts.
@@ -81,7 +90,7 @@ class ReadOnlyStore(Closing):
             now,
             documents,
             inserted - listed.eras.first + sum(run.cells for run in listed.runs),
-            int(self._db.property_int_value("rocksdb.total-sst-files-size") or 0),
+            int(self._db.property_int_value(_SIZE) or 0) + self._pages.sum(_SIZE),
             coverage,
         )
 
@@ -100,12 +109,14 @@ class ReadOnlyStore(Closing):
         """
         try:
             inserted = Progress.unpack(self._one(PROGRESS)).inserted
-            return Contents(self._db, inserted, self._runs_listed())
+            return Contents(self._db, self._pages, inserted, self._runs_listed())
         except ValueError as error:
             raise StoreDamaged(f"{self._path}: {error}") from error
 
     def _runs_listed(self) -> RunList:
-        return RunList.unpack(self._one(RUNS), 1)
+        listed = RunList.unpack(self._one(RUNS), 1)
+        self._pages.check(listed)
+        return listed
 
     def runs(self) -> RunLookup:
         """Return the runs, with their filters in memory, as an open store has them.
@@ -114,7 +125,7 @@ class ReadOnlyStore(Closing):
             StoreDamaged: they can't be read.
         """
         try:
-            return RunLookup(self._db, self._many, 1)
+            return RunLookup(self._db, self._many, self._pages, 1)
         except (ReadingEnded, ValueError) as error:
             raise StoreDamaged(f"{self._path}: {error}") from error
 
@@ -142,4 +153,5 @@ class ReadOnlyStore(Closing):
 
     def close(self) -> None:
         """Close the store."""
+        self._pages.close()
         self._db.close()

@@ -14,7 +14,7 @@ from itertools import accumulate, pairwise
 from rocksdict import WriteBatch
 
 from worker.index.keyspace import RECORDS, Range, number_key
-from worker.index.recent_records import RecentRecords
+from worker.index.recent_records import RecentPages, RecentRecords
 
 __all__ = ["DOCUMENTS_A_PAGE", "RecordPages", "unpack_page"]
 
@@ -73,10 +73,11 @@ class RecordPages:
         get: Callable[[list[bytes]], list[bytes | None]],
         inserted: int,
         recent: RecentRecords | None = None,
+        newest: RecentPages | None = None,
     ) -> None:
         """Read the last page. ``get`` reads keys; ``inserted`` is how many documents there are.
 
-        ``recent`` keeps the records that were read lately.
+        ``recent`` keeps the records that were read lately, ``newest`` the pages that were written.
 
         Raises:
             ValueError: the page is missing, or isn't as it was written.
@@ -84,12 +85,18 @@ class RecordPages:
         self._get = get
         self._open: list[bytes] = []
         self.recent = recent or RecentRecords()
+        self._newest = newest or RecentPages()
         self.inserted = inserted
         if inserted % DOCUMENTS_A_PAGE:
             (page,) = get([number_key(RECORDS, inserted >> _BITS)])
             self._open = unpack_page(page or b"")
             if len(self._open) != inserted % DOCUMENTS_A_PAGE:
                 raise ValueError(f"its last page has {len(self._open)} of {inserted} records")
+
+    @property
+    def recent_bytes(self) -> int:
+        """Return about how much memory the records take that are kept for the next reading."""
+        return self.recent.size_bytes + self._newest.size_bytes
 
     def add(self, batch: WriteBatch, records: Iterable[bytes]) -> None:
         """Add records to a write."""
@@ -98,7 +105,9 @@ class RecordPages:
         self.inserted += len(left) - len(self._open)
         for first in range(0, len(left), DOCUMENTS_A_PAGE):
             some = left[first : first + DOCUMENTS_A_PAGE]
-            batch.put(number_key(RECORDS, page), _packed(some))
+            packed = _packed(some)
+            batch.put(number_key(RECORDS, page), packed)
+            self._newest.put(page, packed)
             page += 1
         full = len(left) // DOCUMENTS_A_PAGE * DOCUMENTS_A_PAGE
         self._open = left[full:]
@@ -119,6 +128,8 @@ class RecordPages:
         gone: dict[int, list[int]] = {}
         for number in numbers:
             gone.setdefault(number >> _BITS, []).append(number % DOCUMENTS_A_PAGE)
+        for page in gone:
+            self._newest.forget(page)
         stored = [page for page in gone if page != last]
         for page, packed in zip(stored, self._get(_keys(stored)), strict=True):
             records = unpack_page(packed or b"")
@@ -141,8 +152,9 @@ class RecordPages:
         """
         known = {number: self.recent.get(number) for number in numbers}
         wanted = [number for number, record in known.items() if record is None]
-        pages = list(dict.fromkeys(number >> _BITS for number in wanted))
-        packed = dict(zip(pages, self._get(_keys(pages)), strict=True))
+        packed = {number >> _BITS: self._newest.get(number >> _BITS) for number in wanted}
+        pages = [page for page, known in packed.items() if known is None]
+        packed.update(zip(pages, self._get(_keys(pages)), strict=True))
         for number in wanted:
             page = packed[number >> _BITS]
             record = None if page is None else _record(page, number % DOCUMENTS_A_PAGE)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocksdict import BlockBasedOptions, Options, Rdict
+from rocksdict import BlockBasedOptions, DBCompressionType, Options, Rdict
 
 from worker.index.errors import StoreDamaged
 from worker.index.memory import StoreMemory
 
-__all__ = ["StoreOptions", "check_mode", "opened", "tuned", "wait_for_room"]
+__all__ = ["StoreOptions", "check_mode", "for_tables", "opened", "tuned", "wait_for_room"]
 
 _log = logging.getLogger(__name__)
 
@@ -27,6 +27,7 @@ flush one more."""
 _ARENA_BLOCK = 128 << 10
 """What a memtable grows by. With RocksDB's default of up to 1 MiB, the nearly empty ones of many
 shards would fill the limit that they share, and every write would flush."""
+_BLOCK = 8 << 10
 _NEVER = 1 << 30
 _MODE_FILE = "rocksdict-config.json"
 _MODE = {"raw_mode": True, "prefix_extractors": {}}
@@ -87,19 +88,34 @@ def tuned(options: StoreOptions, memory: StoreMemory | None) -> Options:
     # In the cache, they would be looked up for each table that a key may be in. They take 2 bytes a
     # document; `BandStore.held_bytes` counts them.
     tables.set_cache_index_and_filter_blocks(False)
-    tables.set_block_size(8 << 10)
+    tables.set_block_size(_BLOCK)
     tables.set_format_version(5)
     made.set_block_based_table_factory(tables)
     return made
 
 
-def opened(path: Path, options: Options) -> Rdict:
-    """Open or create a RocksDB with these options.
+def for_tables(memory: StoreMemory | None) -> Options:
+    """Return options for the tables of merged runs. Their pages don't become smaller packed."""
+    made = Options(raw_mode=True)
+    made.set_compression_type(DBCompressionType.none())
+    made.set_arena_block_size(_ARENA_BLOCK)
+    tables = BlockBasedOptions()
+    if memory is not None:
+        tables.set_block_cache(memory.cache)
+    tables.set_cache_index_and_filter_blocks(False)
+    tables.set_block_size(_BLOCK)
+    tables.set_format_version(5)
+    made.set_block_based_table_factory(tables)
+    return made
 
-    Of one that exists, rocksdict takes the column family's options from its files, unless they are
+
+def opened(path: Path, options: Options, runs: Iterable[str], of_runs: Options) -> Rdict:
+    """Open or create a RocksDB with these options; ``of_runs`` are those of the families ``runs``.
+
+    Of one that exists, rocksdict takes a column family's options from its files, unless they are
     given by the family's name. The block cache is not in the files.
     """
-    return Rdict(str(path), options, column_families={"default": options})
+    return Rdict(str(path), options, {"default": options, **dict.fromkeys(runs, of_runs)})
 
 
 def check_mode(path: Path) -> None:

@@ -31,11 +31,17 @@ class Run(msgspec.Struct, frozen=True):
     end: _Size
     cells: int
 
+    @property
+    def merged(self) -> bool:
+        """Return whether a merge has made it; then its pages are in tables of its own."""
+        return self.tier > 0
+
 
 class Merging(msgspec.Struct):
     """A merge under way: the runs of a tier that it reads, the number of the run that it makes.
 
-    ``done`` is how many groups of pages are done, and ``cells`` how many cells these have.
+    ``done`` is how many groups of pages are in finished files, and ``cells`` how many cells these
+    have.
     """
 
     tier: _Tier
@@ -108,15 +114,17 @@ class RunList:
         self.next += 1
         return self.next - 1
 
-    def replace(self, merging: Merging) -> None:
-        """Replace the runs that a merge has read by the one that it has made."""
+    def replace(self, merging: Merging) -> list[Run]:
+        """Replace the runs that a merge has read by the one that it has made; return them."""
         sources = set(merging.sources)
-        first, *_, last = (run for run in self.runs if run.number in sources)
+        replaced = [run for run in self.runs if run.number in sources]
+        first, last = replaced[0], replaced[-1]
         place = self.runs.index(first)
         made = Run(merging.target, merging.tier + 1, first.first, last.end, merging.cells)
         left = [run for run in self.runs if run.number not in sources]
         self.runs = [*left[:place], made, *left[place:]]
         self.merging.remove(merging)
+        return replaced
 
     def pack(self) -> bytes:
         """Return the packed bytes."""

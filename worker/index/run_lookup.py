@@ -19,6 +19,7 @@ from worker.index.open_run import OpenRun, newest_cells, unpack_open_cells
 from worker.index.run_filters import Joined, Probes, TierFilters, zeroed
 from worker.index.run_layout import RunShape, find_in_page, marked
 from worker.index.run_list import ID_COLUMN, Run, RunList
+from worker.index.run_tables import Pages
 from worker.index.spans import span
 
 __all__ = ["Get", "RunLookup", "Suspects", "read_filter"]
@@ -55,13 +56,15 @@ class Suspects(NamedTuple):
 class RunLookup:
     """The runs of a store, their filters in memory, and the open run.
 
-    Methods raise what ``get`` and rocksdict raise. ``list`` are the runs, ``open`` is the open run.
+    Methods raise what ``get``, ``pages`` and rocksdict raise. ``list`` are the runs, ``open`` is
+    the open run.
     """
 
     def __init__(
         self,
         db: Rdict,
         get: Get,
+        pages: Pages,
         run_documents: int,
         on_cells: Callable[[int, int], None] = lambda _count, _total: None,
     ) -> None:
@@ -74,7 +77,7 @@ class RunLookup:
             ReadingEnded: not everything can be read.
             ValueError: something isn't as it was written.
         """
-        self._get = get
+        self._stored = pages
         (packed,) = get([RUNS])
         self.list = RunList.unpack(packed, run_documents)
         self.open = OpenRun(0, 0)
@@ -201,11 +204,12 @@ class RunLookup:
         pages, parts = self._pages(keys.hashes, runs)
         slots = self._slots[keys.columns]
         wanted = list(map(page_key, runs.tolist(), slots.tolist(), pages.tolist()))
+        read = self._stored.get(runs.tolist(), wanted)
         hashes = keys.hashes.astype("<u8").view("V8").tolist()
         lows = np.array(
             [
                 -1 if page is None else find_in_page(page, key, part)
-                for page, key, part in zip(self._get(wanted), hashes, parts.tolist(), strict=True)
+                for page, key, part in zip(read, hashes, parts.tolist(), strict=True)
             ],
             np.int64,
         )

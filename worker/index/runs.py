@@ -48,7 +48,8 @@ from worker.index.record_pages import RecordPages
 from worker.index.run_filters import Joined
 from worker.index.run_layout import FAN_IN, MARK, SortedCells, marked
 from worker.index.run_list import ID_COLUMN, Merging, Run
-from worker.index.run_lookup import Get, RunLookup, read_filter
+from worker.index.run_lookup import RunLookup, read_filter
+from worker.index.run_tables import RunTables
 
 __all__ = ["Prepared", "Runs"]
 
@@ -81,7 +82,7 @@ class Runs:
     """
 
     def __init__(
-        self, db: Rdict, get: Get, lookup: RunLookup, end: int, window: int | None
+        self, db: Rdict, tables: RunTables, lookup: RunLookup, end: int, window: int | None
     ) -> None:
         """Continue where the store is. ``end`` is the number that the next document will get.
 
@@ -91,9 +92,10 @@ class Runs:
             ReadingEnded: not everything can be read.
             ValueError: something isn't as it was written.
         """
-        self._get = get
+        self._tables = tables
         self._lookup = lookup
         self._list = lookup.list
+        tables.begin(self._list)
         self._end = end
         self._window = window
         self._merges = [self._merge(plan) for plan in self._list.merging]
@@ -239,14 +241,16 @@ class Runs:
             _log.debug("dropped %d eras: the documents before %d", dropped, eras.first)
         gone = self._list.dropped()
         for run in gone:
-            self._delete(batch, run.number)
+            self._delete(batch, run)
             self._lookup.forget(run.tier, [run.number])
         return due or bool(dropped) or bool(gone)
 
-    @staticmethod
-    def _delete(batch: WriteBatch, run: int) -> None:
-        batch.delete_range(*of_run(CELLS, run))
-        batch.delete_range(*of_run(FILTERS, run))
+    def _delete(self, batch: WriteBatch, run: Run) -> None:
+        batch.delete_range(*of_run(FILTERS, run.number))
+        if run.merged:
+            self._tables.leave(run.number)
+        else:
+            batch.delete_range(*of_run(CELLS, run.number))
 
     def _drafted(self, batch: WriteBatch, run: OpenRun, give_way: Callable[[], None]) -> Draft:
         return drafted(
@@ -314,9 +318,8 @@ class Runs:
         plan = merge.plan
         self._merges.remove(merge)
         self._make_room(batch, plan.tier + 1)
-        self._list.replace(plan)
-        for number in plan.sources:
-            self._delete(batch, number)
+        for run in self._list.replace(plan):
+            self._delete(batch, run)
         self._lookup.forget(plan.tier, plan.sources)
         (made,) = (run for run in self._list.runs if run.number == plan.target)
         self._lookup.know(made, merge.words)
@@ -324,4 +327,4 @@ class Runs:
 
     def _merge(self, plan: Merging) -> Merge:
         shapes = self._list.shape(plan.tier), self._list.shape(plan.tier + 1)
-        return Merge(plan, len(self._list.columns), shapes, self._get)
+        return Merge(plan, len(self._list.columns), shapes, self._tables)

@@ -179,7 +179,7 @@ class _Store(ReadOnlyStore):
 
         for run in listed.runs:
             pages = Range(page_key(run.number, slot, 0), page_key(run.number, slot + 1, 0))
-            for _, page in span(self._db, pages):
+            for _, page in self._pages.of(run.number, pages):
                 add(*unpack_cells(page), run.end)
         for _, packed in span(self._db, OPEN_RUN):
             cells = unpack_open_cells([packed])

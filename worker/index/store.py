@@ -1,7 +1,8 @@
 """The RocksDB of one index shard: buckets, documents' records, its offset, and a header.
 
 The write-ahead log is off, because ``fingerprints`` serves as one. This is sound because
-everything is in one column family and every write batch includes the offset it reaches.
+everything that is written in batches is in one column family, and every batch includes the offset
+it reaches. The pages of merged runs are on disk before a batch names them; see `run_tables`.
 Whatever a crash leaves on disk is a state that the shard really was in; the rest is replayed.
 """
 
@@ -38,10 +39,18 @@ from worker.index.keyspace import (
 from worker.index.memory import StoreMemory
 from worker.index.purge import Purge
 from worker.index.reading import BucketReading
-from worker.index.recent_records import RecentRecords
+from worker.index.recent_records import RecentPages, RecentRecords
 from worker.index.record_pages import RecordPages
-from worker.index.rocksdb import StoreOptions, check_mode, opened, tuned, wait_for_room
+from worker.index.rocksdb import (
+    StoreOptions,
+    check_mode,
+    for_tables,
+    opened,
+    tuned,
+    wait_for_room,
+)
 from worker.index.run_lookup import RunLookup
+from worker.index.run_tables import RunTables, family_names
 from worker.index.runs import Prepared, Runs
 from worker.index.spans import ReadingEnded
 from worker.index.store_reader import StoreReader
@@ -54,12 +63,15 @@ __all__ = ["BandStore", "HeaderMismatch", "StoreDamaged", "StoreHeader", "StoreO
 T = TypeVar("T")
 
 _RECENT_PART = 4
-"""The records that were read lately may take the size of a write buffer divided by this."""
+_NEWEST_PART = 16
+"""The records that were read lately, and the pages of records that were written lately, may take
+the size of a write buffer divided by these."""
 
 _NOBODY_READS = NoReaders()
 
 _log = logging.getLogger(__name__)
 
+_TABLES = "rocksdb.estimate-table-readers-mem"
 _BACKGROUND = (
     "rocksdb.mem-table-flush-pending",
     "rocksdb.num-running-flushes",
@@ -113,23 +125,27 @@ class BandStore:
             # RocksDB would treat it as a new store and delete the rest.
             raise StoreDamaged(f"{path}: the file CURRENT is missing")
         check_mode(path)
+        of_runs = for_tables(memory)
         try:
-            self._db = opened(path, tuned(self._options, memory))
+            names = family_names(path)
+            self._db = opened(path, tuned(self._options, memory), names, of_runs)
         except Exception as error:
             raise self._meaning(error) from error
+        self._tables = RunTables(self._db, path, names, of_runs, self._meaning)
         self._write_options = WriteOptions()
         # rocksdict's stub declares this property as a method.
         setattr(self._write_options, "disable_wal", True)  # noqa: B010 -- for the type checker
         self._db.set_write_options(self._write_options)
         self.unflushed = 0
         self._flushed_at = clock()
-        self._table_bytes = self._property("rocksdb.estimate-table-readers-mem")
+        self._table_bytes = self._property(_TABLES)
         try:
             self._check(header)
             progress, self.coverage = self._reached()
             self.offset, self.now, self.documents, inserted = progress
             self._read(inserted, on_cells)
         except BaseException:
+            self._tables.close()
             self._db.close()
             raise
         self._hold()
@@ -161,12 +177,14 @@ class BandStore:
     def _read(self, inserted: int, on_cells: Callable[[int, int], None]) -> None:
         """Read what stays in memory."""
         try:
-            recent = RecentRecords(self._options.write_buffer_bytes // _RECENT_PART)
-            self._records = RecordPages(self._get, inserted, recent)
+            buffer = self._options.write_buffer_bytes
+            recent = RecentRecords(buffer // _RECENT_PART)
+            newest = RecentPages(buffer // _NEWEST_PART)
+            self._records = RecordPages(self._get, inserted, recent, newest)
             size = self._options.run_documents
-            self._cells = RunLookup(self._db, self._get, size, on_cells)
+            self._cells = RunLookup(self._db, self._get, self._tables, size, on_cells)
             window = self._options.window_ms
-            self._runs = Runs(self._db, self._get, self._cells, inserted, window)
+            self._runs = Runs(self._db, self._tables, self._cells, inserted, window)
             self._buckets = BucketReading(self._cells, self._get)
             self._identities = Identities(self._cells, self._records, self._get)
             self._purge = Purge(self._db, self._options.erasure_seconds, self._clock)
@@ -274,6 +292,8 @@ class BandStore:
         """
         total = self.documents + documents
         covered = self.coverage if coverage is None else coverage
+        if self._tables.left and not self.flushing:
+            self._tables.drop()
         with probing(self._probe, "write"):
             writes = WriteBatch(raw_mode=True)
             prepared = self._prepare(writes, decision, readers)
@@ -348,13 +368,14 @@ class BandStore:
     def flush(self, *, wait: bool = True) -> None:
         """Flush memory to disk. Without ``wait``, a failure is raised by the next write."""
         with probing(self._probe, "flush"):
+            self._tables.flushing()
             try:
                 self._db.flush(wait)
             except Exception as error:
                 raise self._meaning(error) from error
             self.unflushed = 0
             self._flushed_at = self._clock()
-            self._table_bytes = self._property("rocksdb.estimate-table-readers-mem")
+            self._table_bytes = self._property(_TABLES)
             self._hold()
 
     @property
@@ -375,6 +396,7 @@ class BandStore:
         with probing(self._probe, "checkpoint"):
             # A checkpoint flushes, too, but rocksdict holds the GIL during it.
             self.flush()
+            self._tables.drop_all()
             try:
                 Checkpoint(self._db).create_checkpoint(str(path))
             except Exception as error:
@@ -382,7 +404,7 @@ class BandStore:
 
     def size_bytes(self) -> int:
         """Return the estimated size on disk."""
-        return int(self._db.property_int_value("rocksdb.total-sst-files-size") or 0)
+        return self._property("rocksdb.total-sst-files-size")
 
     def memory_bytes(self) -> int:
         """Return the memory of write buffers, tables and runs, without the shared block cache."""
@@ -393,11 +415,11 @@ class BandStore:
 
         The indexes are those of RocksDB's tables when it was last flushed.
         """
-        recent = self._records.recent.size_bytes
+        recent = self._records.recent_bytes
         return self._cells.size_bytes + self._runs.merging_bytes + self._table_bytes + recent
 
     def _property(self, name: str) -> int:
-        return int(self._db.property_int_value(name) or 0)
+        return int(self._db.property_int_value(name) or 0) + self._tables.sum(name)
 
     def _hold(self) -> None:
         if self._memory is not None:
@@ -430,7 +452,7 @@ class BandStore:
 
     def contents(self) -> Contents:
         """Return a reader of everything in the store, for tests and checks."""
-        return Contents(self._db, self.inserted, self._cells.list)
+        return Contents(self._db, self._tables, self.inserted, self._cells.list)
 
     def close(self, *, flush: bool = True) -> None:
         """Close the store.
@@ -439,6 +461,7 @@ class BandStore:
         made from still has the data.
         """
         with probing(self._probe, "close"):
+            self._tables.close()
             try:
                 self._db.close()  # flushes by itself
             except Exception as error:

@@ -11,7 +11,7 @@ import pytest
 from tests.support.filling import RULES, fill, random_documents
 from worker.index.errors import StoreDamaged
 from worker.index.inspection import verify_store
-from worker.index.keyspace import CELLS, FILTERS, PROGRESS, RECORDS, Progress, of_run
+from worker.index.keyspace import FILTERS, PROGRESS, RECORDS, Progress, of_run
 from worker.index.run_layout import FAN_IN
 from worker.index.spans import span
 from worker.index.store import BandStore, StoreOptions
@@ -48,12 +48,14 @@ def test_a_sound_store_has_no_faults(tmp_path: Path) -> None:
 
 def first_page(store: BandStore, place: int) -> tuple[bytes, bytes]:
     run = store._cells.list.runs[place]
-    return next(span(store._db, of_run(CELLS, run.number)))
+    return next(store._tables.of(run.number))
 
 
 def without_a_page(store: BandStore) -> None:
     key, _ = first_page(store, 0)
-    del store._db[key]
+    run = store._cells.list.runs[0]
+    assert run.merged
+    del store._tables._families[run.number][key]
 
 
 def out_of_order(store: BandStore) -> None:
@@ -112,7 +114,7 @@ def test_each_fault_is_named(
 
 def test_a_page_that_is_cut_is_damage(tmp_path: Path) -> None:
     store = filled(tmp_path / "s")
-    key, page = first_page(store, 0)
+    key, page = first_page(store, -1)
     store._db[key] = page[:-1]
     store.close()
     with pytest.raises(StoreDamaged, match="bytes are not whole cells"):

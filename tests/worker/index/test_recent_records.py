@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worker.index.recent_records import RecentRecords
+from worker.index.recent_records import RecentPages, RecentRecords
 
 MOST = 1 << 16
 
@@ -36,3 +36,16 @@ def test_what_is_forgotten_is_gone_from_both_generations() -> None:
     for gone in (0, number):
         recent.forget(gone)
         assert recent.get(gone) is None
+
+
+def test_the_newest_pages_stay() -> None:
+    pages = RecentPages(1_000)
+    for number in range(50):
+        pages.put(number, bytes(100))
+    pages.put(49, bytes(200))
+    assert [number for number in range(50) if pages.get(number)] == list(range(41, 50))
+    assert pages.size_bytes == 1_000
+    pages.forget(49)
+    pages.forget(7)
+    assert pages.get(49) is None
+    assert pages.size_bytes == 800

@@ -12,6 +12,7 @@ import pytest
 import worker.index.draft
 import worker.index.eras
 import worker.index.merge
+import worker.index.run_tables
 import worker.index.runs
 from lsh.index import BucketKeys, DocumentBatch
 from tests.support.filling import RULES, fill, random_documents
@@ -33,6 +34,7 @@ OPTIONS = StoreOptions(run_documents=RUN)
 @pytest.fixture(autouse=True)
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker.index.merge, "_PAGES_A_STEP", 1)
+    monkeypatch.setattr(worker.index.run_tables, "_TABLE_BYTES", 1 << 12)
 
 
 def opened(path: Path) -> BandStore:

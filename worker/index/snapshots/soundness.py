@@ -2,7 +2,8 @@
 
 rocksdict has no call for that. But RocksDB's repair reads each table of a directory completely,
 650 MB per second of CPU and without the GIL, and moves away those that it can't read. It runs on
-a directory of links, so the tables themselves don't change.
+a directory of links, so the tables themselves don't change. It refuses the tables of merged runs
+unread, because they don't name a column family: an empty database takes them in, and reads them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rocksdict import Options, Rdict
+from rocksdict import IngestExternalFileOptions, Options, Rdict
 
 from worker.index.directory import beside
 from worker.index.errors import StoreDamaged
@@ -22,6 +23,7 @@ from worker.index.read_only import ReadOnlyStore
 __all__ = ["check_opening", "rotten"]
 
 _SLICE_BYTES = 256 << 20
+_NO_FAMILY = "inconsistent column family name"
 _REFUSED = re.compile(r"Table #(\d+): ignoring (.*)")
 
 
@@ -68,10 +70,35 @@ def _repaired(scratch: Path, tables: list[Path]) -> dict[str, str]:
         if (scratch / path.name).is_symlink():
             continue
         text = why.get(int(path.stem), "RocksDB does not say why")
+        if _NO_FAMILY in text:
+            text = _unreadable(scratch, path)
+            if text is None:
+                continue
         if "Corruption" not in text:
             raise OSError(f"{path}: can't be read: {text}")
         found[path.name] = text.replace(str(scratch), str(path.parent))
     return found
+
+
+def _unreadable(scratch: Path, table: Path) -> str | None:
+    """Return why a table that was made outside of a database can't be read; None if it can."""
+    link = scratch / f"outside-{table.name}"
+    link.symlink_to(table.absolute())
+    linked = IngestExternalFileOptions()
+    linked.set_move_files(True)
+    db = Rdict(str(scratch / f"reading-{table.stem}"), Options(raw_mode=True))
+    try:
+        db.ingest_external_file([str(link)], linked)
+        entries = db.iter()
+        entries.seek_to_first()
+        while entries.valid():
+            entries.next()
+        entries.status()
+    except Exception as error:  # noqa: BLE001 -- rocksdict's are bare; the text says what it is
+        return str(error)
+    finally:
+        db.close()
+    return None
 
 
 def check_opening(store: Path, offset: int) -> None:

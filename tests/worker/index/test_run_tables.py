@@ -1,0 +1,207 @@
+"""The tables of merged runs: whole after a crash, gone with their run, never missed silently."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import worker.index.merge
+import worker.index.run_tables
+from tests.support.filling import fill
+from tests.support.killed_disk import left_by_kill, settle
+from worker.index.errors import StoreDamaged
+from worker.index.read_only import ReadOnlyStore
+from worker.index.run_tables import family_names
+from worker.index.snapshots.soundness import rotten
+from worker.index.store import BandStore, StoreOptions
+
+HEADER: dict[str, str | int | float | bool] = {"test": 1}
+COLUMNS = range(3)
+RUN = 32
+
+
+@pytest.fixture(autouse=True)
+def small_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker.index.merge, "_PAGES_A_STEP", 1)
+    monkeypatch.setattr(worker.index.run_tables, "_TABLE_BYTES", 100)
+
+
+def opened(path: Path) -> BandStore:
+    return BandStore(path, HEADER, options=StoreOptions(run_documents=RUN))
+
+
+def filled(store: BandStore, writes: int) -> None:
+    first = store.inserted // RUN
+    for offset in range(first, first + writes):
+        fill(store, offset, RUN, COLUMNS)
+
+
+def named(store: BandStore) -> list[str]:
+    """Return the families of the runs that the store names."""
+    listed = store._cells.list
+    numbers = [run.number for run in listed.runs if run.merged]
+    numbers += [merging.target for merging in listed.merging if merging.done]
+    return [f"run-{number:010d}" for number in sorted(numbers)]
+
+
+def check(store: BandStore) -> None:
+    found = store.contents().buckets()
+    expected = sorted([number] for number in range(store.inserted) for _ in COLUMNS)
+    assert sorted(found.values()) == expected
+
+
+def test_a_merged_run_has_tables_until_another_replaces_it(tmp_path: Path) -> None:
+    store = opened(tmp_path / "s")
+    merged = set()
+    for _ in range(80):
+        filled(store, 1)
+        merged |= {run.number for run in store._cells.list.runs if run.merged}
+        store.flush()
+    filled(store, 8)
+    assert {run.tier for run in store._cells.list.runs} == {0, 1, 2}
+    assert set(named(store)) <= set(family_names(tmp_path / "s"))
+    gone = {f"run-{number:010d}" for number in merged} - set(named(store))
+    assert len(gone) == 8
+    assert not gone & set(family_names(tmp_path / "s"))
+    check(store)
+    store.close()
+
+
+def test_a_run_that_was_replaced_stays_until_that_is_on_disk(tmp_path: Path) -> None:
+    """A crash before that goes back to a store that needs it."""
+    store = opened(tmp_path / "s")
+    filled(store, 72)
+    store.flush()
+    before = [run.number for run in store._cells.list.runs if run.merged]
+    while {run.tier for run in store._cells.list.runs} != {0, 1, 2}:
+        filled(store, 1)
+    filled(store, 2)
+    settle([store])
+    left_by_kill(tmp_path / "s", tmp_path / "left")
+    again = opened(tmp_path / "left")
+    assert set(before) <= {run.number for run in again._cells.list.runs}
+    check(again)
+    again.close()
+    store.close()
+
+
+def test_a_crash_leaves_nothing_that_is_not_named(tmp_path: Path) -> None:
+    store = opened(tmp_path / "s")
+    filled(store, 8)
+    store.flush()
+    filled(store, 5)  # A merge begins, and writes tables, but no write that says so is flushed.
+    settle([store])
+    left_by_kill(tmp_path / "s", tmp_path / "left")
+    assert family_names(tmp_path / "left")
+    (tmp_path / "left" / "unfinished").mkdir(exist_ok=True)
+    (tmp_path / "left" / "unfinished" / "run-0000000099.sst").write_bytes(b"half")
+    again = opened(tmp_path / "left")
+    assert named(again) == family_names(tmp_path / "left") == []
+    assert not (tmp_path / "left" / "unfinished").exists()
+    filled(again, 20)
+    check(again)
+    again.close()
+    store.close()
+
+
+def test_pages_that_are_merged_again_after_a_crash_are_there_once(tmp_path: Path) -> None:
+    """Tables may be ahead of what the store says of a merge."""
+    store = opened(tmp_path / "s")
+    while not (merging := store._cells.list.merging) or not merging[0].done:
+        filled(store, 1)
+    store.flush()
+    said = merging[0].done
+    filled(store, 2)
+    assert store._cells.list.merging[0].done > said
+    settle([store])
+    left_by_kill(tmp_path / "s", tmp_path / "left")
+    again = opened(tmp_path / "left")
+    assert again._cells.list.merging[0].done == said
+    filled(again, 20)
+    for run in again._cells.list.runs:
+        assert run.cells == (run.end - run.first) * (len(COLUMNS) + 1)
+    check(again)
+    again.close()
+    store.close()
+
+
+def test_the_space_of_a_run_is_free_as_soon_as_it_is_dropped(tmp_path: Path) -> None:
+    store = opened(tmp_path / "s")
+    filled(store, 16)
+    store.flush()
+    run = next(run for run in store._cells.list.runs if run.merged)
+    before = store.size_bytes()
+    store._tables.leave(run.number)
+    store.flush()
+    store._tables.drop_all()
+    assert before - store.size_bytes() >= 12 * run.cells
+    store.close()
+
+
+def test_a_checkpoint_has_no_tables_that_are_not_needed(tmp_path: Path) -> None:
+    store = opened(tmp_path / "s")
+    while {run.tier for run in store._cells.list.runs} != {0, 1, 2}:
+        filled(store, 1)
+    store.checkpoint(tmp_path / "copy")
+    assert family_names(tmp_path / "copy") == named(store)
+    copy = opened(tmp_path / "copy")
+    check(copy)
+    copy.close()
+    store.close()
+
+
+def test_a_table_with_a_flipped_bit_is_named(tmp_path: Path) -> None:
+    store = opened(tmp_path / "s")
+    filled(store, 20)
+    store.close()
+    tables = sorted((tmp_path / "s").glob("*.sst"))
+    assert len(tables) > 2
+    assert rotten(tables) == {}
+    for table in tables:
+        sound = table.read_bytes()
+        place = len(sound) // 3
+        table.write_bytes(sound[:place] + bytes([sound[place] ^ 4]) + sound[place + 1 :])
+        assert list(rotten(tables)) == [table.name]
+        table.write_bytes(sound)
+
+
+@pytest.mark.parametrize("writes", [10, 17], ids=["of a merge", "of a run"])
+def test_tables_that_are_missing_are_damage(tmp_path: Path, writes: int) -> None:
+    store = opened(tmp_path / "s")
+    filled(store, writes)
+    (name,) = named(store)
+    store.flush()
+    number = int(name.removeprefix("run-"))
+    store._tables._left = [number]
+    store._tables.drop_all()
+    store.close()
+    with pytest.raises(StoreDamaged, match=f"the tables of run {number} are missing"):
+        opened(tmp_path / "s")
+    with (
+        ReadOnlyStore(tmp_path / "s") as read_only,
+        pytest.raises(StoreDamaged, match=f"the tables of run {number} are missing"),
+    ):
+        read_only.facts()
+
+
+def test_a_full_disk_ends_a_merge_with_an_error_of_the_system(tmp_path: Path) -> None:
+    store = opened(tmp_path / "s")
+    filled(store, 8)
+    (tmp_path / "s" / "unfinished").write_bytes(b"in the way")
+    with pytest.raises(OSError, match="unfinished"):
+        filled(store, 3)
+    store.close()
+
+
+def test_a_live_store_is_read_while_its_runs_change(tmp_path: Path) -> None:
+    store = opened(tmp_path / "s")
+    for _ in range(30):
+        filled(store, 3)
+        store.flush()
+        with ReadOnlyStore(tmp_path / "s") as read_only:
+            found = read_only.contents().buckets()
+        assert len(found) == len(COLUMNS) * store.inserted
+    store.close()
+    shutil.rmtree(tmp_path / "s")

@@ -1,0 +1,245 @@
+"""The pages of merged runs, in tables that are written once.
+
+A merge writes the pages of its run in their order, and they never change. As keys among others,
+RocksDB would rewrite them on their way down its levels, several times, which took most of what its
+threads cost a document. So such a run has a column family of its own. Its pages go into files that
+RocksDB takes over as they are, into its lowest level. When the run goes, its family is dropped, and
+its space is free at once.
+
+A file is on disk before a write counts its pages, and a family is dropped after the write that
+replaced its run is on disk. So a crash leaves pages that nothing names, and never a name without
+pages. The last file of a run ends with the key `HEADER`, so that `span` sees that nothing is
+missing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, cast
+
+from rocksdict import IngestExternalFileOptions, Options, Rdict, SstFileWriter
+
+from worker.index.keyspace import CELLS, HEADER, Range, of_run
+from worker.index.run_list import RunList
+from worker.index.spans import span
+
+__all__ = ["Pages", "RunTables", "family_names"]
+
+_PREFIX = "run-"
+_FOLDER = "unfinished"
+_TABLE_BYTES = 64 << 20
+"""A crash loses what a merge has put into an unfinished file: about half a second of work."""
+
+Meaning = Callable[[Exception], Exception]
+"""Returns our error for one of rocksdict's."""
+
+
+def family_names(path: Path) -> list[str]:
+    """Return the column families of runs in a store; none if there is no store.
+
+    Raises:
+        Exception: rocksdict's, if it can't be read.
+    """
+    if not (path / "CURRENT").exists():
+        return []
+    return [name for name in Rdict.list_cf(str(path)) if name.startswith(_PREFIX)]
+
+
+def _name(run: int) -> str:
+    return f"{_PREFIX}{run:010d}"
+
+
+def _number(name: str) -> int:
+    return int(name.removeprefix(_PREFIX))
+
+
+def _sync(path: Path) -> None:
+    """Have a file on disk. rocksdict waits for that with the GIL held, which blocks all threads."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class Pages:
+    """Reads the pages of runs, wherever they are. Methods raise what ``meaning`` returns."""
+
+    def __init__(self, db: Rdict, names: Iterable[str], meaning: Meaning) -> None:
+        """Take the database, opened with these families."""
+        self._db = db
+        self._meaning = meaning
+        self._families: dict[int, Rdict] = {}
+        for name in names:
+            # One that came or went while a store was opened read-only isn't there.
+            with suppress(Exception):
+                self._families[_number(name)] = db.get_column_family(name)
+
+    def get(self, runs: Sequence[int], keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return the pages of n runs with n keys; those of a run are read fastest together."""
+        found: list[bytes | None] = []
+        of_families = zip(map(self._source, runs), keys, strict=True)
+        for source, some in groupby(of_families, key=itemgetter(0)):
+            try:
+                found += cast("Any", source.get([key for _, key in some]))
+            except Exception as error:
+                raise self._meaning(error) from error
+        return found
+
+    def of(self, run: int, keys: Range | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """Return the keys and pages of a run, in order; ``keys`` is the range of some of them.
+
+        Raises:
+            ReadingEnded: not everything can be read.
+        """
+        return span(self._source(run), keys or of_run(CELLS, run))
+
+    def _source(self, run: int) -> Rdict:
+        return self._families.get(run, self._db)
+
+    def check(self, listed: RunList) -> None:
+        """Check that everything that merges have made has its family.
+
+        Raises:
+            ValueError: one is missing.
+        """
+        made = [run.number for run in listed.runs if run.merged]
+        made += [merging.target for merging in listed.merging if merging.done]
+        for number in made:
+            if number not in self._families:
+                raise ValueError(f"the tables of run {number} are missing")
+
+    def close(self) -> None:
+        """Let go of the database, so that it can be closed."""
+        self._families.clear()
+
+    def sum(self, name: str) -> int:
+        """Return the sum of a property of RocksDB over the families of runs."""
+        families = list(self._families.values())
+        return sum(int(family.property_int_value(name) or 0) for family in families)
+
+
+class _Writing:
+    """A file with pages that isn't finished."""
+
+    def __init__(self, path: Path, options: Options) -> None:
+        self.path = path
+        self.size = 0
+        self._writer = SstFileWriter(options)
+        self._writer.open(str(path))
+
+    def put(self, key: bytes, page: bytes) -> None:
+        self._writer[key] = page
+        self.size += len(key) + len(page)
+
+    def finish(self) -> None:
+        self._writer.finish()
+
+
+class RunTables(Pages):
+    """Writes the pages of merged runs, and drops them."""
+
+    def __init__(
+        self,
+        db: Rdict,
+        path: Path,
+        names: Iterable[str],
+        options: Options,
+        meaning: Meaning,
+    ) -> None:
+        """Take the database at a path, opened with these families, and their options."""
+        super().__init__(db, names, meaning)
+        self._options = options
+        self._folder = path / _FOLDER
+        self._writing: dict[int, _Writing] = {}
+        self._leaving: list[int] = []
+        self._left: list[int] = []
+
+    def begin(self, listed: RunList) -> None:
+        """Remove what a crash has left: unfinished files, families that nothing names.
+
+        Raises:
+            ValueError: something that is named is missing.
+            OSError: files can't be removed.
+        """
+        self.check(listed)
+        if self._folder.exists():
+            shutil.rmtree(self._folder)
+        named = {run.number for run in listed.runs}
+        named |= {merging.target for merging in listed.merging}
+        self._left = sorted(self._families.keys() - named)
+        self.drop_all()
+
+    def put(self, run: int, key: bytes, page: bytes) -> None:
+        """Put a page into the file that is written for a run; keys ascend."""
+        try:
+            writing = self._writing.get(run)
+            if writing is None:
+                writing = self._writing[run] = self._file(run)
+            writing.put(key, page)
+        except Exception as error:
+            raise self._meaning(error) from error
+
+    def _file(self, run: int) -> _Writing:
+        if run not in self._families:
+            self._families[run] = self._db.create_column_family(_name(run), self._options)
+        self._folder.mkdir(exist_ok=True)
+        return _Writing(self._folder / f"{_name(run)}.sst", self._options)
+
+    def is_full(self, run: int) -> bool:
+        """Return whether the file that is written for a run is large enough to be finished."""
+        writing = self._writing.get(run)
+        return writing is not None and writing.size >= _TABLE_BYTES
+
+    def finish(self, run: int, *, last: bool) -> None:
+        """Finish the file that is written for a run; its pages are on disk then."""
+        if last:
+            self.put(run, HEADER, b"")
+        writing = self._writing.pop(run)
+        _sync(writing.path)
+        moved = IngestExternalFileOptions()
+        moved.set_move_files(True)
+        try:
+            writing.finish()
+            self._families[run].ingest_external_file([str(writing.path)], moved)
+        except Exception as error:
+            raise self._meaning(error) from error
+
+    def leave(self, run: int) -> None:
+        """Note that a write replaces a run, whose family goes once that write is on disk."""
+        self._leaving.append(run)
+
+    def flushing(self) -> None:
+        """Note that all writes so far are being flushed."""
+        self._left += self._leaving
+        self._leaving = []
+
+    @property
+    def left(self) -> bool:
+        """Return whether `drop` has anything to do, once the last flush is over."""
+        return bool(self._left)
+
+    def drop(self) -> None:
+        """Drop a family whose run was replaced before the last flush, which is over."""
+        run = self._left.pop()
+        del self._families[run]
+        try:
+            self._db.drop_column_family(_name(run))
+        except Exception as error:
+            raise self._meaning(error) from error
+
+    def drop_all(self) -> None:
+        """Drop all of them."""
+        while self._left:
+            self.drop()
+
+    def close(self) -> None:
+        """Let go of the database, so that it can be closed; unfinished files are lost."""
+        self._writing.clear()
+        super().close()
