@@ -216,7 +216,7 @@ class RunTables(Pages):
         self._leaving.append(run)
 
     def flushing(self) -> None:
-        """Note that all writes so far are being flushed."""
+        """Note that all writes so far are being flushed, or have been."""
         self._left += self._leaving
         self._leaving = []
 

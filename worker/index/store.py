@@ -368,11 +368,11 @@ class BandStore:
     def flush(self, *, wait: bool = True) -> None:
         """Flush memory to disk. Without ``wait``, a failure is raised by the next write."""
         with probing(self._probe, "flush"):
-            self._tables.flushing()
             try:
                 self._db.flush(wait)
             except Exception as error:
                 raise self._meaning(error) from error
+            self._tables.flushing()
             self.unflushed = 0
             self._flushed_at = self._clock()
             self._table_bytes = self._property(_TABLES)
