@@ -59,15 +59,6 @@ def _number(name: str) -> int:
     return int(name.removeprefix(_PREFIX))
 
 
-def _sync(path: Path) -> None:
-    """Have a file on disk. rocksdict waits for that with the GIL held, which blocks all threads."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 class Pages:
     """Reads the pages of runs, wherever they are. Methods raise what ``meaning`` returns."""
 
@@ -202,7 +193,9 @@ class RunTables(Pages):
         if last:
             self.put(run, HEADER, b"")
         writing = self._writing.pop(run)
-        _sync(writing.path)
+        # rocksdict waits for the disk with the GIL held, which blocks all threads.
+        with writing.path.open("rb") as file:
+            os.fsync(file.fileno())
         moved = IngestExternalFileOptions()
         moved.set_move_files(True)
         try:

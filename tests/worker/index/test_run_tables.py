@@ -38,6 +38,12 @@ def filled(store: BandStore, writes: int) -> None:
         fill(store, offset, RUN, COLUMNS)
 
 
+def killed(store: BandStore, left: Path) -> None:
+    """Copy what a kill would leave of a store."""
+    settle([store])
+    left_by_kill(store.path, left)
+
+
 def named(store: BandStore) -> list[str]:
     """Return the families of the runs that the store names."""
     listed = store._cells.list
@@ -78,8 +84,7 @@ def test_a_run_that_was_replaced_stays_until_that_is_on_disk(tmp_path: Path) -> 
     while {run.tier for run in store._cells.list.runs} != {0, 1, 2}:
         filled(store, 1)
     filled(store, 2)
-    settle([store])
-    left_by_kill(tmp_path / "s", tmp_path / "left")
+    killed(store, tmp_path / "left")
     again = opened(tmp_path / "left")
     assert set(before) <= {run.number for run in again._cells.list.runs}
     check(again)
@@ -92,8 +97,7 @@ def test_a_crash_leaves_nothing_that_is_not_named(tmp_path: Path) -> None:
     filled(store, 8)
     store.flush()
     filled(store, 5)  # A merge begins, and writes tables, but no write that says so is flushed.
-    settle([store])
-    left_by_kill(tmp_path / "s", tmp_path / "left")
+    killed(store, tmp_path / "left")
     assert family_names(tmp_path / "left")
     (tmp_path / "left" / "unfinished").mkdir(exist_ok=True)
     (tmp_path / "left" / "unfinished" / "run-0000000099.sst").write_bytes(b"half")
@@ -115,8 +119,7 @@ def test_pages_that_are_merged_again_after_a_crash_are_there_once(tmp_path: Path
     said = merging[0].done
     filled(store, 2)
     assert store._cells.list.merging[0].done > said
-    settle([store])
-    left_by_kill(tmp_path / "s", tmp_path / "left")
+    killed(store, tmp_path / "left")
     again = opened(tmp_path / "left")
     assert again._cells.list.merging[0].done == said
     filled(again, 20)
