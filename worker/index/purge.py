@@ -17,10 +17,10 @@ __all__ = ["Purge"]
 
 _SHARE = 0.5
 """Of the time that is allowed, how much passes before the files are compacted."""
-_NEAR = 64
+_NEAR = 256
 """Pages that are no further apart are compacted together."""
-_MOST = 1 << 13
-"""The most pages that are compacted together: about 50 MB."""
+_MOST = 1 << 15
+"""The most pages that are compacted together: about 80 MB."""
 
 
 class Purge:

@@ -1,6 +1,6 @@
 """Pages of document records.
 
-A page has the records of 32 documents with successive numbers: how many there are (2 bytes), the
+A page has the records of 8 documents with successive numbers: how many there are (2 bytes), the
 length of each (2 bytes each), then the records. The last page of a store is written again until
 it is full. Numbers are little-endian.
 """
@@ -18,7 +18,7 @@ from worker.index.recent_records import RecentPages, RecentRecords
 
 __all__ = ["DOCUMENTS_A_PAGE", "RecordPages", "unpack_page"]
 
-_BITS = 5
+_BITS = 3
 DOCUMENTS_A_PAGE = 1 << _BITS
 _count = struct.Struct("<H")
 

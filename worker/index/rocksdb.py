@@ -27,7 +27,13 @@ flush one more."""
 _ARENA_BLOCK = 128 << 10
 """What a memtable grows by. With RocksDB's default of up to 1 MiB, the nearly empty ones of many
 shards would fill the limit that they share, and every write would flush."""
-_BLOCK = 8 << 10
+_BLOCK = 2 << 10
+"""A block of RocksDB is read whole, from the file and once more into memory, so it has one page of
+records, or a few grown buckets. What is read is seldom near what was read before."""
+_ONE_PAGE = 1 << 10
+"""A block that has so much begins no other page of a run."""
+_RESTARTS = 16
+"""Keys of an index's blocks that are kept as differences: the index is then a third as large."""
 _NEVER = 1 << 30
 _MODE_FILE = "rocksdict-config.json"
 _MODE = {"raw_mode": True, "prefix_extractors": {}}
@@ -80,16 +86,10 @@ def tuned(options: StoreOptions, memory: StoreMemory | None) -> Options:
     made.set_max_log_file_size(4 << 20)
     made.set_max_background_jobs(2)
     made.set_level_compaction_dynamic_level_bytes(True)
-    tables = BlockBasedOptions()
+    tables = _tables(memory, _BLOCK)
     if memory is not None:
-        tables.set_block_cache(memory.cache)
         made.set_write_buffer_manager(memory.buffers)
     tables.set_bloom_filter(10, False)  # noqa: FBT003 -- see above
-    # In the cache, they would be looked up for each table that a key may be in. They take 2 bytes a
-    # document; `BandStore.held_bytes` counts them.
-    tables.set_cache_index_and_filter_blocks(False)
-    tables.set_block_size(_BLOCK)
-    tables.set_format_version(5)
     made.set_block_based_table_factory(tables)
     return made
 
@@ -99,13 +99,20 @@ def for_tables(memory: StoreMemory | None) -> Options:
     made = Options(raw_mode=True)
     made.set_compression_type(DBCompressionType.none())
     made.set_arena_block_size(_ARENA_BLOCK)
-    tables = BlockBasedOptions()
+    made.set_block_based_table_factory(_tables(memory, _ONE_PAGE))
+    return made
+
+
+def _tables(memory: StoreMemory | None, block: int) -> BlockBasedOptions:
+    made = BlockBasedOptions()
     if memory is not None:
-        tables.set_block_cache(memory.cache)
-    tables.set_cache_index_and_filter_blocks(False)
-    tables.set_block_size(_BLOCK)
-    tables.set_format_version(5)
-    made.set_block_based_table_factory(tables)
+        made.set_block_cache(memory.cache)
+    # In the cache, they would be looked up for each table that a key may be in. They take 2 bytes a
+    # document; `BandStore.held_bytes` counts them.
+    made.set_cache_index_and_filter_blocks(False)
+    made.set_block_size(block)
+    made.set_index_block_restart_interval(_RESTARTS)
+    made.set_format_version(5)
     return made
 
 

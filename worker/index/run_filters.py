@@ -40,7 +40,7 @@ def zeroed(words: int) -> npt.NDArray[np.uint64]:
 class Probes:
     """n cells to look up or to add.
 
-    A cell has three bits in each of two words. Only what has those of the first word is looked up
+    A cell has four bits in each of two words. Only what has those of the first word is looked up
     in the second, so nearly every look-up is one memory access (compare Putze, Sanders, Singler,
     "Cache-, hash- and space-efficient Bloom filters", WEA 2007). The highest bits of a key choose
     the first word. The second is among those of the same page.
@@ -51,7 +51,7 @@ class Probes:
         self._slots = slots.astype(np.int64)
         self._hashes = hashes
         self._high = hashes >> _HALF
-        self.bits = _three_bits(hashes)
+        self.bits = _four_bits(hashes)
 
     def words(self, shape: RunShape) -> npt.NDArray[np.int64]:
         """Return the first word of each cell in the filter of a run of this shape."""
@@ -66,15 +66,15 @@ class Probes:
         mixed = (hashes * _MIX) >> _HALF
         within = ((mixed * np.uint64(shape.page_words)) >> _HALF).astype(np.int64)
         pages = self._slots[which] * shape.pages + shape.page(hashes)
-        return pages * shape.page_words + within, _three_bits(mixed)
+        return pages * shape.page_words + within, _four_bits(mixed)
 
 
-def _three_bits(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return words with the bits set that the lowest 18 bits of each number choose."""
+def _four_bits(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return words with the bits set that the lowest 24 bits of each number choose."""
     one, last = np.uint64(1), np.uint64(63)
     bits: npt.NDArray[np.uint64] = one << (numbers & last)
-    bits |= one << (numbers >> np.uint64(6) & last)
-    bits |= one << (numbers >> np.uint64(12) & last)
+    for shift in (6, 12, 18):
+        bits |= one << (numbers >> np.uint64(shift) & last)
     return bits
 
 

@@ -13,6 +13,7 @@ times the pages.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -39,11 +40,8 @@ FAN_IN = 8
 _FAN_IN_BITS = 3
 _CELLS_A_PAGE = 256
 _CELL_BYTES = 12
-_SPREAD = 32
-"""Cells by which a key's place in its page may differ from the expected one: four standard
-deviations."""
 _MARKED = np.uint64(0x9E3779B97F4A7C15)
-_FILTER_BITS = (24, 16, 12)
+_FILTER_BITS = (24, 18, 13)
 """Bits a cell by tier, then those of the last for all tiers above. Young runs are asked by every
 look-up and are small; the oldest are the bulk."""
 
@@ -104,10 +102,6 @@ class RunShape(NamedTuple):
         high = (hashes >> np.uint64(32)) << np.uint64(self.page_bits)
         return (high >> np.uint64(32)).astype(np.int64)
 
-    def part(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
-        """Return how much of its page's range is below each key: float64[n], from 0 to below 1."""
-        return (hashes << np.uint64(self.page_bits)).astype(np.float64) * 2.0**-64
-
 
 def packed_pages(cells: SortedCells, shape: RunShape) -> Iterator[tuple[int, int, bytes]]:
     """Return the pages of these cells: slot, page, and bytes of each."""
@@ -126,30 +120,20 @@ def marked(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return hashes ^ _MARKED
 
 
-def find_in_page(page: bytes, key: bytes, part: float = 0.0) -> int:
-    """Return the document of a bucket's key (8 bytes, little-endian); -1 if it isn't there.
+def find_in_page(page: bytes, key: int) -> int:
+    """Return the document of a bucket's key in a page; -1 if it isn't there.
 
     Returns the lowest 31 bits of its number.
-
-    ``part`` is how much of the page's range is below the key: where to look first.
     """
-    after = len(page) // _CELL_BYTES * 8
-    start = max(0, int(part * after) // 8 - _SPREAD) * 8
-    found = _found_from(start, page, key, after)
-    if found < 0 and start:
-        found = _found_from(0, page, key, after)
-    return found
-
-
-def _found_from(start: int, page: bytes, key: bytes, after: int) -> int:
-    at = page.find(key, start, after)
-    while at >= 0:
-        if at % 8 == 0:
-            first = after + at // 2
-            document = int.from_bytes(page[first : first + 4], "little")
-            if document < MARK:
-                return document
-        at = page.find(key, at + 1, after)
+    count = len(page) // _CELL_BYTES
+    keys = memoryview(page)[: 8 * count].cast("Q")
+    for place in range(bisect_left(keys, key), count):
+        if keys[place] != key:
+            break
+        first = 8 * count + 4 * place
+        document = int.from_bytes(page[first : first + 4], "little")
+        if document < MARK:
+            return document
     return -1
 
 

@@ -201,15 +201,14 @@ class RunLookup:
         # RocksDB reads pages fastest in the order of their keys.
         order = np.argsort(runs, kind="stable")
         keys, runs = keys.take(order), runs[order]
-        pages, parts = self._pages(keys.hashes, runs)
+        pages = self._pages(keys.hashes, runs)
         slots = self._slots[keys.columns]
         wanted = list(map(page_key, runs.tolist(), slots.tolist(), pages.tolist()))
         read = self._stored.get(runs.tolist(), wanted)
-        hashes = keys.hashes.astype("<u8").view("V8").tolist()
         lows = np.array(
             [
-                -1 if page is None else find_in_page(page, key, part)
-                for page, key, part in zip(read, hashes, parts.tolist(), strict=True)
+                -1 if page is None else find_in_page(page, key)
+                for page, key in zip(read, keys.hashes.tolist(), strict=True)
             ],
             np.int64,
         )
@@ -220,16 +219,14 @@ class RunLookup:
 
     def _pages(
         self, hashes: npt.NDArray[np.uint64], runs: npt.NDArray[np.int64]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """Return the page of each key in a run, and where in the page it is expected."""
+    ) -> npt.NDArray[np.int64]:
+        """Return the page of each key in a run: int64[k]."""
         tiers = self._of_each(runs, attrgetter("tier"))
-        pages, parts = np.empty(len(hashes), np.int64), np.empty(len(hashes))
+        pages = np.empty(len(hashes), np.int64)
         for tier in without_repeats(tiers).tolist():
             mine = tiers == tier
-            shape = self.list.shape(tier)
-            pages[mine] = shape.page(hashes[mine])
-            parts[mine] = shape.part(hashes[mine])
-        return pages, parts
+            pages[mine] = self.list.shape(tier).page(hashes[mine])
+        return pages
 
     def know(self, run: Run, words: npt.NDArray[np.uint64]) -> None:
         """Ask a run from now on. ``words`` is its filter."""

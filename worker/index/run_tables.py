@@ -23,7 +23,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
 
-from rocksdict import IngestExternalFileOptions, Options, Rdict, SstFileWriter
+from rocksdict import IngestExternalFileOptions, Options, Rdict, ReadOptions, SstFileWriter
 
 from worker.index.keyspace import CELLS, HEADER, Range, of_run
 from worker.index.run_list import RunList
@@ -59,6 +59,15 @@ def _number(name: str) -> int:
     return int(name.removeprefix(_PREFIX))
 
 
+def _uncached(family: Rdict) -> Rdict:
+    """Have what is read from a family not be cached: pages are too many to be read twice soon."""
+    options = ReadOptions()
+    # rocksdict's stub forgets its argument.
+    cast("Any", options).fill_cache(False)  # noqa: FBT003 -- rocksdict's signature
+    family.set_read_options(options)
+    return family
+
+
 class Pages:
     """Reads the pages of runs, wherever they are. Methods raise what ``meaning`` returns."""
 
@@ -70,7 +79,7 @@ class Pages:
         for name in names:
             # One that came or went while a store was opened read-only isn't there.
             with suppress(Exception):
-                self._families[_number(name)] = db.get_column_family(name)
+                self._families[_number(name)] = _uncached(db.get_column_family(name))
 
     def get(self, runs: Sequence[int], keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the pages of n runs with n keys; those of a run are read fastest together."""
@@ -179,7 +188,8 @@ class RunTables(Pages):
 
     def _file(self, run: int) -> _Writing:
         if run not in self._families:
-            self._families[run] = self._db.create_column_family(_name(run), self._options)
+            made = self._db.create_column_family(_name(run), self._options)
+            self._families[run] = _uncached(made)
         self._folder.mkdir(exist_ok=True)
         return _Writing(self._folder / f"{_name(run)}.sst", self._options)
 

@@ -45,31 +45,26 @@ def test_pages_have_all_cells_in_order(cells: list[tuple[int, int]], page_bits: 
     found = []
     for slot, page, content in packed_pages(packed, shape):
         keys, documents = unpack_cells(content)
-        parts = shape.part(keys)
-        assert ((parts >= 0) & (parts <= 1)).all()
-        assert (np.diff(parts) >= 0).all()
         assert (shape.page(keys) == page).all()
         found += [(slot, key) for key in keys.tolist()]
         for key, document in zip(keys.tolist(), documents.tolist(), strict=True):
-            for part in (0.0, 0.5, 1.0):
-                assert find_in_page(content, key.to_bytes(8, "little"), part) == document
+            assert find_in_page(content, key) == document
     assert found == cells
 
 
-def test_a_key_is_found_where_it_is_whole_and_no_mark() -> None:
-    """The bytes of a key may also occur across two others, or as the key of a mark."""
-    wanted = (0x0102030405060708).to_bytes(8, "little")
-    across = [b"\0" * 4 + wanted[:4], wanted[4:] + b"\0" * 4]
-    keys = [*across, wanted, wanted]
-    documents = np.array([1, 2, 3 | MARK, 4], "<u4").tobytes()
-    assert find_in_page(b"".join(keys) + documents, wanted) == 4
-    assert find_in_page(b"".join(keys[:3]) + documents[:12], wanted) == -1
-    assert find_in_page(b"", wanted) == -1
+@given(st.lists(U64, min_size=1, max_size=50), U64)
+def test_a_key_that_is_not_in_a_page_is_not_found(keys: list[int], wanted: int) -> None:
+    """Documents are no keys, even if their bytes are those of one."""
+    cells = np.array(sorted({*keys} - {wanted}), "<u8")
+    documents = np.full(len(cells), wanted & 0x7FFFFFFF, "<u4")
+    assert find_in_page(cells.tobytes() + documents.tobytes(), wanted) == -1
 
 
-def test_a_document_is_no_key() -> None:
-    documents = np.array([0x01020304, 0x05060708], "<u4").tobytes()
-    assert find_in_page(bytes(16) + documents, documents) == -1
+def test_a_key_is_found_beside_a_mark_that_has_its_bytes() -> None:
+    keys = np.array([3, 8, 8, 8, 9], "<u8").tobytes()
+    documents = np.array([1, 2 | MARK, 3 | MARK, 4, 5], "<u4").tobytes()
+    assert find_in_page(keys + documents, 8) == 4
+    assert find_in_page(keys[:24] + documents[:12], 8) == -1
 
 
 def test_what_is_no_page_is_refused() -> None:
