@@ -86,27 +86,31 @@ def tuned(options: StoreOptions, memory: StoreMemory | None) -> Options:
     made.set_max_log_file_size(4 << 20)
     made.set_max_background_jobs(2)
     made.set_level_compaction_dynamic_level_bytes(True)
-    tables = _tables(memory, _BLOCK)
+    tables = _tables(_BLOCK)
     if memory is not None:
+        tables.set_block_cache(memory.cache)
         made.set_write_buffer_manager(memory.buffers)
     tables.set_bloom_filter(10, False)  # noqa: FBT003 -- see above
     made.set_block_based_table_factory(tables)
     return made
 
 
-def for_tables(memory: StoreMemory | None) -> Options:
-    """Return options for the tables of merged runs. Their pages don't become smaller packed."""
+def for_tables() -> Options:
+    """Return options for the tables of merged runs.
+
+    Their pages don't become smaller packed, and are too many for any to be read twice soon.
+    """
     made = Options(raw_mode=True)
     made.set_compression_type(DBCompressionType.none())
     made.set_arena_block_size(_ARENA_BLOCK)
-    made.set_block_based_table_factory(_tables(memory, _ONE_PAGE))
+    tables = _tables(_ONE_PAGE)
+    tables.disable_cache()
+    made.set_block_based_table_factory(tables)
     return made
 
 
-def _tables(memory: StoreMemory | None, block: int) -> BlockBasedOptions:
+def _tables(block: int) -> BlockBasedOptions:
     made = BlockBasedOptions()
-    if memory is not None:
-        made.set_block_cache(memory.cache)
     # In the cache, they would be looked up for each table that a key may be in. They take 2 bytes a
     # document; `BandStore.held_bytes` counts them.
     made.set_cache_index_and_filter_blocks(False)

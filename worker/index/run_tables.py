@@ -23,7 +23,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
 
-from rocksdict import IngestExternalFileOptions, Options, Rdict, ReadOptions, SstFileWriter
+from rocksdict import IngestExternalFileOptions, Options, Rdict, SstFileWriter
 
 from worker.index.keyspace import CELLS, HEADER, Range, of_run
 from worker.index.run_list import RunList
@@ -35,6 +35,9 @@ _PREFIX = "run-"
 _FOLDER = "unfinished"
 _TABLE_BYTES = 64 << 20
 """A crash loses what a merge has put into an unfinished file: about half a second of work."""
+
+_AHEAD_BYTES = 1 << 20
+"""Of one request, Linux reads no more than the disk takes at a time."""
 
 Meaning = Callable[[Exception], Exception]
 """Returns our error for one of rocksdict's."""
@@ -59,13 +62,17 @@ def _number(name: str) -> int:
     return int(name.removeprefix(_PREFIX))
 
 
-def _uncached(family: Rdict) -> Rdict:
-    """Have what is read from a family not be cached: pages are too many to be read twice soon."""
-    options = ReadOptions()
-    # rocksdict's stub forgets its argument.
-    cast("Any", options).fill_cache(False)  # noqa: FBT003 -- rocksdict's signature
-    family.set_read_options(options)
-    return family
+def _have_read(path: Path) -> None:
+    """Have the system read a file into its page cache, beside whoever goes on.
+
+    RocksDB's writer has told it to forget what was written, so that each page would be read from
+    the disk by itself, when somebody waits for it.
+    """
+    if not hasattr(os, "posix_fadvise"):  # macOS
+        return
+    with path.open("rb") as file:
+        for start in range(0, os.fstat(file.fileno()).st_size, _AHEAD_BYTES):
+            os.posix_fadvise(file.fileno(), start, _AHEAD_BYTES, os.POSIX_FADV_WILLNEED)
 
 
 class Pages:
@@ -79,7 +86,7 @@ class Pages:
         for name in names:
             # One that came or went while a store was opened read-only isn't there.
             with suppress(Exception):
-                self._families[_number(name)] = _uncached(db.get_column_family(name))
+                self._families[_number(name)] = db.get_column_family(name)
 
     def get(self, runs: Sequence[int], keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the pages of n runs with n keys; those of a run are read fastest together."""
@@ -188,8 +195,7 @@ class RunTables(Pages):
 
     def _file(self, run: int) -> _Writing:
         if run not in self._families:
-            made = self._db.create_column_family(_name(run), self._options)
-            self._families[run] = _uncached(made)
+            self._families[run] = self._db.create_column_family(_name(run), self._options)
         self._folder.mkdir(exist_ok=True)
         return _Writing(self._folder / f"{_name(run)}.sst", self._options)
 
@@ -210,6 +216,7 @@ class RunTables(Pages):
         moved.set_move_files(True)
         try:
             writing.finish()
+            _have_read(writing.path)
             self._families[run].ingest_external_file([str(writing.path)], moved)
         except Exception as error:
             raise self._meaning(error) from error

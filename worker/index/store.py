@@ -125,7 +125,7 @@ class BandStore:
             # RocksDB would treat it as a new store and delete the rest.
             raise StoreDamaged(f"{path}: the file CURRENT is missing")
         check_mode(path)
-        of_runs = for_tables(memory)
+        of_runs = for_tables()
         try:
             names = family_names(path)
             self._db = opened(path, tuned(self._options, memory), names, of_runs)

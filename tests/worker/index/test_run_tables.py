@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -72,6 +73,36 @@ def test_a_merged_run_has_tables_until_another_replaces_it(tmp_path: Path) -> No
     assert len(gone) == 8
     assert not gone & set(family_names(tmp_path / "s"))
     check(store)
+    store.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="the system takes no such advice")
+def test_the_system_is_to_read_each_finished_file_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RocksDB's writer has it forget what was written."""
+    monkeypatch.setattr(worker.index.run_tables, "_AHEAD_BYTES", 500)
+    asked: dict[int, list[tuple[int, int]]] = {}
+    sizes: dict[int, int] = {}
+    advise = os.posix_fadvise
+
+    def noting(file: int, start: int, length: int, advice: int) -> None:
+        found = os.fstat(file)
+        sizes[found.st_ino] = found.st_size
+        asked.setdefault(found.st_ino, []).append((start, start + length))
+        assert advice == os.POSIX_FADV_WILLNEED
+        advise(file, start, length, advice)
+
+    monkeypatch.setattr(os, "posix_fadvise", noting)
+    store = opened(tmp_path / "s")
+    filled(store, 20)
+    tables = {file.stat().st_ino for file in (tmp_path / "s").glob("*.sst")}
+    assert len(asked) > 1
+    assert asked.keys() <= tables
+    for number, ranges in asked.items():
+        ends = [0, *(end for _, end in ranges)]
+        assert [start for start, _ in ranges] == ends[:-1]
+        assert ends[-1] >= sizes[number] > 500
     store.close()
 
 
