@@ -24,6 +24,7 @@ BENCHMARKS = {
     "logs": "bytes that brokers keep of each document between the stages",
     "latency": "time from record timestamp to readable verdict, at 1,000 documents/s",
     "memory": "peak memory and rate of `neardup dedupe` on a million documents",
+    "state": "CPU of `neardup dedupe --state`, file after file",
     "recovery": "time from the restart of a killed worker to its next verdict",
     "replay": "replay of one shard's log, and restore of a snapshot",
     "reindex": "`neardup reindex --from-documents` at 2,000 documents/s: verdicts and waits",
