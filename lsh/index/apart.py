@@ -184,11 +184,11 @@ def _entries(
     cells = np.repeat(np.arange(len(at)), sizes)
     if not dated:
         return _Entries(cells, which, numbers, which)
-    own = [known.times.get(number, 0) for number in numbers.tolist()]
-    times = np.array(own, np.int64)[which]
+    own = {n: 0 if n in known.forgotten else known.record(n).time for n in numbers.tolist()}
+    times = np.array(list(own.values()), np.int64)[which]
     renewed = np.flatnonzero(np.isin(numbers, list(known.renewals))[which])
     of_them = zip(numbers[which[renewed]].tolist(), columns[cells[renewed]].tolist(), strict=True)
-    times[renewed] = [known.renewals[n].get(c, known.times.get(n, 0)) for n, c in of_them]
+    times[renewed] = [known.renewals[n].get(c, own[n]) for n, c in of_them]
     return _Entries(cells, which, numbers, times)
 
 
@@ -276,6 +276,6 @@ def _shares(
     """Return the estimated share of each document in its candidate; 0 if it isn't enough."""
     if rules.containment is None:
         return np.zeros(len(pairs.rows))
-    sizes = np.fromiter(map(known.sizes.__getitem__, pairs.numbers.tolist()), np.int64)
+    sizes = np.array([known.record(number).shingles for number in pairs.numbers.tolist()], np.int64)
     slots = batch.sketches.shape[1]
     return sufficient(pairs.alike, batch.shingles[pairs.rows], sizes, slots, rules)

@@ -53,7 +53,7 @@ def entries(index: BucketReader, keys: BucketKeys, window: int) -> dict[bytes, l
     for place, bucket in found.items():
         column = int(keys.columns[place])
         live[packed[place]] = [
-            Entry(known.names[number][0], known.time(number, column))
+            Entry(known.record(number).sequence, known.time(number, column))
             for number in known.live(bucket, column, index.now - window)
             if number != BEYOND
         ]
