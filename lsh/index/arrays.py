@@ -191,7 +191,7 @@ class ArrayIndex:
         rows = inserted.tolist()
         buckets = [
             [number if number < first else rows[number - first] for number in bucket]
-            for bucket in decision.buckets
+            for bucket in decision.buckets.lists()
         ]
         changed = decision.changed
         self._table.put(changed.columns.astype(np.int64), changed.hashes, buckets)

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from itertools import accumulate, chain, pairwise
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lsh.index.apart import divided, judged
-from lsh.index.buckets import spread
-from lsh.index.cells import cells_of
+from lsh.exact import without_repeats
+from lsh.index.apart import Apart, Met, judged, rounds
+from lsh.index.buckets import Buckets
+from lsh.index.cells import by_row, cells_of
 from lsh.index.chains import Chains
+from lsh.index.growing import GrowingBuckets
 from lsh.index.implied import read_buckets
 from lsh.index.layout import (
     BEYOND,
+    MOST_DOCUMENTS,
     BucketKeys,
     Record,
     pack_records,
     with_others,
     without_sketch,
 )
-from lsh.index.match import best_matches
+from lsh.index.match import Known, best_matches
 from lsh.index.naming import Naming
 from lsh.index.same_id import Repeats, replacing
 from lsh.index.update import update
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lsh.index.apart import Verdicts
     from lsh.index.batch import DocumentBatch, Match
     from lsh.index.buckets import BucketReader
     from lsh.index.cells import Cells
@@ -40,6 +44,10 @@ if TYPE_CHECKING:
     from lsh.index.verdicts import Verdict
 
 __all__ = ["Decision", "NewCells", "decide"]
+
+# An index has fewer documents at a time than there are numbers of so many bits.
+_BITS = MOST_DOCUMENTS.bit_length() - 1
+_LOW_BITS = MOST_DOCUMENTS - 1
 
 
 class NewCells(NamedTuple):
@@ -61,7 +69,7 @@ class Decision:
     now: the latest time of a document so far, in ms.
     cells: the new buckets.
     changed: the keys of the buckets whose content isn't one new cell. They replace earlier ones.
-    buckets: the content of each changed bucket.
+    buckets: the content of each changed bucket, by its place in ``changed``.
     records: the records of the documents that a bucket or a verdict now names, or whose id is
         remembered, in the order of their numbers, which follow those in the index.
     renewals: all renewals of each document that has a new one, by number.
@@ -80,7 +88,7 @@ class Decision:
     now: int
     cells: NewCells
     changed: BucketKeys
-    buckets: list[Bucket]
+    buckets: Buckets
     records: list[bytes]
     renewals: dict[int, Renewals] = field(default_factory=dict)
     verdicts: dict[int, Verdict] = field(default_factory=dict)
@@ -97,7 +105,7 @@ class Decision:
     def nothing(cls, now: int = 0) -> Decision:
         """Return the decision about no documents."""
         cells = NewCells(BucketKeys.none(), np.empty(0, np.int64))
-        return cls({}, now, cells, BucketKeys.none(), [], [])
+        return cls({}, now, cells, BucketKeys.none(), Buckets.of({}), [])
 
 
 def decide(reader: BucketReader, batch: DocumentBatch, rules: BucketRules) -> Decision:
@@ -167,16 +175,22 @@ class _Judging:
         self._new = np.ones(len(cells.sizes), bool)
         self._new[found.places] = False
         contested = np.flatnonzero(~self._new | (cells.sizes > 1))
-        any_order = ~self._late() if not batch.forgotten else np.zeros(len(batch.ids), bool)
-        apart, self._runs = divided(cells, found, contested, rules.capacity, any_order)
-        buckets: dict[int, Bucket] = {run: [] for run in self._runs.tolist()}
-        buckets |= found.at(np.flatnonzero(np.isin(found.places, self._runs)))
-        self._chains = Chains(reader, cells, batch.sketches, buckets, rules)
-        self._contested, self._known = self._chains.contents, self._chains.known
-        self._apart, self._found = apart, found
+        self._left = Apart(*cells.pairs(contested))
+        self._buckets = GrowingBuckets(found, len(cells.sizes))
+        self._grown = np.zeros(len(cells.sizes), bool)
+        # The documents of the batch itself may fill a bucket.
+        room = rules.capacity + 1 - cells.sizes[contested]
+        crowded = contested[self._buckets.crowded(contested, room)]
+        self._crowded = np.zeros(len(cells.sizes), bool)
+        self._crowded[crowded] = True
+        self._known = Known()
+        self._known.learn(reader, set(found.entries.tolist()), rules.window_ms)
+        contents = self._buckets.lists(crowded)
+        self._chains = Chains(reader, cells, batch.sketches, contents, rules, self._known)
+        self._contested = self._chains.contents
         self._changed: set[int] = set()
         self._renewed: dict[int, dict[int, int]] = {}
-        self._left = deque(batch.forgotten)
+        self._to_forget = deque(batch.forgotten)
         ids = {one.id for one in batch.forgotten}
         self._stored = reader.identified(ids) if ids else {}
         self._rows_by_id: dict[bytes, deque[int]] = {ident: deque() for ident in ids}
@@ -184,6 +198,7 @@ class _Judging:
             self._find_rows()
         self._made = Decision.nothing(int(nows[-1]))
         self._made.columns = batch.columns
+        self._inserted = np.zeros(len(batch.ids), bool)
 
     def decision(self) -> Decision:
         """Judge the batch."""
@@ -191,22 +206,38 @@ class _Judging:
         self._made.late = int(np.count_nonzero(late))
         cells, rows = self._cells, self._cells.rows[self._cells.starts]
         kept = self._new & (cells.sizes == 1) & ~late[rows]
-        inserted = np.zeros(len(self._batch.ids), bool)
+        inserted = self._inserted
         inserted[rows[kept]] = True
-        inserted[self._judge_apart()] = True
-        for row, runs in cells.by_row(self._runs):
-            self._forget(row)
-            if self._one(row, runs, late=bool(late[row])):
-                inserted[row] = True
-        self._forget(len(inserted))
+        any_order = ~late if not self._batch.forgotten else np.zeros_like(late)
+        for apart, left in rounds(cells, self._left, any_order):
+            self._judge(apart)
+            self._left = left
+        self._judge_in_order(late)
         self._made.matches = dict(sorted(self._made.matches.items()))
         gone = self._rows_forgotten()
-        kept &= ~np.isin(rows, gone)
+        if gone:
+            kept &= ~np.isin(rows, gone)
         recorded = ~late if self._rules.same_id == "ignore" else inserted.copy()
         recorded[gone] = False
         self._number(recorded, kept, rows)
         self._remember(recorded, inserted)
         return self._made
+
+    def _judge_in_order(self, late: NDArray[np.bool_]) -> None:
+        """Judge the documents that are left, one by one.
+
+        late: bool[n], those that are not inserted.
+        """
+        runs = without_repeats(self._left.runs)
+        runs = runs[~self._crowded[runs]]
+        self._contested |= self._buckets.lists(runs)
+        self._changed.update(runs[self._grown[runs]].tolist())
+        self._crowded[runs], self._grown[runs] = True, False
+        for row, its_runs in by_row(*self._left):
+            self._forget(row)
+            if self._one(row, its_runs, late=bool(late[row])):
+                self._inserted[row] = True
+        self._forget(len(late))
 
     def _find_rows(self) -> None:
         """Find the rows of the batch's documents that have an id that is forgotten."""
@@ -214,35 +245,115 @@ class _Judging:
             if ident in self._rows_by_id:
                 self._rows_by_id[ident].append(row)
 
-    def _judge_apart(self) -> NDArray[np.int64]:
-        """Judge the documents that meet no other one; return the rows of the inserted ones."""
-        rules, known, made = self._rules, self._known, self._made
-        at = np.searchsorted(self._found.places, self._apart.runs)
-        taken = spread(self._found.starts[at], self._found.sizes[at])
-        named = set(self._found.entries[taken].tolist())
-        known.learn(self._reader, named, rules.window_ms)
+    def _judge(self, apart: Apart) -> None:
+        """Judge documents that don't depend on each other."""
+        made, rules, window = self._made, self._rules, self._rules.window_ms
+        chains = self._chains_of(apart)
         verdicts = judged(
             self._batch,
-            self._apart,
-            self._cells,
-            self._found,
-            known=known,
+            apart,
+            self._cells.keys.columns[apart.runs],
+            self._met(apart, chains),
+            known=self._known,
             rules=rules,
-            first=self._first,
-            oldest=None if rules.window_ms is None else self._nows - rules.window_ms,
+            oldest=None if window is None else self._nows - window,
         )
-        self._contested |= verdicts.buckets
-        self._changed.update(verdicts.changed)
-        for run, entry, row in verdicts.renewed:
-            self._renew(entry, run, int(self._batch.times[row]))
         made.matches |= verdicts.matches
         made.candidates += verdicts.candidates
-        made.absorbed += verdicts.absorbed
-        return verdicts.inserted
+        single = ~self._crowded[apart.runs]
+        made.absorbed += int(np.count_nonzero(verdicts.absorbed & single))
+        inserted = ~verdicts.absorbed
+        changed = inserted | verdicts.renewed | self._grown[apart.runs]
+        self._grow(apart, verdicts, single & changed)
+        renewed = verdicts.renewed & single
+        entries, runs = verdicts.standing[renewed].tolist(), apart.runs[renewed]
+        columns = self._cells.keys.columns[runs].tolist()
+        times = self._batch.times[apart.rows[renewed]].tolist()
+        for entry, run, column, time in zip(entries, runs.tolist(), columns, times, strict=True):
+            self._renew(entry, run, column, time)
+        self._insert_into_chains(apart, chains, verdicts, inserted)
+        self._inserted[apart.rows[inserted]] = True
+        shared = self._cells.sizes[apart.runs] > 1
+        for row in without_repeats(apart.rows[inserted & shared]).tolist():
+            self._add(row)
 
-    def _renew(self, entry: int, place: int, time: int) -> None:
-        """Renew an entry of a bucket to a time, in ms."""
-        column = self._chains.column(place)
+    def _chains_of(self, apart: Apart) -> dict[int, list[int]]:
+        """Return the chains of the cells whose buckets are crowded, by place of the cell."""
+        window = self._rules.window_ms
+        chains = {}
+        for cell in np.flatnonzero(self._crowded[apart.runs]).tolist():
+            row = int(apart.rows[cell])
+            oldest = None if window is None else int(self._nows[row]) - window
+            chains[cell] = self._chains.of(row, int(apart.runs[cell]), oldest)
+        return chains
+
+    def _met(self, apart: Apart, chains: dict[int, list[int]]) -> Met:
+        """Return the entries that documents meet."""
+        if not chains:
+            return Met(self._buckets.sizes[apart.runs], self._buckets.entries(apart.runs))
+        listed = [
+            [entry for number in chain for entry in self._contested[number] if entry != BEYOND]
+            for chain in chains.values()
+        ]
+        crowded = np.fromiter(chains, np.int64)
+        single = np.ones(len(apart.runs), bool)
+        single[crowded] = False
+        sizes = self._buckets.sizes[apart.runs]
+        sizes[crowded] = [len(entries) for entries in listed]
+        entries = np.empty(sizes.sum(), np.int64)
+        of_single = np.repeat(single, sizes)
+        entries[of_single] = self._buckets.entries(apart.runs[single])
+        entries[~of_single] = [*chain.from_iterable(listed)]
+        return Met(sizes, entries)
+
+    def _grow(self, apart: Apart, verdicts: Verdicts, cells: NDArray[np.bool_]) -> None:
+        """Insert documents into the buckets of some cells, unless they were absorbed there.
+
+        What has expired leaves these buckets. cells: bool[c].
+        """
+        inserted = ~verdicts.absorbed[cells]
+        sizes = verdicts.met.sizes[cells] + inserted
+        entries = np.empty(sizes.sum(), np.int64)
+        last = np.zeros(len(entries), bool)
+        last[(np.cumsum(sizes) - 1)[inserted]] = True
+        entries[last] = self._first + apart.rows[cells][inserted]
+        entries[~last] = verdicts.met.entries[np.repeat(cells, verdicts.met.sizes)]
+        runs = apart.runs[cells]
+        self._buckets.put(runs, sizes, entries)
+        self._grown[runs[inserted]] = True
+
+    def _insert_into_chains(
+        self,
+        apart: Apart,
+        chains: dict[int, list[int]],
+        verdicts: Verdicts,
+        inserted: NDArray[np.bool_],
+    ) -> None:
+        """Insert documents into one bucket of each chain, unless they were absorbed there."""
+        sizes = verdicts.met.sizes
+        starts = np.cumsum(sizes) - sizes
+        for cell, its_chain in chains.items():
+            here = slice(int(starts[cell]), int(starts[cell] + sizes[cell]))
+            entries, alike = verdicts.met.entries[here].tolist(), verdicts.alike[here].tolist()
+            row = int(apart.rows[cell])
+            number, time = self._first + row, int(self._batch.times[row])
+            similar = dict(zip(entries, alike, strict=True))
+            inserted[cell] = self._insert(its_chain, number, similar, time)
+
+    def _add(self, row: int) -> None:
+        """Add a document that a bucket names to what is known."""
+        batch = self._batch
+        record = Record(
+            int(batch.sequences[row]),
+            int(batch.times[row]),
+            int(batch.shingles[row]),
+            batch.sketches[row].tobytes(),
+            batch.ids[row],
+        )
+        self._known.add(self._first + row, record)
+
+    def _renew(self, entry: int, place: int, column: int, time: int) -> None:
+        """Renew an entry of a bucket in a column to a time, in ms."""
         self._known.renewals.setdefault(entry, {})[column] = time
         self._renewed.setdefault(entry, {})[place] = column
 
@@ -251,8 +362,8 @@ class _Judging:
 
         They leave a bucket when it is next looked at, or written.
         """
-        while self._left and self._left[0].row <= row:
-            before, ident = self._left.popleft()
+        while self._to_forget and self._to_forget[0].row <= row:
+            before, ident = self._to_forget.popleft()
             stored, rows = self._stored.pop(ident, []), self._rows_by_id[ident]
             self._made.forgotten += stored
             self._known.forgotten.update(stored)
@@ -291,17 +402,13 @@ class _Judging:
         if late:
             return False
         number, time = self._first + row, int(self._batch.times[row])
-        inserted = [self._inserted(chain, number, similar, time) for chain in chains]
+        inserted = [self._insert(chain, number, similar, time) for chain in chains]
         if not any(inserted):
             return False
-        sequence = int(self._batch.sequences[row])
-        record = Record(sequence, time, size, sketch.tobytes(), self._batch.ids[row])
-        self._known.add(number, record)
+        self._add(row)
         return True
 
-    def _inserted(
-        self, chain: list[int], number: int, similar: dict[int, float], time: int
-    ) -> bool:
+    def _insert(self, chain: list[int], number: int, similar: dict[int, float], time: int) -> bool:
         """Insert a document into one of its buckets for a key; return False if that isn't needed.
 
         Then the entry that stands for it is renewed to its time.
@@ -316,7 +423,7 @@ class _Judging:
         self._made.absorbed += 1
         column = self._chains.column(place)
         if self._rules.window_ms is not None and time > self._known.time(entry, column):
-            self._renew(entry, place, time)
+            self._renew(entry, place, column, time)
             self._go_beyond(before)
         return False
 
@@ -345,35 +452,28 @@ class _Judging:
         first, made = self._first, self._made
         numbers = first + np.cumsum(recorded) - recorded
         made.records = self._records(np.flatnonzero(recorded), kept, rows)
-        final = numbers.tolist()
-        moves = self._renewals(final)
-        holders = rows.copy()
-        changed = []
-        for run in sorted(self._changed):
-            bucket = self._contested[run] = self._left_in(run)
-            if run < len(kept) and self._new[run] and len(bucket) == 1 and bucket != [BEYOND]:
-                kept[run] = True
-                holders[run] = bucket[0] - first
-            elif bucket:  # What is stored of one that is empty has expired.
-                changed.append(run)
+        moves = self._renewals(numbers.tolist())
+        changed = self._all_changed()
+        is_new = np.append(self._new, False)[np.minimum(changed.places, len(kept))]
+        alone = is_new & (changed.sizes == 1)
+        alone[alone] = changed.entries[changed.starts[alone]] != BEYOND
+        holders, runs = rows.copy(), changed.places[alone]
+        kept[runs] = True
+        holders[runs] = changed.entries[changed.starts[alone]] - first
         made.cells = NewCells(self._cells.keys.take(kept), numbers[holders[kept]])
-        made.changed = self._chains.keys(changed)
-        made.buckets = self._final([self._contested[run] for run in changed], numbers)
-        for place, run in enumerate(changed if moves else ()):
-            bucket = made.buckets[place]
-            bucket[:] = [moves.get((run, number), number) for number in bucket]
+        changed = changed.take(np.flatnonzero(~alone))
+        made.changed = self._chains.keys(changed.places)
+        own = changed.entries >= first
+        changed.entries[own] = numbers[changed.entries[own] - first]
+        if moves:
+            _move(changed, moves)
+        made.buckets = Buckets(np.arange(len(changed)), changed.sizes, changed.entries)
 
-    def _final(self, buckets: list[Bucket], numbers: NDArray[np.int64]) -> list[Bucket]:
-        """Return buckets in which the batch's documents have their numbers.
-
-        numbers: int64[n], those of the batch's documents.
-        """
-        entries = np.fromiter(chain.from_iterable(buckets), np.int64)
-        own = entries >= self._first
-        entries[own] = numbers[entries[own] - self._first]
-        ends = accumulate(map(len, buckets), initial=0)
-        listed = entries.tolist()
-        return [listed[start:end] for start, end in pairwise(ends)]
+    def _all_changed(self) -> Buckets:
+        """Return the buckets that have changed, by number, without what was forgotten meanwhile."""
+        grown = np.flatnonzero(self._grown)
+        changed = {number: self._left_in(number) for number in sorted(self._changed)}
+        return Buckets.joined([self._buckets.of(grown), Buckets.of(changed)])
 
     def _remember(self, recorded: NDArray[np.bool_], inserted: NDArray[np.bool_]) -> None:
         """Write down what is needed to answer for documents that are sent again.
@@ -407,6 +507,7 @@ class _Judging:
         """
         first, made = self._first, self._made
         moves: dict[tuple[int, int], int] = {}
+        buckets = self._buckets_renewed()
         for number, runs in sorted(self._renewed.items()):
             if number in self._known.forgotten:
                 continue
@@ -416,14 +517,25 @@ class _Judging:
             elif number >= self._reader.moved_below:
                 made.renewals[number] = renewals
             else:
-                held = [run for run in runs if number in self._contested[run]]
+                held = [run for run in runs if number in buckets[run]]
                 moved = first + len(made.records)
                 moves |= {(run, number): moved for run in held}
                 if held:
                     made.records.append(with_others(self._known.packed[number]))
                     made.renewals[moved] = {runs[run]: renewals[runs[run]] for run in held}
-        self._changed.update(run for run, _ in moves)
+        for run, _ in moves:
+            if run in self._contested:
+                self._changed.add(run)
+            else:
+                self._grown[run] = True
         return moves
+
+    def _buckets_renewed(self) -> dict[int, Bucket]:
+        """Return the buckets in which documents were renewed that the index may want to move."""
+        below = self._reader.moved_below
+        numbers = {n for old, runs in self._renewed.items() if old < below for n in runs}
+        single = np.array(sorted(numbers - self._contested.keys()), np.int64)
+        return self._contested | self._buckets.lists(single)
 
     def _records(
         self, recorded: NDArray[np.int64], kept: NDArray[np.bool_], rows: NDArray[np.int64]
@@ -447,3 +559,18 @@ class _Judging:
             [batch.ids[row] for row in recorded.tolist()],
             new=new,
         )
+
+
+def _move(buckets: Buckets, moves: dict[tuple[int, int], int]) -> None:
+    """Replace entries, in place.
+
+    moves: the other numbers, by the bucket's place and the former number.
+    """
+    keys = np.array([place << _BITS | number & _LOW_BITS for place, number in moves], np.int64)
+    order = np.argsort(keys)
+    keys, others = keys[order], np.fromiter(moves.values(), np.int64)[order]
+    places = np.repeat(buckets.places, buckets.sizes)
+    own = places << _BITS | buckets.entries & _LOW_BITS
+    at = np.minimum(np.searchsorted(keys, own), len(keys) - 1)
+    moved = (keys[at] == own) & (buckets.entries != BEYOND)
+    buckets.entries[moved] = others[at[moved]]

@@ -13,7 +13,7 @@ otherwise.
 from __future__ import annotations
 
 import struct
-from itertools import accumulate, chain, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -131,17 +131,11 @@ def numbers_before(lows: NDArray[np.int64], end: int | NDArray[np.int64]) -> NDA
     return numbers
 
 
-def pack_buckets(buckets: Sequence[Bucket]) -> list[bytes]:
-    """Return the bytes of each bucket."""
-    lows = np.fromiter(chain.from_iterable(buckets), np.int64)
-    packed = np.where(lows == BEYOND, _BEYOND, lows & _LOW_BITS).astype("<u4").tobytes()
-    ends = accumulate((_NUMBER.size * len(bucket) for bucket in buckets), initial=0)
-    return [packed[start:end] for start, end in pairwise(ends)]
-
-
-def pack_bucket(bucket: Bucket) -> bytes:
-    """Return the bytes of one bucket."""
-    return pack_buckets([bucket])[0]
+def pack_buckets(sizes: NDArray[np.int64], entries: NDArray[np.int64]) -> list[bytes]:
+    """Return the bytes of buckets: int64[b], their sizes, and int64[e], their entries."""
+    packed = np.where(entries == BEYOND, _BEYOND, entries & _LOW_BITS).astype("<u4").tobytes()
+    ends = (_NUMBER.size * np.cumsum(sizes)).tolist()
+    return [packed[start:end] for start, end in pairwise([0, *ends])]
 
 
 def unpack_bucket(packed: bytes, end: int) -> Bucket:

@@ -14,7 +14,7 @@ from lsh.index.shares import sufficient
 from lsh.sketch import similarity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lsh.index.layout import Bucket, Renewals
     from lsh.index.rules import BucketRules
 
-__all__ = ["Known", "best_matches"]
+__all__ = ["Known", "best_matches", "best_of"]
 
 
 @dataclass(slots=True)
@@ -141,11 +141,18 @@ def best_matches(
         renewed may have several numbers.
     containing: estimated shares that are enough, as `Known.containing` returns them.
     """
-    best = {}
+    matches = []
     for number, estimate in similar.items():
         share = containing.get(number)
         if estimate >= rules.threshold or share is not None:
             record = known.record(number)
-            best[record.sequence] = Match(record.sequence, estimate, record.id, share)
-    ordered = sorted(best.values(), key=lambda one: (-one.similarity, one.sequence))
-    return ordered[: rules.max_matches]
+            matches.append(Match(record.sequence, estimate, record.id, share))
+    return best_of(matches, rules)
+
+
+def best_of(matches: Sequence[Match], rules: BucketRules) -> list[Match]:
+    """Return a document's best matches, most similar first, ties oldest first, each once."""
+    if len(matches) == 1:
+        return list(matches)[: rules.max_matches]
+    once = {one.sequence: one for one in matches}.values()
+    return sorted(once, key=lambda one: (-one.similarity, one.sequence))[: rules.max_matches]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 
 import numpy as np
 import pytest
@@ -28,7 +28,8 @@ numbers = st.integers(END - MOST_DOCUMENTS, END - 1) | st.just(BEYOND)
 
 @given(buckets=st.lists(st.lists(numbers, max_size=4), max_size=6))
 def test_buckets_come_back_one_by_one_and_together(buckets: list[list[int]]) -> None:
-    packed = pack_buckets(buckets)
+    lengths = np.array([len(bucket) for bucket in buckets], np.int64)
+    packed = pack_buckets(lengths, np.array([*chain.from_iterable(buckets)], np.int64))
     assert [unpack_bucket(one, END) for one in packed] == buckets
     sizes, entries = unpack_buckets(packed, END)
     cuts = pairwise(accumulate(sizes.tolist(), initial=0))
