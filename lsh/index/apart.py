@@ -21,16 +21,17 @@ from lsh.index.shares import sufficient
 from lsh.sketch import pairwise_similarity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
     from lsh.index.batch import DocumentBatch
     from lsh.index.cells import Cells
+    from lsh.index.growing import Met
     from lsh.index.match import Known
     from lsh.index.rules import BucketRules
 
-__all__ = ["Apart", "Met", "Verdicts", "judged", "rounds"]
+__all__ = ["Apart", "Verdicts", "judged", "rounds"]
 
 FEWEST = 8
 """Documents of a round. To judge fewer at once takes longer than to judge them one by one."""
@@ -52,25 +53,6 @@ class Apart(NamedTuple):
         return Apart(self.rows[which], self.runs[which])
 
 
-class Met(NamedTuple):
-    """The entries that the documents of c cells meet in the buckets of these.
-
-    sizes: int64[c], how many of each cell. entries: int64[e], those of one cell after the other.
-    """
-
-    sizes: NDArray[np.int64]
-    entries: NDArray[np.int64]
-
-    def cells(self) -> NDArray[np.int64]:
-        """Return int64[e], the cell of each entry."""
-        return np.repeat(np.arange(len(self.sizes)), self.sizes)
-
-    def take(self, kept: NDArray[np.bool_]) -> Met:
-        """Return what is met of some entries: bool[e]."""
-        sizes = np.bincount(self.cells()[kept], minlength=len(self.sizes))
-        return Met(sizes, self.entries[kept])
-
-
 @dataclass(slots=True)
 class Verdicts:
     """The verdicts on documents that don't depend on each other, which have c cells.
@@ -88,6 +70,14 @@ class Verdicts:
     standing: NDArray[np.int64]
     renewed: NDArray[np.bool_]
     candidates: int
+
+    def similar(self, cells: Iterable[int]) -> Iterator[dict[int, float]]:
+        """Return for each of some cells how similar its entries are to the document."""
+        starts = self.met.starts
+        for cell in cells:
+            here = slice(starts[cell], starts[cell] + self.met.sizes[cell])
+            entries, alike = self.met.entries[here].tolist(), self.alike[here].tolist()
+            yield dict(zip(entries, alike, strict=True))
 
 
 def rounds(
@@ -218,8 +208,7 @@ def _best(alike: NDArray[np.float64], met: Met) -> tuple[NDArray[np.float64], ND
     best, at = np.full(len(met.sizes), -1.0), np.full(len(met.sizes), len(alike))
     filled = np.flatnonzero(met.sizes)
     if len(filled):
-        starts = np.cumsum(met.sizes) - met.sizes
-        best[filled] = np.maximum.reduceat(alike, starts[filled])
+        best[filled] = np.maximum.reduceat(alike, met.starts[filled])
         cells = met.cells()
         reached = np.flatnonzero(alike == best[cells])[::-1]
         at[cells[reached]] = reached

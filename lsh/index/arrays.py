@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lsh.index.batch import Match
-    from lsh.index.decide import Decision
+    from lsh.index.decision import Decision
     from lsh.index.layout import Bucket, BucketKeys, Renewals
     from lsh.index.rules import BucketRules
     from lsh.index.verdicts import Verdict

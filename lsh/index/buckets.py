@@ -83,8 +83,11 @@ class Buckets(Mapping[int, Bucket]):
 
         chosen: int64[k], indices into ``places``.
         """
-        taken = self.take(chosen)
-        return dict(zip(taken.places.tolist(), taken.lists(), strict=True))
+        return self.take(chosen).by_place()
+
+    def by_place(self) -> dict[int, Bucket]:
+        """Return all buckets by their places, as a dictionary."""
+        return dict(zip(self.places.tolist(), self.lists(), strict=True))
 
     def __getitem__(self, place: int) -> Bucket:
         """Return the bucket at a place; raise KeyError if there is none."""

@@ -61,7 +61,7 @@ drawn = st.lists(
 )
 
 
-@settings(max_examples=scaled(100, 1_000), deadline=None)
+@settings(max_examples=scaled(70, 700), deadline=None)
 @given(
     rows=drawn,
     sizes=st.lists(st.integers(1, 3), min_size=60) | st.lists(st.integers(1, 20), min_size=60),
