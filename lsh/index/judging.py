@@ -62,7 +62,7 @@ class Judging:
         self._new = np.ones(len(cells.sizes), bool)
         self._new[found.places] = False
         self._known = Known()
-        self._known.learn(reader, set(found.entries.tolist()), window)
+        self._known.learn(reader, set(without_repeats(found.entries).tolist()), window)
         self._buckets = GrowingBuckets(reader, cells, batch.sketches, found, self._known, rules)
         self._forgetting = Forgetting(reader, batch, self._known)
         self._renewed: dict[int, dict[int, int]] = {}
