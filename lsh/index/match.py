@@ -38,13 +38,6 @@ class Known:
     forgotten: set[int] = field(default_factory=set)
     _records: dict[int, Record] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, reader: BucketReader, buckets: Iterable[Bucket], window: int | None) -> Known:
-        """Return what is known of the documents in these buckets; see `read`."""
-        known = cls()
-        known.read(reader, buckets, window)
-        return known
-
     def read(self, reader: BucketReader, buckets: Iterable[Bucket], window: int | None) -> None:
         """Read the records of all documents in these buckets; with a window, renewals as well.
 

@@ -47,7 +47,8 @@ def paths(tmp_path: Path) -> Iterator[Path]:
 def entries(index: BucketReader, keys: BucketKeys, window: int) -> dict[bytes, list[Entry]]:
     """Return the live entries of buckets: the document's sequence number, and the entry's time."""
     found = index.buckets(keys)
-    known = Known.of(index, found.values(), window)
+    known = Known()
+    known.read(index, found.values(), window)
     packed = keys.packed()
     live = {}
     for place, bucket in found.items():
