@@ -27,7 +27,8 @@ from __future__ import annotations
 
 from lsh.index.batch import DocumentBatch, Forgotten, Match
 from lsh.index.buckets import BucketReader, RecordMissing
-from lsh.index.decide import Decision, NewCells, decide
+from lsh.index.decide import decide
+from lsh.index.decision import Decision, NewCells
 from lsh.index.layout import BucketKeys
 from lsh.index.load import comparisons
 from lsh.index.memory import MemoryIndex

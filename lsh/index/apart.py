@@ -1,8 +1,9 @@
-"""Judges at once the documents of a batch that meet no other document of it.
+"""Judges documents at once that don't depend on each other.
 
-They are most of those that find anything. No other document of the batch has one of the buckets
-that they come to, and these have room. So their order doesn't matter, and no finer buckets are
-concerned.
+A document depends on the earlier ones of its batch that have one of its buckets, and on no others.
+So the first round are all documents that meet no earlier one. In the next one are those that have
+only met documents of the first, and so on. On most feeds, two or three rounds are enough for nearly
+all documents that find anything.
 """
 
 from __future__ import annotations
@@ -12,31 +13,34 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lsh.exact import without_repeats
+from lsh.index.batch import Match
 from lsh.index.buckets import spread
 from lsh.index.layout import BEYOND
-from lsh.index.match import best_matches
+from lsh.index.match import best_of
 from lsh.index.shares import sufficient
 from lsh.sketch import pairwise_similarity
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from numpy.typing import NDArray
 
-    from lsh.index.batch import DocumentBatch, Match
-    from lsh.index.buckets import Buckets
+    from lsh.index.batch import DocumentBatch
     from lsh.index.cells import Cells
-    from lsh.index.layout import Bucket
+    from lsh.index.growing import Met
     from lsh.index.match import Known
     from lsh.index.rules import BucketRules
 
-__all__ = ["Apart", "Renewal", "Verdicts", "divided", "judged"]
+__all__ = ["Apart", "Verdicts", "judged", "rounds"]
 
+FEWEST = 8
+"""Documents of a round. To judge fewer at once takes longer than to judge them one by one."""
 _PAIRS_AT_ONCE = 1 << 12
 """Sketches that are compared at a time, so that memory is bounded and the arrays stay in cache."""
 
 
 class Apart(NamedTuple):
-    """The cells of documents that meet no other one.
+    """The cells of documents that don't depend on each other.
 
     rows: int64[c], the document of each, ascending. runs: int64[c], the run of each; see `Cells`.
     """
@@ -44,12 +48,127 @@ class Apart(NamedTuple):
     rows: NDArray[np.int64]
     runs: NDArray[np.int64]
 
+    def take(self, which: NDArray[np.bool_]) -> Apart:
+        """Return some of the cells."""
+        return Apart(self.rows[which], self.runs[which])
+
+
+@dataclass(slots=True)
+class Verdicts:
+    """The verdicts on documents that don't depend on each other, which have c cells.
+
+    matches: as in a decision. met: the live entries of the cells. alike: float64[e], how similar
+    each is to the document. absorbed: bool[c], the cells in which an entry stands for the document.
+    standing: int64[c], the most similar entry; in an empty bucket, any number. renewed: bool[c],
+    whether it is renewed. candidates: as in a decision.
+    """
+
+    matches: dict[int, list[Match]]
+    met: Met
+    alike: NDArray[np.float64]
+    absorbed: NDArray[np.bool_]
+    standing: NDArray[np.int64]
+    renewed: NDArray[np.bool_]
+    candidates: int
+
+    def similar(self, cells: Iterable[int]) -> Iterator[dict[int, float]]:
+        """Return for each of some cells how similar its entries are to the document."""
+        starts = self.met.starts
+        for cell in cells:
+            here = slice(starts[cell], starts[cell] + self.met.sizes[cell])
+            entries, alike = self.met.entries[here].tolist(), self.alike[here].tolist()
+            yield dict(zip(entries, alike, strict=True))
+
+
+def rounds(
+    cells: Cells, left: Apart, any_order: NDArray[np.bool_]
+) -> Iterator[tuple[Apart, Apart]]:
+    """Divide documents into rounds: each depends on documents of earlier rounds only.
+
+    left: the cells of the documents, of all runs that several documents share. any_order: bool[n],
+    which documents may be judged before earlier ones that they don't depend on.
+
+    Returns for each round its cells, and the cells that are left after it.
+    """
+    shared = np.flatnonzero(cells.sizes > 1)
+    sizes = cells.sizes[shared]
+    rows = cells.rows[spread(cells.starts[shared], sizes)]
+    follows = np.ones(len(rows), bool)
+    follows[np.cumsum(sizes) - sizes] = False
+    later = np.flatnonzero(follows)
+    before, after = rows[later - 1], rows[later]
+    waiting = np.zeros(len(any_order), bool)
+    waiting[left.rows] = True
+    while True:
+        ready = waiting & any_order
+        ready[after[waiting[before]]] = False
+        if np.count_nonzero(ready) < FEWEST:
+            return
+        now = ready[left.rows]
+        one, left = left.take(now), left.take(~now)
+        yield one, left
+        waiting &= ~ready
+
+
+def judged(  # noqa: PLR0913 -- what a verdict depends on
+    batch: DocumentBatch,
+    apart: Apart,
+    columns: NDArray[np.uint8],
+    met: Met,
+    *,
+    known: Known,
+    rules: BucketRules,
+    oldest: NDArray[np.int64] | None,
+) -> Verdicts:
+    """Judge documents that don't depend on each other.
+
+    columns: uint8[c], the columns of the cells. known: has all documents that are met. oldest:
+    int64[n], the least time of an entry when each document comes, in ms; None: any.
+    """
+    if known.forgotten:
+        met = met.take(~np.isin(met.entries, list(known.forgotten)))
+    times = np.zeros(len(met.entries), np.int64)
+    if oldest is not None:
+        at = met.cells()
+        times = _times(met.entries, columns[at], known)
+        live = times >= oldest[apart.rows[at]]
+        met, times = met.take(live), times[live]
+    pairs, alike = _compared(batch, apart.rows[met.cells()], met.entries, known)
+    best, best_at = _best(alike, met)
+    absorbed = best >= rules.absorb
+    renewed = np.zeros(len(absorbed), bool)
+    if oldest is not None:
+        stands = np.flatnonzero(absorbed)
+        renewed[stands] = batch.times[apart.rows[stands]] > times[best_at[stands]]
+    return Verdicts(
+        matches=_matches(batch, pairs, known, rules),
+        met=met,
+        alike=alike,
+        absorbed=absorbed,
+        standing=np.append(met.entries, BEYOND)[best_at],
+        renewed=renewed,
+        candidates=len(pairs.rows),
+    )
+
+
+def _times(
+    entries: NDArray[np.int64], columns: NDArray[np.uint8], known: Known
+) -> NDArray[np.int64]:
+    """Return the times of entries in columns, in ms: int64[e]."""
+    numbers, which = np.unique(entries, return_inverse=True)
+    listed = numbers.tolist()
+    times = np.array([known.record(number).time for number in listed], np.int64)[which]
+    renewed = np.array([number in known.renewals for number in listed], bool)[which]
+    of_them = zip(entries[renewed].tolist(), columns[renewed].tolist(), strict=True)
+    times[renewed] = [known.time(number, column) for number, column in of_them]
+    return times
+
 
 class _Pairs(NamedTuple):
     """Documents and the candidates that each was compared with.
 
-    rows: int64[p], ascending. numbers: int64[p], of the candidates. alike: float64[p], the
-    estimated similarities.
+    rows: int64[p], ascending. numbers: int64[p], of the candidates, ascending for each row. alike:
+    float64[p], the estimated similarities.
     """
 
     rows: NDArray[np.int64]
@@ -57,217 +176,59 @@ class _Pairs(NamedTuple):
     alike: NDArray[np.float64]
 
 
-class Renewal(NamedTuple):
-    """A renewal: the bucket of the run ``run`` has an entry that stands for a document."""
+def _compared(
+    batch: DocumentBatch, rows: NDArray[np.int64], entries: NDArray[np.int64], known: Known
+) -> tuple[_Pairs, NDArray[np.float64]]:
+    """Compare documents with entries of their buckets, each pair once.
 
-    run: int
-    entry: int
-    row: int
+    rows, entries: int64[e].
 
-
-@dataclass(slots=True)
-class Verdicts:
-    """The verdicts on documents that meet no other one.
-
-    matches: as in a decision. inserted: int64[k], the rows of those that are inserted into some
-    bucket. buckets: the content of the buckets that have changed, and of those in which an entry is
-    renewed, by run. changed: the runs of the former. candidates, absorbed: as in a decision.
+    Returns the pairs, and float64[e], the estimated similarities.
     """
-
-    matches: dict[int, list[Match]]
-    inserted: NDArray[np.int64]
-    buckets: dict[int, Bucket]
-    changed: list[int]
-    renewed: list[Renewal]
-    candidates: int
-    absorbed: int
-
-
-def divided(
-    cells: Cells, found: Buckets, runs: NDArray[np.int64], capacity: int, rows: NDArray[np.bool_]
-) -> tuple[Apart, NDArray[np.int64]]:
-    """Divide the documents with cells in some runs: those that meet no other one, and the others.
-
-    found: the buckets that exist, by run. runs: int64[k], ascending; all of ``found``, and all
-    that several documents share. rows: bool[n], which documents may be judged out of order.
-
-    Returns the cells of the former, and the runs of the latter: int64[m], ascending.
-    """
-    shared = cells.sizes > 1
-    crowded = found.sizes >= capacity
-    crowded |= found.entries[found.starts + found.sizes - 1] == BEYOND
-    shared[found.places[crowded]] = True
-    its_rows, its_runs = cells.pairs(runs)
-    apart = rows.copy()
-    apart[its_rows[shared[its_runs]]] = False
-    is_apart = apart[its_rows]
-    others = without_repeats(its_runs[~is_apart])
-    return Apart(its_rows[is_apart], its_runs[is_apart]), others
-
-
-class _Entries(NamedTuple):
-    """The entries of the buckets that documents come to.
-
-    cells: int64[e], the cell of each. which: int64[e], its document, an index into ``numbers``,
-    int64[u]. times: int64[e], ms.
-    """
-
-    cells: NDArray[np.int64]
-    which: NDArray[np.int64]
-    numbers: NDArray[np.int64]
-    times: NDArray[np.int64]
-
-    def take(self, kept: NDArray[np.bool_]) -> _Entries:
-        return _Entries(self.cells[kept], self.which[kept], self.numbers, self.times[kept])
-
-
-def judged(  # noqa: PLR0913 -- what a verdict depends on
-    batch: DocumentBatch,
-    apart: Apart,
-    cells: Cells,
-    found: Buckets,
-    *,
-    known: Known,
-    rules: BucketRules,
-    first: int,
-    oldest: NDArray[np.int64] | None,
-) -> Verdicts:
-    """Judge documents that meet no other one.
-
-    known: has all documents in their buckets. first: the number of the batch's first row. oldest:
-    int64[n], the least time of an entry when each document comes, in ms; None: any.
-    """
-    columns = cells.keys.columns[apart.runs]
-    entries = _entries(apart, columns, found, known, dated=oldest is not None)
-    live = ~np.isin(entries.numbers, list(known.forgotten))[entries.which]
-    if oldest is not None:
-        live &= entries.times >= oldest[apart.rows[entries.cells]]
-    entries = entries.take(live)
-    pairs, pair_of = np.unique(
-        apart.rows[entries.cells] * len(entries.numbers) + entries.which, return_inverse=True
-    )
-    rows, which = np.divmod(pairs, max(1, len(entries.numbers)))
-    alike = _similarities(batch, rows, entries.numbers, which, known)
-    sizes = np.bincount(entries.cells, minlength=len(apart.rows))
-    starts = np.cumsum(sizes) - sizes
-    best, best_at = _best(alike[pair_of], entries.cells, sizes, starts)
-    absorbed = best >= rules.absorb
-    renewed = np.zeros(len(absorbed), bool)
-    if oldest is not None:
-        stands = np.flatnonzero(absorbed)
-        renewed[stands] = batch.times[apart.rows[stands]] > entries.times[best_at[stands]]
-    numbers = entries.numbers[entries.which]
-    buckets = _buckets(apart, numbers, starts, sizes, ~absorbed | renewed)
-    for row, run in _cells_where(apart, ~absorbed):
-        buckets[run].append(first + row)
-    entry_of = numbers[best_at[renewed]].tolist()
-    return Verdicts(
-        matches=_matches(batch, _Pairs(rows, entries.numbers[which], alike), known, rules),
-        inserted=without_repeats(apart.rows[~absorbed]),
-        buckets=buckets,
-        changed=apart.runs[~absorbed].tolist(),
-        renewed=[
-            Renewal(run, entry, row)
-            for (row, run), entry in zip(_cells_where(apart, renewed), entry_of, strict=True)
-        ],
-        candidates=len(pairs),
-        absorbed=int(np.count_nonzero(absorbed)),
-    )
-
-
-def _entries(
-    apart: Apart, columns: NDArray[np.uint8], found: Buckets, known: Known, *, dated: bool
-) -> _Entries:
-    at = np.searchsorted(found.places, apart.runs)
-    sizes = found.sizes[at]
-    numbers, which = np.unique(found.entries[spread(found.starts[at], sizes)], return_inverse=True)
-    cells = np.repeat(np.arange(len(at)), sizes)
-    if not dated:
-        return _Entries(cells, which, numbers, which)
-    own = [known.times.get(number, 0) for number in numbers.tolist()]
-    times = np.array(own, np.int64)[which]
-    renewed = np.flatnonzero(np.isin(numbers, list(known.renewals))[which])
-    of_them = zip(numbers[which[renewed]].tolist(), columns[cells[renewed]].tolist(), strict=True)
-    times[renewed] = [known.renewals[n].get(c, known.times.get(n, 0)) for n, c in of_them]
-    return _Entries(cells, which, numbers, times)
-
-
-def _similarities(
-    batch: DocumentBatch,
-    rows: NDArray[np.int64],
-    numbers: NDArray[np.int64],
-    which: NDArray[np.int64],
-    known: Known,
-) -> NDArray[np.float64]:
-    """Return the estimated similarity of documents of the batch to others, pair by pair."""
-    slots = batch.sketches.shape[1]
-    packed = b"".join(known.sketches.get(number, bytes(slots)) for number in numbers.tolist())
-    others = np.frombuffer(packed, np.uint8).reshape(len(numbers), slots)
+    # An index has fewer than 2^32 documents at a time.
+    lowest = entries.min(initial=0)
+    joined, pair_of = np.unique((rows << 32) | (entries - lowest), return_inverse=True)
+    pairs, numbers = joined >> 32, (joined & 0xFFFFFFFF) + lowest
+    packed = b"".join(map(known.sketches.__getitem__, numbers.tolist()))
+    others = np.frombuffer(packed, np.uint8).reshape(len(numbers), batch.sketches.shape[1])
     found = [
-        pairwise_similarity(batch.sketches[rows[some]], others[which[some]])
-        for start in range(0, len(rows), _PAIRS_AT_ONCE)
+        pairwise_similarity(batch.sketches[pairs[some]], others[some])
+        for start in range(0, len(pairs), _PAIRS_AT_ONCE)
         for some in [slice(start, start + _PAIRS_AT_ONCE)]
     ]
-    return np.concatenate([np.empty(0), *found])
+    alike = np.concatenate([np.empty(0), *found])
+    return _Pairs(pairs, numbers, alike), alike[pair_of]
 
 
-def _best(
-    alike: NDArray[np.float64],
-    cells: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    starts: NDArray[np.int64],
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the greatest similarity in each cell's bucket, and where it is first reached.
+def _best(alike: NDArray[np.float64], met: Met) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the greatest similarity in each cell, and where it is first reached.
 
-    In an empty bucket, that is -1, and nowhere.
+    In an empty one, that is -1, at the end.
     """
-    best, at = np.full(len(sizes), -1.0), np.zeros(len(sizes), np.int64)
-    filled = np.flatnonzero(sizes)
+    best, at = np.full(len(met.sizes), -1.0), np.full(len(met.sizes), len(alike))
+    filled = np.flatnonzero(met.sizes)
     if len(filled):
-        best[filled] = np.maximum.reduceat(alike, starts[filled])
-        reached = np.flatnonzero(alike == best[cells])
-        at[cells[reached[::-1]]] = reached[::-1]
+        best[filled] = np.maximum.reduceat(alike, met.starts[filled])
+        cells = met.cells()
+        reached = np.flatnonzero(alike == best[cells])[::-1]
+        at[cells[reached]] = reached
     return best, at
-
-
-def _buckets(
-    apart: Apart,
-    numbers: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    wanted: NDArray[np.bool_],
-) -> dict[int, Bucket]:
-    """Return the live entries of the buckets of some cells, by run."""
-    listed = numbers.tolist()
-    ends = (starts + sizes)[wanted].tolist()
-    cuts = zip(apart.runs[wanted].tolist(), starts[wanted].tolist(), ends, strict=True)
-    return {run: listed[start:end] for run, start, end in cuts}
-
-
-def _cells_where(apart: Apart, which: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return the row and the run of some cells."""
-    return list(zip(apart.rows[which].tolist(), apart.runs[which].tolist(), strict=True))
 
 
 def _matches(
     batch: DocumentBatch, pairs: _Pairs, known: Known, rules: BucketRules
 ) -> dict[int, list[Match]]:
     """Return the best matches of each document that has any, by row."""
-    enough = pairs.alike >= rules.threshold
     shares = _shares(batch, pairs, known, rules)
-    similar: dict[int, dict[int, float]] = {}
-    containing: dict[int, dict[int, float]] = {}
-    enough |= shares > 0.0
+    enough = (pairs.alike >= rules.threshold) | (shares > 0.0)
+    similar: dict[int, list[Match]] = {}
     for row, number, estimate, share in zip(
         *(part[enough].tolist() for part in (*pairs, shares)), strict=True
     ):
-        similar.setdefault(row, {})[number] = estimate
-        if share:
-            containing.setdefault(row, {})[number] = share
-    return {
-        row: best_matches(some, containing.get(row, {}), known, rules)
-        for row, some in similar.items()
-    }
+        record = known.record(number)
+        match = Match(record.sequence, estimate, record.id, share or None)
+        similar.setdefault(row, []).append(match)
+    return {row: best_of(some, rules) for row, some in similar.items()}
 
 
 def _shares(
@@ -276,6 +237,6 @@ def _shares(
     """Return the estimated share of each document in its candidate; 0 if it isn't enough."""
     if rules.containment is None:
         return np.zeros(len(pairs.rows))
-    sizes = np.fromiter(map(known.sizes.__getitem__, pairs.numbers.tolist()), np.int64)
+    sizes = np.array([known.record(one).shingles for one in pairs.numbers.tolist()], np.int64)
     slots = batch.sketches.shape[1]
     return sufficient(pairs.alike, batch.shingles[pairs.rows], sizes, slots, rules)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lsh.index.batch import Match
-    from lsh.index.decide import Decision
+    from lsh.index.decision import Decision
     from lsh.index.layout import Bucket, BucketKeys, Renewals
     from lsh.index.rules import BucketRules
     from lsh.index.verdicts import Verdict
@@ -191,7 +191,7 @@ class ArrayIndex:
         rows = inserted.tolist()
         buckets = [
             [number if number < first else rows[number - first] for number in bucket]
-            for bucket in decision.buckets
+            for bucket in decision.buckets.lists()
         ]
         changed = decision.changed
         self._table.put(changed.columns.astype(np.int64), changed.hashes, buckets)

@@ -64,21 +64,30 @@ class Buckets(Mapping[int, Bucket]):
         places = np.concatenate([part.places for part in parts])
         sizes = np.concatenate([part.sizes for part in parts])
         entries = np.concatenate([part.entries for part in parts])
-        order = np.argsort(places)
-        starts = np.cumsum(sizes) - sizes
-        return cls(places[order], sizes[order], entries[spread(starts[order], sizes[order])])
+        return cls(places, sizes, entries).take(np.argsort(places))
+
+    def take(self, chosen: NDArray[np.int64]) -> Buckets:
+        """Return some of the buckets: int64[k], indices into ``places``."""
+        sizes = self.sizes[chosen]
+        entries = self.entries[spread(self.starts[chosen], sizes)]
+        return Buckets(self.places[chosen], sizes, entries)
+
+    def lists(self) -> list[Bucket]:
+        """Return all buckets, in the order of their places."""
+        entries, ends = self.entries.tolist(), self.starts + self.sizes
+        cuts = zip(self.starts.tolist(), ends.tolist(), strict=True)
+        return [entries[start:end] for start, end in cuts]
 
     def at(self, chosen: NDArray[np.int64]) -> dict[int, Bucket]:
         """Return some of the buckets by their places.
 
         chosen: int64[k], indices into ``places``.
         """
-        sizes = self.sizes[chosen]
-        entries = self.entries[spread(self.starts[chosen], sizes)].tolist()
-        ends = np.cumsum(sizes)
-        cuts = zip((ends - sizes).tolist(), ends.tolist(), strict=True)
-        lists = [entries[start:end] for start, end in cuts]
-        return dict(zip(self.places[chosen].tolist(), lists, strict=True))
+        return self.take(chosen).by_place()
+
+    def by_place(self) -> dict[int, Bucket]:
+        """Return all buckets by their places, as a dictionary."""
+        return dict(zip(self.places.tolist(), self.lists(), strict=True))
 
     def __getitem__(self, place: int) -> Bucket:
         """Return the bucket at a place; raise KeyError if there is none."""

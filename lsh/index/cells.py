@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Cells", "cells_of"]
+__all__ = ["Cells", "by_row", "cells_of"]
 
 
 class Cells(NamedTuple):
@@ -46,13 +46,20 @@ class Cells(NamedTuple):
 
         runs: int64[k], indices of runs, ascending.
         """
-        if not len(runs):
-            return []
-        rows, its_runs = self.pairs(runs)
-        cuts = np.flatnonzero(np.diff(rows)) + 1
-        parts = np.split(its_runs, cuts)
-        firsts = rows[np.concatenate(([0], cuts))]
-        return [(row, part.tolist()) for row, part in zip(firsts.tolist(), parts, strict=True)]
+        return by_row(*self.pairs(runs))
+
+
+def by_row(rows: NDArray[np.int64], runs: NDArray[np.int64]) -> list[tuple[int, list[int]]]:
+    """Return the documents of c cells, each with its runs, in sequence order.
+
+    rows: int64[c], the document of each cell, ascending. runs: int64[c].
+    """
+    if not len(rows):
+        return []
+    cuts = np.flatnonzero(np.diff(rows)) + 1
+    parts = np.split(runs, cuts)
+    firsts = rows[np.concatenate(([0], cuts))]
+    return [(row, part.tolist()) for row, part in zip(firsts.tolist(), parts, strict=True)]
 
 
 def cells_of(columns: Sequence[int], keys: NDArray[np.uint64]) -> Cells:

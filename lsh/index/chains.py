@@ -70,15 +70,16 @@ class Chains:
     are the buckets by number, as far as they are needed; ``known`` are the documents in them.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 -- what documents have, and what was read
         self,
         reader: BucketReader,
         cells: Cells,
         sketches: NDArray[np.uint8],
         contents: dict[int, Bucket],
         rules: BucketRules,
+        known: Known | None = None,
     ) -> None:
-        """Take the buckets of the cells that matter, and read the finer ones.
+        """Take the buckets of the cells that matter, and what is known; read the finer ones.
 
         Raises RecordMissing if a bucket names a document that has no record.
         """
@@ -93,7 +94,7 @@ class Chains:
         ordered = cells.keys.columns[changes].tolist()
         self._rank = {column: rank for rank, column in enumerate(ordered)}
         self._numbers: dict[tuple[int, int], int] = {}
-        self.known = Known.of(reader, (), rules.window_ms)
+        self.known = Known() if known is None else known
         self._read_on(cells)
         self.known.read(reader, contents.values(), rules.window_ms)
 
@@ -139,9 +140,9 @@ class Chains:
         places = enumerate(order.tolist())
         self.contents |= {chosen[at]: found.get(place, []) for place, at in places}
 
-    def keys(self, numbers: Sequence[int]) -> BucketKeys:
+    def keys(self, numbers: Sequence[int] | NDArray[np.int64]) -> BucketKeys:
         """Return the keys of buckets, by ascending numbers."""
-        wanted = np.array(numbers, np.int64)
+        wanted = np.asarray(numbers, np.int64)
         first = int(np.searchsorted(wanted, len(self._cells.hashes)))
         own = self._cells.take(wanted[:first])
         finer = (wanted[first:] - len(self._cells.hashes)).tolist()

@@ -158,6 +158,8 @@ def _following(
     place_of = np.zeros(256, np.int64)
     place_of[np.asarray(columns)] = np.arange(len(columns))
     numbers = holders[rank_of[possible.rows], place_of[cells.keys.columns[possible.runs]]]
-    found = numbers >= 0
-    runs, at = np.unique(possible.runs[found], return_index=True)
-    return runs, numbers[found][at]
+    found = np.flatnonzero(numbers >= 0)[::-1]
+    first = np.full(len(cells.sizes), -1)
+    first[possible.runs[found]] = numbers[found]  # of the first document of several, the last here
+    runs = np.flatnonzero(first >= 0)
+    return runs, first[runs]

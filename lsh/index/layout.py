@@ -13,13 +13,13 @@ otherwise.
 from __future__ import annotations
 
 import struct
-from itertools import accumulate, chain, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -37,6 +37,7 @@ __all__ = [
     "pack_records",
     "pack_renewals",
     "sketch_and_new",
+    "sketches_of",
     "unpack_bucket",
     "unpack_buckets",
     "unpack_record",
@@ -67,6 +68,7 @@ _RENEWED = struct.Struct("<qB")
 _FIXED = struct.Struct("<QqIHB")
 _LENGTHS = struct.Struct("<HB")
 _LENGTHS_AT = _FIXED.size - _LENGTHS.size
+_SLOTS = slice(_LENGTHS_AT, _LENGTHS_AT + 2)
 
 
 class BucketKeys(NamedTuple):
@@ -129,17 +131,11 @@ def numbers_before(lows: NDArray[np.int64], end: int | NDArray[np.int64]) -> NDA
     return numbers
 
 
-def pack_buckets(buckets: Sequence[Bucket]) -> list[bytes]:
-    """Return the bytes of each bucket."""
-    lows = np.fromiter(chain.from_iterable(buckets), np.int64)
-    packed = np.where(lows == BEYOND, _BEYOND, lows & _LOW_BITS).astype("<u4").tobytes()
-    ends = accumulate((_NUMBER.size * len(bucket) for bucket in buckets), initial=0)
-    return [packed[start:end] for start, end in pairwise(ends)]
-
-
-def pack_bucket(bucket: Bucket) -> bytes:
-    """Return the bytes of one bucket."""
-    return pack_buckets([bucket])[0]
+def pack_buckets(sizes: NDArray[np.int64], entries: NDArray[np.int64]) -> list[bytes]:
+    """Return the bytes of buckets: int64[b], their sizes, and int64[e], their entries."""
+    packed = np.where(entries == BEYOND, _BEYOND, entries & _LOW_BITS).astype("<u4").tobytes()
+    ends = (_NUMBER.size * np.cumsum(sizes)).tolist()
+    return [packed[start:end] for start, end in pairwise([0, *ends])]
 
 
 def unpack_bucket(packed: bytes, end: int) -> Bucket:
@@ -260,6 +256,19 @@ def sketch_and_new(packed: bytes) -> tuple[bytes, bytes]:
     slots, bits = _LENGTHS.unpack_from(packed, _LENGTHS_AT)
     after = _FIXED.size + slots
     return packed[_FIXED.size : after], packed[after : after + bits]
+
+
+def sketches_of(packed: Collection[bytes]) -> list[bytes]:
+    """Return the sketches in the bytes of records.
+
+    Raises ValueError if some bytes are not those of a record.
+    """
+    if len({record[_SLOTS] for record in packed}) == 1:  # of an index, all have as many slots
+        (slots, _) = _LENGTHS.unpack_from(next(iter(packed)), _LENGTHS_AT)
+        after = _FIXED.size + slots
+        if min(map(len, packed)) >= after:
+            return [record[_FIXED.size : after] for record in packed]
+    return [unpack_record(record).sketch for record in packed]
 
 
 def with_others(packed: bytes) -> bytes:

@@ -9,12 +9,12 @@ import numpy as np
 
 from lsh.index.batch import Match
 from lsh.index.buckets import RecordMissing
-from lsh.index.layout import BEYOND, Record, unpack_record
+from lsh.index.layout import BEYOND, Record, sketches_of, unpack_record
 from lsh.index.shares import sufficient
 from lsh.sketch import similarity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -22,63 +22,63 @@ if TYPE_CHECKING:
     from lsh.index.layout import Bucket, Renewals
     from lsh.index.rules import BucketRules
 
-__all__ = ["Known", "best_matches"]
+__all__ = ["Known", "best_matches", "best_of"]
 
 
 @dataclass(slots=True)
 class Known:
-    """Sketches, sizes, sequence numbers and ids of documents that buckets name, by number."""
+    """What is known of documents that buckets name, by number.
+
+    Of most, only the sketch is ever needed. So their records stay packed until more is.
+    """
 
     sketches: dict[int, bytes] = field(default_factory=dict)
-    sizes: dict[int, int] = field(default_factory=dict)
-    names: dict[int, tuple[int, bytes]] = field(default_factory=dict)
-    times: dict[int, int] = field(default_factory=dict)
     renewals: dict[int, Renewals] = field(default_factory=dict)
     packed: dict[int, bytes] = field(default_factory=dict)
     forgotten: set[int] = field(default_factory=set)
-
-    @classmethod
-    def of(cls, reader: BucketReader, buckets: Iterable[Bucket], window: int | None) -> Known:
-        """Return what is known of the documents in these buckets; see `read`."""
-        known = cls()
-        known.read(reader, buckets, window)
-        return known
+    _records: dict[int, Record] = field(default_factory=dict)
 
     def read(self, reader: BucketReader, buckets: Iterable[Bucket], window: int | None) -> None:
-        """Read the records of all documents in these buckets; with a window, their times as well.
+        """Read the records of all documents in these buckets; with a window, renewals as well.
 
         Raises RecordMissing if a document has none.
         """
         self.learn(reader, {number for bucket in buckets for number in bucket}, window)
 
     def learn(self, reader: BucketReader, named: set[int], window: int | None) -> None:
-        """Read the records of these documents; with a window, their times as well.
+        """Read the records of these documents; with a window, their renewals as well.
 
         Raises RecordMissing if a document has none.
         """
         new = sorted(named.difference((BEYOND,), self.sketches, self.forgotten))
-        for number, packed in zip(new, reader.records(new), strict=True):
-            if packed is None:
+        records = dict(zip(new, reader.records(new), strict=True))
+        kept = {number: packed for number, packed in records.items() if packed}
+        for number in new if len(kept) < len(new) else ():
+            if records[number] is None:
                 raise RecordMissing(number)
-            if not packed:
+            if not records[number]:
                 self.forgotten.add(number)
-                continue
-            self.add(number, unpack_record(packed))
-            self.packed[number] = packed
+        self.packed |= kept
+        self.sketches.update(zip(kept, sketches_of(kept.values()), strict=True))
         if window is not None and new:
             self.renewals |= reader.renewals(new)
 
     def add(self, number: int, record: Record) -> None:
         """Add a document that a bucket names."""
         self.sketches[number] = record.sketch
-        self.sizes[number] = record.shingles
-        self.names[number] = (record.sequence, record.id)
-        self.times[number] = record.time
+        self._records[number] = record
+
+    def record(self, number: int) -> Record:
+        """Return a document's record."""
+        found = self._records.get(number)
+        if found is None:
+            found = self._records[number] = unpack_record(self.packed[number])
+        return found
 
     def time(self, number: int, column: int) -> int:
         """Return the time of a document's entry in a column, in ms."""
         renewed = self.renewals.get(number)
-        own = self.times[number]
+        own = self.record(number).time
         return own if renewed is None else renewed.get(column, own)
 
     def live(self, bucket: Bucket, column: int, oldest: int | None) -> Bucket:
@@ -119,7 +119,7 @@ class Known:
         if rules.containment is None or not similar:
             return {}
         alike = np.fromiter(similar.values(), np.float64)
-        sizes = np.fromiter(map(self.sizes.__getitem__, similar), np.int64)
+        sizes = np.array([self.record(number).shingles for number in similar])
         slots = len(self.sketches[next(iter(similar))])
         shares = sufficient(alike, size, sizes, slots, rules).tolist()
         return {number: share for number, share in zip(similar, shares, strict=True) if share}
@@ -134,13 +134,18 @@ def best_matches(
         renewed may have several numbers.
     containing: estimated shares that are enough, as `Known.containing` returns them.
     """
-    best = {
-        known.names[number]: (estimate, containing.get(number))
-        for number, estimate in similar.items()
-        if estimate >= rules.threshold or number in containing
-    }
-    ordered = sorted(best, key=lambda name: (-best[name][0], name))
-    return [
-        Match(sequence, best[sequence, ident][0], ident, best[sequence, ident][1])
-        for sequence, ident in ordered[: rules.max_matches]
-    ]
+    matches = []
+    for number, estimate in similar.items():
+        share = containing.get(number)
+        if estimate >= rules.threshold or share is not None:
+            record = known.record(number)
+            matches.append(Match(record.sequence, estimate, record.id, share))
+    return best_of(matches, rules)
+
+
+def best_of(matches: Sequence[Match], rules: BucketRules) -> list[Match]:
+    """Return a document's best matches, most similar first, ties oldest first, each once."""
+    if len(matches) == 1:
+        return list(matches)[: rules.max_matches]
+    once = {one.sequence: one for one in matches}.values()
+    return sorted(once, key=lambda one: (-one.similarity, one.sequence))[: rules.max_matches]

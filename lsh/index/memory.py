@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from lsh.index.decide import Decision
+    from lsh.index.decision import Decision
     from lsh.index.layout import Bucket, BucketKeys, Renewals
     from lsh.index.verdicts import Verdict
 
@@ -75,7 +75,7 @@ class MemoryIndex:
         cells = decision.cells
         for key, number in zip(cells.keys.packed(), cells.documents.tolist(), strict=True):
             self._buckets[key] = [number]
-        self._buckets.update(zip(decision.changed.packed(), decision.buckets, strict=True))
+        self._buckets.update(zip(decision.changed.packed(), decision.buckets.lists(), strict=True))
         for number in decision.forgotten:
             self._by_id.pop(id_of(self._records[number]), None)
         for number in decision.forgotten:

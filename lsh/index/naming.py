@@ -39,7 +39,7 @@ class Naming:
         self._first = reader.inserted
         self._final = final
         self._records = records
-        self._numbers = {known.names[number][0]: number for number in sorted(known.names)}
+        self._numbers = {known.record(number).sequence: number for number in sorted(known.sketches)}
 
     def verdicts(self, matches: Sequence[tuple[int, list[Match]]]) -> dict[int, Verdict]:
         """Return verdicts by the numbers of their documents.
@@ -73,7 +73,7 @@ class Naming:
 
     def _moved(self, old: dict[int, int]) -> dict[int, int]:
         """Return numbers of documents that have only old ones: other ones, or new ones."""
-        ids = {self._known.names[number][1] for number in old.values()}
+        ids = {self._known.record(number).id for number in old.values()}
         found = self._reader.identified(ids).values()
         below = self._reader.moved_below
         later = sorted(number for some in found for number in some if number >= below)

@@ -113,7 +113,7 @@ def _described(
     described = []
     for column, level, bucket in met:
         entries = [number for number in bucket if number != BEYOND]
-        sequences = {chains.known.names[number][0] for number in entries}
+        sequences = {chains.known.record(number).sequence for number in entries}
         if bucket:
             holds = tuple(sorted(matched & sequences))
             described.append(MetBucket(column, level, len(entries), holds))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lsh.index import BucketKeys, BucketRules, Decision, DocumentBatch
+from lsh.index.buckets import Buckets
 from worker.index.store import BandStore
 
 __all__ = ["RULES", "fill", "random_documents", "with_bucket"]
@@ -42,5 +43,6 @@ def with_bucket(column: int, key: int, documents: list[int]) -> Decision:
     """Return a decision that replaces a bucket, and changes nothing else."""
     decision = Decision.nothing(0)
     decision.changed = BucketKeys(np.array([column], np.uint8), np.array([key], np.uint64))
-    decision.buckets = [documents]
+    sizes, entries = np.array([len(documents)]), np.array(documents, np.int64)
+    decision.buckets = Buckets(np.zeros(1, np.int64), sizes, entries)
     return decision

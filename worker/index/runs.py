@@ -187,11 +187,12 @@ class Runs:
         keys = decision.changed.packed()
         celled = np.fromiter(map(standing.cells.__contains__, keys), bool, len(keys))
         grown = np.fromiter(map(standing.grown.__contains__, keys), bool, len(keys))
-        sizes = np.array([len(bucket) for bucket in decision.buckets])
-        firsts = np.array([bucket[0] if bucket else 0 for bucket in decision.buckets])
-        alone = (sizes == 1) & (firsts >= self._end) & ~celled & ~grown
+        buckets = decision.buckets
+        filled, firsts = np.flatnonzero(buckets.sizes), np.zeros(len(keys), np.int64)
+        firsts[filled] = buckets.entries[buckets.starts[filled]]
+        alone = (buckets.sizes == 1) & (firsts >= self._end) & ~celled & ~grown
         under = grown_key(self._list.eras.current.number, b"")
-        packed = pack_buckets(decision.buckets)
+        packed = pack_buckets(buckets.sizes, buckets.entries)
         for key, bucket in compress(zip(keys, packed, strict=True), (~alone).tolist()):
             batch.put(under + key, bucket)
         new = np.flatnonzero(~celled & ~grown)

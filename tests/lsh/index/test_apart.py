@@ -1,4 +1,4 @@
-"""Documents that meet no other one are judged at once, as they would be one by one."""
+"""Documents that don't depend on each other are judged at once, as they would be one by one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsh.index import BucketRules, Decision, DocumentBatch, Forgotten, MemoryIndex, decide
-from lsh.index.apart import divided
+from lsh.index import BucketRules, Decision, DocumentBatch, Forgotten, MemoryIndex, apart, decide
+from lsh.index.apart import Apart, rounds
 from lsh.index.buckets import Buckets
 from lsh.index.cells import cells_of
-from lsh.index.layout import BEYOND
+from tests.support.corpus import scaled
 from tests.worker.index.decisions import (
     RULES,
     WINDOW,
@@ -37,8 +37,12 @@ def same(one: Decision, other: Decision) -> None:
     assert one.records == other.records
     assert one.cells.keys.packed() == other.cells.keys.packed()
     assert one.cells.documents.tolist() == other.cells.documents.tolist()
-    assert one.changed.packed() == other.changed.packed()
-    assert one.buckets == other.buckets
+    changed, others = (
+        list(zip(decision.changed.packed(), decision.buckets.lists(), strict=True))
+        for decision in (one, other)
+    )
+    # Finer buckets are in the order in which documents came to them.
+    assert sorted(changed) == sorted(others)
     assert one.renewals == other.renewals
     counts = [(d.candidates, d.absorbed, d.divided, d.dropped, d.late, d.now) for d in (one, other)]
     assert counts[0] == counts[1]
@@ -57,23 +61,29 @@ drawn = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(70, 700), deadline=None)
 @given(
     rows=drawn,
-    sizes=st.lists(st.integers(1, 3), min_size=60),
+    sizes=st.lists(st.integers(1, 3), min_size=60) | st.lists(st.integers(1, 20), min_size=60),
     rules=rules_strategy,
+    capacity=st.sampled_from([2, 3, 6]),
     window=st.booleans(),
+    fewest=st.sampled_from([1, 1, 3]),
+    moved=st.sampled_from([0.0, 0.0, 0.5, 1.0]),
 )
 def test_documents_apart_are_judged_as_one_by_one(
     rows: list[tuple[int, int, tuple[int, ...], int, int]],
     sizes: list[int],
     rules: BucketRules,
     *,
+    capacity: int,
     window: bool,
+    fewest: int,
+    moved: float,
 ) -> None:
-    """Few come at a time, so most are apart; buckets have some entries, and renewed ones."""
+    """Buckets have some entries, and renewed ones; some become full, and documents move."""
     index = MemoryIndex()
-    rules = replace(rules, capacity=6, window_ms=WINDOW if window else None)
+    rules = replace(rules, capacity=capacity, window_ms=WINDOW if window else None)
     documents, clock = [], 1_000
     for number, (family, changes, keys, step, late) in enumerate(rows, 1):
         clock += step
@@ -82,7 +92,10 @@ def test_documents_apart_are_judged_as_one_by_one(
         part = batch(documents[low:high], COLUMNS)
         if not part.ids:
             break
-        decision = decide(index, part, rules)
+        index.moved_below = int(moved * index.inserted)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(apart, "FEWEST", fewest)
+            decision = decide(index, part, rules)
         same(decision, decide(deepcopy(index), in_order(part), rules))
         index.apply(decision)
 
@@ -101,17 +114,32 @@ def test_of_entries_that_are_equally_similar_the_first_is_renewed() -> None:
     assert decision.renewals == {0: dict.fromkeys(COLUMNS, 3)}
 
 
-def test_a_document_is_apart_unless_it_meets_another_or_a_crowded_bucket() -> None:
-    keys = np.array([[1, 1, 2, 3, 4, 5], [10, 11, 12, 13, 14, 15]], np.uint64)
-    cells = cells_of([0, 1], keys)
-    place = {key: run for run, key in enumerate(cells.keys.hashes.tolist())}
-    found = {2: [7], 3: [7, 8, 9], 4: [7, BEYOND], 5: [9], 11: [9]}
-    buckets = Buckets.of({place[key]: found[key] for key in sorted(found)})
-    shared_or_found = np.union1d(buckets.places, [place[1]])
-    in_any_order = np.array([True] * 5 + [False])
-    apart, others = divided(cells, buckets, shared_or_found, 3, in_any_order)
-    assert list(zip(apart.rows.tolist(), apart.runs.tolist(), strict=True)) == [(2, place[2])]
-    assert others.tolist() == sorted(place[key] for key in (1, 3, 4, 5, 11))
+def divided(keys: list[list[int]], any_order: list[bool]) -> tuple[list[list[int]], list[int]]:
+    """Return the rows of each round, and those that are left, of documents with these keys."""
+    cells = cells_of(range(len(keys)), np.array(keys, np.uint64))
+    left = Apart(*cells.pairs(np.arange(len(cells.sizes))))
+    found = []
+    for part, rest in rounds(cells, left, np.array(any_order)):
+        found.append(sorted(set(part.rows.tolist())))
+        left = rest
+    return found, sorted(set(left.rows.tolist()))
+
+
+def test_a_document_is_judged_after_the_earlier_ones_that_it_meets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(apart, "FEWEST", 1)
+    # The third meets both others of the first column, the last one the second in the other.
+    keys = [[1, 2, 1, 3, 1, 4], [10, 11, 12, 13, 14, 11]]
+    assert divided(keys, [True] * 6) == ([[0, 1, 3], [2, 5], [4]], [])
+    # What meets a late document is left, and so is what meets that.
+    assert divided(keys, [True, True, False, True, True, True]) == ([[0, 1, 3], [5]], [2, 4])
+
+
+def test_few_documents_are_not_judged_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "FEWEST", 3)
+    keys = [[1, 2, 1, 3, 1, 2]]
+    assert divided(keys, [True] * 6) == ([[0, 1, 3]], [2, 4, 5])
 
 
 @given(

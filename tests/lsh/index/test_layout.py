@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,8 +14,11 @@ from lsh.index.layout import (
     MOST_DOCUMENTS,
     number_before,
     pack_buckets,
+    pack_records,
+    sketches_of,
     unpack_bucket,
     unpack_buckets,
+    unpack_record,
 )
 
 END = 3 * MOST_DOCUMENTS + 5
@@ -24,7 +28,8 @@ numbers = st.integers(END - MOST_DOCUMENTS, END - 1) | st.just(BEYOND)
 
 @given(buckets=st.lists(st.lists(numbers, max_size=4), max_size=6))
 def test_buckets_come_back_one_by_one_and_together(buckets: list[list[int]]) -> None:
-    packed = pack_buckets(buckets)
+    lengths = np.array([len(bucket) for bucket in buckets], np.int64)
+    packed = pack_buckets(lengths, np.array([*chain.from_iterable(buckets)], np.int64))
     assert [unpack_bucket(one, END) for one in packed] == buckets
     sizes, entries = unpack_buckets(packed, END)
     cuts = pairwise(accumulate(sizes.tolist(), initial=0))
@@ -39,3 +44,31 @@ def test_a_number_is_the_last_one_before_the_end_with_these_bits() -> None:
 def test_bytes_that_are_no_bucket_are_refused() -> None:
     with pytest.raises(ValueError, match="5 bytes are not whole entries"):
         unpack_buckets([bytes(4), bytes(5)], END)
+
+
+def records(*slots: int) -> list[bytes]:
+    """Return records with as many slots each, of other values."""
+    return [
+        pack_records(
+            np.array([number], np.uint64),
+            np.array([number]),
+            np.array([number], np.uint32),
+            np.full((1, width), number, np.uint8),
+            [b"id"],
+            new=np.ones((1, number), bool),
+        )[0]
+        for number, width in enumerate(slots)
+    ]
+
+
+@pytest.mark.parametrize("slots", [(), (4, 4, 4), (4, 0, 2)])
+def test_the_sketches_of_many_records_are_those_of_each(slots: tuple[int, ...]) -> None:
+    packed = records(*slots)
+    assert sketches_of(packed) == [unpack_record(record).sketch for record in packed]
+
+
+@pytest.mark.parametrize("length", [0, 5, 26])
+def test_the_sketches_of_bytes_that_are_no_record_are_refused(length: int) -> None:
+    whole, cut = records(4, 4)
+    with pytest.raises(ValueError, match=f"^{length} bytes are not a record"):
+        sketches_of([whole, cut[:length]])

@@ -47,13 +47,14 @@ def paths(tmp_path: Path) -> Iterator[Path]:
 def entries(index: BucketReader, keys: BucketKeys, window: int) -> dict[bytes, list[Entry]]:
     """Return the live entries of buckets: the document's sequence number, and the entry's time."""
     found = index.buckets(keys)
-    known = Known.of(index, found.values(), window)
+    known = Known()
+    known.read(index, found.values(), window)
     packed = keys.packed()
     live = {}
     for place, bucket in found.items():
         column = int(keys.columns[place])
         live[packed[place]] = [
-            Entry(known.names[number][0], known.time(number, column))
+            Entry(known.record(number).sequence, known.time(number, column))
             for number in known.live(bucket, column, index.now - window)
             if number != BEYOND
         ]
