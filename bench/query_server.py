@@ -14,7 +14,7 @@ import resource
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +27,7 @@ from lsh import Fingerprinter
 from worker.app import Application
 from worker.bus import Outgoing
 from worker.bus.memory import MemoryBus
+from worker.http.responder import Respond
 from worker.http.server import serving
 from worker.metrics import Metrics
 from worker.offline.embedded import create_topics
@@ -180,22 +181,20 @@ def _fill(application: Application, frames: _Frames, documents: int) -> None:
     store.close()
 
 
-def _timed(
-    respond: Callable[[bytes], bytes], costs: list[tuple[float, float]]
-) -> Callable[[bytes], bytes]:
-    """Return a function that also notes the CPU of each answer, in seconds.
+def _timed(respond: Respond, costs: list[tuple[float, float]]) -> Respond:
+    """Return a function that also notes the CPU of each query, in seconds.
 
-    That of its thread, and that of the main thread meanwhile, which applies frames.
+    That of the thread that answers, of which those that are answered together have equal shares,
+    and that of the main thread meanwhile, which applies frames.
     """
     applying = time.pthread_getcpuclockid(threading.get_ident())
 
-    def timed(body: bytes) -> bytes:
+    def timed(bodies: Sequence[bytes]) -> Sequence[bytes]:
         began, before = time.thread_time(), time.clock_gettime(applying)
-        try:
-            return respond(body)
-        finally:
-            own = time.thread_time() - began
-            costs.append((own, time.clock_gettime(applying) - before))
+        answers = respond(bodies)
+        own = (time.thread_time() - began) / len(bodies)
+        costs.extend([(own, time.clock_gettime(applying) - before)] * len(bodies))
+        return answers
 
     return timed
 
