@@ -7,20 +7,17 @@ don't depend on the answers. A query's time counts from when it was due.
 
 from __future__ import annotations
 
-import http.client
 import json
 import random
 import subprocess
 import sys
 import tempfile
-import threading
-import time
-from itertools import count
 from statistics import quantiles
 
 from bench.corpus import short_texts
+from bench.query_clients import Asking
 from bench.query_server import TEXTS
-from bench.report import Figures, Target, console, show
+from bench.report import Figures, Target, show
 
 __all__ = ["run"]
 
@@ -28,10 +25,10 @@ DOCUMENTS = 500_000
 RATE = 200
 _FEED = 2_000
 _SECONDS = 30
-_CLIENTS = 16
+_SPARE_SECONDS = 10
+"""Documents come in until the last query is answered, even if that takes longer."""
 _SEED = 7
 _P99_TARGET_MS = 10.0
-_TIMEOUT = 30.0
 
 
 def run(*, quick: bool = False, documents: int = DOCUMENTS, rate: int = RATE) -> list[Target]:
@@ -41,13 +38,14 @@ def run(*, quick: bool = False, documents: int = DOCUMENTS, rate: int = RATE) ->
     """
     total, seconds = (20_000, 3) if quick else (documents, _SECONDS)
     with tempfile.TemporaryDirectory(prefix="neardup-bench-") as folder:
-        command = [sys.executable, "-m", "bench.query_server", str(total), str(_FEED), folder]
+        sizes = map(str, (total, _FEED, seconds + _SPARE_SECONDS))
+        command = [sys.executable, "-m", "bench.query_server", *sizes, folder]
         with subprocess.Popen(  # noqa: S603 -- our own
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as server:
             assert server.stdout is not None  # noqa: S101 -- a pipe
             port = json.loads(server.stdout.readline())["port"]
-            asking = _Asking(port, rate, rate * seconds)
+            asking = Asking(port, rate, _texts(rate * seconds))
             asking.run()
             said, _ = server.communicate()
     costs = json.loads(said)
@@ -77,6 +75,7 @@ def run(*, quick: bool = False, documents: int = DOCUMENTS, rate: int = RATE) ->
                 ",.1f",
             ),
             Figures("CPU of the server, % of a core", [100 * costs["cpu"] / costs["seconds"]]),
+            Figures("CPU of all clients, % of a core", [100 * asking.cpu / seconds]),
             Figures("peak memory of the server, MB", [costs["peak_bytes"] / 1e6]),
             Figures("queries", [len(times)]),
             Figures("of these, with matches", [asking.matched]),
@@ -92,46 +91,14 @@ def _percentiles(values: list[float]) -> tuple[float, float]:
     return cuts[49], cuts[98]
 
 
-class _Asking:
-    """Asks queries at a rate, from several threads."""
-
-    def __init__(self, port: int, rate: int, wanted: int) -> None:
-        self._port = port
-        self._rate = rate
-        self._wanted = wanted
-        self._next = count()
-        chance = random.Random(_SEED)
-        known = list(short_texts(TEXTS))
-        self._texts = [
-            chance.choice(known) if number % 2 else _shuffled(chance.choice(known), chance)
-            for number in range(wanted)
-        ]
-        self.times: list[float] = []
-        self.matched = 0
-
-    def run(self) -> None:
-        """Ask, and wait for all answers."""
-        began = time.perf_counter()
-        threads = [threading.Thread(target=self._ask, args=(began,)) for _ in range(_CLIENTS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if len(self.times) != self._wanted:
-            raise SystemExit(f"{len(self.times)} of {self._wanted} queries were answered")
-        console.print(f"asked for {time.perf_counter() - began:.0f} s", style="dim")
-
-    def _ask(self, began: float) -> None:
-        while (number := next(self._next)) < self._wanted:
-            due = began + number / self._rate
-            time.sleep(max(0.0, due - time.perf_counter()))
-            connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=_TIMEOUT)
-            body = json.dumps({"text": self._texts[number]}).encode()
-            connection.request("POST", "/v1/query", body)
-            answer = json.loads(connection.getresponse().read())
-            connection.close()
-            self.times.append(time.perf_counter() - due)
-            self.matched += bool(answer["answers"][0]["matches"])
+def _texts(wanted: int) -> list[str]:
+    """Return the texts to ask about."""
+    chance = random.Random(_SEED)
+    known = list(short_texts(TEXTS))
+    return [
+        chance.choice(known) if number % 2 else _shuffled(chance.choice(known), chance)
+        for number in range(wanted)
+    ]
 
 
 def _shuffled(text: str, chance: random.Random) -> str:

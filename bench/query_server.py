@@ -1,10 +1,11 @@
 """A server of queries on an index of synthetic documents that goes on growing, in its own process.
 
-python -m bench.query_server DOCUMENTS RATE DIRECTORY
+python -m bench.query_server DOCUMENTS RATE SECONDS DIRECTORY
 
 Among the synthetic documents are `TEXTS` texts, which queries may ask about. Once the index is
 made, the process prints a line of JSON with its port, then feeds RATE documents a second, in frames
-of 50 ms. When standard input ends, it prints a line with its costs.
+of 50 ms, for SECONDS at most. They are made before, because others make them where there is Kafka.
+When standard input ends, it prints a line with its costs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import resource
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from lsh import Fingerprinter
 from worker.app import Application
 from worker.bus import Outgoing
 from worker.bus.memory import MemoryBus
+from worker.http.responder import Respond
 from worker.http.server import serving
 from worker.metrics import Metrics
 from worker.offline.embedded import create_topics
@@ -106,7 +108,8 @@ class _Frames:
 def main() -> None:
     """Make the index, and serve."""
     limit()
-    documents, rate, directory = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+    documents, rate, seconds = map(int, sys.argv[1:4])
+    directory = Path(sys.argv[4])
     similarity = {"bands": _BANDS, "rows": _ROWS, "slots": SLOTS}
     sections = {"index": {"shards": 1}, "similarity": similarity}
     settings = with_short_runs(Settings.model_validate(sections))
@@ -117,6 +120,8 @@ def main() -> None:
     metrics, stopping = Metrics(), threading.Event()
     application = Application(settings, topology, bus, directory, metrics=metrics)
     _fill(application, frames, documents)
+    size = rate // _FRAMES_A_SECOND
+    to_come = [encode(frames.next(size)) for _ in range(seconds * _FRAMES_A_SECOND)]
     with ExitStack() as stack:
         service = stack.enter_context(QueryService(settings, metrics, stopping))
         locks: list[_Held] = []
@@ -138,27 +143,26 @@ def main() -> None:
         port = stack.enter_context(server)
         threading.Thread(target=_wait, args=(stopping,), daemon=True).start()
         print(json.dumps({"port": port}), flush=True)
-        began = time.perf_counter(), time.process_time(), frames.made
-        worst = 0.0
-        while not stopping.is_set():
-            bus.append(
-                Outgoing(
-                    topology.fingerprints, 0, None, encode(frames.next(rate // _FRAMES_A_SECOND))
-                )
-            )
+        began, cpu = time.perf_counter(), time.process_time()
+        fed, worst = 0, 0.0
+        for frame in to_come:
+            bus.append(Outgoing(topology.fingerprints, 0, None, frame))
             at = time.thread_time()
             following.step()
             worst = max(worst, time.thread_time() - at)
             bus.trim(*topology.order, bus.end_offset(*topology.order) - 1)
-            due = began[0] + (frames.made - began[2]) / rate
-            stopping.wait(max(0.0, due - time.perf_counter()))
-        seconds = time.perf_counter() - began[0]
+            fed += 1
+            due = began + fed / _FRAMES_A_SECOND
+            if stopping.wait(max(0.0, due - time.perf_counter())):
+                break
+        stopping.wait()
+        took = time.perf_counter() - began
         print(
             json.dumps(
                 {
-                    "seconds": seconds,
-                    "cpu": time.process_time() - began[1],
-                    "fed": frames.made - began[2],
+                    "seconds": took,
+                    "cpu": time.process_time() - cpu,
+                    "fed": fed * size,
                     "worst_step": worst,
                     "worst_hold": held.longest_seconds,
                     "queries": costs,
@@ -180,22 +184,20 @@ def _fill(application: Application, frames: _Frames, documents: int) -> None:
     store.close()
 
 
-def _timed(
-    respond: Callable[[bytes], bytes], costs: list[tuple[float, float]]
-) -> Callable[[bytes], bytes]:
-    """Return a function that also notes the CPU of each answer, in seconds.
+def _timed(respond: Respond, costs: list[tuple[float, float]]) -> Respond:
+    """Return a function that also notes the CPU of each query, in seconds.
 
-    That of its thread, and that of the main thread meanwhile, which applies frames.
+    That of the thread that answers, of which those that are answered together have equal shares,
+    and that of the main thread meanwhile, which applies frames.
     """
     applying = time.pthread_getcpuclockid(threading.get_ident())
 
-    def timed(body: bytes) -> bytes:
+    def timed(bodies: Sequence[bytes]) -> Sequence[bytes]:
         began, before = time.thread_time(), time.clock_gettime(applying)
-        try:
-            return respond(body)
-        finally:
-            own = time.thread_time() - began
-            costs.append((own, time.clock_gettime(applying) - before))
+        answers = respond(bodies)
+        own = (time.thread_time() - began) / len(bodies)
+        costs.extend([(own, time.clock_gettime(applying) - before)] * len(bodies))
+        return answers
 
     return timed
 

@@ -85,6 +85,8 @@ def query(  # noqa: PLR0913 -- what a document has, and what it is judged by
         return answers
     cells = cells_of(columns, keys)
     found = Buckets.of(reader.buckets(cells.keys))
+    if not len(found):
+        return answers
     contents = found.at(np.arange(len(found)))
     chains = Chains(reader, cells, sketches, contents, rules)
     nows = np.full(count, reader.now) if times is None else np.maximum(times, reader.now)

@@ -4,7 +4,7 @@ One thread serves all connections, and each carries one request. A connection en
 `Limits.seconds`, however little its client has sent or read. There are never more than
 `Limits.connections`: for a further one, the one that has been open longest is dropped. So
 clients that hang take neither threads nor file handles from the worker, and probes get through.
-What is posted is answered by a few threads of their own, so that a long answer holds up no probe.
+What is posted is answered in threads of their own, so that a long answer holds up no probe.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 
 from worker.http.pages import answer, failure
 from worker.http.requests import Head, body_of, head_of
+from worker.http.responder import Respond, Responder
 from worker.settings import ConfigurationError
 
 __all__ = ["Limits", "Posts", "serving", "url"]
@@ -35,6 +35,10 @@ _BACKLOG = 128
 """Connections that wait in the kernel; they take no file handle."""
 _PAUSE_SECONDS = 1.0
 """After a connection could not be accepted, most often for want of file handles."""
+_TOGETHER = 16
+_LONG_BYTES = 64 << 10
+"""Longer bodies are answered one by one, by a thread of their own: shorter ones don't wait for
+them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +58,10 @@ class Posts:
     """What clients may post, to one path."""
 
     path: bytes
-    respond: Callable[[bytes], bytes]
-    """Returns the whole answer to a body. Several threads call it."""
+    respond: Respond
+    """Two threads call it; see `Respond`."""
     most_bytes: int
     """The size of a body at most."""
-    threads: int = 4
 
 
 def url(host: str, port: int) -> str:
@@ -138,7 +141,9 @@ class _Server:
         self._respond = respond
         self._limits = limits
         self._posts = posts
-        self._threads = ThreadPoolExecutor(posts.threads if posts else 1, "query")
+        self._responders = (
+            [Responder(posts.respond, most) for most in (_TOGETHER, 1)] if posts else []
+        )
         self._posting: set[asyncio.Task[None]] = set()
         """The connections whose body is being answered."""
         self._loop = asyncio.new_event_loop()
@@ -148,7 +153,10 @@ class _Server:
 
     def run(self) -> None:
         """Serve until `stop`; close all connections."""
-        with self._threads, asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+        with ExitStack() as stack:
+            for responder in self._responders:
+                stack.callback(responder.end)
+            runner = stack.enter_context(asyncio.Runner(loop_factory=lambda: self._loop))
             runner.run(self._serve())
 
     def stop(self) -> None:
@@ -243,9 +251,9 @@ class _Server:
             if not more:
                 return None
             body += more
-        return await self._responded(posts, bytes(body[: head.length]))
+        return await self._responded(bytes(body[: head.length]))
 
-    async def _responded(self, posts: Posts, body: bytes) -> bytes:
+    async def _responded(self, body: bytes) -> bytes:
         """Return what a thread answers to a body."""
         seconds = self._limits.seconds / 2
         task = asyncio.current_task()
@@ -254,7 +262,7 @@ class _Server:
         task.add_done_callback(self._posting.discard)
         try:
             async with asyncio.timeout(seconds):
-                return await self._loop.run_in_executor(self._threads, posts.respond, body)
+                return await self._responders[len(body) > _LONG_BYTES].answer(body)
         except TimeoutError:
             reason = f"there was no answer within {seconds:g} s"
             return failure(HTTPStatus.SERVICE_UNAVAILABLE, reason)

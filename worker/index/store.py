@@ -120,6 +120,8 @@ class BandStore:
         self._clock = clock
         self._sleep = sleep
         self._probe = probe
+        self.give_way: Callable[[], None] = lambda: None
+        """Called before whatever is read for a decision: threads that also need Python go first."""
         path.parent.mkdir(parents=True, exist_ok=True)
         if not (path / "CURRENT").exists() and any(path.glob("*.sst")):
             # RocksDB would treat it as a new store and delete the rest.
@@ -207,6 +209,7 @@ class BandStore:
 
     def buckets(self, keys: BucketKeys) -> Buckets:
         """Return the buckets that exist, by the places of their keys; see `BucketReader`."""
+        self.give_way()
         try:
             return self._buckets.read(keys, self.inserted)
         except ValueError as error:
@@ -214,14 +217,17 @@ class BandStore:
 
     def may_exist(self, keys: BucketKeys) -> npt.NDArray[np.bool_]:
         """Return which buckets may exist; see `BucketReader`."""
+        self.give_way()
         return self._buckets.may_exist(keys)
 
     def sole(self, keys: BucketKeys) -> npt.NDArray[np.bool_]:
         """Return which buckets have had one document only; see `BucketReader`."""
+        self.give_way()
         return self._buckets.sole(keys)
 
     def records(self, numbers: Sequence[int]) -> list[bytes | None]:
         """Return the records of documents by ascending numbers; None where there is none."""
+        self.give_way()
         try:
             return self._records.read(numbers)
         except ValueError as error:
@@ -229,6 +235,7 @@ class BandStore:
 
     def identified(self, ids: Iterable[bytes]) -> dict[bytes, list[int]]:
         """Return the documents that have these ids and were not forgotten; see `BucketReader`."""
+        self.give_way()
         try:
             return self._identities.numbers(ids)
         except ValueError as error:

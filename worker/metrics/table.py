@@ -386,7 +386,8 @@ TABLE: Final = (
         "queries",
         "neardup_query_seconds",
         "histogram",
-        "Seconds from a whole request to its answer, without the network.",
+        "Seconds that answering took, without waiting for the answers before and without the"
+        " network. Queries that are answered together count all of it each.",
         "If it grows, start more servers ([how](querying.md#run-a-server)), or ask for fewer"
         " documents at once.",
         buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2.5),

@@ -104,6 +104,7 @@ class Following(Closing):
         Raises:
             StageError: another generation of the index has taken over.
         """
+        store.give_way = self._precedence.give_way
         for record in records:
             generation = hand_over(record.value, self._topology.layout.id)
             if generation is not None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from http import HTTPStatus
+from itertools import islice
 from time import monotonic
+from typing import NamedTuple
 
+from worker.formats.base import Unreadable
 from worker.http.health import Health
 from worker.http.pages import Pages, answer, failure
 from worker.http.requests import head_of
@@ -15,7 +18,7 @@ from worker.metrics import Metrics
 from worker.queries.answers import Answer, Reply, encoded
 from worker.queries.asking import Asker
 from worker.queries.following import Following, Reached, Warming
-from worker.queries.questions import BadRequest, Questions
+from worker.queries.questions import BadRequest, Question, Questions
 
 __all__ = ["PATH", "QueryPages"]
 
@@ -23,6 +26,17 @@ _log = logging.getLogger(__name__)
 
 PATH = b"/v1/query"
 _JSON = "application/json"
+
+
+class _Refusal(NamedTuple):
+    """Why a query has no answer."""
+
+    status: HTTPStatus
+    reason: str
+
+    def said(self) -> tuple[HTTPStatus, bytes]:
+        """Return the status, and the whole answer that says so."""
+        return self.status, failure(self.status, self.reason)
 
 
 class QueryPages:
@@ -53,39 +67,70 @@ class QueryPages:
             return failure(HTTPStatus.METHOD_NOT_ALLOWED, "queries are posted", allow="POST")
         return self._pages.answer(head)
 
-    def query(self, body: bytes) -> bytes:
-        """Return the answer to a query."""
-        began = self._clock()
-        status, said = self._answered(body)
-        outcome = "answered" if status is HTTPStatus.OK else "refused"
-        if status is HTTPStatus.SERVICE_UNAVAILABLE:
-            outcome = "unready"
-        self._metrics.asked(outcome, self._clock() - began)
-        return said
+    def query(self, bodies: Sequence[bytes]) -> list[bytes]:
+        """Return the answers to some queries, each as if it came alone.
 
-    def _answered(self, body: bytes) -> tuple[HTTPStatus, bytes]:
+        Raises:
+            StoreDamaged: a store isn't as it was written. Maybe only one of several asks for that.
+            OSError: it can't be read.
+        """
+        began = self._clock()
+        answered = self._answered(bodies)
+        seconds = self._clock() - began
+        for status, _ in answered:
+            outcome = "answered" if status is HTTPStatus.OK else "refused"
+            if status is HTTPStatus.SERVICE_UNAVAILABLE:
+                outcome = "unready"
+            self._metrics.asked(outcome, seconds)
+        return [said for _, said in answered]
+
+    def _answered(self, bodies: Sequence[bytes]) -> list[tuple[HTTPStatus, bytes]]:
+        with self._following.asking():
+            asked = [self._read(body) for body in bodies]
+            # How far the shards are must not be more than they had when they answered.
+            reached = self._following.reached()
+            found = self._found(asked)
+        return [self._said(one, found, reached) for one in asked]
+
+    def _read(self, body: bytes) -> list[Question | Unreadable] | _Refusal:
         try:
-            with self._following.asking():
-                questions = self._questions.read(body)
-                # How far the shards are must not be more than they had when they answered.
-                reached = self._following.reached()
-                answers = self._asker.answers(self._following, questions)
+            return self._questions.read(body)
         except BadRequest as error:
-            return _failed(HTTPStatus.BAD_REQUEST, str(error))
+            return _Refusal(HTTPStatus.BAD_REQUEST, str(error))
+
+    def _found(
+        self, asked: Sequence[list[Question | Unreadable] | _Refusal]
+    ) -> Iterator[Answer] | _Refusal:
+        """Return the answers to the questions of all, or why there are none."""
+        together = [one for some in asked if isinstance(some, list) for one in some]
+        try:
+            return iter(self._asker.answers(self._following, together) if together else ())
         except Warming as error:
-            return _failed(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+            return _Refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
         except (StoreDamaged, OSError) as error:
+            if len(asked) > 1:
+                raise
             _log.warning("a query failed: %s", error)
-            return _failed(
+            return _Refusal(
                 HTTPStatus.SERVICE_UNAVAILABLE, "a shard can't be read; the log says why"
             )
-        if len(answers) == 1 and answers[0].reason is not None:
-            return _failed(HTTPStatus.BAD_REQUEST, answers[0].reason)
-        self._metrics.told(one.verdict for one in answers)
-        return HTTPStatus.OK, answer(HTTPStatus.OK, _JSON, encoded(self._reply(reached, answers)))
 
-    def _reply(self, reached: Reached, answers: list[Answer]) -> Reply:
-        return Reply(
+    def _said(
+        self,
+        asked: list[Question | Unreadable] | _Refusal,
+        found: Iterator[Answer] | _Refusal,
+        reached: Reached,
+    ) -> tuple[HTTPStatus, bytes]:
+        """Return the status and the whole answer; takes its own of the answers that were found."""
+        if isinstance(asked, _Refusal):
+            return asked.said()
+        if isinstance(found, _Refusal):
+            return found.said()
+        answers = list(islice(found, len(asked)))
+        if len(answers) == 1 and answers[0].reason is not None:
+            return _Refusal(HTTPStatus.BAD_REQUEST, answers[0].reason).said()
+        self._metrics.told(one.verdict for one in answers)
+        reply = Reply(
             self._asker.rules.threshold,
             reached.position,
             reached.furthest_behind,
@@ -93,7 +138,4 @@ class QueryPages:
             answers,
             self._asker.rules.containment,
         )
-
-
-def _failed(status: HTTPStatus, reason: str) -> tuple[HTTPStatus, bytes]:
-    return status, failure(status, reason)
+        return HTTPStatus.OK, answer(HTTPStatus.OK, _JSON, encoded(reply))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from threading import Event
 from time import monotonic
@@ -138,12 +138,12 @@ class QueryService(Closing):
         """Return the answer to a request without a body."""
         return (self._pages or self._early).answer(head)
 
-    def query(self, body: bytes) -> bytes:
-        """Return the answer to a query."""
+    def query(self, bodies: Sequence[bytes]) -> list[bytes]:
+        """Return the answers to some queries; see `QueryPages.query`."""
         if self._pages is None:
             reason = "the server waits for Kafka"
-            return failure(HTTPStatus.SERVICE_UNAVAILABLE, reason)
-        return self._pages.query(body)
+            return [failure(HTTPStatus.SERVICE_UNAVAILABLE, reason)] * len(bodies)
+        return self._pages.query(bodies)
 
     def health(self) -> Health:
         """Return the state of the server; a shard that is warming up is being restored."""

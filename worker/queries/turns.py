@@ -14,9 +14,11 @@ from time import monotonic
 __all__ = ["Precedence", "ShardLock"]
 
 _PATIENCE = 2.0
-"""How much longer the thread may wait than it has worked before. So it gets a third of the time, at
-the least."""
+"""How much longer the thread may wait than it works. So it gets a third of the time, at the
+least."""
 _LONGEST_SECONDS = 0.01
+"""How long it may wait at a time, and how much of what it hasn't waited is left for later. The
+steps of its work are shorter than a query."""
 
 
 class Precedence:
@@ -28,6 +30,7 @@ class Precedence:
         self._condition = threading.Condition()
         self._asking = 0
         self._since = clock()
+        self._patience = 0.0
 
     @contextmanager
     def asking(self) -> Iterator[None]:
@@ -43,12 +46,15 @@ class Precedence:
                     self._condition.notify_all()
 
     def give_way(self) -> None:
-        """Wait until no query is being answered, but in proportion to what was done since."""
+        """Wait until no query is being answered, but in proportion to what was done."""
+        now = self._clock()
+        patience = self._patience + _PATIENCE * (now - self._since)
+        self._patience, self._since = min(patience, _LONGEST_SECONDS), now
         if self._asking:
-            patience = _PATIENCE * (self._clock() - self._since)
             with self._condition:
-                self._condition.wait_for(self._nobody_asks, min(patience, _LONGEST_SECONDS))
-        self._since = self._clock()
+                self._condition.wait_for(self._nobody_asks, self._patience)
+            self._since = self._clock()
+            self._patience = max(0.0, self._patience - (self._since - now))
 
     def _nobody_asks(self) -> bool:
         return not self._asking

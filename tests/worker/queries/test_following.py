@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rocksdict import WriteBatch
@@ -16,7 +17,9 @@ from worker.index.record_pages import RecordPages
 from worker.index.run_layout import RunShape, SortedCells, packed_pages
 from worker.queries.answers import Answer
 from worker.queries.following import Warming
+from worker.queries.turns import Precedence
 from worker.stages import StageError
+from worker.stages.judge import Judge, Judgement
 from worker.wire import HandOver
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."
@@ -88,6 +91,33 @@ def test_a_query_does_not_wait_while_a_run_is_packed(
         site.catch_up()
         assert asking.ends() == []
         assert [one.id for one in site.answers(body({"text": TEXT}))[0].matches] == ["a"]
+
+
+def test_judging_gives_way_whenever_it_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    judge, give_way = Judge.judge, Precedence.give_way
+
+    def judging(*given: Any) -> Judgement:  # noqa: ANN401 -- whatever it takes
+        steps.append("begins")
+        judgement = judge(*given)
+        steps.append("ends")
+        return judgement
+
+    def giving_way(precedence: Precedence) -> None:
+        steps.append("gives way")
+        give_way(precedence)
+
+    with Site(tmp_path, index={"shards": 1}) as site:
+        site.judge({"id": "a", "text": TEXT})
+        site.catch_up()
+        site.judge({"id": "b", "text": TEXT})
+        monkeypatch.setattr(Judge, "judge", judging)
+        monkeypatch.setattr(Precedence, "give_way", giving_way)
+        site.catch_up()
+    within = steps[steps.index("begins") : steps.index("ends")]
+    assert within.count("gives way") >= 2  # Its buckets, and the record of the other.
 
 
 def test_a_damaged_shard_is_warmed_up_again(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import http.client
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from itertools import count
@@ -323,7 +323,7 @@ def test_a_query_that_takes_too_long_is_given_up() -> None:
     with ExitStack() as stack:
         over = threading.Event()
         stack.callback(over.set)
-        posts = Posts(b"/v1/query", lambda _body: b"x" * over.wait(DEADLINE), 100)
+        posts = Posts(b"/v1/query", lambda _bodies: [b"x" * over.wait(DEADLINE)], 100)
         limits = Limits(seconds=1.0)
         port = stack.enter_context(serving("127.0.0.1", 0, lambda _head: b"", limits, posts))
         with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as client:
@@ -351,10 +351,10 @@ def test_open_requests_are_answered_before_it_ends(tmp_path: Path) -> None:
         service = stack.enter_context(QueryService(site.settings, metrics, stopping))
         posts = service.posts
 
-        def slow(request: bytes) -> bytes:
+        def slow(requests: Sequence[bytes]) -> list[bytes]:
             asked.set()
             assert told.wait(DEADLINE)
-            return service.query(request)
+            return service.query(requests)
 
         with ExitStack() as serves:
             port = serves.enter_context(

@@ -85,6 +85,31 @@ def test_it_waits_in_proportion_to_what_it_has_done_since() -> None:
         assert Doing(precedence.give_way).ends()
 
 
+@pytest.mark.usefixtures("patient")
+def test_what_it_has_not_waited_is_left_for_later() -> None:
+    clock = Clock()
+    precedence = Precedence(clock)
+    clock.now = 5 * DEADLINE
+    precedence.give_way()  # Nobody asks.
+    with precedence.asking():
+        waiting = Doing(precedence.give_way)
+        assert not waiting.done.wait(A_WHILE)
+    assert waiting.ends()
+
+
+@pytest.mark.usefixtures("patient")
+def test_what_it_has_waited_is_left_no_more() -> None:
+    times = iter([0.0, 5 * DEADLINE, 15 * DEADLINE, 15 * DEADLINE, 15 * DEADLINE])
+    precedence = Precedence(times.__next__)
+    asking = precedence.asking()
+    with asking:
+        waiting = Doing(precedence.give_way)
+        assert not waiting.done.wait(A_WHILE)
+    assert waiting.ends()
+    with precedence.asking():
+        assert Doing(precedence.give_way).ends()
+
+
 def test_it_goes_on_after_a_while_whoever_asks() -> None:
     precedence = Precedence(count(0, 1_000).__next__)
     with precedence.asking():
