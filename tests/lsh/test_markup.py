@@ -75,6 +75,7 @@ def test_without_the_switches_nothing_is_taken_off() -> None:
 @given(TEXTS, st.sampled_from([HTML, URLS, BOTH]))
 @example("<script>a</script", HTML)
 @example("<<p>b>c<<b>p>d", HTML)
+@example("a<!>b<?>c", HTML)
 def test_the_same_as_by_the_definition(text: str, parameters: Parameters) -> None:
     wanted = reference.without_html(text) if parameters.strip_html else text
     wanted = reference.with_hosts(wanted) if parameters.reduce_urls else wanted

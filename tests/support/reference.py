@@ -291,7 +291,7 @@ def tag_at(text: str, at: int) -> int | None:
         return None
     inside = text[at + 1 : end]
     if inside[:1] in ("!", "?"):
-        return end + 1 if inside[1:] else None
+        return end + 1
     name = inside.removeprefix("/")[:1]
     return end + 1 if "a" <= name.lower() <= "z" else None
 
