@@ -65,8 +65,6 @@ def tuned(options: StoreOptions, memory: StoreMemory | None) -> Options:
     """Return options for point look-ups of mostly absent keys, in bounded memory."""
     made = Options(raw_mode=True)
     made.create_if_missing(True)  # noqa: FBT003 -- rocksdict's signature, here and below
-    # Sketches and hashes don't become smaller packed; without it, 3 % more is stored.
-    made.set_compression_type(DBCompressionType.none())
     made.set_atomic_flush(True)
     made.set_write_buffer_size(options.write_buffer_bytes)
     made.set_arena_block_size(_ARENA_BLOCK)
@@ -100,7 +98,7 @@ def tuned(options: StoreOptions, memory: StoreMemory | None) -> Options:
 def for_tables() -> Options:
     """Return options for the tables of merged runs.
 
-    Their pages are too many for any to be read twice soon.
+    Their pages don't become smaller packed, and are too many for any to be read twice soon.
     """
     made = Options(raw_mode=True)
     made.set_compression_type(DBCompressionType.none())

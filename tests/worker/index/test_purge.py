@@ -70,10 +70,13 @@ def test_no_byte_is_left_in_time(tmp_path: Path, *, reopened: bool) -> None:
     store = BandStore(path, {"test": 1}, options=OPTIONS, clock=clock)
     documents = inserted(store)
     ids = [documents.ids[row] for row in GONE]
-    secrets = [*ids, *(documents.sketches[row].tobytes() for row in GONE)]
+    sketches = [documents.sketches[row].tobytes() for row in GONE]
     forget(store, ids)
     store.flush()
+    # A few bytes of a sketch may be like others, and be compressed.
+    secrets = [*ids, *(sketch for sketch in sketches if in_files(path, sketch))]
     assert all(in_files(path, secret) for secret in secrets), "nothing to remove"
+    assert len(secrets) > 1.8 * len(GONE)
     clock.now = 49
     store.purge_if_due()
     assert in_files(path, secrets[0])
