@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from time import monotonic
+from time import monotonic, sleep
 
 __all__ = ["Precedence", "ShardLock"]
 
@@ -19,18 +19,29 @@ least."""
 _LONGEST_SECONDS = 0.01
 """How long it may wait at a time, and how much of what it hasn't waited is left for later. The
 steps of its work are shorter than a query."""
+_WORK_SECONDS = 0.001
+_PAUSE_SECONDS = 0.00005
+"""After so much work, the thread pauses for so long even if nobody asks: else whoever is to receive
+a query hardly gets Python. Where the thread lets go of it within its work, it has it back before
+another one is awake."""
 
 
 class Precedence:
     """Tells the thread that applies the log when queries are being answered."""
 
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        """Begin without queries; ``clock`` returns seconds."""
+    def __init__(
+        self,
+        clock: Callable[[], float] = monotonic,
+        pause: Callable[[float], object] = sleep,
+    ) -> None:
+        """Begin without queries; ``clock`` returns seconds, and ``pause`` waits for some."""
         self._clock = clock
+        self._pause = pause
         self._condition = threading.Condition()
         self._asking = 0
         self._since = clock()
         self._patience = 0.0
+        self._paused = self._since
 
     @contextmanager
     def asking(self) -> Iterator[None]:
@@ -53,8 +64,11 @@ class Precedence:
         if self._asking:
             with self._condition:
                 self._condition.wait_for(self._nobody_asks, self._patience)
-            self._since = self._clock()
+            self._since = self._paused = self._clock()
             self._patience = max(0.0, self._patience - (self._since - now))
+        elif now - self._paused >= _WORK_SECONDS:
+            self._pause(_PAUSE_SECONDS)
+            self._since = self._paused = self._clock()
 
     def _nobody_asks(self) -> bool:
         return not self._asking

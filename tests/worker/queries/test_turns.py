@@ -116,6 +116,15 @@ def test_it_goes_on_after_a_while_whoever_asks() -> None:
         assert Doing(precedence.give_way).ends()
 
 
+def test_it_pauses_now_and_then_if_nobody_asks() -> None:
+    clock, pauses = Clock(), list[float]()
+    precedence = Precedence(clock, pauses.append)
+    for seconds, expected in ((0.0009, 0), (0.0011, 1), (0.0019, 1), (0.0022, 2)):
+        clock.now = seconds
+        precedence.give_way()
+        assert len(pauses) == expected
+
+
 def lock() -> ShardLock:
     return ShardLock(Precedence(Clock()))
 
