@@ -1,5 +1,6 @@
 """Who writes to brokers that are gone gives up with the run, at once."""
 
+from collections.abc import Iterator
 from threading import Event, Thread
 
 import pytest
@@ -18,14 +19,20 @@ def given(count: int) -> list[Outgoing]:
 
 def test_records_that_no_log_takes_are_given_up_once_the_run_is_over() -> None:
     producer, over, raised = Producer(NOWHERE), Event(), list[AssertionError]()
+    all_given = Event()
+
+    def three() -> Iterator[Outgoing]:
+        yield from given(3)
+        all_given.set()
 
     def write() -> None:
         with pytest.raises(AssertionError, match="given up with the run: 3 records") as error:
-            written(producer, given(3), over)
+            written(producer, three(), over)
         raised.append(error.value)
 
     thread = Thread(target=write, daemon=True)
     thread.start()
+    assert all_given.wait(SECONDS)
     over.set()
     thread.join(SECONDS)
     assert raised
