@@ -8,11 +8,12 @@ import numpy as np
 
 from lsh.exact import without_repeats
 from lsh.index.batch import DocumentBatch
-from lsh.index.chains import LEVELS, finer_key
 from lsh.index.decide import decide
 from lsh.index.documents import Documents
+from lsh.index.finer import LEVELS, finer_key
 from lsh.index.layout import BEYOND, pack_records
 from lsh.index.query import match
+from lsh.index.records import Records
 from lsh.index.shares import sufficient
 from lsh.index.table import ENTRY, BucketTable
 from lsh.sketch import pairwise_similarity
@@ -53,7 +54,8 @@ _NONE = Matches(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.em
 class _Pairs(NamedTuple):
     """Queries and the documents in their buckets, with repeats.
 
-    queries, rows: int64[p]. full: bool[n], the queries that come to a bucket that has finer ones.
+    queries, rows: int64[p]. full: bool[n], the queries that come to a crowded bucket, or one
+    that has finer ones.
     """
 
     queries: NDArray[np.int64]
@@ -116,6 +118,17 @@ class ArrayIndex:
         kept = self._documents
         sketches, shingles = kept.sketches[rows], kept.shingles[rows]
         return [*pack_records(sequences, times, shingles, sketches, [b""] * len(rows))]
+
+    def recorded(self, numbers: NDArray[np.int64], slots: int) -> Records:
+        """Return the records of these documents in arrays, without ids; see `BucketReader`."""
+        kept = self._documents
+        found = Records.blank(len(numbers), slots)
+        found.exist[:] = found.kept[:] = True
+        return found._replace(
+            sequences=numbers.astype(np.uint64),
+            shingles=kept.shingles[numbers],
+            sketches=kept.sketches[numbers],
+        )
 
     def identified(self, ids: Iterable[bytes]) -> dict[bytes, list[int]]:  # noqa: ARG002 -- no ids
         """Return no documents; see `BucketReader`."""
@@ -260,7 +273,7 @@ class ArrayIndex:
         full = np.flatnonzero(pairs.full)
         if not len(full):
             return found
-        # `match` finds the finer buckets.
+        # `match` knows which entries of these they meet, and finds the finer buckets.
         columns, some = range(len(keys)), keys[:, full]
         others = match(self, columns, some, sketches[full], self._rules, sizes=shingles[full])
         each = [(full[place], one) for place, best in others.items() for one in best]
@@ -273,7 +286,7 @@ class ArrayIndex:
         return _best(joined, self._rules)
 
     def _met(self, keys: NDArray[np.uint64]) -> _Pairs:
-        """Return the documents in the buckets of each query, unless one of these has finer ones."""
+        """Return the documents in the buckets of each query, unless one of these is crowded."""
         columns, count = keys.shape
         found = self._table.find(np.repeat(np.arange(columns), count), keys.reshape(-1))
         queries, several = found.places % max(count, 1), found.values < 0
@@ -281,7 +294,7 @@ class ArrayIndex:
         sizes = np.array([len(bucket) for bucket in packed], np.int64) // ENTRY.itemsize
         full = np.zeros(count, np.bool_)
         ends = np.array([bucket[-ENTRY.itemsize :] == _BEYOND for bucket in packed], np.bool_)
-        full[queries[several][ends]] = True
+        full[queries[several][ends | (sizes >= self._rules.heads)]] = True
         entries = np.frombuffer(b"".join(packed), ENTRY)
         one = np.append(queries[~several], np.repeat(queries[several], sizes))
         other = np.append(found.values[~several], entries).astype(np.int64)

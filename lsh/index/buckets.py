@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lsh.index.layout import BucketKeys, Renewals
+    from lsh.index.records import Records
     from lsh.index.verdicts import Verdict
 
 __all__ = ["BucketReader", "Buckets", "RecordMissing", "spread"]
@@ -156,6 +157,12 @@ class BucketReader(Protocol):
         """Return the records of documents by ascending numbers.
 
         None where there is none; no bytes for a document that was forgotten.
+        """
+
+    def recorded(self, numbers: NDArray[np.int64], slots: int) -> Records:
+        """Return the records of documents by ascending, different numbers, in arrays: int64[n].
+
+        slots: how many each sketch has.
         """
 
     def identified(self, ids: Iterable[bytes]) -> dict[bytes, list[int]]:

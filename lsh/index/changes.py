@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lsh.index.cells import Cells
     from lsh.index.decision import Decision
     from lsh.index.growing import GrowingBuckets
-    from lsh.index.match import Known
+    from lsh.index.known import Known
     from lsh.index.rules import BucketRules
 
 __all__ = ["Changes"]
@@ -59,26 +59,28 @@ class Changes:
         self._first = reader.inserted
         self._numbers: NDArray[np.int64] = self._first + np.cumsum(recorded) - recorded
 
-    def write(
+    def write(  # noqa: PLR0913 -- all that changes
         self,
         made: Decision,
         buckets: GrowingBuckets,
         renewed: Mapping[int, Mapping[int, int]],
+        oldest: int | None,
+        *,
         new: NDArray[np.bool_],
         kept: NDArray[np.bool_],
     ) -> None:
         """Write down buckets, records and renewals.
 
-        renewed: the columns in which documents were renewed, by their number and the bucket's. new:
-        bool[r], the runs of cells whose bucket didn't exist. kept: bool[r], those that one document
-        alone came to.
+        renewed: the columns in which documents were renewed, by their number and the bucket's.
+        oldest: the least time of an entry after the batch, in ms; None: any. new: bool[r], the
+        runs of cells whose bucket didn't exist. kept: bool[r], those that one document alone came
+        to.
         """
         first, numbers = self._first, self._numbers
         made.records = self._records(kept)
         moves = self._renew(made, buckets, renewed)
-        for place, _ in moves:
-            buckets.note(place)
-        changed = buckets.changed(self._known.forgotten)
+        buckets.note(np.array([place for place, _ in moves], np.int64))
+        changed = buckets.changed(oldest)
         alone = np.append(new, False)[np.minimum(changed.places, len(new))] & (changed.sizes == 1)
         alone[alone] = changed.entries[changed.starts[alone]] != BEYOND
         runs, holders = changed.places[alone], self._cells.rows[self._cells.starts]
@@ -125,10 +127,10 @@ class Changes:
         first, known = self._first, self._known
         below, final = self._reader.moved_below, self._numbers.tolist()
         old = {place for number, columns in renewed.items() if number < below for place in columns}
-        lists = buckets.holding(old)
+        lists = buckets.contents(np.array(sorted(old), np.int64)).by_place()
         moves: dict[tuple[int, int], int] = {}
         for number, columns in sorted(renewed.items()):
-            if number in known.forgotten:
+            if known.is_gone(number):
                 continue
             renewals = known.renewals[number]
             if number >= first:
@@ -140,7 +142,7 @@ class Changes:
                 moved = first + len(made.records)
                 moves |= {(place, number): moved for place in held}
                 if held:
-                    made.records.append(with_others(known.packed[number]))
+                    made.records.append(with_others(known.packed(number)))
                     held_in = [columns[place] for place in held]
                     made.renewals[moved] = {column: renewals[column] for column in held_in}
         return moves

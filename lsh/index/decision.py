@@ -11,7 +11,7 @@ from lsh.index.buckets import Buckets
 from lsh.index.layout import BucketKeys
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -50,13 +50,14 @@ class Decision:
     forgotten: the numbers of the documents whose record goes, ascending.
     candidates: how many comparisons with candidates were made.
     absorbed: how many cells were not inserted because an entry stands for them.
+    covered: how many of these are less similar to it than `BucketRules.absorb`, in crowded buckets.
     divided: how many buckets were full, and have finer ones from now on.
     dropped: how many entries were removed from the finest buckets, which were full.
     late: how many documents were not inserted because they are older than the window.
     repeated: how many documents were ignored because they were sent again.
     """
 
-    matches: dict[int, list[Match]]
+    matches: Mapping[int, list[Match]]
     now: int
     cells: NewCells
     changed: BucketKeys
@@ -68,6 +69,7 @@ class Decision:
     forgotten: list[int] = field(default_factory=list)
     candidates: int = 0
     absorbed: int = 0
+    covered: int = 0
     divided: int = 0
     dropped: int = 0
     late: int = 0

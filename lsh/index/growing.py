@@ -1,199 +1,189 @@
-"""The buckets of a batch while its documents are inserted into them.
-
-Most are in arrays. Lists are those that are full, have finer ones, or may get some in this batch,
-and those of documents that are judged one by one.
-"""
+"""The buckets that a batch comes to, while its documents are inserted into them."""
 
 from __future__ import annotations
 
-from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lsh.index.buckets import Buckets, spread
-from lsh.index.chains import Chains
-from lsh.index.layout import BEYOND
-from lsh.index.update import Updated, update
+from lsh.index.known import NEVER
+from lsh.index.layout import BEYOND, BucketKeys
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lsh.index.buckets import BucketReader
     from lsh.index.cells import Cells
-    from lsh.index.layout import Bucket, BucketKeys
-    from lsh.index.match import Known
-    from lsh.index.rules import BucketRules
+    from lsh.index.known import Known
 
-__all__ = ["GrowingBuckets", "Met"]
+__all__ = ["GrowingBuckets"]
 
-
-class Met(NamedTuple):
-    """The entries that the documents of c cells meet in the buckets of these.
-
-    sizes: int64[c], how many of each cell. entries: int64[e], those of one cell after the other.
-    """
-
-    sizes: NDArray[np.int64]
-    entries: NDArray[np.int64]
-
-    @property
-    def starts(self) -> NDArray[np.int64]:
-        """Return int64[c], where the entries of each cell begin."""
-        starts: NDArray[np.int64] = np.cumsum(self.sizes) - self.sizes
-        return starts
-
-    def cells(self) -> NDArray[np.int64]:
-        """Return int64[e], the cell of each entry."""
-        return np.repeat(np.arange(len(self.sizes)), self.sizes)
-
-    def take(self, kept: NDArray[np.bool_]) -> Met:
-        """Return what is met of some entries: bool[e]."""
-        sizes = np.bincount(self.cells()[kept], minlength=len(self.sizes))
-        return Met(sizes, self.entries[kept])
+_UNKNOWN = -1
 
 
 class GrowingBuckets:
     """The buckets of a batch's r runs of cells, and finer ones, which have numbers from r on.
 
-    listed: bool[r], the runs whose buckets are lists: these are in ``lists``, with the finer ones.
-    divided: how many became full, and have finer ones from now on. dropped: how many entries were
-    removed.
+    Entries are in arrays: those that a bucket has are a part of one array, and a bucket that
+    changes gets another part at its end.
+
+    divided: how many have finer ones from now on, and had none.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 -- what documents have, and what was read
-        self,
-        reader: BucketReader,
-        cells: Cells,
-        sketches: NDArray[np.uint8],
-        found: Buckets,
-        known: Known,
-        rules: BucketRules,
-    ) -> None:
-        """Take the buckets that exist, by run, and what is known of the documents in them.
+    def __init__(self, reader: BucketReader, cells: Cells, found: Buckets, known: Known) -> None:
+        """Take the buckets that exist, by run; ``known`` learns the documents in them."""
+        self._reader = reader
+        self._known = known
+        self._cells = cells.keys
+        runs = len(cells.keys.hashes)
+        changes = np.flatnonzero(np.diff(cells.keys.columns, prepend=-1))
+        ordered = cells.keys.columns[changes].tolist()
+        self._rank = {column: rank for rank, column in enumerate(ordered)}
+        self._finer: dict[tuple[int, int], int] = {}
+        self._finer_keys = BucketKeys.none()
+        self.sizes, self._starts = np.zeros(runs, np.int64), np.zeros(runs, np.int64)
+        self.beyond = np.zeros(runs, np.bool_)
+        self._changed = np.zeros(runs, np.bool_)
+        self._entries = self._places = np.empty(0, np.int64)
+        self._take(found.places, found)
+        self.divided = 0
 
-        Raises RecordMissing if a finer one names a document that has no record.
-        """
-        runs = len(cells.sizes)
-        self._rules = rules
-        self._sizes, self._starts = np.zeros(runs, np.int64), np.zeros(runs, np.int64)
-        self._sizes[found.places], self._starts[found.places] = found.sizes, found.starts
-        self._entries = found.entries
-        self._grown = np.zeros(runs, bool)
-        # The documents of the batch itself may fill a bucket.
-        self.listed = self._sizes + cells.sizes > rules.capacity
-        self.listed[found.places[found.entries[found.starts + found.sizes - 1] == BEYOND]] = True
-        lists = self._of(np.flatnonzero(self.listed)).by_place()
-        self._chains = Chains(reader, cells, sketches, lists, rules, known)
-        self.lists = self._chains.contents
-        self._changed: set[int] = set()
-        self.divided = self.dropped = 0
-
-    def _of(self, runs: NDArray[np.int64]) -> Buckets:
-        """Return some of the buckets that are in arrays, by run: int64[k]."""
-        sizes = self._sizes[runs]
-        return Buckets(runs, sizes, self._entries[spread(self._starts[runs], sizes)])
-
-    def list_all(self, runs: NDArray[np.int64]) -> None:
-        """Make lists of the buckets of some runs: int64[k]."""
-        runs = runs[~self.listed[runs]]
-        self.lists |= self._of(runs).by_place()
-        self._changed.update(runs[self._grown[runs]].tolist())
-        self.listed[runs], self._grown[runs] = True, False
-
-    def chain(self, row: int, run: int, oldest: int | None) -> list[int]:
-        """Return the numbers of the buckets that a document comes to; see `Chains.of`."""
-        return self._chains.of(row, run, oldest)
-
-    def column(self, number: int) -> int:
-        """Return the column of a bucket."""
-        return self._chains.column(number)
+    def _take(self, numbers: NDArray[np.int64], found: Buckets) -> None:
+        """Take the contents of buckets, int64[b], as they were read."""
+        last = found.starts + found.sizes - 1
+        beyond = found.entries[last] == BEYOND
+        self.beyond[numbers] = beyond
+        self.sizes[numbers] = found.sizes - beyond
+        self._starts[numbers] = len(self._entries) + found.starts
+        self._entries = np.concatenate((self._entries, found.entries))
+        unknown = np.full(len(found.entries), _UNKNOWN)
+        self._places = np.concatenate((self._places, unknown))
 
     def keys(self, numbers: NDArray[np.int64]) -> BucketKeys:
-        """Return the keys of buckets, by ascending numbers."""
-        return self._chains.keys(numbers)
+        """Return the keys of buckets: int64[k]."""
+        runs = len(self._cells.hashes)
+        if not len(self._finer):
+            return self._cells.take(numbers)
+        own = numbers < runs
+        columns, hashes = np.empty(len(numbers), np.uint8), np.empty(len(numbers), np.uint64)
+        columns[own], hashes[own] = self._cells.take(numbers[own])
+        columns[~own], hashes[~own] = self._finer_keys.take(numbers[~own] - runs)
+        return BucketKeys(columns, hashes)
 
-    def met(self, runs: NDArray[np.int64], chains: dict[int, list[int]]) -> Met:
-        """Return the entries that documents meet in c cells.
+    def finer(self, keys: list[tuple[int, int]]) -> NDArray[np.int64]:
+        """Return the numbers of finer buckets with these columns and keys; read the new ones."""
+        new = [key for key in dict.fromkeys(keys) if key not in self._finer]
+        if new:
+            first = len(self.sizes)
+            columns, hashes = zip(*new, strict=True)
+            self._read(BucketKeys(np.array(columns, np.uint8), np.array(hashes, np.uint64)), first)
+            self._finer |= {key: first + place for place, key in enumerate(new)}
+        return np.array([self._finer[key] for key in keys], np.int64)
 
-        runs: int64[c]. chains: those of the cells whose buckets are lists, by place of the cell.
+    def _read(self, keys: BucketKeys, first: int) -> None:
+        """Read buckets, whose numbers follow ``first``."""
+        ranks = np.array([self._rank[column] for column in keys.columns.tolist()], np.int64)
+        order = np.lexsort((keys.hashes, ranks))
+        found = Buckets.of(self._reader.buckets(keys.take(order)))
+        more = len(keys.hashes)
+        for name in ("sizes", "_starts", "beyond", "_changed"):
+            grown = getattr(self, name)
+            setattr(self, name, np.concatenate((grown, np.zeros(more, grown.dtype))))
+        self._finer_keys = BucketKeys(
+            np.concatenate((self._finer_keys.columns, keys.columns)),
+            np.concatenate((self._finer_keys.hashes, keys.hashes)),
+        )
+        self._take(first + order[found.places], found)
+
+    def entries(
+        self, numbers: NDArray[np.int64], most: int | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the entries of buckets as places in ``known``: the first ``most`` of each, or all.
+
+        Returns int64[k], how many of each, and int64[e], those of one bucket after the other.
+
+        Raises RecordMissing if one has no record.
         """
-        single = np.ones(len(runs), bool)
-        single[list(chains)] = False
-        in_chains = [
-            [entry for number in numbers for entry in self.lists[number] if entry != BEYOND]
-            for numbers in chains.values()
-        ]
-        sizes = self._sizes[runs]
-        sizes[~single] = [len(entries) for entries in in_chains]
-        entries = np.empty(sizes.sum(), np.int64)
-        of_single = np.repeat(single, sizes)
-        entries[of_single] = self._of(runs[single]).entries
-        entries[~of_single] = [*chain.from_iterable(in_chains)]
-        return Met(sizes, entries)
+        sizes = self.sizes[numbers]
+        if most is not None:
+            sizes = np.minimum(sizes, most)
+        at = spread(self._starts[numbers], sizes)
+        places = self._places[at]
+        unknown = at[places == _UNKNOWN]
+        if len(unknown):
+            self._places[unknown] = self._known.places(self._entries[unknown])
+            places = self._places[at]
+        return sizes, places
 
-    def changed_in(self, runs: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which buckets in arrays have changed: bool[k]."""
-        return self._grown[runs]
+    def put(
+        self,
+        numbers: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+        places: NDArray[np.int64],
+        new: NDArray[np.int64],
+    ) -> None:
+        """Replace buckets, which differ, by some entries and a new one: int64[k] new places.
 
-    def put(self, runs: NDArray[np.int64], met: Met, new: NDArray[np.int64]) -> None:
-        """Replace buckets in arrays by what is met in them; insert documents.
-
-        runs: int64[c]. new: int64[c], the document to insert; `BEYOND` for none.
+        sizes: int64[k], the other entries of each. places: int64[e], these.
         """
-        inserted = new != BEYOND
-        sizes = met.sizes + inserted
-        entries = np.empty(sizes.sum(), np.int64)
-        last = np.zeros(len(entries), bool)
-        last[(np.cumsum(sizes) - 1)[inserted]] = True
-        entries[last], entries[~last] = new[inserted], met.entries
-        self._starts[runs] = len(self._entries) + np.cumsum(sizes) - sizes
-        self._sizes[runs] = sizes
-        self._entries = np.concatenate((self._entries, entries))
-        self._grown[runs[inserted]] = True
+        if not len(numbers):
+            return
+        all_sizes = sizes + 1
+        last = np.cumsum(all_sizes) - 1
+        entries = np.empty(all_sizes.sum(), np.int64)
+        others = np.ones(len(entries), np.bool_)
+        others[last] = False
+        entries[last], entries[others] = new, places
+        self._starts[numbers] = len(self._entries) + last - sizes
+        self.sizes[numbers] = all_sizes
+        self._entries = np.concatenate((self._entries, self._known.numbers(entries)))
+        self._places = np.concatenate((self._places, entries))
+        self._changed[numbers] = True
 
-    def insert(self, chain: list[int], document: int, similar: dict[int, float]) -> Updated:
-        """Insert a document into one of the buckets of a chain; see `update`."""
-        updated = update(chain, self.lists, document, similar, self._rules)
-        self.dropped += updated.dropped
-        if updated.entry is None:
-            self._changed.add(updated.place)
-            self.go_beyond(chain, updated.place)
-        return updated
+    def divide(self, numbers: NDArray[np.int64], *, anew: bool) -> None:
+        """Note in buckets that they have finer ones; ``anew``: also where that is noted."""
+        first = np.zeros(len(self.sizes), np.bool_)
+        first[numbers] = True
+        first &= ~self.beyond
+        self.divided += int(np.count_nonzero(first))
+        self.beyond |= first
+        self._changed |= first
+        if anew:
+            self._changed[numbers] = True
 
-    def go_beyond(self, chain: list[int], place: int) -> None:
-        """Note in the buckets before one that has changed that they have finer ones.
+    def note(self, numbers: NDArray[np.int64]) -> None:
+        """Have buckets count as changed."""
+        self._changed[numbers] = True
 
-        With a window, the note is written anew, since what is older is given back.
+    def contents(self, numbers: NDArray[np.int64]) -> Buckets:
+        """Return buckets with the numbers of their documents, by ascending numbers: int64[k]."""
+        return self._contents(numbers)[0]
+
+    def _contents(self, numbers: NDArray[np.int64]) -> tuple[Buckets, NDArray[np.int64]]:
+        """Return buckets, and where ``known`` has each entry: int64[e], -1 if it isn't learned."""
+        own = self.sizes[numbers]
+        sizes = own + self.beyond[numbers]
+        at = spread(np.cumsum(sizes) - sizes, own)
+        stored = spread(self._starts[numbers], own)
+        entries, places = np.full(sizes.sum(), BEYOND), np.full(sizes.sum(), _UNKNOWN)
+        entries[at], places[at] = self._entries[stored], self._places[stored]
+        return Buckets(numbers, sizes, entries), places
+
+    def changed(self, oldest: int | None) -> Buckets:
+        """Return the buckets that have changed, without what is forgotten or too old by now.
+
+        oldest: the least time of an entry after the batch, in ms; None: any.
         """
-        for number in chain[: chain.index(place)]:
-            bucket = self.lists[number]
-            if bucket[-1:] != [BEYOND]:
-                bucket.append(BEYOND)
-                self._changed.add(number)
-                self.divided += 1
-            elif self._rules.window_ms is not None:
-                self._changed.add(number)
-
-    def holding(self, numbers: set[int]) -> dict[int, Bucket]:
-        """Return buckets by number."""
-        in_arrays = np.array(sorted(numbers - self.lists.keys()), np.int64)
-        listed = {number: self.lists[number] for number in numbers & self.lists.keys()}
-        return listed | self._of(in_arrays).by_place()
-
-    def note(self, number: int) -> None:
-        """Have a bucket count as changed."""
-        if number in self.lists:
-            self._changed.add(number)
-        else:
-            self._grown[number] = True
-
-    def changed(self, gone: set[int]) -> Buckets:
-        """Return the buckets that have changed, by number, without the documents that are gone."""
-        lists = {number: self.lists[number] for number in sorted(self._changed)}
-        if gone:
-            lists = {
-                number: [entry for entry in bucket if entry not in gone]
-                for number, bucket in lists.items()
-            }
-        return Buckets.joined([self._of(np.flatnonzero(self._grown)), Buckets.of(lists)])
+        found, places = self._contents(np.flatnonzero(self._changed))
+        of = np.repeat(np.arange(len(found)), found.sizes)
+        known = np.flatnonzero(places != _UNKNOWN)
+        columns = self.keys(found.places).columns[of[known]]
+        least = None if oldest is None else np.full(len(known), oldest)
+        live = self._known.live(places[known], columns, NEVER - 1, least)
+        if live is None:
+            return found
+        kept = np.ones(len(places), np.bool_)
+        kept[known] = live
+        sizes = np.bincount(of[kept], minlength=len(found))
+        return Buckets(found.places, sizes, found.entries[kept]).take(np.flatnonzero(sizes))

@@ -14,7 +14,6 @@ import numpy as np
 
 from lsh.exact import without_repeats
 from lsh.index.buckets import Buckets, spread
-from lsh.index.layout import sketch_and_new
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,12 +116,12 @@ def _pairs(  # noqa: PLR0913, PLR0917 -- what documents have, and what was read
     """Return the documents in the buckets that were read first, with those that came to them."""
     rows, entries = _met(reader, possible, first)
     numbers, which = np.unique(entries, return_inverse=True)
-    blank = bytes(sketches.shape[1]), bytes(-(-len(columns) // 8))
-    # Of what says nothing, no bucket was new.
-    told = [_told(one, *blank) for one in reader.records(numbers.tolist())]
-    others = _table([sketch for sketch, _ in told], len(blank[0]))
-    bits = _table([new for _, new in told], len(blank[1]))
-    new = np.unpackbits(bits, axis=1, count=len(columns), bitorder="little").astype(bool)
+    # What is forgotten, or says nothing, has zeros here.
+    told = reader.recorded(numbers, sketches.shape[1])
+    others, bits = told.sketches, -(-len(columns) // 8)
+    if told.new.shape[1] != bits:
+        return _Pairs(rows, entries, np.zeros((len(rows), len(columns)), np.bool_))
+    new = np.unpackbits(told.new, axis=1, count=len(columns), bitorder="little").astype(np.bool_)
     cut, shape = rules.bands * rules.rows, (len(rows), rules.bands, rules.rows)
     same = sketches[rows, :cut] == others[which, :cut]
     in_band = same.reshape(shape).all(axis=2)
@@ -131,18 +130,6 @@ def _pairs(  # noqa: PLR0913, PLR0917 -- what documents have, and what was read
     of_bands = np.flatnonzero(numbered < rules.bands)
     shared[:, of_bands] = in_band[:, numbered[of_bands]]
     return _Pairs(rows, entries, shared & new[which])
-
-
-def _told(packed: bytes | None, no_sketch: bytes, none_new: bytes) -> tuple[bytes, bytes]:
-    """Return a record's sketch, and which buckets were new; these if it doesn't have both."""
-    sketch, new = sketch_and_new(packed) if packed else (b"", b"")
-    if (len(sketch), len(new)) != (len(no_sketch), len(none_new)):
-        return no_sketch, none_new
-    return sketch, new
-
-
-def _table(rows: list[bytes], width: int) -> NDArray[np.uint8]:
-    return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), width)
 
 
 def _following(

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 __all__ = [
     "BEYOND",
     "MOST_DOCUMENTS",
+    "PARTS",
     "Bucket",
     "BucketKeys",
     "Record",
     "Renewals",
+    "fixed_parts",
     "id_of",
     "number_before",
     "numbers_before",
@@ -55,7 +57,7 @@ as it inserts them, from 0. A document that is renewed may get another number. `
 follow."""
 
 BEYOND = -1
-"""The last entry of a bucket that has finer ones; see `lsh.index.chains`."""
+"""The last entry of a bucket that has finer ones; see `lsh.index.finer`."""
 
 Renewals = dict[int, int]
 """The times, in ms, of a document's entries that have stood for later ones, by column."""
@@ -68,6 +70,8 @@ _RENEWED = struct.Struct("<qB")
 _FIXED = struct.Struct("<QqIHB")
 _LENGTHS = struct.Struct("<HB")
 _LENGTHS_AT = _FIXED.size - _LENGTHS.size
+PARTS = [("sequences", "<u8"), ("times", "<i8"), ("shingles", "<u4")]
+"""What comes first in a record's bytes: fields of a numpy dtype."""
 _SLOTS = slice(_LENGTHS_AT, _LENGTHS_AT + 2)
 
 
@@ -269,6 +273,15 @@ def sketches_of(packed: Collection[bytes]) -> list[bytes]:
         if min(map(len, packed)) >= after:
             return [record[_FIXED.size : after] for record in packed]
     return [unpack_record(record).sketch for record in packed]
+
+
+def fixed_parts(packed: Iterable[bytes]) -> NDArray[np.void]:
+    """Return what comes first in the bytes of n records, which are those of records.
+
+    Returns an array with n of each: sequences (uint64), times (int64, ms) and shingles (uint32).
+    """
+    kind = np.dtype(PARTS)
+    return np.frombuffer(b"".join([record[: kind.itemsize] for record in packed]), kind)
 
 
 def with_others(packed: bytes) -> bytes:

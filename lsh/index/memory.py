@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lsh.index.layout import id_of
+from lsh.index.records import Records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -56,6 +57,10 @@ class MemoryIndex:
         """Return the records of these documents; see `BucketReader`."""
         known = len(self._records)
         return [self._records[number] if number < known else None for number in numbers]
+
+    def recorded(self, numbers: NDArray[np.int64], slots: int) -> Records:
+        """Return the records of these documents in arrays; see `BucketReader`."""
+        return Records.unpacked(self.records(numbers.tolist()), slots)
 
     def identified(self, ids: Iterable[bytes]) -> dict[bytes, list[int]]:
         """Return the documents that have these ids; see `BucketReader`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lsh.index.layout import unpack_record, without_sketch
+from lsh.index.layout import id_of, unpack_record, without_sketch
 from lsh.index.verdicts import NOBODY, VerdictMatch
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from lsh.index.batch import Match
     from lsh.index.buckets import BucketReader
-    from lsh.index.match import Known
+    from lsh.index.known import Known
     from lsh.index.verdicts import Verdict
 
 __all__ = ["Naming"]
@@ -39,7 +39,7 @@ class Naming:
         self._first = reader.inserted
         self._final = final
         self._records = records
-        self._numbers = {known.record(number).sequence: number for number in sorted(known.sketches)}
+        self._numbers = known.learned()
 
     def verdicts(self, matches: Sequence[tuple[int, list[Match]]]) -> dict[int, Verdict]:
         """Return verdicts by the numbers of their documents.
@@ -61,7 +61,7 @@ class Naming:
         old: dict[int, int] = {}
         for sequence in sorted(sequences):
             number = self._numbers[sequence]
-            if number in self._known.forgotten:
+            if self._known.is_gone(number):
                 stay[sequence] = NOBODY
             elif number >= self._first:
                 stay[sequence] = self._final[number - self._first]
@@ -73,7 +73,7 @@ class Naming:
 
     def _moved(self, old: dict[int, int]) -> dict[int, int]:
         """Return numbers of documents that have only old ones: other ones, or new ones."""
-        ids = {self._known.record(number).id for number in old.values()}
+        ids = {id_of(self._known.packed(number)) for number in old.values()}
         found = self._reader.identified(ids).values()
         below = self._reader.moved_below
         later = sorted(number for some in found for number in some if number >= below)
@@ -85,5 +85,5 @@ class Naming:
         for sequence, number in old.items():
             if sequence not in moved:
                 moved[sequence] = self._first + len(self._records)
-                self._records.append(without_sketch(self._known.packed[number]))
+                self._records.append(without_sketch(self._known.packed(number)))
         return moved

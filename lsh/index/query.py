@@ -8,9 +8,10 @@ import numpy as np
 
 from lsh.index.buckets import Buckets
 from lsh.index.cells import cells_of
-from lsh.index.chains import Chains
-from lsh.index.layout import BEYOND
-from lsh.index.match import best_matches
+from lsh.index.growing import GrowingBuckets
+from lsh.index.known import Known
+from lsh.index.matched import compared_of, matched
+from lsh.index.walk import Walk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,7 @@ class MetBucket(NamedTuple):
     """A bucket that a query met.
 
     column: of its key.
-    level: 0 for the bucket of the key; from 1 for finer ones, see `lsh.index.chains`.
+    level: 0 for the bucket of the key; from 1 for finer ones, see `lsh.index.finer`.
     size: how many entries it has that are neither forgotten nor too old.
     holds: the sequence numbers of the matches that are in it, ascending.
     """
@@ -87,39 +88,80 @@ def query(  # noqa: PLR0913 -- what a document has, and what it is judged by
     found = Buckets.of(reader.buckets(cells.keys))
     if not len(found):
         return answers
-    contents = found.at(np.arange(len(found)))
-    chains = Chains(reader, cells, sketches, contents, rules)
     nows = np.full(count, reader.now) if times is None else np.maximum(times, reader.now)
-    asked = cells.by_row(found.places)
-    # What is too old leaves the buckets that are read, so the earliest query comes first.
-    for row, runs in sorted(asked, key=lambda one: int(nows[one[0]])):
-        oldest = None if rules.window_ms is None else int(nows[row]) - rules.window_ms
-        met = [
-            (chains.column(run), level, chains.contents[number])
-            for run in runs
-            for level, number in enumerate(chains.of(row, run, oldest))
-        ]
-        similar = chains.known.similar(sketches[row], [bucket for _, _, bucket in met])
-        size = 0 if sizes is None else int(sizes[row])
-        containing = chains.known.containing(size, similar, rules)
-        best = best_matches(similar, containing, chains.known, rules)
-        answers[row] = Answer(best, _described(met, chains, best), len(similar))
+    oldest = None if rules.window_ms is None else nows - rules.window_ms
+    known = Known(reader, sketches.shape[1])
+    buckets = GrowingBuckets(reader, cells, found, known)
+    rows, runs = cells.pairs(found.places)
+    ends = Walk(buckets, known, rules, sketches, rows, runs, oldest).ends()
+    shingles = np.zeros(count, np.uint32) if sizes is None else sizes
+    pairs = ends.pairs._replace(of=rows[ends.pairs.of])
+    best, compared = (
+        matched(pairs, shingles, known, rules),
+        compared_of(pairs, sketches.shape[1], count),
+    )
+    met = _met(rows, ends.path, buckets, known, oldest)
+    for row, some in enumerate(met):
+        matches = best.get(row, [])
+        answers[row] = Answer(matches, _described(some, matches), int(compared[row]))
     return answers
 
 
-def _described(
-    met: list[tuple[int, int, list[int]]], chains: Chains, best: list[Match]
-) -> list[MetBucket]:
+class _Visit(NamedTuple):
+    """A bucket on a query's way, and the sequence numbers of its live entries."""
+
+    column: int
+    level: int
+    sequences: list[int]
+    divided: bool
+
+
+def _met(
+    rows: NDArray[np.int64],
+    path: NDArray[np.int64],
+    buckets: GrowingBuckets,
+    known: Known,
+    oldest: NDArray[np.int64] | None,
+) -> list[list[_Visit]]:
+    """Return the buckets on the way of each query, by column, the coarsest first."""
+    at, level = np.nonzero(path >= 0)
+    numbers, of = path[at, level], rows[at]
+    sizes, places = buckets.entries(numbers)
+    columns = buckets.keys(numbers).columns
+    visits = np.repeat(np.arange(len(numbers)), sizes)
+    least = None if oldest is None else oldest[of[visits]]
+    live = known.live(places, columns[visits], 0, least)
+    if live is not None:
+        places, sizes = places[live], np.bincount(visits[live], minlength=len(numbers))
+    sequences, ends = known.sequences[places].tolist(), np.cumsum(sizes).tolist()
+    met: list[list[_Visit]] = [[] for _ in range(int(of.max(initial=-1)) + 1)]
+    begin = 0
+    for row, column, depth, end, divided in zip(
+        of.tolist(),
+        columns.tolist(),
+        level.tolist(),
+        ends,
+        buckets.beyond[numbers].tolist(),
+        strict=True,
+    ):
+        met[row].append(_Visit(column, depth, sequences[begin:end], divided))
+        begin = end
+    return met
+
+
+def _described(visits: list[_Visit], best: list[Match]) -> list[MetBucket]:
     """Return the buckets that have entries, or finer buckets."""
-    matched = {one.sequence for one in best}
-    described = []
-    for column, level, bucket in met:
-        entries = [number for number in bucket if number != BEYOND]
-        sequences = {chains.known.record(number).sequence for number in entries}
-        if bucket:
-            holds = tuple(sorted(matched & sequences))
-            described.append(MetBucket(column, level, len(entries), holds))
-    return described
+    matches = {one.sequence for one in best}
+    return [
+        MetBucket(
+            one.column,
+            one.level,
+            len(one.sequences),
+            tuple(sorted(matches.intersection(one.sequences))),
+        )
+        for one in visits
+        if one.sequences or one.divided
+    ]
 
 
 def match(  # noqa: PLR0913 -- as of `query`

@@ -9,8 +9,12 @@ from lsh.containment import MOST_ERROR
 
 __all__ = ["BucketRules", "SameId"]
 
+
 SameId = Literal["duplicate", "replace", "ignore"]
 """What a document is whose id the index already has; see `lsh.index.same_id`."""
+
+_MOSTLY = 0.8
+"""The similarity of two texts of which each has eight ninths of the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +24,7 @@ class BucketRules:
     threshold: least estimated similarity at which a candidate is a match.
     absorb: least estimated similarity to an entry at which a document isn't
         inserted, because the entry stands for it.
-    capacity: most entries in a bucket; later ones go to finer buckets, see `lsh.index.chains`.
+    capacity: most entries in a bucket; later ones go to finer buckets, see `lsh.index.finer`.
     max_matches: most matches that are reported for a document, best first.
     window_ms: how long an entry lives after its own time, or after that of the last document that
         it absorbed; None: for ever.
@@ -33,6 +37,7 @@ class BucketRules:
     bands, rows: the keys of each column below ``bands`` follow from ``rows`` slots of the sketch,
         as `lsh.band_keys` makes them. So who knows two sketches knows in which of these columns
         they share a bucket. 0: they don't follow from sketches.
+    crowded: how many entries make a bucket crowded; a full one always is. See `lsh.index.walk`.
     """
 
     threshold: float
@@ -45,3 +50,25 @@ class BucketRules:
     containment_error: float = MOST_ERROR
     bands: int = 0
     rows: int = 0
+    crowded: int = 8
+
+    @property
+    def covers(self) -> float:
+        """Return the least estimated similarity at which an entry of a crowded bucket stands.
+
+        Such an entry matches, and most of its text is that of the document. With a containment,
+        only what is all but identical stands, because a document may match by its share alone.
+        """
+        if self.containment is not None:
+            return self.absorb
+        return min(self.absorb, max(self.threshold, _MOSTLY))
+
+    @property
+    def heads(self) -> int:
+        """Return how many first entries of a crowded bucket a document is compared with at first.
+
+        With a containment, it is compared with all of them: no bucket counts as crowded.
+        """
+        return (
+            self.capacity + 1 if self.containment is not None else min(self.crowded, self.capacity)
+        )

@@ -25,6 +25,9 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 __all__ = [
     "CELLS",
     "COVERAGE",
@@ -44,6 +47,7 @@ __all__ = [
     "Range",
     "filter_key",
     "grown_key",
+    "grown_keys",
     "grown_place",
     "number_in",
     "number_key",
@@ -124,6 +128,16 @@ class Place(NamedTuple):
 def grown_key(era: int, bucket: bytes) -> bytes:
     """Return the key of what a bucket with this key has grown to in an era."""
     return _era.pack(GROWN.low, era) + bucket
+
+
+def grown_keys(eras: npt.NDArray[np.int64], buckets: npt.NDArray[np.void]) -> list[bytes]:
+    """Return the keys of what n buckets have grown to in n eras; see `grown_key`."""
+    keys = np.empty(
+        len(eras), [("kind", "S1"), ("era", ">u4"), ("bucket", f"V{buckets.dtype.itemsize}")]
+    )
+    keys["kind"], keys["era"], keys["bucket"] = GROWN.low, eras, buckets
+    packed: list[bytes] = keys.view(f"V{keys.dtype.itemsize}").tolist()
+    return packed
 
 
 def grown_place(key: bytes) -> tuple[int, bytes]:

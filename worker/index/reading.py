@@ -15,10 +15,12 @@ import numpy.typing as npt
 from lsh.index import BucketKeys
 from lsh.index.buckets import Buckets, spread
 from lsh.index.layout import BEYOND, unpack_buckets
-from worker.index.keyspace import grown_key
+from worker.index.keyspace import grown_keys
 from worker.index.run_lookup import Get, RunLookup
 
 __all__ = ["BucketReading", "Standing"]
+
+_KEY_BYTES = 9
 
 
 class Standing(NamedTuple):
@@ -134,16 +136,15 @@ class BucketReading:
     def _grown(self, keys: BucketKeys, packed: list[bytes], end: int) -> _Grown:
         """Return what buckets grew to in the newest era in which they did."""
         places, eras = self._runs.eras_grown(keys)
-        listed = list(zip(places.tolist(), eras.tolist(), strict=True))
-        values = self._get([grown_key(era, packed[place]) for place, era in listed])
-        # The eras of a place ascend, so the last one stays.
-        found = {
-            place: (era, value)
-            for (place, era), value in zip(listed, values, strict=True)
-            if value is not None
-        }
+        some = np.array(packed, f"V{_KEY_BYTES}")[places]
+        values = self._get(grown_keys(eras, some))
+        there = np.flatnonzero([value is not None for value in values])
         newest, sizes = np.full(len(packed), -1), np.zeros(len(packed), np.int64)
-        grown = list(found)
-        newest[grown] = [era for era, _ in found.values()]
-        sizes[grown], entries = unpack_buckets([value for _, value in found.values()], end)
+        # The eras of a place ascend, so the last one stays.
+        last = np.full(len(packed), -1)
+        last[places[there]] = there
+        grown = np.flatnonzero(last >= 0)
+        newest[grown] = eras[last[grown]]
+        kept = [values[at] or b"" for at in last[grown].tolist()]
+        sizes[grown], entries = unpack_buckets(kept, end)
         return _Grown(newest, sizes, entries)

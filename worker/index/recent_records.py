@@ -1,61 +1,86 @@
 """The records that were read lately, and the pages that were written lately.
 
-Documents that many others are compared with are read again and again: those of full buckets, and
+Documents that many others are compared with are read again and again: those of crowded buckets, and
 the originals of a wave of copies. They lie scattered over many pages. Most copies come soon after
 their originals, whose pages are the newest.
 """
 
 from __future__ import annotations
 
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+
+from lsh.index.records import Records
+
 __all__ = ["RecentPages", "RecentRecords"]
 
 _MOST_BYTES = 8 << 20
-_OVERHEAD = 160
-"""About what Python takes for a record beside its bytes."""
+_OVERHEAD = 96
+"""About what a record takes beside its sketch, with an id of usual length."""
+_LONGEST_ID = 64
+"""Records with longer ids aren't kept: ids may have a kilobyte."""
+_NOBODY = -1
 
 
 class RecentRecords:
-    """Records by number, at most ``most_bytes`` of them.
+    """Records by number in arrays, in about ``most_bytes``.
 
-    There are two generations. What is read gets into the younger one. When that is half of all, it
-    becomes the older one, and what was in the older one and wasn't read since is dropped.
-
-    Threads may read and add at the same time. None may read while something is forgotten.
+    A record has one place, by its number; what was there before goes. Threads may read and add at
+    the same time. None may read while something is forgotten.
     """
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
-        """Begin empty."""
-        self._most = most_bytes // 2
-        self._young: dict[int, bytes] = {}
-        self._old: dict[int, bytes] = {}
-        self._young_bytes = self._old_bytes = 0
+        """Begin empty; memory is taken once there are records."""
+        self._most = most_bytes
+        self._lock = Lock()
+        self._numbers = np.empty(0, np.int64)
+        self._records = Records.blank(0, 0)
 
     @property
     def size_bytes(self) -> int:
         """Return about how much memory they take."""
-        return self._young_bytes + self._old_bytes
+        used = int(np.count_nonzero(self._numbers != _NOBODY))
+        slots: int = self._records.sketches.shape[1]
+        return used * (slots + _OVERHEAD)
 
-    def get(self, number: int) -> bytes | None:
-        """Return a document's record; None if it isn't here."""
-        record = self._young.get(number)
-        if record is None:
-            record = self._old.get(number)
-            if record is not None:
-                self.put(number, record)
-        return record
+    def get(self, numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.bool_], Records | None]:
+        """Return which of n records are here, bool[n], and these; None if none is."""
+        with self._lock:
+            if not len(self._numbers):
+                return np.zeros(len(numbers), np.bool_), None
+            places = numbers % len(self._numbers)
+            here = self._numbers.take(places) == numbers
+            return here, self._records.take(places[here]) if here.any() else None
 
-    def put(self, number: int, record: bytes) -> None:
-        """Add a record that was read."""
-        if self._young_bytes >= self._most:
-            self._old, self._old_bytes = self._young, self._young_bytes
-            self._young, self._young_bytes = {}, 0
-        self._young[number] = record
-        self._young_bytes += len(record) + _OVERHEAD
+    def put(self, numbers: npt.NDArray[np.int64], records: Records) -> None:
+        """Add records of different documents that were read."""
+        short = [len(ident) <= _LONGEST_ID for ident in records.ids.tolist()]
+        kept = np.flatnonzero(records.kept & np.array(short, np.bool_))
+        if not len(kept):
+            return
+        numbers, records = numbers[kept], records.take(kept)
+        with self._lock:
+            if not len(self._numbers):
+                slots = records.sketches.shape[1]
+                count = max(1, self._most // (slots + _OVERHEAD))
+                self._numbers = np.full(count, _NOBODY)
+                self._records = Records.blank(count, slots, records.new.shape[1])
+            places = numbers % len(self._numbers)
+            # Of several with one place, the last stays, in all arrays.
+            last = np.unique(places[::-1], return_index=True)[1]
+            chosen = len(places) - 1 - last
+            self._records = self._records.put(places[chosen], records.take(chosen))
+            self._numbers[places[chosen]] = numbers[chosen]
 
     def forget(self, number: int) -> None:
         """Drop a record, if it is here."""
-        self._young.pop(number, None)
-        self._old.pop(number, None)
+        if len(self._numbers) and self._numbers[number % len(self._numbers)] == number:
+            place = number % len(self._numbers)
+            self._numbers[place] = _NOBODY
+            self._records.sketches[place] = 0
+            self._records.ids[place] = b""
 
 
 class RecentPages:

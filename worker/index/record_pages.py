@@ -11,8 +11,11 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
 
+import numpy as np
+import numpy.typing as npt
 from rocksdict import WriteBatch
 
+from lsh.index.records import Records
 from worker.index.keyspace import RECORDS, Range, number_key
 from worker.index.recent_records import RecentPages, RecentRecords
 
@@ -47,13 +50,11 @@ def _lengths(page: bytes) -> tuple[tuple[int, ...], int]:
     return lengths, first
 
 
-def _record(page: bytes, place: int) -> bytes | None:
-    """Return one record of a page; None if it has fewer."""
+def _some(page: bytes, places: Sequence[int]) -> list[bytes | None]:
+    """Return some records of a page; None where it has fewer."""
     lengths, first = _lengths(page)
-    if place >= len(lengths):
-        return None
-    start = first + sum(lengths[:place])
-    return page[start : start + lengths[place]]
+    ends = list(accumulate(lengths, initial=first))
+    return [page[ends[at] : ends[at + 1]] if at < len(lengths) else None for at in places]
 
 
 def _packed(records: Sequence[bytes]) -> bytes:
@@ -150,15 +151,32 @@ class RecordPages:
         Raises:
             ValueError: a page isn't as it was written.
         """
-        known = {number: self.recent.get(number) for number in numbers}
-        wanted = [number for number, record in known.items() if record is None]
-        packed = {number >> _BITS: self._newest.get(number >> _BITS) for number in wanted}
-        pages = [page for page, known in packed.items() if known is None]
-        packed.update(zip(pages, self._get(_keys(pages)), strict=True))
-        for number in wanted:
-            page = packed[number >> _BITS]
-            record = None if page is None else _record(page, number % DOCUMENTS_A_PAGE)
-            known[number] = record
-            if record is not None:
-                self.recent.put(number, record)
-        return list(known.values())
+        wanted: dict[int, list[int]] = {}
+        for number in numbers:
+            wanted.setdefault(number >> _BITS, []).append(number % DOCUMENTS_A_PAGE)
+        packed = {page: self._newest.get(page) for page in wanted}
+        missing = [page for page, known in packed.items() if known is None]
+        packed.update(zip(missing, self._get(_keys(missing)), strict=True))
+        found: list[bytes | None] = []
+        for number, places in wanted.items():
+            page = packed[number]
+            found += [None] * len(places) if page is None else _some(page, places)
+        return found
+
+    def recorded(self, numbers: npt.NDArray[np.int64], slots: int) -> Records:
+        """Return the records of ascending, different numbers in arrays.
+
+        Raises:
+            ValueError: a page isn't as it was written.
+        """
+        here, known = self.recent.get(numbers)
+        if known is not None and here.all():
+            return known
+        others = np.flatnonzero(~here)
+        read = Records.unpacked(self.read(numbers[others].tolist()), slots)
+        self.recent.put(numbers[others], read)
+        if known is None:
+            return read
+        places = np.empty(len(numbers), np.int64)
+        places[np.concatenate((np.flatnonzero(here), others))] = np.arange(len(numbers))
+        return known.and_others(read).take(places)

@@ -21,6 +21,7 @@ from rocksdict import Checkpoint, WriteBatch, WriteOptions
 from lsh.index import BucketKeys, BucketRules, Decision, DocumentBatch, RecordMissing, decide
 from lsh.index.buckets import Buckets
 from lsh.index.layout import MOST_DOCUMENTS, Renewals, pack_renewals, unpack_renewals
+from lsh.index.records import Records
 from lsh.index.verdicts import Verdict, pack_verdict, unpack_verdict
 from worker.index.contents import Contents
 from worker.index.errors import HeaderMismatch, StoreDamaged
@@ -62,7 +63,7 @@ __all__ = ["BandStore", "HeaderMismatch", "StoreDamaged", "StoreHeader", "StoreO
 
 T = TypeVar("T")
 
-_RECENT_PART = 4
+_RECENT_PART = 2
 _NEWEST_PART = 16
 """The records that were read lately, and the pages of records that were written lately, may take
 the size of a write buffer divided by these."""
@@ -230,6 +231,14 @@ class BandStore:
         self.give_way()
         try:
             return self._records.read(numbers)
+        except ValueError as error:
+            raise StoreDamaged(f"{self.path}: {error}") from error
+
+    def recorded(self, numbers: npt.NDArray[np.int64], slots: int) -> Records:
+        """Return the records of documents in arrays; see `BucketReader`."""
+        self.give_way()
+        try:
+            return self._records.recorded(numbers, slots)
         except ValueError as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
 

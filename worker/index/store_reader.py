@@ -12,6 +12,7 @@ import numpy.typing as npt
 from lsh.index import BucketKeys
 from lsh.index.buckets import Buckets
 from lsh.index.layout import Renewals, unpack_renewals
+from lsh.index.records import Records
 from lsh.index.verdicts import Verdict, unpack_verdict
 from worker.index.errors import StoreDamaged
 from worker.index.identities import Identities
@@ -72,6 +73,13 @@ class StoreReader:
         """Return the records of documents; see `BucketReader`."""
         try:
             return self._records.read(numbers)
+        except ValueError as error:
+            raise self._damaged(error) from error
+
+    def recorded(self, numbers: npt.NDArray[np.int64], slots: int) -> Records:
+        """Return the records of documents in arrays; see `BucketReader`."""
+        try:
+            return self._records.recorded(numbers, slots)
         except ValueError as error:
             raise self._damaged(error) from error
 

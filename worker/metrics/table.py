@@ -186,8 +186,18 @@ TABLE: Final = (
         "index",
         "neardup_index_absorbed_total",
         "counter",
-        "Insertions skipped because the bucket has an almost identical entry (index.absorb).",
+        "Insertions skipped because the bucket has an entry that stands for the document: an almost"
+        " identical one (index.absorb), or, in a crowded bucket, a similar one.",
         "Nothing to do: the entry stands for the copy, which takes no space in that bucket.",
+    ),
+    Metric(
+        "index",
+        "neardup_index_covered_total",
+        "counter",
+        "Those of neardup_index_absorbed_total whose entry isn't almost identical, but similar: it"
+        " stands for them because its bucket is crowded.",
+        "Nothing to do. If it grows all the time, many texts share a template, and only the first"
+        " of them are compared with later ones.",
     ),
     Metric(
         "index",

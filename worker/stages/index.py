@@ -32,6 +32,7 @@ class IndexCounts:
     candidates: int = 0
     matches: int = 0
     absorbed: int = 0
+    covered: int = 0
     divided: int = 0
     dropped: int = 0
     late: int = 0
@@ -215,6 +216,7 @@ class Index(Generic[StoreT]):
         self._counts.candidates += decision.candidates
         self._counts.matches += sum(map(len, decision.matches.values()))
         self._counts.absorbed += decision.absorbed
+        self._counts.covered += decision.covered
         self._counts.divided += decision.divided
         self._counts.dropped += decision.dropped
         self._counts.late += decision.late

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from lsh import pairwise_similarity
 from lsh.containment import containment_of, error_of
 from lsh.index import BucketRules, DocumentBatch, Forgotten, Match
-from lsh.index.chains import LEVELS, finer_key
+from lsh.index.finer import LEVELS, finer_key
 
 SLOTS = 16
 RULES = BucketRules(threshold=0.6, absorb=0.9, capacity=3, max_matches=4)
 CONTAINING = replace(RULES, containment=0.8, containment_error=0.25)
-rules_strategy = st.sampled_from([RULES, CONTAINING])
+CROWDED = replace(RULES, capacity=6, crowded=2)
+rules_strategy = st.sampled_from([RULES, CONTAINING, CROWDED])
 
 
 def sketch(family: int, changes: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
@@ -190,18 +191,10 @@ class _Model:
         if rules.same_id == "ignore" and document.id in self._firsts and time >= oldest:
             return list(first)
         for column in self._columns:
-            buckets = self._levels(document, column)
-            for bucket in buckets:
-                bucket[:] = [entry for entry in bucket if entry[1] >= oldest]
-            alike = [
-                (_similar(entry[0], document), entry) for bucket in buckets for entry in bucket
-            ]
-            for similarity, (other, _) in alike:
+            for other, similarity in self._met(document, column, oldest):
                 share = self._share(document, other, similarity)
                 if similarity >= rules.threshold or share is not None:
                     near[other.sequence] = Match(other.sequence, similarity, other.id, share)
-            if document.time >= oldest:
-                self._insert(document, buckets, alike)
         ordered = sorted(near.values(), key=lambda match: (-match.similarity, match.sequence))
         if document.time >= oldest:
             self._firsts[document.id] = (document.time, ordered[: rules.max_matches])
@@ -216,6 +209,33 @@ class _Model:
         share, error = float(containment_of(*pair)[0]), float(error_of(*pair)[0])
         return share if share >= least and error <= self._rules.containment_error else None
 
+    def _met(self, document: Document, column: int, oldest: int) -> list[tuple[Document, float]]:
+        """Return what a document is compared with in a column, and insert it there."""
+        rules, met = self._rules, []
+        levels, room = self._levels(document, column), None
+        for bucket in levels:
+            bucket[:] = [entry for entry in bucket if entry[1] >= oldest]
+            alike = [(_similar(entry[0], document), entry) for entry in bucket]
+            least = rules.absorb
+            heads = alike[: rules.heads]
+            if len(bucket) >= rules.heads and max(heads, key=itemgetter(0))[0] >= rules.covers:
+                alike, least = heads, rules.covers
+            elif len(bucket) >= rules.capacity:
+                least = rules.covers
+            met += [(entry[0], similarity) for similarity, entry in alike]
+            similarity, best = max(alike, key=itemgetter(0), default=(0.0, []))
+            if best and similarity >= least:
+                if document.time >= oldest:
+                    best[1] = max(best[1], document.time)
+                return met
+            if room is None and len(bucket) < rules.capacity:
+                room = bucket
+        if document.time >= oldest:
+            into = levels[-1] if room is None else room
+            into.append([document, document.time])
+            del into[: -rules.capacity]
+        return met
+
     def _levels(self, document: Document, column: int) -> list[list[list[Any]]]:
         key = document.keys[column]
         finer = [finer_key(column, key, level, document.sketch) for level in range(1, LEVELS + 1)]
@@ -223,20 +243,6 @@ class _Model:
             self._buckets.setdefault((column, one, level), [])
             for level, one in enumerate([key, *finer])
         ]
-
-    def _insert(
-        self,
-        document: Document,
-        buckets: list[list[list[Any]]],
-        alike: list[tuple[float, list[Any]]],
-    ) -> None:
-        similarity, best = max(alike, key=itemgetter(0), default=(0.0, []))
-        if best and similarity >= self._rules.absorb:
-            best[1] = max(best[1], document.time)
-            return
-        room = next((one for one in buckets if len(one) < self._rules.capacity), buckets[-1])
-        room.append([document, document.time])
-        del room[: -self._rules.capacity]
 
 
 def _similar(one: Document, other: Document) -> float:

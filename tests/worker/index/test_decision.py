@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lsh.index import BucketRules, DocumentBatch, Match, MemoryIndex, SameId, decide
-from lsh.index.chains import LEVELS
+from lsh.index.finer import LEVELS
 from lsh.index.layout import BEYOND
 from tests.support.corpus import scaled
 from tests.worker.index.decisions import (
@@ -244,7 +244,7 @@ def test_each_bucket_that_became_full_is_counted_once(
 
 def test_the_finest_bucket_drops_its_oldest(tmp_path: Path) -> None:
     """These have the same sketch as far as buckets see, and aren't absorbed."""
-    rules = replace(RULES, absorb=1.1)
+    rules = replace(RULES, threshold=1.1, absorb=1.1)
     store = BandStore(tmp_path / "s", {"test": 1})
     documents = [Document(number, 0, 0, (5,)) for number in range((LEVELS + 1) * 3 + 2)]
     decision = store.decide(batch(documents, [0]), rules)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import replace
 from itertools import chain, count, cycle, repeat
@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lsh.index import BucketKeys, BucketReader, DocumentBatch, MemoryIndex, decide, match
-from lsh.index.layout import BEYOND
-from lsh.index.match import Known
+from lsh.index.layout import BEYOND, Record, unpack_record
 from tests.support.corpus import scaled
 from tests.support.killed_disk import left_by_kill
 from tests.worker.index.decisions import (
@@ -46,19 +45,29 @@ def paths(tmp_path: Path) -> Iterator[Path]:
 
 def entries(index: BucketReader, keys: BucketKeys, window: int) -> dict[bytes, list[Entry]]:
     """Return the live entries of buckets: the document's sequence number, and the entry's time."""
-    found = index.buckets(keys)
-    known = Known()
-    known.read(index, found.values(), window)
-    packed = keys.packed()
-    live = {}
+    found, packed = index.buckets(keys), keys.packed()
+    live: dict[bytes, list[Entry]] = {}
     for place, bucket in found.items():
-        column = int(keys.columns[place])
-        live[packed[place]] = [
-            Entry(known.record(number).sequence, known.time(number, column))
-            for number in known.live(bucket, column, index.now - window)
-            if number != BEYOND
-        ]
-    return {key: some for key, some in live.items() if some}
+        column, numbers = int(keys.columns[place]), [one for one in bucket if one != BEYOND]
+        for number, record in zip(numbers, map(read_record(index), numbers), strict=True):
+            if record is not None:
+                renewed = index.renewals([number]).get(number, {})
+                entry = Entry(record.sequence, renewed.get(column, record.time))
+                live.setdefault(packed[place], []).append(entry)
+    oldest = index.now - window
+    kept = {key: [entry for entry in some if entry.time >= oldest] for key, some in live.items()}
+    return {key: some for key, some in kept.items() if some}
+
+
+def read_record(index: BucketReader) -> Callable[[int], Record | None]:
+    """Return what reads the record of a document; that returns None if it was forgotten."""
+
+    def read(number: int) -> Record | None:
+        (packed,) = index.records([number])
+        assert packed is not None
+        return unpack_record(packed) if packed else None
+
+    return read
 
 
 class Survivor:

@@ -1,41 +1,62 @@
-"""Records that are read again stay, others go, and there are never too many."""
+"""Records that were read lately are here, and there are never too many."""
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
+from lsh.index.records import Records
 from worker.index.recent_records import RecentPages, RecentRecords
 
-MOST = 1 << 16
+SLOTS = 16
+MOST = 100 * (SLOTS + 96)
+"""Enough for a hundred of these records."""
 
 
-def test_what_is_read_again_and_again_stays() -> None:
+def records(numbers: npt.NDArray[np.int64], ident: bytes = b"") -> Records:
+    """Return records that have their document's number as their sequence."""
+    made = Records.blank(len(numbers), SLOTS, 2)._replace(sequences=numbers.astype(np.uint64))
+    made.exist[:] = made.kept[:] = True
+    made.ids[:] = ident
+    return made
+
+
+def here(recent: RecentRecords, numbers: npt.NDArray[np.int64]) -> list[int]:
+    found, some = recent.get(numbers)
+    kept = [] if some is None else some.sequences.tolist()
+    assert numbers[found].tolist() == kept
+    return kept
+
+
+def test_what_was_read_lately_is_here_and_there_are_never_too_many() -> None:
     recent = RecentRecords(MOST)
-    recent.put(0, b"often")
-    for number in range(1, 5_000):
-        recent.put(number, b"%d" % number)
-        assert recent.get(number) == b"%d" % number
-        assert recent.get(0) == b"often"
-    assert recent.get(1) is None
+    assert here(recent, np.arange(5)) == []
+    for first in range(0, 1_000, 30):
+        numbers = np.arange(first, first + 30)
+        recent.put(numbers, records(numbers))
+        assert here(recent, numbers) == numbers.tolist()
+        assert recent.size_bytes <= MOST
+    assert len(here(recent, np.arange(1_020))) == 100
 
 
-def test_there_are_never_too_many() -> None:
+def test_of_several_with_one_place_one_is_kept_whole() -> None:
     recent = RecentRecords(MOST)
-    for number in range(5_000):
-        recent.put(number, bytes(number % 100))
-        assert recent.size_bytes <= MOST + 1_000
-    assert recent.size_bytes > MOST // 2
+    numbers = np.array([7, 107, 8, 207])
+    recent.put(numbers, records(numbers))
+    assert here(recent, numbers) == [8, 207]
 
 
-def test_what_is_forgotten_is_gone_from_both_generations() -> None:
+def test_long_ids_and_forgotten_documents_are_not_kept() -> None:
     recent = RecentRecords(MOST)
-    recent.put(0, b"old")
-    number = 1
-    while 0 in recent._young:
-        recent.put(number, b"")
-        number += 1
-    recent.put(number, b"young")
-    for gone in (0, number):
-        recent.forget(gone)
-        assert recent.get(gone) is None
+    numbers = np.arange(10)
+    recent.put(numbers, records(numbers, b"x" * 65))
+    assert here(recent, numbers) == []
+    recent.put(numbers, records(numbers, b"x" * 64))
+    assert here(recent, numbers) == numbers.tolist()
+    recent.forget(3)
+    recent.forget(103)
+    assert here(recent, numbers) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    assert recent.size_bytes == 9 * (SLOTS + 96)
 
 
 def test_the_newest_pages_stay() -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rocksdict import Options, Rdict, WriteBatch
 
+from lsh.index.layout import pack_records, unpack_record, with_others
+from lsh.index.records import Records
 from worker.index.keyspace import RECORDS, number_key
+from worker.index.recent_records import RecentRecords
 from worker.index.record_pages import DOCUMENTS_A_PAGE, RecordPages, unpack_page
 
 
@@ -41,11 +46,56 @@ def test_records_are_read_by_their_numbers(
     every = range(len(written) + 2)
     assert pages.read(every) == [*written, None, None]
     assert pages.read(every[::5]) == [*written, None, None][::5]
-    if written:
-        pages.forget(WriteBatch(raw_mode=True), [0])
-        assert pages.recent.get(0) is None
     db.close()
     Rdict.destroy(str(tmp_path / "db"))
+
+
+def packed_records(count: int) -> list[bytes]:
+    """Return records of documents that have their own number in every part."""
+    numbers = np.arange(count)
+    return pack_records(
+        numbers.astype(np.uint64),
+        numbers,
+        numbers.astype(np.uint32),
+        np.repeat(numbers.astype(np.uint8)[:, None], 16, axis=1),
+        [b"%d" % number * (30 if number % 7 == 0 else 1) for number in numbers.tolist()],
+        new=np.repeat(numbers[:, None] % 2 == 0, 5, axis=1),
+    )
+
+
+def told(records: Records) -> list[tuple[object, ...]]:
+    """Return each record as a tuple."""
+    return list(zip(*(part.tolist() for part in records), strict=True))
+
+
+@pytest.mark.parametrize("most", [0, 1_500, 1 << 20])
+def test_records_in_arrays_are_those_of_the_bytes_however_many_are_kept(most: int) -> None:
+    """Some were forgotten, some moved, and then it isn't known which buckets were new."""
+    written = packed_records(60)
+    written[5], written[6] = with_others(written[5]), b""
+    found: dict[bytes, bytes] = {}
+    batch = WriteBatch(raw_mode=True)
+    pages = RecordPages(lambda keys: [found.get(key) for key in keys], 0, RecentRecords(most))
+    pages.add(batch, written)
+    for page in range(0, 60, DOCUMENTS_A_PAGE):
+        some = written[page : page + DOCUMENTS_A_PAGE]
+        lengths = struct.pack(f"<{1 + len(some)}H", len(some), *map(len, some))
+        found[number_key(RECORDS, page // DOCUMENTS_A_PAGE)] = b"".join([lengths, *some])
+    chance = np.random.default_rng(5)
+    for _ in range(40):
+        numbers = np.flatnonzero(chance.random(64) < 0.3)
+        packed = [written[number] if number < 60 else None for number in numbers.tolist()]
+        got = pages.recorded(numbers, 16)
+        assert told(got._replace(new=got.new[:, :0])) == told(
+            Records.unpacked(packed, 16)._replace(new=got.new[:, :0])
+        )
+        known = [unpack_record(one).new if one else b"" for one in packed]
+        assert [row.tobytes().rstrip(b"\0") for row in got.new] == [
+            one.rstrip(b"\0") for one in known
+        ]
+    pages.recorded(np.array([8, 9]), 16)
+    pages.forget(batch, [8])
+    assert not pages.recent.get(np.array([8]))[0].any()
 
 
 @pytest.mark.parametrize("page", [b"", b"\1", b"\2\0\1\0", b"\1\0\5\0abc", b"\1\0\1\0abc"])

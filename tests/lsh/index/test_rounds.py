@@ -1,4 +1,4 @@
-"""Documents that don't depend on each other are judged at once, as they would be one by one."""
+"""Documents that are judged together get the verdicts that they would get one by one."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsh.index import BucketRules, Decision, DocumentBatch, Forgotten, MemoryIndex, apart, decide
-from lsh.index.apart import Apart, rounds
+from lsh.index import BucketRules, Decision, MemoryIndex, decide, rounds
 from lsh.index.buckets import Buckets
 from lsh.index.cells import cells_of
+from lsh.index.rounds import Rounds
 from tests.support.corpus import scaled
 from tests.worker.index.decisions import (
     RULES,
@@ -25,11 +25,6 @@ from tests.worker.index.decisions import (
 )
 
 COLUMNS = [0, 1, 2, 3]
-
-
-def in_order(documents: DocumentBatch) -> DocumentBatch:
-    """Return a batch that is judged one by one, because an id is forgotten that nobody has."""
-    return replace(documents, forgotten=[Forgotten(len(documents.ids), b"nobody")])
 
 
 def same(one: Decision, other: Decision) -> None:
@@ -44,7 +39,10 @@ def same(one: Decision, other: Decision) -> None:
     # Finer buckets are in the order in which documents came to them.
     assert sorted(changed) == sorted(others)
     assert one.renewals == other.renewals
-    counts = [(d.candidates, d.absorbed, d.divided, d.dropped, d.late, d.now) for d in (one, other)]
+    counts = [
+        (d.candidates, d.absorbed, d.covered, d.divided, d.dropped, d.late, d.now)
+        for d in (one, other)
+    ]
     assert counts[0] == counts[1]
 
 
@@ -68,35 +66,41 @@ drawn = st.lists(
     rules=rules_strategy,
     capacity=st.sampled_from([2, 3, 6]),
     window=st.booleans(),
-    fewest=st.sampled_from([1, 1, 3]),
+    growth=st.sampled_from([2, 3, 32]),
+    forgotten=st.sets(st.integers(1, 60), max_size=6),
     moved=st.sampled_from([0.0, 0.0, 0.5, 1.0]),
 )
-def test_documents_apart_are_judged_as_one_by_one(
+def test_documents_are_judged_together_as_one_by_one(
     rows: list[tuple[int, int, tuple[int, ...], int, int]],
     sizes: list[int],
     rules: BucketRules,
     *,
     capacity: int,
     window: bool,
-    fewest: int,
+    growth: int,
+    forgotten: set[int],
     moved: float,
 ) -> None:
     """Buckets have some entries, and renewed ones; some become full, and documents move."""
     index = MemoryIndex()
     rules = replace(rules, capacity=capacity, window_ms=WINDOW if window else None)
-    documents, clock = [], 1_000
+    events: list[Document | bytes] = []
+    clock = 1_000
     for number, (family, changes, keys, step, late) in enumerate(rows, 1):
         clock += step
-        documents.append(Document(number, family, changes, keys, clock - late))
+        events.append(Document(number, family, changes, keys, clock - late))
+        if number in forgotten:
+            events.append(b"d%d" % max(1, number - 5))
     for low, high in pairwise(accumulate(sizes, initial=0)):
-        part = batch(documents[low:high], COLUMNS)
+        part = batch(events[low:high], COLUMNS)
         if not part.ids:
-            break
+            continue
         index.moved_below = int(moved * index.inserted)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(apart, "FEWEST", fewest)
+            patch.setattr(rounds, "_GROWTH", growth)
             decision = decide(index, part, rules)
-        same(decision, decide(deepcopy(index), in_order(part), rules))
+            patch.setattr(rounds, "_GROWTH", 1)
+            same(decision, decide(deepcopy(index), part, rules))
         index.apply(decision)
 
 
@@ -114,32 +118,20 @@ def test_of_entries_that_are_equally_similar_the_first_is_renewed() -> None:
     assert decision.renewals == {0: dict.fromkeys(COLUMNS, 3)}
 
 
-def divided(keys: list[list[int]], any_order: list[bool]) -> tuple[list[list[int]], list[int]]:
-    """Return the rows of each round, and those that are left, of documents with these keys."""
-    cells = cells_of(range(len(keys)), np.array(keys, np.uint64))
-    left = Apart(*cells.pairs(np.arange(len(cells.sizes))))
-    found = []
-    for part, rest in rounds(cells, left, np.array(any_order)):
-        found.append(sorted(set(part.rows.tolist())))
-        left = rest
-    return found, sorted(set(left.rows.tolist()))
-
-
-def test_a_document_is_judged_after_the_earlier_ones_that_it_meets(
+def test_more_and_more_of_a_run_are_judged_together_while_that_goes_well(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(apart, "FEWEST", 1)
-    # The third meets both others of the first column, the last one the second in the other.
-    keys = [[1, 2, 1, 3, 1, 4], [10, 11, 12, 13, 14, 11]]
-    assert divided(keys, [True] * 6) == ([[0, 1, 3], [2, 5], [4]], [])
-    # What meets a late document is left, and so is what meets that.
-    assert divided(keys, [True, True, False, True, True, True]) == ([[0, 1, 3], [5]], [2, 4])
-
-
-def test_few_documents_are_not_judged_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "FEWEST", 3)
-    keys = [[1, 2, 1, 3, 1, 2]]
-    assert divided(keys, [True] * 6) == ([[0, 1, 3]], [2, 4, 5])
+    monkeypatch.setattr(rounds, "_GROWTH", 3)
+    cells = cells_of(range(1), np.array([[5, 7, 5, 5, 5, 5, 7, 5, 5, 5, 5]], np.uint64))
+    judging = Rounds(cells, np.array([0, 1]))
+    asked = []
+    again = [set(), {3}, {4}, set(), set()]
+    while judging:
+        rows, _ = judging.chosen()
+        asked.append(rows.tolist())
+        judging.judged(np.isin(rows, list(again[len(asked) - 1])))
+    # Of the run of 5: one, three of which the second is disturbed, one, three, and what is left.
+    assert asked == [[0, 1], [2, 3, 4, 6], [3], [4, 5, 7], [8, 9, 10]]
 
 
 @given(

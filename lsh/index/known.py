@@ -1,0 +1,242 @@
+"""What is known of the documents that buckets name, in arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lsh.exact import without_repeats
+from lsh.index.buckets import RecordMissing
+from lsh.index.records import Records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+    from lsh.index.batch import DocumentBatch
+    from lsh.index.buckets import BucketReader
+    from lsh.index.layout import Renewals
+
+__all__ = ["COLUMN_BITS", "NEVER", "Known"]
+
+COLUMN_BITS = 8
+NEVER = np.iinfo(np.int64).max
+"""The row from which a document is forgotten if it never is."""
+
+
+class Known:
+    """Documents by places: first those of a batch, by row, then others, as they are learned.
+
+    any_gone: whether some were forgotten, or will be in the batch. renewals: those that were read,
+    and those of the batch, by number; see `renew`.
+    """
+
+    def __init__(
+        self, reader: BucketReader, slots: int, batch: DocumentBatch | None = None
+    ) -> None:
+        """Begin with the documents of a batch, which get the numbers that come next."""
+        self._reader = reader
+        self.first = reader.inserted
+        self.own = 0 if batch is None else len(batch.ids)
+        self._count = 0
+        self._records = Records.blank(0, slots)
+        self._number_of = np.empty(0, np.int64)
+        self._gone_from = np.empty(0, np.int64)
+        self._sorted = self._places = np.empty(0, np.int64)
+        self.any_gone = False
+        self._gone_numbers: dict[int, int] = {}
+        self.renewals: dict[int, Renewals] = {}
+        self._asked: set[int] = set()
+        self._renewed: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+        if batch is not None:
+            own = Records.blank(self.own, slots)._replace(
+                sequences=batch.sequences,
+                times=batch.times,
+                shingles=batch.shingles,
+                sketches=batch.sketches,
+                ids=np.fromiter(batch.ids, np.object_, self.own),
+            )
+            own.kept[:] = True
+            self._add(own, np.arange(self.first, self.first + self.own))
+
+    @property
+    def sketches(self) -> NDArray[np.uint8]:
+        """Return the sketches of all: uint8[m, slots], a view until something is learned."""
+        return self._records.sketches[: self._count]
+
+    @property
+    def sequences(self) -> NDArray[np.uint64]:
+        """Return the sequence numbers of all: uint64[m]."""
+        return self._records.sequences[: self._count]
+
+    @property
+    def shingles(self) -> NDArray[np.uint32]:
+        """Return how many shingles each has: uint32[m]."""
+        return self._records.shingles[: self._count]
+
+    @property
+    def ids(self) -> NDArray[np.object_]:
+        """Return the ids of all: object[m]."""
+        return self._records.ids[: self._count]
+
+    def forget(self, numbers: Iterable[int], row: int) -> None:
+        """Have documents be forgotten from a row of the batch on."""
+        for number in numbers:
+            self.any_gone = True
+            self._gone_numbers.setdefault(number, row)
+            if number >= self.first:
+                place = number - self.first
+                self._gone_from[place] = min(self._gone_from[place], row)
+
+    def places(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the places of documents: int64[e]; read the records of those that are new here.
+
+        numbers: int64[e], in any order.
+
+        Raises RecordMissing if one has no record.
+        """
+        if len(numbers) and (last := int(numbers.max())) >= self.first + self.own:
+            raise RecordMissing(last)
+        stored = numbers < self.first
+        places = np.where(stored, 0, numbers - self.first)
+        wanted = numbers[stored]
+        self._learn(without_repeats(wanted))
+        places[stored] = self._places[np.searchsorted(self._sorted, wanted)]
+        return places
+
+    def _learn(self, numbers: NDArray[np.int64]) -> None:
+        """Read the records of documents of the index: int64[k], ascending, different."""
+        if len(self._sorted):
+            at = np.minimum(np.searchsorted(self._sorted, numbers), len(self._sorted) - 1)
+            numbers = numbers[self._sorted[at] != numbers]
+        if not len(numbers):
+            return
+        records = self._reader.recorded(numbers, self._records.sketches.shape[1])
+        if not records.exist.all():
+            raise RecordMissing(int(numbers[records.exist.argmin()]))
+        first = self._count
+        self._add(records, numbers)
+        both = np.concatenate((self._sorted, numbers))
+        at = np.concatenate((self._places, np.arange(first, first + len(numbers))))
+        order = np.argsort(both, kind="stable")
+        self._sorted, self._places = both[order], at[order]
+
+    def _add(self, records: Records, numbers: NDArray[np.int64]) -> None:
+        """Add records behind the others. Arrays grow by halves, so each is copied seldom."""
+        first, self._count = self._count, self._count + len(numbers)
+        if self._count > len(self._number_of):
+            room = max(self._count, first + first // 2)
+            grown = Records.blank(room, self._records.sketches.shape[1])
+            own = Records._make(part[:first] for part in self._records)
+            self._records = grown.put(slice(0, first), own)
+            self._number_of = np.resize(self._number_of, room)
+            self._gone_from = np.resize(self._gone_from, room)
+        here = slice(first, self._count)
+        self._records = self._records.put(here, records)
+        gone = np.where(records.kept, NEVER, -1)
+        if self._gone_numbers:
+            rows = [self._gone_numbers.get(number, NEVER) for number in numbers.tolist()]
+            gone = np.minimum(gone, np.array(rows, np.int64))
+        self.any_gone |= not bool(records.kept.all())
+        self._gone_from[here], self._number_of[here] = gone, numbers
+
+    def numbers(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the numbers of documents in the index: int64[e]."""
+        return self._number_of[places]
+
+    def packed(self, number: int) -> bytes:
+        """Return the record of a document of the index."""
+        (record,) = self._reader.records([number])
+        if record is None:
+            raise RecordMissing(number)
+        return record
+
+    def learned(self) -> Mapping[int, int]:
+        """Return the numbers of the documents known, by sequence number: of several, the last."""
+        numbers = self._number_of[: self._count]
+        order = np.argsort(numbers, kind="stable")
+        return dict(zip(self.sequences[order].tolist(), numbers[order].tolist(), strict=True))
+
+    def is_gone(self, number: int) -> bool:
+        """Return whether a document is forgotten at the end of the batch."""
+        return bool(self._gone_from[int(self.places(np.array([number]))[0])] != NEVER)
+
+    def gone_rows(self) -> NDArray[np.bool_]:
+        """Return which documents of the batch are forgotten at its end: bool[n]."""
+        gone: NDArray[np.bool_] = self._gone_from[: self.own] != NEVER
+        return gone
+
+    def live(
+        self,
+        places: NDArray[np.int64],
+        columns: NDArray[np.uint8],
+        rows: NDArray[np.int64] | int,
+        oldest: NDArray[np.int64] | None,
+    ) -> NDArray[np.bool_] | None:
+        """Return which entries a document finds that are neither forgotten nor too old.
+
+        places: int64[e], of the entries. columns: uint8[e], of their buckets. rows: int64[e], of
+        the documents that come. oldest: int64[e], the least time of an entry for each, in ms.
+
+        Returns bool[e]; None: all.
+        """
+        if oldest is None and not self.any_gone:
+            return None
+        live: NDArray[np.bool_] = self._gone_from[places] > rows
+        if oldest is not None:
+            old = np.flatnonzero(live & (self._records.times[places] < oldest))
+            live[old] = self.renewed_times(places[old], columns[old]) >= oldest[old]
+        return live
+
+    def renewed_times(
+        self, places: NDArray[np.int64], columns: NDArray[np.uint8]
+    ) -> NDArray[np.int64]:
+        """Return the times of entries, in ms: their own, or those to which they were renewed."""
+        times = self._records.times[places]
+        if not len(places):
+            return times
+        self._read_renewals(self.numbers(without_repeats(places)).tolist())
+        if not self.renewals:
+            return times
+        keys, renewed = self._as_arrays()
+        own = (self.numbers(places) << COLUMN_BITS) | columns
+        at = np.minimum(np.searchsorted(keys, own), len(keys) - 1)
+        return np.where(keys[at] == own, np.maximum(renewed[at], times), times)
+
+    def _as_arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the numbers and columns that were renewed, as one number each, and the times."""
+        if self._renewed is None:
+            pairs = [
+                (number << COLUMN_BITS | column, time)
+                for number, columns in self.renewals.items()
+                for column, time in columns.items()
+            ]
+            each = np.array(sorted(pairs), np.int64).reshape(-1, 2)
+            self._renewed = each[:, 0].copy(), each[:, 1].copy()
+        return self._renewed
+
+    def _read_renewals(self, numbers: list[int]) -> None:
+        new = [one for one in numbers if one < self.first and one not in self._asked]
+        if new:
+            self._asked.update(new)
+            found = self._reader.renewals(new)
+            if found:
+                self.renewals |= found
+                self._renewed = None
+
+    def renew(
+        self, places: NDArray[np.int64], columns: NDArray[np.uint8], times: NDArray[np.int64]
+    ) -> None:
+        """Renew entries to times that are later than theirs: int64[e], uint8[e], int64[e], ms."""
+        if not len(places):
+            return
+        numbers = self.numbers(places)
+        self._read_renewals(without_repeats(numbers).tolist())
+        self._renewed = None
+        for number, column, time in zip(
+            numbers.tolist(), columns.tolist(), times.tolist(), strict=True
+        ):
+            known = self.renewals.setdefault(number, {})
+            known[column] = max(time, known.get(column, time))

@@ -1,0 +1,143 @@
+"""The records of documents, in arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from lsh.index.layout import PARTS, fixed_parts, id_of, sketch_and_new
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["Records"]
+
+
+class Records(NamedTuple):
+    """The records of n documents. One that there isn't, or that was forgotten, is all zeros.
+
+    exist: bool[n]. kept: bool[n], which of those were not forgotten. sequences: uint64[n]. times:
+    int64[n], ms. shingles: uint32[n]. sketches: uint8[n, slots]. new: uint8[n, b], which of its
+    buckets were new, as in `lsh.index.layout.Record`; zeros if that isn't known. ids: object[n].
+    """
+
+    exist: NDArray[np.bool_]
+    kept: NDArray[np.bool_]
+    sequences: NDArray[np.uint64]
+    times: NDArray[np.int64]
+    shingles: NDArray[np.uint32]
+    sketches: NDArray[np.uint8]
+    new: NDArray[np.uint8]
+    ids: NDArray[np.object_]
+
+    @classmethod
+    def blank(cls, count: int, slots: int, bits: int = 0) -> Records:
+        """Return as many records that there aren't; ``bits`` is how many bytes ``new`` has."""
+        return cls(
+            np.zeros(count, np.bool_),
+            np.zeros(count, np.bool_),
+            np.zeros(count, np.uint64),
+            np.zeros(count, np.int64),
+            np.zeros(count, np.uint32),
+            np.zeros((count, slots), np.uint8),
+            np.zeros((count, bits), np.uint8),
+            np.full(count, b"", np.object_),
+        )
+
+    @classmethod
+    def unpacked(cls, packed: Sequence[bytes | None], slots: int) -> Records:
+        """Return the records of these bytes: None where there is none, no bytes if forgotten.
+
+        Raises ValueError if some are not those of a record, or its sketch isn't of ``slots``.
+        """
+        whole = [one for one in packed if one]
+        found = cls.blank(len(packed), slots)
+        found.exist[:] = [one is not None for one in packed]
+        found.kept[:] = [bool(one) for one in packed]
+        if whole:
+            parts = _alike(whole, slots) or _each(whole, slots)
+            return found.put(found.kept, parts)
+        return found
+
+    def take(self, places: NDArray[np.int64]) -> Records:
+        """Return some of the records."""
+        return Records._make(part.take(places, axis=0) for part in self)
+
+    def and_others(self, others: Records) -> Records:
+        """Return these records, then others."""
+        bits = max(self.new.shape[1], others.new.shape[1])
+        both = (one._replace(new=_wider(one.new, bits)) for one in (self, others))
+        return Records._make(map(np.concatenate, zip(*both, strict=True)))
+
+    def put(
+        self, places: NDArray[np.int64] | NDArray[np.bool_] | slice, others: Records
+    ) -> Records:
+        """Put other records in the places of some, and return all; arrays may change."""
+        both = self._replace(new=_wider(self.new, others.new.shape[1]))
+        for name in ("exist", "kept", "sequences", "times", "shingles", "sketches", "ids"):
+            getattr(both, name)[places] = getattr(others, name)
+        bits = others.new.shape[1]
+        both.new[places, :bits] = others.new
+        if bits < both.new.shape[1]:
+            both.new[places, bits:] = 0
+        return both
+
+
+def _wider(new: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
+    """Return bytes for each record, with zeros behind them if there are fewer than so many."""
+    if new.shape[1] >= bits:
+        return new
+    wider = np.zeros((len(new), bits), np.uint8)
+    wider[:, : new.shape[1]] = new
+    return wider
+
+
+def _alike(packed: list[bytes], slots: int) -> Records | None:
+    """Return the records of these bytes, if all have as many slots and bits; nearly always."""
+    _, first = sketch_and_new(packed[0])
+    kind = np.dtype(
+        [
+            *PARTS,
+            ("slots", "<u2"),
+            ("bits", "u1"),
+            ("sketch", "u1", slots),
+            ("new", "u1", len(first)),
+        ]
+    )
+    size = kind.itemsize
+    if min(map(len, packed)) < size:
+        return None
+    fixed = np.frombuffer(b"".join([one[:size] for one in packed]), kind)
+    if (fixed["slots"] != slots).any() or (fixed["bits"] != len(first)).any():
+        return None
+    ids = np.fromiter([one[size:] for one in packed], np.object_, len(packed))
+    return _records(fixed, fixed["sketch"], fixed["new"], ids)
+
+
+def _each(packed: list[bytes], slots: int) -> Records:
+    told = [sketch_and_new(one) for one in packed]
+    if any(len(sketch) not in {0, slots} for sketch, _ in told):
+        message = f"a record's sketch hasn't {slots} slots"
+        raise ValueError(message)
+    bits = max(len(new) for _, new in told)
+    sketches = np.frombuffer(b"".join(sketch.ljust(slots, b"\0") for sketch, _ in told), np.uint8)
+    new = np.frombuffer(b"".join(new.ljust(bits, b"\0") for _, new in told), np.uint8)
+    ids = np.fromiter(map(id_of, packed), np.object_, len(packed))
+    shape = len(packed), -1
+    return _records(
+        fixed_parts(packed), sketches.reshape(shape), new.reshape(len(packed), bits), ids
+    )
+
+
+def _records(
+    fixed: NDArray[np.void],
+    sketches: NDArray[np.uint8],
+    new: NDArray[np.uint8],
+    ids: NDArray[np.object_],
+) -> Records:
+    there = np.ones(len(ids), np.bool_)
+    parts = fixed["sequences"], fixed["times"], fixed["shingles"]
+    return Records(there, there, *parts, sketches, new, ids)
