@@ -190,7 +190,7 @@ class Walk:
         live = self._live(np.repeat(cells, heads), places.reshape(-1))
         if live is None:
             return np.ones(len(cells), np.bool_)
-        whole: NDArray[np.bool_] = live.reshape(-1, heads).all(axis=1)
+        whole: NDArray[np.bool_] = np.asarray(live.reshape(-1, heads).all(axis=1))
         return whole
 
     def _live(

@@ -27,23 +27,24 @@ _NOBODY = -1
 class RecentRecords:
     """Records by number in arrays, in about ``most_bytes``.
 
-    A record has one place, by its number; what was there before goes. Threads may read and add at
-    the same time. None may read while something is forgotten.
+    A record has one place, by its number; what was there before goes. The arrays grow with what
+    is put into them. Threads may read and add at the same time. None may read while something is
+    forgotten.
     """
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
-        """Begin empty; memory is taken once there are records."""
+        """Begin empty."""
         self._most = most_bytes
         self._lock = Lock()
         self._numbers = np.empty(0, np.int64)
         self._records = Records.blank(0, 0)
+        self._used = 0
 
     @property
     def size_bytes(self) -> int:
         """Return about how much memory they take."""
-        used = int(np.count_nonzero(self._numbers != _NOBODY))
         slots: int = self._records.sketches.shape[1]
-        return used * (slots + _OVERHEAD)
+        return self._used * (slots + _OVERHEAD)
 
     def get(self, numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.bool_], Records | None]:
         """Return which of n records are here, bool[n], and these; None if none is."""
@@ -62,23 +63,39 @@ class RecentRecords:
             return
         numbers, records = numbers[kept], records.take(kept)
         with self._lock:
-            if not len(self._numbers):
-                slots = records.sketches.shape[1]
-                count = max(1, self._most // (slots + _OVERHEAD))
-                self._numbers = np.full(count, _NOBODY)
-                self._records = Records.blank(count, slots, records.new.shape[1])
-            places = numbers % len(self._numbers)
-            # Of several with one place, the last stays, in all arrays.
-            last = np.unique(places[::-1], return_index=True)[1]
-            chosen = len(places) - 1 - last
-            self._records = self._records.put(places[chosen], records.take(chosen))
-            self._numbers[places[chosen]] = numbers[chosen]
+            self._make_room(records)
+            self._put(numbers, records)
+
+    def _put(self, numbers: npt.NDArray[np.int64], records: Records) -> None:
+        places = numbers % len(self._numbers)
+        # Of several with one place, the last stays, in all arrays.
+        chosen = len(places) - 1 - np.unique(places[::-1], return_index=True)[1]
+        places = places[chosen]
+        self._used += int(np.count_nonzero(self._numbers[places] == _NOBODY))
+        self._records = self._records.put(places, records.take(chosen))
+        self._numbers[places] = numbers[chosen]
+
+    def _make_room(self, more: Records) -> None:
+        """Have the arrays grow for more records, as long as they may."""
+        slots = more.sketches.shape[1]
+        most = max(1, self._most // (slots + _OVERHEAD))
+        wanted = min(most, 2 * (self._used + len(more.exist)))
+        if wanted <= len(self._numbers):
+            return
+        kept = np.flatnonzero(self._numbers != _NOBODY)
+        numbers, records = self._numbers[kept], self._records.take(kept)
+        count = min(most, 2 * wanted)
+        self._numbers, self._used = np.full(count, _NOBODY), 0
+        self._records = Records.blank(count, slots, more.new.shape[1])
+        if len(kept):
+            self._put(numbers, records)
 
     def forget(self, number: int) -> None:
         """Drop a record, if it is here."""
         if len(self._numbers) and self._numbers[number % len(self._numbers)] == number:
             place = number % len(self._numbers)
             self._numbers[place] = _NOBODY
+            self._used -= 1
             self._records.sketches[place] = 0
             self._records.ids[place] = b""
 

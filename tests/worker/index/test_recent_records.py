@@ -41,6 +41,7 @@ def test_what_was_read_lately_is_here_and_there_are_never_too_many() -> None:
 
 def test_of_several_with_one_place_one_is_kept_whole() -> None:
     recent = RecentRecords(MOST)
+    recent.put(np.arange(100), records(np.arange(100)))
     numbers = np.array([7, 107, 8, 207])
     recent.put(numbers, records(numbers))
     assert here(recent, numbers) == [8, 207]
