@@ -37,7 +37,8 @@ class NewCells(NamedTuple):
 class Decision:
     """The result of judging a batch: its matches, and the changes to the index.
 
-    matches: the matches of each document that has any, best first, by row of the batch.
+    matches: the matches of each document that has any, best first, by row of the batch,
+        ascending.
     now: the latest time of a document so far, in ms.
     cells: the new buckets.
     changed: the keys of the buckets whose content isn't one new cell. They replace earlier ones.

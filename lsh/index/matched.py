@@ -39,9 +39,11 @@ class Matched(Mapping[int, list[Match]]):
         self._shares = shares
         self._known = known
         self.compared = compared
-        self._starts = np.flatnonzero(np.diff(pairs.of, prepend=-1))
-        self._ends = np.append(self._starts[1:], len(pairs.of))
-        self._rows = pairs.of[self._starts]
+        starts = np.flatnonzero(np.diff(pairs.of, prepend=-1))
+        ends = np.append(starts, len(pairs.of))[1:]
+        parts = zip(starts.tolist(), ends.tolist(), strict=True)
+        self._parts = dict(zip(pairs.of[starts].tolist(), parts, strict=True))
+        self._made: dict[int, list[Match]] = {}
 
     @property
     def count(self) -> int:
@@ -50,29 +52,32 @@ class Matched(Mapping[int, list[Match]]):
 
     def __getitem__(self, row: int) -> list[Match]:
         """Return the matches of a document; raise KeyError if it has none."""
-        at = int(np.searchsorted(self._rows, row))
-        if at == len(self._rows) or self._rows[at] != row:
-            raise KeyError(row)
-        here = slice(int(self._starts[at]), int(self._ends[at]))
-        places = self._pairs.places[here]
-        return [
-            Match(sequence, alike, ident, share or None)
-            for sequence, alike, ident, share in zip(
-                self._known.sequences[places].tolist(),
-                self._pairs.alike[here].tolist(),
-                self._known.ids[places].tolist(),
-                self._shares[here].tolist(),
-                strict=True,
-            )
-        ]
+        if row not in self._made:
+            here = slice(*self._parts[row])
+            places = self._pairs.places[here]
+            self._made[row] = [
+                Match(sequence, alike, ident, share or None)
+                for sequence, alike, ident, share in zip(
+                    self._known.sequences[places].tolist(),
+                    self._pairs.alike[here].tolist(),
+                    self._known.ids[places].tolist(),
+                    self._shares[here].tolist(),
+                    strict=True,
+                )
+            ]
+        return self._made[row]
+
+    def __contains__(self, row: object) -> bool:
+        """Return whether a document has matches."""
+        return row in self._parts
 
     def __iter__(self) -> Iterator[int]:
         """Return the rows of the documents that have matches, ascending."""
-        return iter(self._rows.tolist())
+        return iter(self._parts)
 
     def __len__(self) -> int:
         """Return how many documents have matches."""
-        return len(self._rows)
+        return len(self._parts)
 
     def __repr__(self) -> str:
         """Return what a dictionary would show."""

@@ -125,7 +125,7 @@ class Repeats:
             some = matches.get(first.row, []) if first.row >= 0 else stored.get(first.number, [])
             if some:
                 matches[row] = [_named(match, gone, first.row, row) for match in some]
-        return matches
+        return dict(sorted(matches.items()))
 
 
 def _firsts(

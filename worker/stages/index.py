@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -225,12 +226,10 @@ class Index(Generic[StoreT]):
     def _answers(
         self, shard: int, frames: Sequence[Placed], decision: Decision
     ) -> Iterator[Outgoing]:
-        base = 0
+        base, rows = 0, list(decision.matches)
         for frame in frames:
-            matches = {
-                row - base: decision.matches[row]
-                for row in decision.matches.keys() & range(base, base + frame.count)
-            }
+            here = rows[bisect_left(rows, base) : bisect_left(rows, base + frame.count)]
+            matches = {row - base: decision.matches[row] for row in here}
             base += frame.count
             partition = frame.frame.partition
             for part in split_answer(frame, shard, matches, self._frame_bytes):
