@@ -13,7 +13,6 @@ BENCHMARKS = {
     "fingerprint": "signatures per second on one core, compared with datasketch",
     "scripts": "signatures by script and length, as multiples of datasketch's rate",
     "index": "cost of one index shard by the number of documents in it, compared with datasketch",
-    "flood": "what floods of copies, and of variants of a template, cost one index shard",
     "query": "time of a query on an index that goes on growing",
     "library": "speed and memory of lsh.Index, compared with datasketch",
     "groups": "how well the first match tells connected documents",
@@ -34,12 +33,7 @@ BENCHMARKS = {
     "accuracy": "recall and precision against exact similarities, compared with datasketch",
 }
 
-OPTIONS = {
-    "index": ("documents", "window"),
-    "flood": ("documents",),
-    "query": ("documents", "rate"),
-    "reindex": ("rate",),
-}
+OPTIONS = {"index": ("documents", "window"), "query": ("documents", "rate"), "reindex": ("rate",)}
 """The benchmarks that take sizes."""
 
 
@@ -60,7 +54,7 @@ def main() -> None:
         "--documents",
         type=int,
         metavar="NUMBER",
-        help="documents of *index* (2,000,000), *flood* (1,000,000) and *query* (500,000)",
+        help="documents of *index* (2,000,000) and *query* (500,000)",
     )
     parser.add_argument(
         "--window",

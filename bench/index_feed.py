@@ -28,7 +28,7 @@ from worker.index.store import BandStore, StoreOptions
 from worker.process.gc import relax
 from worker.process.malloc import limit
 
-__all__ = ["CHECKPOINTS", "Checkpoint", "fed", "neardup"]
+__all__ = ["CHECKPOINTS", "Checkpoint"]
 
 CHECKPOINTS = (200_000, 500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000)
 _BURST = 2_000
@@ -40,9 +40,6 @@ _PAGE = resource.getpagesize()
 
 Index = Callable[[DocumentBatch], int]
 """Judges a batch, inserts it, and returns the number of documents that have matches."""
-
-Maker = Callable[[int, int], DocumentBatch]
-"""Makes so many documents from a number on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +70,13 @@ def main() -> None:
     kind, documents, directory, *window = sys.argv[1:]
     path = Path(directory)
     kept = int(window[0]) if window else None
-    index = neardup(path, kept) if kind == "neardup" else _datasketch()
-    for checkpoint in fed(index, _due(int(documents), kept), path):
+    index = _neardup(path, kept) if kind == "neardup" else _datasketch()
+    for checkpoint in _fed(index, _due(int(documents), kept), path):
         print(json.dumps(asdict(checkpoint)), flush=True)
 
 
-def neardup(directory: Path, window: int | None = None) -> Index:
-    """Return one shard with all bands, with the settings' defaults.
-
-    A document comes each millisecond; one is remembered until so many others have come.
-    """
+def _neardup(directory: Path, window: int | None) -> Index:
+    """One shard with all bands, with the settings' defaults. A document comes each millisecond."""
     store = BandStore(
         directory / "shard-000",
         {"bench": 1},
@@ -129,16 +123,14 @@ def _due(documents: int, window: int | None) -> list[int]:
     return sorted({*(count for count in some if count < documents), documents})
 
 
-def fed(
-    index: Index, due: Iterable[int], directory: Path, make: Maker = synthetic_batch
-) -> Iterator[Checkpoint]:
-    """Feed documents that are made, and return the costs whenever so many have come."""
+def _fed(index: Index, due: Iterable[int], directory: Path) -> Iterator[Checkpoint]:
     empty = _memory()
+    since = _Costs()
     done = 0
     for reached in due:
         begun, since = done, _Costs()
         while done < reached:
-            batch = make(done, min(_BURST, reached - done))
+            batch = synthetic_batch(done, min(_BURST, reached - done))
             since.add(index, batch)
             done += len(batch.ids)
         yield since.checkpoint(done, done - begun, _memory() - empty, _disk(directory))

@@ -14,7 +14,7 @@ from lsh import band_keys
 from lsh.index import DocumentBatch
 from lsh.mixing import finalise
 
-__all__ = ["COLUMNS", "SLOTS", "batch_of", "fractions", "synthetic_batch", "words"]
+__all__ = ["COLUMNS", "SLOTS", "synthetic_batch"]
 
 COLUMNS = 19
 """18 bands and the exact text."""
@@ -34,28 +34,18 @@ def synthetic_batch(first: int, count: int) -> DocumentBatch:
     """Return documents ``first`` to ``first + count``. A number always gives the same document."""
     numbers = np.arange(first, first + count, dtype=np.uint64)
     origins, kinds = _origins(numbers)
-    sketches = words(origins, SLOTS // 8, 1).view(np.uint8)
+    sketches = _words(origins, SLOTS // 8, 1).view(np.uint8)
     _crowd(origins, sketches)
     changed = np.flatnonzero(kinds > 0)
     sketches[changed] = _varied(numbers[changed], kinds[changed], sketches[changed])
-    return batch_of(numbers, sketches, np.where(kinds > 0, numbers, origins))
-
-
-def batch_of(
-    numbers: NDArray[np.uint64], sketches: NDArray[np.uint8], texts: NDArray[np.uint64]
-) -> DocumentBatch:
-    """Return documents with these numbers and sketches.
-
-    texts: uint64[n]; two documents have the same text if they have the same number here.
-    """
-    count = len(numbers)
+    own = np.where(kinds > 0, numbers, origins)
     keys = np.empty((COLUMNS, count), np.uint64)
     keys[:_BANDS] = band_keys(sketches, _BANDS, _ROWS).T
-    keys[_BANDS] = words(texts, 1, 2)[:, 0]
+    keys[_BANDS] = _words(own, 1, 2)[:, 0]
     return DocumentBatch(
         sequences=numbers,
         times=_NOW_MS + numbers.astype(np.int64),
-        ids=[b"document-%010d" % number for number in numbers.tolist()],
+        ids=[b"document-%010d" % number for number in range(first, first + count)],
         shingles=np.full(count, 300, np.uint32),
         columns=range(COLUMNS),
         keys=keys,
@@ -65,7 +55,7 @@ def batch_of(
 
 def _origins(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Return whose content each document has, and how: -1 new, else a place in ``_KINDS``."""
-    draws = fractions(numbers, 3, 3)
+    draws = _fractions(numbers, 3, 3)
     later = (numbers % _EVERY == _EVERY - 1) & (numbers > _EVERY)
     reach = np.where(draws[:, 0] < 0.5, np.minimum(numbers, _RECENT), numbers)
     back = (draws[:, 1] * (reach // _EVERY)).astype(np.uint64) * _EVERY + 1
@@ -75,31 +65,31 @@ def _origins(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[n
 
 def _crowd(origins: NDArray[np.uint64], sketches: NDArray[np.uint8]) -> None:
     """Give some documents the slots of a crowded bucket's band, in place."""
-    draws = fractions(origins, 2, 6)
+    draws = _fractions(origins, 2, 6)
     rows = np.flatnonzero(draws[:, 0] < _CROWDED_SHARE)
     bucket = (draws[rows, 1] * _CROWDED_BUCKETS).astype(np.uint64)
     slots = _ROWS * (bucket % _BANDS).astype(np.int64)[:, None] + np.arange(_ROWS)
-    sketches[rows[:, None], slots] = words(bucket, 1, 7).view(np.uint8)[:, :_ROWS]
+    sketches[rows[:, None], slots] = _words(bucket, 1, 7).view(np.uint8)[:, :_ROWS]
 
 
 def _varied(
     numbers: NDArray[np.uint64], kinds: NDArray[np.int64], sketches: NDArray[np.uint8]
 ) -> NDArray[np.uint8]:
     """Return sketches of which some slots are changed. Each keeps those of at least one band."""
-    changed = fractions(numbers, SLOTS, 5) < _CHANGED_SLOTS[kinds][:, None]
+    changed = _fractions(numbers, SLOTS, 5) < _CHANGED_SLOTS[kinds][:, None]
     kept = (numbers % _BANDS).astype(np.int64)
     changed &= kept[:, None] != np.arange(SLOTS) // _ROWS
-    return np.where(changed, words(numbers, SLOTS // 8, 4).view(np.uint8), sketches)
+    return np.where(changed, _words(numbers, SLOTS // 8, 4).view(np.uint8), sketches)
 
 
-def words(numbers: NDArray[np.uint64], width: int, purpose: int) -> NDArray[np.uint64]:
+def _words(numbers: NDArray[np.uint64], width: int, purpose: int) -> NDArray[np.uint64]:
     """Return random words, uint64[n, width], that depend on number, place and purpose alone."""
     places = np.arange(1, width + 1, dtype=np.uint64) + np.uint64(purpose << 32)
     words = numbers[:, None] * np.uint64(0x9E3779B97F4A7C15) + finalise(places)
     return finalise(words)
 
 
-def fractions(numbers: NDArray[np.uint64], width: int, purpose: int) -> NDArray[np.float64]:
-    """Return random numbers from 0 to below 1, float64[n, width]; see `words`."""
-    whole = words(numbers, width, purpose) >> np.uint64(11)
+def _fractions(numbers: NDArray[np.uint64], width: int, purpose: int) -> NDArray[np.float64]:
+    """Return random numbers from 0 to below 1, float64[n, width]; see `_words`."""
+    whole = _words(numbers, width, purpose) >> np.uint64(11)
     return np.ldexp(whole.astype(np.float64), -53)
