@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from rocksdict import WriteBatch
 
+from worker.index.filter_parts import filled
 from worker.index.keyspace import filter_key, page_key
-from worker.index.run_filters import Probes, filled, zeroed
+from worker.index.run_filters import zeroed
 from worker.index.run_layout import FAN_IN, MARK, RunShape, SortedCells, packed_pages, unpack_cells
 from worker.index.run_list import Merging
 from worker.index.run_tables import RunTables
@@ -77,7 +78,7 @@ class Merge:
         first_page, pages = first * FAN_IN, self._pages * FAN_IN
         at = slot * self._to.words + first_page * self._to.page_words
         size = pages * self._to.page_words
-        part = filled(Probes(cells.slots, cells.hashes), self._to, at, size)
+        part = filled(cells.hashes, self._to, range(first_page, first_page + pages))
         self.words[at : at + size] = part
         batch.put(filter_key(self.plan.target, slot, first_page), part.tobytes())
         self._done += 1
