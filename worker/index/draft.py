@@ -42,12 +42,13 @@ def drafted(  # noqa: PLR0913 -- where it goes, and what it is made of
     """
     count = 0
     words = zeroed(columns * shape.words)
+    pages = range(shape.pages)
     give_way()
     for slot, cells in enumerate(run.columns()):
-        for _, page, packed in packed_pages(cells, shape):
+        for page, packed in packed_pages(cells.hashes, cells.documents, shape, pages):
             batch.put(page_key(number, slot, page), packed)
         first = slot * shape.words
-        part = filled(cells.hashes, shape, range(shape.pages))
+        part = filled(cells.hashes, shape, pages)
         words[first : first + shape.words] = part
         batch.put(filter_key(number, slot, 0), part.tobytes())
         count += len(cells.hashes)
