@@ -33,7 +33,11 @@ BENCHMARKS = {
     "accuracy": "recall and precision against exact similarities, compared with datasketch",
 }
 
-OPTIONS = {"index": ("documents", "window"), "query": ("documents", "rate"), "reindex": ("rate",)}
+OPTIONS = {
+    "index": ("documents", "shards", "window"),
+    "query": ("documents", "rate"),
+    "reindex": ("rate",),
+}
 """The benchmarks that take sizes."""
 
 
@@ -55,6 +59,12 @@ def main() -> None:
         type=int,
         metavar="NUMBER",
         help="documents of *index* (2,000,000) and *query* (500,000)",
+    )
+    parser.add_argument(
+        "--shards",
+        type=int,
+        metavar="NUMBER",
+        help="shards of *index*, which divide the bands (1)",
     )
     parser.add_argument(
         "--window",

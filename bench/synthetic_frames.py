@@ -14,13 +14,13 @@ from lsh import band_keys
 from lsh.index import DocumentBatch
 from lsh.mixing import finalise
 
-__all__ = ["COLUMNS", "SLOTS", "synthetic_batch"]
+__all__ = ["BANDS", "ROWS", "SLOTS", "synthetic_batch"]
 
-COLUMNS = 19
-"""18 bands and the exact text."""
+BANDS = 18
+ROWS = 7
 SLOTS = 128
-_BANDS = COLUMNS - 1
-_ROWS = 7
+_COLUMNS = BANDS + 1
+"""One for each band, and the exact text."""
 _NOW_MS = 1_767_225_600_000
 _EVERY = 5
 _RECENT = 5_000
@@ -39,15 +39,15 @@ def synthetic_batch(first: int, count: int) -> DocumentBatch:
     changed = np.flatnonzero(kinds > 0)
     sketches[changed] = _varied(numbers[changed], kinds[changed], sketches[changed])
     own = np.where(kinds > 0, numbers, origins)
-    keys = np.empty((COLUMNS, count), np.uint64)
-    keys[:_BANDS] = band_keys(sketches, _BANDS, _ROWS).T
-    keys[_BANDS] = _words(own, 1, 2)[:, 0]
+    keys = np.empty((_COLUMNS, count), np.uint64)
+    keys[:BANDS] = band_keys(sketches, BANDS, ROWS).T
+    keys[BANDS] = _words(own, 1, 2)[:, 0]
     return DocumentBatch(
         sequences=numbers,
         times=_NOW_MS + numbers.astype(np.int64),
         ids=[b"document-%010d" % number for number in range(first, first + count)],
         shingles=np.full(count, 300, np.uint32),
-        columns=range(COLUMNS),
+        columns=range(_COLUMNS),
         keys=keys,
         sketches=sketches,
     )
@@ -68,8 +68,8 @@ def _crowd(origins: NDArray[np.uint64], sketches: NDArray[np.uint8]) -> None:
     draws = _fractions(origins, 2, 6)
     rows = np.flatnonzero(draws[:, 0] < _CROWDED_SHARE)
     bucket = (draws[rows, 1] * _CROWDED_BUCKETS).astype(np.uint64)
-    slots = _ROWS * (bucket % _BANDS).astype(np.int64)[:, None] + np.arange(_ROWS)
-    sketches[rows[:, None], slots] = _words(bucket, 1, 7).view(np.uint8)[:, :_ROWS]
+    slots = ROWS * (bucket % BANDS).astype(np.int64)[:, None] + np.arange(ROWS)
+    sketches[rows[:, None], slots] = _words(bucket, 1, 7).view(np.uint8)[:, :ROWS]
 
 
 def _varied(
@@ -77,8 +77,8 @@ def _varied(
 ) -> NDArray[np.uint8]:
     """Return sketches of which some slots are changed. Each keeps those of at least one band."""
     changed = _fractions(numbers, SLOTS, 5) < _CHANGED_SLOTS[kinds][:, None]
-    kept = (numbers % _BANDS).astype(np.int64)
-    changed &= kept[:, None] != np.arange(SLOTS) // _ROWS
+    kept = (numbers % BANDS).astype(np.int64)
+    changed &= kept[:, None] != np.arange(SLOTS) // ROWS
     return np.where(changed, _words(numbers, SLOTS // 8, 4).view(np.uint8), sketches)
 
 
