@@ -13,6 +13,7 @@ BENCHMARKS = {
     "fingerprint": "signatures per second on one core, compared with datasketch",
     "scripts": "signatures by script and length, as multiples of datasketch's rate",
     "index": "cost of one index shard by the number of documents in it, compared with datasketch",
+    "flood": "what copies and variants of a text cost an index shard, compared with new documents",
     "query": "time of a query on an index that goes on growing",
     "library": "speed and memory of lsh.Index, compared with datasketch",
     "groups": "how well the first match tells connected documents",
@@ -33,7 +34,12 @@ BENCHMARKS = {
     "accuracy": "recall and precision against exact similarities, compared with datasketch",
 }
 
-OPTIONS = {"index": ("documents", "window"), "query": ("documents", "rate"), "reindex": ("rate",)}
+OPTIONS = {
+    "flood": ("documents",),
+    "index": ("documents", "shards", "window"),
+    "query": ("documents", "rate"),
+    "reindex": ("rate",),
+}
 """The benchmarks that take sizes."""
 
 
@@ -54,7 +60,13 @@ def main() -> None:
         "--documents",
         type=int,
         metavar="NUMBER",
-        help="documents of *index* (2,000,000) and *query* (500,000)",
+        help="documents of *index* (2,000,000), *flood* (1,000,000) and *query* (500,000)",
+    )
+    parser.add_argument(
+        "--shards",
+        type=int,
+        metavar="NUMBER",
+        help="shards of *index*, which divide the bands (1)",
     )
     parser.add_argument(
         "--window",

@@ -1,7 +1,8 @@
 """The cost of one index shard by the number of documents in it, compared with datasketch.
 
 Without Kafka and without texts: the documents are synthetic keys and sketches, so only the index is
-measured. One shard has all bands. What a document costs must not depend on how many came before.
+measured. One shard has all bands; or several have their share each, and what they cost is summed.
+What a document costs must not depend on how many came before.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from collections.abc import Iterator
 from rich import box
 from rich.table import Table
 
-from bench.index_feed import CHECKPOINTS, Checkpoint
+from bench.index_costs import Checkpoint
+from bench.index_feed import CHECKPOINTS
 from bench.report import Target, console
 
 __all__ = ["DOCUMENTS", "run"]
@@ -27,6 +29,8 @@ _CPU_TARGET = 30.0
 _RATE_TARGET = 20_000.0
 _MEMORY_TARGET_MB = 1_000.0
 _DISK_TARGET = 500.0
+_DISK_OF_SHARDS_TARGET = 1_000.0
+"""Of four shards."""
 _STEADY_TARGET = 1.1
 _STALL_TARGET = 1.0
 _LEANER_TARGET = 5.0
@@ -39,35 +43,46 @@ _MEANINGS = (
 
 
 def run(
-    *, quick: bool = False, documents: int = DOCUMENTS, window: int | None = None
+    *,
+    quick: bool = False,
+    documents: int = DOCUMENTS,
+    shards: int = 1,
+    window: int | None = None,
 ) -> list[Target]:
     """Measure, print the figures, and return the targets.
 
+    shards: how many divide the bands. Only a single one is compared with datasketch.
     window: after how many others a document is forgotten; None: never.
     """
-    peer = min(_DATASKETCH_DOCUMENTS, 10_000 if quick else documents)
     total = 50_000 if quick else documents
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("documents", no_wrap=True)
     for column in ("CPU µs", "index", "RocksDB", "per s", "burst s", "MB", "memory B", "disk B"):
         table.add_column(column, justify="right", no_wrap=True)
     found = []
-    for one in _feed("neardup", total, *([] if window is None else [window])):
+    options = [f"--shards={shards}", *([] if window is None else [f"--window={window}"])]
+    for one in _feed("neardup", total, *options):
         found.append(one)
         table.add_row(f"{one.documents:,}", *_row(one, window))
-        console.print(f"{one.documents:,}: {_cpu(one):.1f} µs a document", style="dim")
-    (*_, other) = _feed("datasketch", peer)
-    table.add_row(f"datasketch, {peer:,}", *_row(other, None))
+        console.print(f"{one.documents:,}: {one.cpu:.1f} µs a document", style="dim")
+    targets = _steady(found) if window is not None else [*_growth(found), _disk(found, shards)]
+    if shards == 1:
+        peer = min(_DATASKETCH_DOCUMENTS, 10_000 if quick else documents)
+        (*_, other) = _feed("datasketch", peer)
+        table.add_row(f"datasketch, {peer:,}", *_row(other, None))
+        if window is None:
+            targets += _of_one_shard(found, other)
+    what = "One shard with all bands" if shards == 1 else f"{shards} shards, summed"
     kept = "" if window is None else f", of which the last {window:,} are remembered"
-    console.print(f"\n[bold]One shard with all bands, {total:,} synthetic documents{kept}")
+    console.print(f"\n[bold]{what}, {total:,} synthetic documents{kept}")
     console.print(table)
     console.print(_MEANINGS, style="dim")
-    return _targets(found, other) if window is None else _steady(found)
+    return targets
 
 
-def _feed(kind: str, documents: int, *window: int) -> Iterator[Checkpoint]:
+def _feed(kind: str, documents: int, *options: str) -> Iterator[Checkpoint]:
     with tempfile.TemporaryDirectory(prefix="neardup-bench-") as folder:
-        arguments = [kind, str(documents), folder, *map(str, window)]
+        arguments = [kind, str(documents), folder, *options]
         command = [sys.executable, "-m", "bench.index_feed", *arguments]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as feeding:  # noqa: S603 -- our own
             assert feeding.stdout is not None  # noqa: S101 -- a pipe
@@ -80,7 +95,7 @@ def _feed(kind: str, documents: int, *window: int) -> Iterator[Checkpoint]:
 def _row(one: Checkpoint, window: int | None) -> list[str]:
     kept = min(one.documents, window or one.documents)
     return [
-        f"{_cpu(one):.1f}",
+        f"{one.cpu:.1f}",
         f"{one.own:.1f}",
         f"{one.others:.1f}",
         f"{one.rate:,.0f}",
@@ -91,17 +106,13 @@ def _row(one: Checkpoint, window: int | None) -> list[str]:
     ]
 
 
-def _cpu(one: Checkpoint) -> float:
-    return one.own + one.others
-
-
 def _steady(found: list[Checkpoint]) -> list[Target]:
     """Compare the last window with the second, in which documents are forgotten already."""
     if len(found) < 3:
         return []
     second, last = found[1], found[-1]
     grown = {
-        "CPU a document": _cpu(last) / _cpu(second),
+        "CPU a document": last.cpu / second.cpu,
         "memory": last.memory / second.memory,
         "disk": last.disk / second.disk,
     }
@@ -120,12 +131,31 @@ def _steady(found: list[Checkpoint]) -> list[Target]:
     return [*targets, longest]
 
 
-def _targets(found: list[Checkpoint], other: Checkpoint) -> list[Target]:
+def _growth(found: list[Checkpoint]) -> list[Target]:
     first, last = found[0], found[-1]
+    if first.documents != CHECKPOINTS[0] or last is first:
+        return []
+    what = f"index: CPU a document at {last.documents:,} to that at {first.documents:,}"
+    growth = last.cpu / first.cpu
+    return [Target(what, growth, _GROWTH_TARGET, at_least=False, form=".2f")]
+
+
+def _disk(found: list[Checkpoint], shards: int) -> Target:
+    last = found[-1]
+    limit, of_shards = _DISK_TARGET, ""
+    if shards > 1:
+        limit, of_shards = _DISK_OF_SHARDS_TARGET, f" in {shards} shards"
+    what = f"index: disk a document{of_shards} at {last.documents:,}, bytes"
+    return Target(what, last.disk / last.documents, limit, at_least=False, form=",.0f")
+
+
+def _of_one_shard(found: list[Checkpoint], other: Checkpoint) -> list[Target]:
+    """Compare what one shard with all bands costs with limits, and with datasketch."""
+    last = found[-1]
     at = f"at {last.documents:,}"
     leaner = (other.grown / other.documents) / (last.grown / last.documents)
-    targets = [
-        Target(f"index: CPU a document {at}, µs", _cpu(last), _CPU_TARGET, at_least=False),
+    return [
+        Target(f"index: CPU a document {at}, µs", last.cpu, _CPU_TARGET, at_least=False),
         Target(
             "index: documents/s throughout",
             min(one.rate for one in found),
@@ -141,13 +171,6 @@ def _targets(found: list[Checkpoint], other: Checkpoint) -> list[Target]:
             form=",.0f",
         ),
         Target(
-            f"index: disk a document {at}, bytes",
-            last.disk / last.documents,
-            _DISK_TARGET,
-            at_least=False,
-            form=",.0f",
-        ),
-        Target(
             "index: times less memory a document than datasketch",
             leaner,
             _LEANER_TARGET,
@@ -155,21 +178,8 @@ def _targets(found: list[Checkpoint], other: Checkpoint) -> list[Target]:
         ),
         Target(
             "index: times the speed of datasketch",
-            other.own / _cpu(last),
+            other.own / last.cpu,
             _FASTER_TARGET,
             at_least=True,
         ),
     ]
-    if first.documents == CHECKPOINTS[0] and last is not first:
-        growth = _cpu(last) / _cpu(first)
-        targets.insert(
-            0,
-            Target(
-                f"index: CPU a document {at} to that at {first.documents:,}",
-                growth,
-                _GROWTH_TARGET,
-                at_least=False,
-                form=".2f",
-            ),
-        )
-    return targets

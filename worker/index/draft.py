@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from rocksdict import WriteBatch
 
+from worker.index.filter_parts import filled
 from worker.index.keyspace import filter_key, page_key
 from worker.index.open_run import OpenRun
-from worker.index.run_filters import Probes, filled, zeroed
+from worker.index.run_filters import zeroed
 from worker.index.run_layout import RunShape, packed_pages
 
 __all__ = ["Draft", "drafted"]
@@ -41,12 +42,13 @@ def drafted(  # noqa: PLR0913 -- where it goes, and what it is made of
     """
     count = 0
     words = zeroed(columns * shape.words)
+    pages = range(shape.pages)
     give_way()
     for slot, cells in enumerate(run.columns()):
-        for _, page, packed in packed_pages(cells, shape):
+        for page, packed in packed_pages(cells.hashes, cells.documents, shape, pages):
             batch.put(page_key(number, slot, page), packed)
         first = slot * shape.words
-        part = filled(Probes(cells.slots, cells.hashes), shape, first, shape.words)
+        part = filled(cells.hashes, shape, pages)
         words[first : first + shape.words] = part
         batch.put(filter_key(number, slot, 0), part.tobytes())
         count += len(cells.hashes)

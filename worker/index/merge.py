@@ -8,9 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from rocksdict import WriteBatch
 
+from worker.index.filter_parts import filled
 from worker.index.keyspace import filter_key, page_key
-from worker.index.run_filters import Probes, filled, zeroed
-from worker.index.run_layout import FAN_IN, MARK, RunShape, SortedCells, packed_pages, unpack_cells
+from worker.index.page_merge import merged
+from worker.index.run_filters import zeroed
+from worker.index.run_layout import FAN_IN, RunShape, packed_pages
 from worker.index.run_list import Merging
 from worker.index.run_tables import RunTables
 
@@ -71,40 +73,27 @@ class Merge:
     def _step(self, batch: WriteBatch) -> None:
         slot, group = divmod(self._done, self._from.pages // self._pages)
         first = group * self._pages
-        cells = self._merged(slot, range(first, first + self._pages))
-        for _, page, packed in packed_pages(cells, self._to):
-            self._tables.put(self.plan.target, page_key(self.plan.target, slot, page), packed)
-        first_page, pages = first * FAN_IN, self._pages * FAN_IN
-        at = slot * self._to.words + first_page * self._to.page_words
-        size = pages * self._to.page_words
-        part = filled(Probes(cells.slots, cells.hashes), self._to, at, size)
-        self.words[at : at + size] = part
-        batch.put(filter_key(self.plan.target, slot, first_page), part.tobytes())
+        hashes, documents = self._merged(slot, range(first, first + self._pages))
+        run, shape = self.plan.target, self._to
+        pages = range(first * FAN_IN, (first + self._pages) * FAN_IN)
+        packed = packed_pages(hashes, documents, shape, pages)
+        self._tables.put(run, ((page_key(run, slot, page), cells) for page, cells in packed))
+        part = filled(hashes, shape, pages)
+        at = slot * shape.words + pages.start * shape.page_words
+        self.words[at : at + len(part)] = part
+        batch.put(filter_key(run, slot, pages.start), part.tobytes())
         self._done += 1
-        self._cells += len(cells.hashes)
-        if self.done or self._tables.is_full(self.plan.target):
-            self._tables.finish(self.plan.target, last=self.done)
+        self._cells += len(hashes)
+        if self.done or self._tables.is_full(run):
+            self._tables.finish(run, last=self.done)
             self.plan.done, self.plan.cells = self._done, self._cells
 
-    def _merged(self, slot: int, pages: range) -> SortedCells:
-        """Return the cells in these pages of all runs, sorted; of equal ones only the newest."""
-        sources = [run for run in self.plan.sources for _ in pages]
-        wanted = [page_key(run, slot, page) for run in self.plan.sources for page in pages]
-        found = self._tables.get(sources, wanted)
-        read = [unpack_cells(page) for page in found if page is not None]
-        hashes = np.concatenate([np.empty(0, np.uint64), *(keys for keys, _ in read)])
-        documents = np.concatenate([np.empty(0, np.uint32), *(found for _, found in read)])
-        # Each run is sorted already, which a stable sort makes use of.
-        order: npt.NDArray[np.intp] = np.argsort(hashes, kind="stable")
-        order = order[_newest(hashes[order], documents[order])]
-        slots = np.full(len(order), slot, np.uint8)
-        return SortedCells(slots, hashes[order], documents[order])
-
-
-def _newest(
-    hashes: npt.NDArray[np.uint64], documents: npt.NDArray[np.uint32]
-) -> npt.NDArray[np.bool_]:
-    """Return which cells no newer one with the same key follows, among sorted ones: bool[n]."""
-    newest = np.ones(len(hashes), bool)
-    newest[:-1] = (hashes[1:] != hashes[:-1]) | ((documents[1:] ^ documents[:-1]) >= MARK)
-    return newest
+    def _merged(
+        self, slot: int, pages: range
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]:
+        """Return the cells in these pages of all runs; see `merged`."""
+        runs = self.plan.sources
+        wanted = [page_key(run, slot, page) for run in runs for page in pages]
+        found = self._tables.get([run for run in runs for _ in pages], wanted)
+        starts = range(0, len(found), len(pages))
+        return merged([found[start : start + len(pages)] for start in starts], self._from.page_bits)

@@ -70,7 +70,7 @@ class OpenRun:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return which of n cells are here, and their places: int64[m]."""
         places = self._first_places(slots, hashes)
-        left = np.flatnonzero(np.take(self._documents, places, mode="clip"))
+        left = np.flatnonzero(np.take(self._documents, places, mode="clip") != 0)
         found, taken_places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         places = places[left]
         for step in count(1):
@@ -142,7 +142,7 @@ class OpenRun:
         """Return the cells of each column, sorted."""
         for slot in range(self._columns):
             part = slice(slot << self.bits, (slot + 1) << self.bits)
-            places = np.flatnonzero(self._documents[part])
+            places = np.flatnonzero(self._documents[part] != 0)
             hashes = self._hashes[part][places]
             # They are nearly sorted, which a stable sort makes use of.
             order = np.argsort(hashes, kind="stable")

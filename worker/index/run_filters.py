@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from worker.index.run_layout import FAN_IN, RunShape
 
-__all__ = ["Joined", "Probes", "TierFilters", "filled", "zeroed"]
+__all__ = ["Joined", "Probes", "TierFilters", "mixed", "zeroed"]
 
 _HALF = np.uint64(32)
 _MIX = np.uint64(0xD6E8FEB86659FD93)
@@ -38,7 +38,7 @@ def zeroed(words: int) -> npt.NDArray[np.uint64]:
 
 
 class Probes:
-    """n cells to look up or to add.
+    """n cells to look up.
 
     A cell has four bits in each of two words. Only what has those of the first word is looked up
     in the second, so nearly every look-up is one memory access (compare Putze, Sanders, Singler,
@@ -63,10 +63,20 @@ class Probes:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
         """Return the second words of some of the cells, and their bits there."""
         hashes = self._hashes[which]
-        mixed = (hashes * _MIX) >> _HALF
-        within = ((mixed * np.uint64(shape.page_words)) >> _HALF).astype(np.int64)
+        numbers = mixed(hashes)
+        within = ((numbers * np.uint64(shape.page_words)) >> _HALF).astype(np.int64)
         pages = self._slots[which] * shape.pages + shape.page(hashes)
-        return pages * shape.page_words + within, _four_bits(mixed)
+        return pages * shape.page_words + within, _four_bits(numbers)
+
+
+def mixed(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return the numbers that choose the second words of keys, and the bits in these: uint64[n].
+
+    They have 32 bits.
+    """
+    numbers = hashes * _MIX
+    numbers >>= _HALF
+    return numbers
 
 
 def _four_bits(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -76,30 +86,6 @@ def _four_bits(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     for shift in (6, 12, 18):
         bits |= one << (numbers >> np.uint64(shift) & last)
     return bits
-
-
-def filled(probes: Probes, shape: RunShape, first: int, words: int) -> npt.NDArray[np.uint64]:
-    """Return a part of a run's filter with sorted cells in it.
-
-    The part has whole pages: uint64[words] from the word ``first``.
-    """
-    part = np.zeros(words, np.uint64)
-    _set(part, probes.words(shape) - first, probes.bits)
-    places, bits = probes.second(shape, slice(None))
-    # Up to 16 bits, numpy sorts by radix.
-    places = (places - first).astype(np.min_scalar_type(words))
-    order = np.argsort(places, kind="stable")
-    _set(part, places[order].astype(np.int64), bits[order])
-    return part
-
-
-def _set(
-    words: npt.NDArray[np.uint64], places: npt.NDArray[np.int64], bits: npt.NDArray[np.uint64]
-) -> None:
-    """Set bits in words, in place, by ascending places."""
-    starts = np.flatnonzero(np.diff(places, prepend=-1))
-    if len(starts):
-        words[places[starts]] |= np.bitwise_or.reduceat(bits, starts)
 
 
 class _Group:

@@ -14,7 +14,7 @@ times the pages.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ __all__ = [
     "marked",
     "packed_pages",
     "unpack_cells",
+    "unpack_pages",
 ]
 
 MARK = MOST_DOCUMENTS
@@ -103,16 +104,25 @@ class RunShape(NamedTuple):
         return (high >> np.uint64(32)).astype(np.int64)
 
 
-def packed_pages(cells: SortedCells, shape: RunShape) -> Iterator[tuple[int, int, bytes]]:
-    """Return the pages of these cells: slot, page, and bytes of each."""
-    pages = cells.slots.astype(np.int64) << shape.page_bits | shape.page(cells.hashes)
-    starts = np.flatnonzero(np.diff(pages, prepend=-1))
-    ends = np.append(starts, len(pages))[1:].tolist()
-    keys, documents = cells.hashes.tobytes(), cells.documents.tobytes()
-    numbers = pages[starts].tolist()
-    for number, start, end in zip(numbers, starts.tolist(), ends, strict=True):
-        packed = keys[8 * start : 8 * end] + documents[4 * start : 4 * end]
-        yield number >> shape.page_bits, number & (shape.pages - 1), packed
+def packed_pages(
+    hashes: npt.NDArray[np.uint64],
+    documents: npt.NDArray[np.uint32],
+    shape: RunShape,
+    pages: range,
+) -> Iterator[tuple[int, bytes]]:
+    """Return the pages of a column that have cells, and the bytes of each.
+
+    hashes: uint64[n], the keys, sorted, all of these pages. documents: uint32[n].
+    """
+    lowest = np.arange(pages.start + 1, pages.stop, dtype=np.uint64)
+    lowest <<= np.uint64(64 - shape.page_bits)
+    ends = [*np.searchsorted(hashes, lowest).tolist(), len(hashes)]
+    packed_keys, packed = hashes.view(np.uint8).data, documents.view(np.uint8).data
+    start = 0
+    for page, end in zip(pages, ends, strict=True):
+        if start < end:
+            yield page, b"".join((packed_keys[8 * start : 8 * end], packed[4 * start : 4 * end]))
+        start = end
 
 
 def marked(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -143,8 +153,36 @@ def unpack_cells(page: bytes) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.ui
     Raises:
         ValueError: it isn't a page.
     """
+    count = _cells_in(page)
+    keys = np.frombuffer(page, "<u8", count).astype(np.uint64, copy=False)
+    return keys, np.frombuffer(page, "<u4", count, 8 * count).astype(np.uint32, copy=False)
+
+
+def unpack_pages(
+    pages: Iterable[bytes],
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32], list[int]]:
+    """Return the keys, uint64[n], and the documents, uint32[n], in pages, one after the other.
+
+    Returns also how many cells each page has.
+
+    Raises:
+        ValueError: one isn't a page.
+    """
+    keys, documents, counts = list[bytes](), list[bytes](), list[int]()
+    for page in pages:
+        count = _cells_in(page)
+        keys.append(page[: 8 * count])
+        documents.append(page[8 * count :])
+        counts.append(count)
+    return (
+        np.frombuffer(b"".join(keys), "<u8").astype(np.uint64, copy=False),
+        np.frombuffer(b"".join(documents), "<u4").astype(np.uint32, copy=False),
+        counts,
+    )
+
+
+def _cells_in(page: bytes) -> int:
     count = len(page) // _CELL_BYTES
     if count * _CELL_BYTES != len(page):
         raise ValueError(f"{len(page)} bytes are not whole cells")
-    keys = np.frombuffer(page, "<u8", count).astype(np.uint64, copy=False)
-    return keys, np.frombuffer(page, "<u4", count, 8 * count).astype(np.uint32, copy=False)
+    return count

@@ -141,9 +141,10 @@ class _Writing:
         self._writer = SstFileWriter(options)
         self._writer.open(str(path))
 
-    def put(self, key: bytes, page: bytes) -> None:
-        self._writer[key] = page
-        self.size += len(key) + len(page)
+    def put(self, pages: Iterable[tuple[bytes, bytes]]) -> None:
+        for key, page in pages:
+            self._writer[key] = page
+            self.size += len(key) + len(page)
 
     def finish(self) -> None:
         self._writer.finish()
@@ -183,13 +184,13 @@ class RunTables(Pages):
         self._left = sorted(self._families.keys() - named)
         self.drop_all()
 
-    def put(self, run: int, key: bytes, page: bytes) -> None:
-        """Put a page into the file that is written for a run; keys ascend."""
+    def put(self, run: int, pages: Iterable[tuple[bytes, bytes]]) -> None:
+        """Put keys and pages into the file that is written for a run; keys ascend."""
         try:
             writing = self._writing.get(run)
             if writing is None:
                 writing = self._writing[run] = self._file(run)
-            writing.put(key, page)
+            writing.put(pages)
         except Exception as error:
             raise self._meaning(error) from error
 
@@ -207,7 +208,7 @@ class RunTables(Pages):
     def finish(self, run: int, *, last: bool) -> None:
         """Finish the file that is written for a run; its pages are on disk then."""
         if last:
-            self.put(run, HEADER, b"")
+            self.put(run, [(HEADER, b"")])
         writing = self._writing.pop(run)
         # rocksdict waits for the disk with the GIL held, which blocks all threads.
         with writing.path.open("rb") as file:

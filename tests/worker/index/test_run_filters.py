@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from worker.index.run_filters import Probes, TierFilters, filled, zeroed
+from worker.index.filter_parts import filled
+from worker.index.run_filters import Probes, TierFilters, zeroed
 from worker.index.run_layout import FAN_IN, RunShape
 
 COLUMNS = 3
@@ -25,8 +26,10 @@ def cells(
     return slots, hashes[np.lexsort((hashes, slots))]
 
 
-def words(shape: RunShape, seed: int) -> npt.NDArray[np.uint64]:
-    return filled(Probes(*cells(seed)), shape, 0, COLUMNS * shape.words)
+def words(shape: RunShape, seed: int, count: int = COLUMNS * DOCUMENTS) -> npt.NDArray[np.uint64]:
+    slots, hashes = cells(seed, count)
+    pages = range(shape.pages)
+    return np.concatenate([filled(hashes[slots == slot], shape, pages) for slot in range(COLUMNS)])
 
 
 @pytest.mark.parametrize(("tier", "often"), [(0, 0.4), (0, 1), (1, 0), (2, 0.4), (3, 1)])
@@ -84,26 +87,9 @@ def test_seldom_is_something_absent_taken_for_there(tier: int, most: float) -> N
     count = COLUMNS * DOCUMENTS * FAN_IN**tier
     shape = RunShape.of(DOCUMENTS, tier)
     filters = TierFilters(shape, tier)
-    full = filled(Probes(*cells(1, count)), shape, 0, COLUMNS * shape.words)
-    filters.add(0, full)
+    filters.add(0, words(shape, 1, count))
     which, _ = filters.find(Probes(*cells(2, 300_000)))
     assert len(which) / 300_000 < most
-
-
-@pytest.mark.parametrize("tier", [0, 1, 2])
-def test_a_part_of_a_filter_is_that_part_of_the_whole(tier: int) -> None:
-    """The pages of one column have a part of their own."""
-    shape = RunShape.of(DOCUMENTS, tier)
-    slots, hashes = cells(1)
-    whole = words(shape, 1)
-    parts = []
-    for slot in range(COLUMNS):
-        for page in range(shape.pages):
-            mine = (slots == slot) & (shape.page(hashes) == page)
-            first = slot * shape.words + page * shape.page_words
-            probes = Probes(slots[mine], hashes[mine])
-            parts.append(filled(probes, shape, first, shape.page_words))
-    assert (np.concatenate(parts) == whole).all()
 
 
 def test_zeros_are_zero() -> None:

@@ -13,11 +13,11 @@ from worker.index.run_layout import (
     FAN_IN,
     MARK,
     RunShape,
-    SortedCells,
     find_in_page,
     marked,
     packed_pages,
     unpack_cells,
+    unpack_pages,
 )
 
 U64 = st.integers(0, 2**64 - 1)
@@ -33,23 +33,26 @@ def test_a_tier_has_eight_times_the_pages_of_the_one_below(documents: int) -> No
     assert documents <= 256 * shapes[0].pages < 2 * max(256, documents)
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), U64), unique=True, max_size=200), st.integers(0, 5))
-def test_pages_have_all_cells_in_order(cells: list[tuple[int, int]], page_bits: int) -> None:
+@given(st.sets(U64, max_size=200), st.integers(0, 5), st.data())
+def test_pages_have_all_cells_in_order(
+    unsorted: set[int], page_bits: int, data: st.DataObject
+) -> None:
     shape = RunShape(page_bits, 1)
-    cells.sort()
-    packed = SortedCells(
-        np.array([slot for slot, _ in cells], np.uint8),
-        np.array([key for _, key in cells], np.uint64),
-        np.arange(len(cells), dtype=np.uint32),
-    )
-    found = []
-    for slot, page, content in packed_pages(packed, shape):
-        keys, documents = unpack_cells(content)
+    first = data.draw(st.integers(0, shape.pages - 1))
+    pages = range(first, data.draw(st.integers(first + 1, shape.pages)))
+    cells = sorted(key for key in unsorted if key >> (64 - page_bits) in pages)
+    hashes, documents = np.array(cells, np.uint64), np.arange(len(cells), dtype=np.uint32)
+    packed = dict(packed_pages(hashes, documents, shape, pages))
+    assert list(packed) == sorted({key >> (64 - page_bits) for key in cells})
+    for page, content in packed.items():
+        keys, numbers = unpack_cells(content)
         assert (shape.page(keys) == page).all()
-        found += [(slot, key) for key in keys.tolist()]
-        for key, document in zip(keys.tolist(), documents.tolist(), strict=True):
-            assert find_in_page(content, key) == document
-    assert found == cells
+        for key, number in zip(keys.tolist(), numbers.tolist(), strict=True):
+            assert find_in_page(content, key) == number
+    keys, numbers, counts = unpack_pages(packed.values())
+    assert keys.tolist() == cells
+    assert numbers.tolist() == documents.tolist()
+    assert counts == [len(content) // 12 for content in packed.values()]
 
 
 @given(st.lists(U64, min_size=1, max_size=50), U64)
@@ -70,6 +73,8 @@ def test_a_key_is_found_beside_a_mark_that_has_its_bytes() -> None:
 def test_what_is_no_page_is_refused() -> None:
     with pytest.raises(ValueError, match="13 bytes are not whole cells"):
         unpack_cells(bytes(13))
+    with pytest.raises(ValueError, match="13 bytes are not whole cells"):
+        unpack_pages([bytes(12), bytes(13)])
 
 
 def test_marks_have_keys_of_their_own() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from tests.support.killed_disk import left_by_kill
 from worker.index.errors import StoreDamaged
 from worker.index.keyspace import FILTERS, of_run
 from worker.index.merge import Merge
-from worker.index.run_layout import FAN_IN, RunShape, SortedCells, packed_pages
+from worker.index.run_layout import FAN_IN, packed_pages
 from worker.index.spans import span
 from worker.index.store import BandStore, StoreOptions
 
@@ -215,9 +216,9 @@ def test_readers_wait_for_no_packing_and_see_nothing_before_they_wait(
     store = BandStore(tmp_path / "s", HEADER, options=options)
     readers, packed = Readers(store), list[bool]()
 
-    def noted(cells: SortedCells, shape: RunShape) -> Iterator[tuple[int, int, bytes]]:
+    def noted(*given: Any) -> Iterator[tuple[int, bytes]]:  # noqa: ANN401 -- whatever it takes
         packed.append(readers.waiting)
-        return packed_pages(cells, shape)
+        return packed_pages(*given)
 
     monkeypatch.setattr(worker.index.draft, "packed_pages", noted)
     monkeypatch.setattr(worker.index.merge, "packed_pages", noted)
