@@ -79,7 +79,8 @@ class Changes:
         first, numbers = self._first, self._numbers
         made.records = self._records(kept)
         moves = self._renew(made, buckets, renewed)
-        buckets.note(np.array([place for place, _ in moves], np.int64))
+        if moves:
+            buckets.note(np.array([place for place, _ in moves], np.int64))
         changed = buckets.changed(oldest)
         alone = np.append(new, False)[np.minimum(changed.places, len(new))] & (changed.sizes == 1)
         alone[alone] = changed.entries[changed.starts[alone]] != BEYOND
@@ -124,6 +125,8 @@ class Changes:
 
         renewed: as of `write`.
         """
+        if not renewed:
+            return {}
         first, known = self._first, self._known
         below, final = self._reader.moved_below, self._numbers.tolist()
         old = {place for number, columns in renewed.items() if number < below for place in columns}

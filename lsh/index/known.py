@@ -40,10 +40,10 @@ class Known:
         self._reader = reader
         self.first = reader.inserted
         self.own = 0 if batch is None else len(batch.ids)
-        self._count = 0
-        self._records = Records.blank(0, slots)
-        self._number_of = np.empty(0, np.int64)
-        self._gone_from = np.empty(0, np.int64)
+        self._count = self.own
+        self._records = Records.blank(self.own, slots)
+        self._number_of = np.arange(self.first, self.first + self.own)
+        self._gone_from = np.full(self.own, NEVER)
         self._sorted = self._places = np.empty(0, np.int64)
         self.any_gone = False
         self._gone_numbers: dict[int, int] = {}
@@ -51,15 +51,13 @@ class Known:
         self._asked: set[int] = set()
         self._renewed: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
         if batch is not None:
-            own = Records.blank(self.own, slots)._replace(
+            self._records = self._records._replace(
                 sequences=batch.sequences,
                 times=batch.times,
                 shingles=batch.shingles,
                 sketches=batch.sketches,
                 ids=np.fromiter(batch.ids, np.object_, self.own),
             )
-            own.kept[:] = True
-            self._add(own, np.arange(self.first, self.first + self.own))
 
     @property
     def sketches(self) -> NDArray[np.uint8]:

@@ -92,6 +92,8 @@ def matched(
     pairs: all comparisons. shingles: of each document, by row. A document that was renewed may
     have several places.
     """
+    if not len(pairs.of):
+        return Matched(pairs, pairs.alike, known, 0)
     slots = known.sketches.shape[1]
     pairs = _once(pairs, slots)
     shares = _shares(pairs, shingles, known, rules)
