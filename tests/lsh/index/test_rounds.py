@@ -59,7 +59,7 @@ drawn = st.lists(
 )
 
 
-@settings(max_examples=scaled(70, 700), deadline=None)
+@settings(max_examples=scaled(40, 700), deadline=None)
 @given(
     rows=drawn,
     sizes=st.lists(st.integers(1, 3), min_size=60) | st.lists(st.integers(1, 20), min_size=60),
