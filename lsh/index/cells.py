@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Cells", "by_row", "cells_of"]
+__all__ = ["Cells", "cells_of"]
 
 
 class Cells(NamedTuple):
@@ -40,26 +40,6 @@ class Cells(NamedTuple):
         rows = self.rows[spread(self.starts[runs], sizes)]
         by_row = np.argsort(rows, kind="stable")
         return rows[by_row], np.repeat(runs, sizes)[by_row]
-
-    def by_row(self, runs: NDArray[np.int64]) -> list[tuple[int, list[int]]]:
-        """Return each document that has cells in these runs, with its runs, in sequence order.
-
-        runs: int64[k], indices of runs, ascending.
-        """
-        return by_row(*self.pairs(runs))
-
-
-def by_row(rows: NDArray[np.int64], runs: NDArray[np.int64]) -> list[tuple[int, list[int]]]:
-    """Return the documents of c cells, each with its runs, in sequence order.
-
-    rows: int64[c], the document of each cell, ascending. runs: int64[c].
-    """
-    if not len(rows):
-        return []
-    cuts = np.flatnonzero(np.diff(rows)) + 1
-    parts = np.split(runs, cuts)
-    firsts = rows[np.concatenate(([0], cuts))]
-    return [(row, part.tolist()) for row, part in zip(firsts.tolist(), parts, strict=True)]
 
 
 def cells_of(columns: Sequence[int], keys: NDArray[np.uint64]) -> Cells:

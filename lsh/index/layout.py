@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -39,7 +39,6 @@ __all__ = [
     "pack_records",
     "pack_renewals",
     "sketch_and_new",
-    "sketches_of",
     "unpack_bucket",
     "unpack_buckets",
     "unpack_record",
@@ -72,7 +71,6 @@ _LENGTHS = struct.Struct("<HB")
 _LENGTHS_AT = _FIXED.size - _LENGTHS.size
 PARTS = [("sequences", "<u8"), ("times", "<i8"), ("shingles", "<u4")]
 """What comes first in a record's bytes: fields of a numpy dtype."""
-_SLOTS = slice(_LENGTHS_AT, _LENGTHS_AT + 2)
 
 
 class BucketKeys(NamedTuple):
@@ -260,19 +258,6 @@ def sketch_and_new(packed: bytes) -> tuple[bytes, bytes]:
     slots, bits = _LENGTHS.unpack_from(packed, _LENGTHS_AT)
     after = _FIXED.size + slots
     return packed[_FIXED.size : after], packed[after : after + bits]
-
-
-def sketches_of(packed: Collection[bytes]) -> list[bytes]:
-    """Return the sketches in the bytes of records.
-
-    Raises ValueError if some bytes are not those of a record.
-    """
-    if len({record[_SLOTS] for record in packed}) == 1:  # of an index, all have as many slots
-        (slots, _) = _LENGTHS.unpack_from(next(iter(packed)), _LENGTHS_AT)
-        after = _FIXED.size + slots
-        if min(map(len, packed)) >= after:
-            return [record[_FIXED.size : after] for record in packed]
-    return [unpack_record(record).sketch for record in packed]
 
 
 def fixed_parts(packed: Iterable[bytes]) -> NDArray[np.void]:

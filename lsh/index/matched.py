@@ -45,11 +45,6 @@ class Matched(Mapping[int, list[Match]]):
         self._parts = dict(zip(pairs.of[starts].tolist(), parts, strict=True))
         self._made: dict[int, list[Match]] = {}
 
-    @property
-    def count(self) -> int:
-        """Return how many matches all documents have."""
-        return len(self._pairs.of)
-
     def __getitem__(self, row: int) -> list[Match]:
         """Return the matches of a document; raise KeyError if it has none."""
         if row not in self._made:

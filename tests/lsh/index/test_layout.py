@@ -15,11 +15,11 @@ from lsh.index.layout import (
     number_before,
     pack_buckets,
     pack_records,
-    sketches_of,
     unpack_bucket,
     unpack_buckets,
     unpack_record,
 )
+from lsh.index.records import Records
 
 END = 3 * MOST_DOCUMENTS + 5
 """So far that numbers differ from their lowest 31 bits."""
@@ -61,14 +61,27 @@ def records(*slots: int) -> list[bytes]:
     ]
 
 
-@pytest.mark.parametrize("slots", [(), (4, 4, 4), (4, 0, 2)])
-def test_the_sketches_of_many_records_are_those_of_each(slots: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("slots", [(), (4, 4, 4), (4, 0, 4)])
+def test_records_in_arrays_are_those_of_each(slots: tuple[int, ...]) -> None:
     packed = records(*slots)
-    assert sketches_of(packed) == [unpack_record(record).sketch for record in packed]
+    found = Records.unpacked(packed, 4)
+    each = [unpack_record(record) for record in packed]
+    assert [row.tobytes() for row in found.sketches] == [one.sketch.ljust(4, b"\0") for one in each]
+    assert found.sequences.tolist() == [one.sequence for one in each]
+    assert found.ids.tolist() == [one.id for one in each]
 
 
-@pytest.mark.parametrize("length", [0, 5, 26])
-def test_the_sketches_of_bytes_that_are_no_record_are_refused(length: int) -> None:
+def test_a_record_with_other_slots_is_refused() -> None:
+    with pytest.raises(ValueError, match="sketch hasn't 4 slots"):
+        Records.unpacked(records(4, 2), 4)
+
+
+@pytest.mark.parametrize("length", [0, 5, 22, 26])
+def test_bytes_that_are_no_record_are_refused(length: int) -> None:
     whole, cut = records(4, 4)
-    with pytest.raises(ValueError, match=f"^{length} bytes are not a record"):
-        sketches_of([whole, cut[:length]])
+    message = "sketch hasn't 4 slots" if length > 23 else f"^{length} bytes are not a record"
+    if length:
+        with pytest.raises(ValueError, match=message):
+            Records.unpacked([whole, cut[:length]], 4)
+    else:  # It was forgotten.
+        assert Records.unpacked([whole, b""], 4).kept.tolist() == [True, False]
