@@ -1,7 +1,6 @@
 """What drives a reindex of running workers: a stream of documents, and the command."""
 
 import subprocess
-import sys
 import threading
 
 from tests.support.application import ApplicationUnderTest
@@ -32,6 +31,10 @@ class Feeder:
         """Tell whether there is more to come."""
         return self.fed < len(self._texts)
 
+    def ahead(self, count: int) -> int:
+        """Return how many are fed in all once ``count`` more are, or all there are."""
+        return min(self.fed + count, len(self._texts))
+
     def _run(self) -> None:
         while not self._stopping.wait(0.1) and self.fed < len(self._texts):
             some = self._texts[self.fed : self.fed + self._each]
@@ -46,10 +49,7 @@ class Feeder:
 
 def started(application: ApplicationUnderTest, *arguments: str) -> subprocess.Popen[str]:
     """Start ``neardup reindex``."""
-    line = [sys.executable, "-m", "worker.cli", "reindex", "--config", str(application.config)]
-    return subprocess.Popen(
-        [*line, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    return application.command("reindex", "--config", str(application.config), *arguments)
 
 
 def ends(application: ApplicationUnderTest, command: subprocess.Popen[str]) -> str:

@@ -64,7 +64,7 @@ def test_shards_and_rules_change_while_documents_stream(
 def test_workers_and_the_command_are_killed_meanwhile(launch: Launch, tmp_path: Path) -> None:
     application = launch(settings={"index": {"shards": 2}})
     application.seat("alpha", "beta")
-    feeder = Feeder(application, scaled(20_000, 100_000), 32)
+    feeder = Feeder(application, scaled(20_000, 100_000), 32, each=50)
     application.audit.reach(1_000)
     command = started(application, "--shards", "3", "--bucket-capacity", "4")
     with command:
@@ -72,9 +72,9 @@ def test_workers_and_the_command_are_killed_meanwhile(launch: Launch, tmp_path: 
         application.worker("alpha").kill()
         command.kill()
     application.start("alpha")
-    application.audit.reach(feeder.fed + 500)
+    application.audit.reach(feeder.ahead(500))
     command = started(application)
-    application.audit.reach(feeder.fed + 2_000)
+    application.audit.reach(feeder.ahead(1_000))
     application.worker("beta").kill()
     application.start("beta")
     assert "done" in ends(application, command)

@@ -63,6 +63,7 @@ class ApplicationUnderTest:
             start_new_session=True,
         )
         self.workers: dict[str, WorkerProcess] = {}
+        self._commands: list[subprocess.Popen[str]] = []
         self.inputs: list[Record] = []
         self.collected: Collector | None = None
         """What keeps the frames of ``fingerprints``; see `collect`."""
@@ -136,6 +137,18 @@ class ApplicationUnderTest:
         self.start(*names, arguments=("--http", "127.0.0.1:0"))
         for name in names:
             wait_until(self.worker(name).ready, SEAT_SECONDS, f"{name} to be ready")
+
+    def command(self, *line: str) -> subprocess.Popen[str]:
+        """Start ``neardup`` with these arguments; what still runs at the end is killed."""
+        command = subprocess.Popen(
+            [sys.executable, "-m", "worker.cli", *line],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.track(command.pid)
+        self._commands.append(command)
+        return command
 
     def track(self, pid: int) -> None:
         """Have the reaper kill this process, should the tests die."""
@@ -252,6 +265,9 @@ class ApplicationUnderTest:
                 worker.kill()
             if error is not None:
                 print(worker.tail())  # noqa: T201 -- pytest shows it with the failure
+        for command in self._commands:
+            with command:
+                command.kill()
         if self.collected is not None:
             self.collected.close()
         if "audit" in self.__dict__:

@@ -6,8 +6,8 @@ it takes. So the worker notes what it is about to read, and the next life draws 
 
 1. A death while a burst is read: the documents up to the end of this burst are read one at a time,
    each noted before it is read.
-2. A death while a document is read alone makes it the suspect.
-3. A second death in a row while it is read alone makes it *poison*. It is rejected unread.
+2. A death while a document is read alone makes it a suspect, until it is read once without one.
+3. A second death while a suspect is read alone makes it *poison*. It is rejected unread.
 
 So a poison document costs three deaths, however large the burst was; a search by halves would cost
 2 + log2(n). Documents that are read one at a time have frames of their own, but they share one
@@ -65,7 +65,9 @@ class _State(msgspec.Struct):
         reading: the end of the burst that is being read, by partition.
         alone: the document that is being read alone.
         careful: up to which offsets documents are read one at a time, by partition.
-        suspect: the document that the worker last died of, if it was read alone.
+        suspects: the documents read alone that the worker died of, and has not survived since.
+            Several, as the order of partitions differs between lives: two deadly documents may
+            take turns.
         poison: the documents that it died of twice in a row, and that are not yet rejected.
     """
 
@@ -73,8 +75,13 @@ class _State(msgspec.Struct):
     reading: dict[int, int] = {}
     alone: _Place | None = None
     careful: dict[int, int] = {}
-    suspect: _Place | None = None
+    suspects: set[_Place] = set()
     poison: set[_Place] = set()
+
+
+def _ahead(places: set[_Place], reached: Mapping[int, int]) -> set[_Place]:
+    """Return those that do not lie before the offsets that partitions have reached."""
+    return {place for place in places if reached.get(place[0], 0) <= place[1]}
 
 
 _encode = msgspec.json.Encoder().encode
@@ -117,12 +124,12 @@ class Deaths:
             # It may lie behind the range: the whole burst is read one at a time.
             state.careful[partition] = max(offset + 1, state.careful.get(partition, 0))
             place = f"{self._topic}[{partition}]@{offset}"
-            if state.alone == state.suspect:
+            if state.alone in state.suspects:
                 state.poison.add(state.alone)
-                state.suspect = None
+                state.suspects.discard(state.alone)
                 _log.error("the worker died again while it read only %s: it is poison", place)
             else:
-                state.suspect = state.alone
+                state.suspects.add(state.alone)
                 _log.warning(
                     "the worker died while it read only %s; if that happens again, the document"
                     " is rejected",
@@ -170,14 +177,14 @@ class Deaths:
     def _survived(self) -> None:
         """Clear a suspect that was just read."""
         state = self._state
-        if state.alone is not None and state.alone == state.suspect:
-            state.suspect = None
+        if state.alone is not None:
+            state.suspects.discard(state.alone)
         state.alone = None
 
     def passed(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Forget what lies before these committed offsets."""
         state = self._state
-        if not (state.careful or state.suspect or state.poison):
+        if not (state.careful or state.suspects or state.poison):
             return
         reached = {place.partition: offset for place, offset in offsets.items()}
         state.careful = {
@@ -185,13 +192,8 @@ class Deaths:
             for partition, end in state.careful.items()
             if reached.get(partition, 0) < end
         }
-        state.poison = {
-            (partition, offset)
-            for partition, offset in state.poison
-            if reached.get(partition, 0) <= offset
-        }
-        if state.suspect is not None and reached.get(state.suspect[0], 0) > state.suspect[1]:
-            state.suspect = None
+        state.suspects = _ahead(state.suspects, reached)
+        state.poison = _ahead(state.poison, reached)
         self._write()
 
     def close(self) -> None:

@@ -71,14 +71,25 @@ def test_a_document_behind_the_burst_is_found_in_whatever_burst_it_comes() -> No
     assert poison(deaths) == [7]
 
 
-def test_deaths_of_a_document_must_be_in_a_row() -> None:
+def test_a_document_that_was_read_between_two_deaths_is_not_poison() -> None:
     notes = KeptNotes()
     dies_of_burst(notes)
-    for offset in (4, 7, 4, 2, 4):
+    for offset in (4, 7, 4, 7, 4):  # 4 is read each time before 7 is.
         dies_of(notes, offset)
-    assert poison(notes.life()) == []
+    assert poison(notes.life()) == [7]
     dies_of(notes, 4)
-    assert poison(notes.life()) == [4]
+    assert poison(notes.life()) == [4, 7]
+
+
+def test_two_that_take_turns_cost_two_deaths_each() -> None:
+    notes = KeptNotes()
+    notes.life().reading({DOCS: 10, OTHER: 10})
+    other = Record(OTHER.topic, OTHER.partition, 3, 0, None, b"")
+    for first in (TEN[4], other) * 2:  # Which partition comes first differs between lives.
+        notes.life().reading_alone(first)
+    deaths = notes.life()
+    assert poison(deaths) == [4]
+    assert deaths.poison(other)
 
 
 def test_a_document_that_was_read_after_all_is_no_suspect() -> None:
