@@ -76,6 +76,17 @@ def test_who_began_before_another_can_write_nothing(harness: Harness, stack: Exi
     assert written(harness, topic) == [b"before", b"after"]
 
 
+def test_who_is_fenced_while_it_produces_says_so(harness: Harness, stack: ExitStack) -> None:
+    topic, name = harness.topic(), harness.name("writer")
+    older = begun(harness, stack, name, topic)
+    newer = begun(harness, stack, name, topic)
+    with pytest.raises(Fenced, match="nother writer"):
+        # The first one has it ask for a transaction; the answer comes before the last is queued.
+        older.commit([Outgoing(topic, 0, None, b"late")] * 90_000)
+    newer.commit([Outgoing(topic, 0, None, b"after")])
+    assert written(harness, topic) == [b"after"]
+
+
 def test_who_takes_the_name_again_writes_again(harness: Harness, stack: ExitStack) -> None:
     topic, name = harness.topic(), harness.name("writer")
     older = begun(harness, stack, name, topic)

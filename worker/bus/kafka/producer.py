@@ -262,6 +262,7 @@ class TransactionalProducer:
 
     def _ended(self, producer: Producer, error: KafkaError, *, alone: bool) -> Exception:
         """Abort if the error requires it; return the exception to raise."""
+        error = _revealed(producer, error)
         # A broker that refuses one of the topics doesn't say which.
         topics = " or ".join(self._delivered.topics)
         of_topic = error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
@@ -304,6 +305,20 @@ class TransactionalProducer:
         if self._producer is not None:
             _drop(self._producer)
             self._producer = None
+
+
+def _revealed(producer: Producer, error: KafkaError) -> KafkaError:
+    """Return why a producer is unusable, if the error only says that it is.
+
+    `produce` does so once librdkafka has met a fatal error by itself. The next event has the cause.
+    """
+    if not means(error, Means.FATAL):
+        return error
+    try:
+        producer.poll(0)
+    except KafkaException as reason:
+        return cause(reason)
+    return error
 
 
 def _drop(producer: Producer) -> None:
