@@ -48,7 +48,7 @@ def test_shards_and_rules_change_while_documents_stream(
 ) -> None:
     application = launch(settings={"index": {"shards": 2}, "kafka": {"group_protocol": protocol}})
     application.seat("alpha", "beta")
-    feeder = Feeder(application, scaled(60_000, 300_000), 31)
+    feeder = Feeder(application, scaled(60_000, 300_000), 31, each=scaled(50, 200))
     application.audit.reach(2_000)
     began, before = monotonic(), feeder.fed
     ends(application, started(application, "--shards", "4", "--threshold", "0.9"))

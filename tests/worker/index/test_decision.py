@@ -68,7 +68,9 @@ def run(
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=scaled(40, 300),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     documents=documents_strategy,
@@ -84,7 +86,9 @@ def test_decisions_are_the_models_however_the_batches_are_cut(
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=scaled(25, 200),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(documents=documents_strategy, shards=st.integers(1, 4), rules=rules_strategy)
 def test_shards_together_find_what_one_finds(
@@ -106,7 +110,7 @@ def test_shards_together_find_what_one_finds(
 
 
 @settings(
-    max_examples=scaled(70, 300),
+    max_examples=scaled(45, 300),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -224,7 +228,7 @@ def test_what_comes_to_a_full_bucket_goes_to_finer_ones(tmp_path: Path) -> None:
     store.close()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scaled(25, 200), deadline=None)
 @given(
     documents=documents_strategy,
     cuts=st.lists(st.integers(0, 1000), max_size=5),
