@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from dataclasses import fields
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, overload
@@ -14,6 +13,7 @@ from lsh.fingerprint import Fingerprinter, Fingerprints
 from lsh.hits import Group, Hit, SimilarPair
 from lsh.index.arrays import ArrayIndex
 from lsh.index.rules import BucketRules
+from lsh.kept_documents import KeptDocuments
 from lsh.parameters import Parameters
 from lsh.saved import Saved, read, write
 from lsh.side_indexes import UNKNOWN, SideIndexes, Sketched
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from lsh.hits import Id
     from lsh.nearest_index import Neighbour
     from lsh.saved import FilePath
-    from lsh.shingles import Shingles
     from lsh.together import Similar
 
 __all__ = ["Index"]
@@ -93,8 +92,7 @@ class Index:
         self._parameters = Parameters() if parameters is None else parameters
         self._rules = _rules(self._parameters, absorb, capacity, max_matches)
         self._fingerprinter = Fingerprinter(self._parameters)
-        self._texts: list[str | None] | None = [] if keep_texts else None
-        self._keep_sizes = keep_sizes
+        self._kept = KeptDocuments(self._fingerprinter, texts=keep_texts, sizes=keep_sizes)
         self.clear()
 
     @property
@@ -104,15 +102,15 @@ class Index:
 
     def __len__(self) -> int:
         """Return the number of documents."""
-        return len(self._rows)
+        return len(self._kept)
 
     def __contains__(self, ident: object) -> bool:
         """Return whether there is a document with this id."""
-        return type(ident) in (str, int) and ident in self._rows
+        return ident in self._kept
 
     def __iter__(self) -> Iterator[Id]:
         """Yield the ids in the order in which they were added."""
-        return iter(self._rows)
+        return iter(self._kept)
 
     def __repr__(self) -> str:
         p = self._parameters
@@ -141,7 +139,7 @@ class Index:
         found: dict[Id, list[Hit]] = {}
         remaining = iter(documents)
         while batch := list(islice(remaining, _BATCH)):
-            good, wrong = self._checked(batch)
+            good, wrong = self._kept.checked(batch)
             texts = [text for _, text in good]
             found |= self._insert([i for i, _ in good], self._fingerprints(texts), texts)
             if wrong is not None:
@@ -172,7 +170,7 @@ class Index:
         self._check_shape(fingerprints, len(ids))
         if sizes is not None and (sizes.shape != (len(ids),) or (sizes < 0).any()):
             raise ValueError(f"sizes: takes {len(ids)} integers of at least 0")
-        _, wrong = self._checked([(ident, "") for ident in ids])
+        _, wrong = self._kept.checked([(ident, "") for ident in ids])
         if wrong is not None:
             raise wrong
         return self._insert(ids, fingerprints, [None] * len(ids), sizes)
@@ -249,7 +247,7 @@ class Index:
             )
             found = found._replace(queries=part[found.queries])
             for place, row, similarity, share in zip(*(one.tolist() for one in found), strict=True):
-                hits[place].append(Hit(self._named(row), similarity, share or None))
+                hits[place].append(Hit(self._kept.named(row), similarity, share or None))
         return hits
 
     def is_duplicate(self, text: str) -> bool:
@@ -265,17 +263,11 @@ class Index:
 
         Raises KeyError if the index doesn't have the id.
         """
-        if ident not in self:
-            raise KeyError(ident)
-        row = self._rows.pop(ident)
-        if row not in self._blank:
-            others = self._fingerprinted()
-            self._arrays.remove(row, others[others != row])
+        row = self._kept.remove(ident)
+        if not self._kept.is_blank(row):
+            self._arrays.remove(row, self._kept.fingerprinted())
             self._side.remove(ident)
-        self._ids[row] = None
-        if self._texts is not None:
-            self._texts[row] = None
-        if len(self._ids) > _FEW_REMOVED + 2 * len(self._rows):
+        if self._kept.rows > _FEW_REMOVED + 2 * len(self._kept):
             self._rebuild()
 
     def remove_text(self, text: str) -> list[Id]:
@@ -286,9 +278,9 @@ class Index:
         prints = self._fingerprints([text])
         if prints.blank[0]:
             return []
-        rows = self._fingerprinted()
+        rows = self._kept.fingerprinted()
         same = rows[self._arrays.documents.keys[-1, rows] == prints.keys[0, -1]]
-        removed = [self._named(row) for row in same.tolist()]
+        removed = [self._kept.named(row) for row in same.tolist()]
         for ident in removed:
             self.remove(ident)
         return removed
@@ -296,13 +288,8 @@ class Index:
     def clear(self) -> None:
         """Remove all documents."""
         self._arrays = ArrayIndex(self._parameters.bands + 1, self._parameters.slots, self._rules)
-        self._rows: dict[Id, int] = {}
-        self._ids: list[Id | None] = []
-        self._blank: set[int] = set()
-        self._sizes = array("q")  # of rows
+        self._kept = self._kept.emptied()
         self._side = SideIndexes(self._parameters)
-        if self._texts is not None:
-            self._texts = []
 
     def pairs(
         self,
@@ -326,7 +313,7 @@ class Index:
         `min_similarity` is out of range, or if `exact` needs texts that the index doesn't have.
         """
         least = self._least(min_similarity)
-        rows, kept = self._fingerprinted(), self._arrays.documents
+        rows, kept = self._kept.fingerprinted(), self._arrays.documents
         largest = largest_bucket(kept.keys, rows)
         if largest > bucket_limit:
             raise ValueError(
@@ -351,13 +338,13 @@ class Index:
         index doesn't have.
         """
         least = self._least(min_similarity)
-        rows, kept = self._fingerprinted(), self._arrays.documents
+        rows, kept = self._kept.fingerprinted(), self._arrays.documents
         labels = groups_of(kept.keys, self._similar(rows, exact=exact), rows, least)[rows]
         order = np.argsort(labels, kind="stable")
         cuts = np.flatnonzero(np.diff(labels[order])) + 1
         groups = [part for part in np.split(rows[order], cuts) if len(part) > 1]
         groups.sort(key=len, reverse=True)
-        named = [tuple(map(self._named, part.tolist())) for part in groups]
+        named = [tuple(map(self._kept.named, part.tolist())) for part in groups]
         return [Group(members[0], members) for members in named]
 
     def merge(self, other: Index) -> dict[Id, list[Hit]]:
@@ -373,9 +360,9 @@ class Index:
             if ident in self:
                 raise ValueError(f"id {ident!r}: both indexes have it")
         saved = other._saved()
-        if self._texts is not None and (saved.texts is None or None in saved.texts):
+        if self._kept.keep_texts and (saved.texts is None or None in saved.texts):
             raise ValueError("keep_texts: this index keeps texts, and the other one lacks some")
-        if self._keep_sizes and not saved.countable():
+        if self._kept.keep_sizes and not saved.countable():
             raise ValueError("keep_sizes: this index keeps sizes, and the other one lacks some")
         return self._restore(saved)
 
@@ -418,21 +405,6 @@ class Index:
     def _fingerprints(self, texts: Sequence[str]) -> Fingerprints:
         return self._fingerprinter.fingerprint(texts)
 
-    def _checked(
-        self, documents: Sequence[tuple[Id, str]]
-    ) -> tuple[Sequence[tuple[Id, str]], Exception | None]:
-        """Return the documents before the first one that can't be added, and why it can't."""
-        seen: set[Id] = set()
-        for place, (ident, text) in enumerate(documents):
-            if type(ident) not in (str, int) or type(text) is not str:
-                what = f"id {ident!r} of type {type(ident).__name__}, text {type(text).__name__}"
-                return documents[:place], TypeError(f"got {what}; takes str or int, and str")
-            if ident in self._rows or ident in seen:
-                message = f"id {ident!r}: the index has it; remove it first to replace it"
-                return documents[:place], ValueError(message)
-            seen.add(ident)
-        return documents, None
-
     def _check_shape(self, fingerprints: Fingerprints, count: int) -> None:
         kept = self._arrays.documents
         shapes = [part.shape for part in (fingerprints.keys, fingerprints.sketches)]
@@ -452,43 +424,25 @@ class Index:
         sizes = np.full(len(ids), UNKNOWN) if sizes is None else sizes
         for low in range(0, len(ids), _BATCH):
             part = slice(low, low + _BATCH)
-            first, blank = len(self._ids), fingerprints.blank[part]
+            blank = fingerprints.blank[part]
             found = self._arrays.judge(
                 np.ascontiguousarray(fingerprints.keys[part].T),
                 fingerprints.sketches[part],
                 fingerprints.shingle_counts[part],
                 blank,
             )
-            self._ids += ids[part]
-            self._rows |= zip(ids[part], range(first, len(self._ids)), strict=True)
-            self._blank |= {first + place for place in np.flatnonzero(blank).tolist()}
-            if self._texts is not None:
-                self._texts += texts[part]
-            own = sizes[part]
-            if self._keep_sizes or self._side.need_sizes:
-                own = self._sized(own, texts[part])
-            self._sizes.extend(own.tolist())
+            own = self._kept.add(
+                ids[part], texts[part], blank, sizes[part], count=self._side.need_sizes
+            )
             there = np.flatnonzero(~blank)
-            named = [ids[low + place] for place in there.tolist()]
-            self._side.add(Sketched(named, fingerprints.sketches[part][there], own[there]))
+            added = [ids[low + place] for place in there.tolist()]
+            self._side.add(Sketched(added, fingerprints.sketches[part][there], own[there]))
+            named = self._kept.named
             for row, best in found.items():
-                hits[self._named(row)] = [
-                    Hit(self._named(one.sequence), one.similarity, one.containment) for one in best
+                hits[named(row)] = [
+                    Hit(named(one.sequence), one.similarity, one.containment) for one in best
                 ]
         return hits
-
-    def _named(self, row: int) -> Id:
-        ident = self._ids[row]
-        assert ident is not None  # noqa: S101 -- no bucket names a document that was removed
-        return ident
-
-    def _fingerprinted(self) -> NDArray[np.int64]:
-        """Return the rows of all documents that are in buckets, ascending."""
-        rows = self._rows.values()
-        return np.array([row for row in rows if row not in self._blank], np.int64)
-
-    def _text_of(self, row: int) -> str | None:
-        return None if self._texts is None else self._texts[row]
 
     def _least(self, min_similarity: float | None) -> float:
         """Return the least similarity of what is asked for. Raises ValueError if it can't be."""
@@ -500,16 +454,13 @@ class Index:
     def _similar(self, rows: NDArray[np.int64], *, exact: bool) -> Similar:
         """Return what tells the similarities of these rows. Raises ValueError if texts lack."""
         if exact:
-            if any(self._text_of(row) is None for row in rows.tolist()):
+            if not self._kept.have_texts(rows):
                 raise ValueError(
                     "exact: the index doesn't have all texts; Index(keep_texts=True) does"
                 )
-            return ExactJaccard(self._shingles)
+            return ExactJaccard(self._kept.shingles)
         sketches = self._arrays.documents.sketches
         return lambda left, right: pairwise_similarity(sketches[left], sketches[right])
-
-    def _shingles(self, rows: Sequence[int]) -> Shingles:
-        return self._fingerprinter.shingles([self._text_of(row) or "" for row in rows])
 
     def _pairs(
         self, rows: NDArray[np.int64], least: float, similar: Similar
@@ -519,39 +470,22 @@ class Index:
             good = np.flatnonzero(similarity >= least)
             columns = left[good].tolist(), right[good].tolist(), similarity[good].tolist()
             for one, other, alike in zip(*columns, strict=True):
-                yield SimilarPair(self._named(one), self._named(other), alike)
+                yield SimilarPair(self._kept.named(one), self._kept.named(other), alike)
 
     def _sketched(self) -> Sketched:
         """Return all documents, for an index beside this one."""
-        rows = self._fingerprinted()
-        ids = [self._named(row) for row in rows.tolist()]
-        return Sketched(ids, self._arrays.documents.sketches[rows], self._known_sizes()[rows])
+        kept, rows = self._kept, self._kept.fingerprinted()
+        ids = [kept.named(row) for row in rows.tolist()]
+        return Sketched(ids, self._arrays.documents.sketches[rows], kept.sizes(rows))
 
     def _counted(self) -> Sketched:
         """Return all documents, with their sizes. Raises ValueError if some can't be counted."""
-        rows = self._fingerprinted()
-        sizes = self._known_sizes()
-        for low in range(0, len(rows), _BATCH):
-            part = rows[low : low + _BATCH]
-            sizes[part] = self._sized(sizes[part], [self._text_of(row) for row in part.tolist()])
-        if (sizes[rows] == UNKNOWN).any():
+        if not self._kept.count_sizes(self._kept.fingerprinted()):
             raise ValueError(
                 "containment: the index doesn't have the sizes of all documents;"
                 " Index(keep_sizes=True) does, and Index(keep_texts=True)"
             )
-        self._sizes = array("q", sizes.tolist())
         return self._sketched()
-
-    def _known_sizes(self) -> NDArray[np.int64]:
-        """Return int64[n], the sizes of all rows, or `UNKNOWN`."""
-        return np.array(self._sizes, np.int64)
-
-    def _sized(self, sizes: NDArray[np.int64], texts: Sequence[str | None]) -> NDArray[np.int64]:
-        """Return sizes, int64[n], with those counted that are unknown and have a text."""
-        rows = [row for row in np.flatnonzero(sizes == UNKNOWN).tolist() if texts[row] is not None]
-        counted = sizes.copy()
-        counted[rows] = self._fingerprinter.sizes([texts[row] or "" for row in rows])
-        return counted
 
     def _rebuild(self) -> None:
         """Give back the memory of the documents that were removed."""
@@ -565,10 +499,8 @@ class Index:
         return self._insert(saved.ids, saved.fingerprints(), texts, saved.sizes)
 
     def _saved(self) -> Saved:
-        kept = self._arrays.documents
-        rows = list(self._rows.values())
-        blank = np.zeros(len(kept), np.bool_)
-        blank[list(self._blank)] = True
+        kept, documents = self._arrays.documents, self._kept
+        rows = documents.all_rows()
         rules = self._rules
         return Saved(
             header={
@@ -578,15 +510,15 @@ class Index:
                     "capacity": rules.capacity,
                     "max_matches": rules.max_matches,
                 },
-                "keep_sizes": self._keep_sizes,
+                "keep_sizes": documents.keep_sizes,
             },
-            ids=list(self._rows),
-            texts=None if self._texts is None else [self._texts[row] for row in rows],
+            ids=list(documents),
+            texts=documents.texts(),
             keys=kept.keys[:, rows],
             sketches=kept.sketches[rows],
             shingles=kept.shingles[rows],
-            blank=blank[rows],
-            sizes=self._known_sizes()[rows],
+            blank=np.array([documents.is_blank(row) for row in rows], np.bool_),
+            sizes=documents.sizes(rows),
         )
 
 

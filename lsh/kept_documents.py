@@ -1,0 +1,185 @@
+"""What an `Index` keeps of its documents beside their fingerprints: ids, texts, and sizes."""
+
+from __future__ import annotations
+
+from array import array
+from itertools import compress
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lsh.side_indexes import UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from lsh.fingerprint import Fingerprinter
+    from lsh.hits import Id
+    from lsh.shingles import Shingles
+
+__all__ = ["KeptDocuments"]
+
+_BATCH = 8_192  # texts whose shingles are counted at a time
+
+
+class KeptDocuments:
+    """Documents by ids, and by the rows that their fingerprints have in arrays.
+
+    A row whose document was removed is left without one.
+    """
+
+    def __init__(self, fingerprinter: Fingerprinter, *, texts: bool, sizes: bool) -> None:
+        """Begin empty.
+
+        texts: whether to keep the texts. sizes: whether to count the different shingles of each
+        text as it is added.
+        """
+        self._fingerprinter = fingerprinter
+        self._rows: dict[Id, int] = {}
+        self._ids: list[Id | None] = []
+        self._blank: set[int] = set()
+        self._texts: list[str | None] | None = [] if texts else None
+        self._sizes = array("q")
+        self._count_sizes = sizes
+
+    def emptied(self) -> KeptDocuments:
+        """Return one without documents that keeps the same of them."""
+        texts = self._texts is not None
+        return KeptDocuments(self._fingerprinter, texts=texts, sizes=self._count_sizes)
+
+    @property
+    def keep_texts(self) -> bool:
+        """Return whether texts are kept."""
+        return self._texts is not None
+
+    @property
+    def keep_sizes(self) -> bool:
+        """Return whether sizes are counted as texts are added."""
+        return self._count_sizes
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows, with those that are left without a document."""
+        return len(self._ids)
+
+    def __len__(self) -> int:
+        """Return the number of documents."""
+        return len(self._rows)
+
+    def __contains__(self, ident: object) -> bool:
+        """Return whether there is a document with this id."""
+        return type(ident) in (str, int) and ident in self._rows
+
+    def __iter__(self) -> Iterator[Id]:
+        """Yield the ids in the order in which they were added."""
+        return iter(self._rows)
+
+    def checked(
+        self, documents: Sequence[tuple[Id, str]]
+    ) -> tuple[Sequence[tuple[Id, str]], Exception | None]:
+        """Return the documents before the first one that can't be added, and why it can't."""
+        seen: set[Id] = set()
+        for place, (ident, text) in enumerate(documents):
+            if type(ident) not in (str, int) or type(text) is not str:
+                what = f"id {ident!r} of type {type(ident).__name__}, text {type(text).__name__}"
+                return documents[:place], TypeError(f"got {what}; takes str or int, and str")
+            if ident in self._rows or ident in seen:
+                message = f"id {ident!r}: the index has it; remove it first to replace it"
+                return documents[:place], ValueError(message)
+            seen.add(ident)
+        return documents, None
+
+    def add(
+        self,
+        ids: Sequence[Id],
+        texts: Sequence[str | None],
+        blank: NDArray[np.bool_],
+        sizes: NDArray[np.int64],
+        *,
+        count: bool,
+    ) -> NDArray[np.int64]:
+        """Add n documents that were checked, in the next rows; return their sizes: int64[n].
+
+        sizes: int64[n], those that are known, or `UNKNOWN`. count: whether to count the others,
+        where there are texts. They are counted anyway if this keeps sizes.
+        """
+        first = len(self._ids)
+        self._ids += ids
+        self._rows |= zip(ids, range(first, len(self._ids)), strict=True)
+        self._blank |= {first + place for place in np.flatnonzero(blank).tolist()}
+        if self._texts is not None:
+            self._texts += texts
+        if self._count_sizes or count:
+            sizes = self._sized(sizes, texts)
+        self._sizes.extend(sizes.tolist())
+        return sizes
+
+    def remove(self, ident: Id) -> int:
+        """Remove a document, and return the row that it had.
+
+        Raises KeyError if there is none with the id.
+        """
+        if ident not in self:
+            raise KeyError(ident)
+        row = self._rows.pop(ident)
+        self._ids[row] = None
+        if self._texts is not None:
+            self._texts[row] = None
+        return row
+
+    def named(self, row: int) -> Id:
+        """Return the id of the document in a row that has one."""
+        ident = self._ids[row]
+        assert ident is not None  # noqa: S101 -- no bucket names a document that was removed
+        return ident
+
+    def is_blank(self, row: int) -> bool:
+        """Return whether nothing was left of a document's text."""
+        return row in self._blank
+
+    def all_rows(self) -> list[int]:
+        """Return the rows of all documents, in the order in which they were added."""
+        return list(self._rows.values())
+
+    def fingerprinted(self) -> NDArray[np.int64]:
+        """Return the rows of all documents that aren't blank, ascending: int64[m]."""
+        rows = self._rows.values()
+        return np.array([row for row in rows if row not in self._blank], np.int64)
+
+    def texts(self) -> list[str | None] | None:
+        """Return the texts of all documents, None for one added without; None: none are kept."""
+        return None if self._texts is None else [self._texts[row] for row in self._rows.values()]
+
+    def have_texts(self, rows: NDArray[np.int64]) -> bool:
+        """Return whether the documents in these rows have texts."""
+        return all(self._text_of(row) is not None for row in rows.tolist())
+
+    def shingles(self, rows: Sequence[int]) -> Shingles:
+        """Return the shingles of the texts in some rows, which have texts."""
+        return self._fingerprinter.shingles([self._text_of(row) or "" for row in rows])
+
+    def sizes(self, rows: NDArray[np.int64] | list[int]) -> NDArray[np.int64]:
+        """Return the sizes of the documents in some rows, or `UNKNOWN`: int64[k]."""
+        return np.array(self._sizes, np.int64)[rows]
+
+    def count_sizes(self, rows: NDArray[np.int64]) -> bool:
+        """Count the sizes in some rows that aren't known; return whether all are known now."""
+        sizes = np.array(self._sizes, np.int64)
+        for low in range(0, len(rows), _BATCH):
+            part = rows[low : low + _BATCH]
+            sizes[part] = self._sized(sizes[part], [self._text_of(row) for row in part.tolist()])
+        self._sizes = array("q", sizes.tolist())
+        return not (sizes[rows] == UNKNOWN).any()
+
+    def _text_of(self, row: int) -> str | None:
+        return None if self._texts is None else self._texts[row]
+
+    def _sized(self, sizes: NDArray[np.int64], texts: Sequence[str | None]) -> NDArray[np.int64]:
+        """Return sizes, int64[n], with those counted that are unknown and have a text."""
+        there = np.array([text is not None for text in texts], np.bool_)
+        due = (sizes == UNKNOWN) & there
+        counted = sizes.copy()
+        counted[due] = self._fingerprinter.sizes([text or "" for text in compress(texts, due)])
+        return counted
