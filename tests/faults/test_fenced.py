@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Producer
 
 from localkafka.broker import wait_until
 from tests.faults.rule import Rule
@@ -14,6 +14,7 @@ from tests.faults.wire import Api
 from tests.support.clients import COUNTABLE, await_clients, clients_in_use
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus
+from worker.bus.kafka.producer import transactional_id
 from worker.bus.port import Fenced, Member, OutcomeUnknown, Outgoing, TopicPartition
 
 pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
@@ -94,3 +95,21 @@ def test_a_fatal_error_right_after_the_partitions_are_lost_is_not_missed(
         wait_until(lambda: late.poll(1, 1, 10.0).assignment == frozenset(), 30, "a loss")
         namesake.close(leave=True)
         wait_until(lambda: assigned(late), 30, "another assignment")
+
+
+def test_a_member_whose_producer_is_fenced_while_it_produces_goes_on(
+    one_node: Ground, app_id: str
+) -> None:
+    """As by a coordinator that gave a transaction up: the group still has the member."""
+    cluster, _ = one_node
+    topic = cluster.create_topic(app_id)
+    bus = KafkaBus(KafkaOptions(cluster.bootstrap))
+    with closing(bus.join(app_id, [topic], "alpha")) as member:
+        wait_until(lambda: assigned(member), 30, "an assignment")
+        other = {"transactional.id": transactional_id(app_id, "alpha")}
+        Producer({"bootstrap.servers": cluster.bootstrap, **other}).init_transactions(30)
+        # The broker's answer to the first of them comes before the last is queued.
+        with pytest.raises(OutcomeUnknown):
+            member.commit([Outgoing(topic, 0, None, b"")] * 90_000, {TopicPartition(topic, 0): 1})
+        member.renew()
+        member.commit([Outgoing(topic, 0, None, b"")], {TopicPartition(topic, 0): 1})
