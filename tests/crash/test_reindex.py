@@ -142,9 +142,8 @@ def test_a_fault_at_any_point_of_a_reindex(
     name: str,
     fault: Fault,
 ) -> None:
-    quarters: Sequence[int] = range(4)
-    if not FULL and (stage, name, fault) not in PLAIN:
-        quarters = [crc32(f"{stage} {name} {fault}".encode()) % 4]
+    drawn = [crc32(f"{stage} {name} {fault}".encode()) % 4]
+    quarters: Sequence[int] = range(4) if FULL else drawn
     for strike in strikes(trace, stage, name, fault, quarters):
         world = reindexed()
         world.nemesis.arm(strike)

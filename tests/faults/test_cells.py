@@ -17,7 +17,7 @@ from worker.bus import BusError, TopicPartition
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.exhaustive, pytest.mark.kafka, pytest.mark.timeout(400)]
 
 DOCUMENTS = 2_500
 FEW = 1_000
@@ -30,13 +30,9 @@ LOOKS = 3
     ("protocol", "strike"),
     [
         ("classic", Strike(2.0, "worker-kill", "beta", 8.0)),
-        pytest.param("consumer", Strike(2.0, "zombie", "beta", 9.0), marks=pytest.mark.exhaustive),
-        pytest.param(
-            "classic", Strike(2.0, "broker-kill", "transactions", 0.0), marks=pytest.mark.exhaustive
-        ),
-        pytest.param(
-            "classic", Strike(2.0, "endtxn", "drop response", 4.0), marks=pytest.mark.exhaustive
-        ),
+        ("consumer", Strike(2.0, "zombie", "beta", 9.0)),
+        ("classic", Strike(2.0, "broker-kill", "transactions", 0.0)),
+        ("classic", Strike(2.0, "endtxn", "drop response", 4.0)),
     ],
     ids=lambda value: value if isinstance(value, str) else value.fault,
 )
@@ -51,7 +47,6 @@ def test_nothing_is_lost_doubled_or_judged_otherwise(
     assert [hit.fault for hit in outcome.hits] == [strike.fault]
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("protocol", "cell", "strike"),
     [
@@ -73,7 +68,6 @@ def test_neither_time_nor_aborted_input_changes_anything(
     assert [hit.fault for hit in outcome.hits] == [strike.fault]
 
 
-@pytest.mark.exhaustive
 def test_offsets_are_told_once_there_are_leaders_again(three_nodes: Ground, app_id: str) -> None:
     brokers, _ = three_nodes
     topic = brokers.create_topic(app_id, PARTITIONS)
@@ -94,7 +88,6 @@ def test_offsets_are_told_once_there_are_leaders_again(three_nodes: Ground, app_
         brokers.start(3)
 
 
-@pytest.mark.exhaustive
 def test_a_log_is_trimmed_by_whoever_leads_it_now(three_nodes: Ground, app_id: str) -> None:
     brokers, _ = three_nodes
     place = TopicPartition(brokers.create_topic(app_id), 0)

@@ -42,9 +42,9 @@ def test_workers_that_are_killed_lose_and_double_nothing(launch: Launch) -> None
         application.audit.reach(len(application.inputs))
         application.start(name)
 
-    kills: list[Callable[[], None]] = [kill, kill_for_long, kill]
+    kills: list[Callable[[], None]] = [kill, kill_for_long, *scaled(0, 1) * [kill]]
     kills += scaled(0, 1) * [kill, kill, kill, kill_for_long, kill, kill, kill]
-    stream(application, corpus(scaled(6_000, 50_000), 4), kills, 4, seconds=300)
+    stream(application, corpus(scaled(3_000, 50_000), 4), kills, 4, seconds=300)
     prove(application, shards=(1, 4), seconds=600)
 
 

@@ -242,6 +242,7 @@ def test_a_line_of_somebody_else_stops_before_anything_is_sent(app: Redriving) -
     assert app.run().startswith("2 sent again")
 
 
+@pytest.mark.exhaustive
 def test_records_deleted_before_they_were_sent_are_told(app: Redriving) -> None:
     app.reject(numbered(10))
     app.run("--limit 2")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lsh.index.layout import BEYOND, Bucket, id_of
+from tests.support.corpus import scaled
 from tests.worker.index.decisions import RULES, WINDOW, batch, drawn_documents, with_forgotten
 from worker.index.errors import StoreDamaged
 from worker.index.keyspace import CELLS, of_run
@@ -39,7 +40,7 @@ def classes(buckets: Mapping[bytes, Bucket]) -> Counter[int]:
     return Counter(next(one for one in most if len(b) <= one) for b in buckets.values())
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(scaled(1, 3)))
 @pytest.mark.parametrize("window", [None, WINDOW])
 def test_they_are_those_of_all_buckets(tmp_path: Path, window: int | None, seed: int) -> None:
     filled(tmp_path / "s", window, seed)

@@ -8,6 +8,7 @@ from typing import Literal
 
 import pytest
 
+from tests.support.corpus import scaled
 from tests.support.embedded import Run, by_id
 from tests.support.texts import near_copies
 from worker.bus.port import Outgoing
@@ -73,7 +74,7 @@ def test_a_document_without_an_id_is_forgotten_by_its_key_or_its_position(tmp_pa
 
 
 @pytest.mark.parametrize("how", ["restart", "crash"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(scaled(3, 12)))
 def test_whatever_is_forgotten_in_between_all_shards_agree(
     tmp_path: Path, seed: int, how: Literal["restart", "crash"]
 ) -> None:
