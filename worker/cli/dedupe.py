@@ -171,8 +171,9 @@ def _raising_on_signals() -> Iterator[Callable[[], None]]:
 
 def _summarise(counts: Counts, seconds: float) -> None:
     rate = counts.documents / seconds if seconds else 0.0
+    noun = "document" if counts.documents == 1 else "documents"
     _say(
-        f"{counts.documents:,} documents in {seconds:,.1f} s ({rate:,.0f}/s):"
+        f"{counts.documents:,} {noun} in {seconds:,.1f} s ({rate:,.0f}/s):"
         f" {counts.unique:,} unique, {counts.duplicate:,} duplicate, {counts.rejected:,} rejected"
     )
     if counts.reasons:

@@ -24,6 +24,10 @@ def test_each_document_has_its_line_in_input_order() -> None:
     assert b"2 unique, 1 duplicate, 0 rejected" in done.stderr
 
 
+def test_one_document_is_one() -> None:
+    assert b"neardup: 1 document in " in neardup("dedupe", stdin=jsonl([{"text": FOX}])).stderr
+
+
 BAD = {
     "not-json": b"{nonsense",
     "not-an-object": b'["a list"]',
