@@ -12,8 +12,8 @@ from tests.faults.wire import Api
 __all__ = ["EndTxn", "Fetch", "Heartbeat", "Produce", "TxnOffsetCommit"]
 
 LIMITS: Final[dict[Act, int]] = {"drop": 3, "cut": 10, "late": 10, "delay": 4}
-"""How many requests a fault hits at most: what is dropped costs its sender a whole timeout."""
-
+"""What can happen to a request or an answer of any kind, and to how many of them at most: what is
+dropped costs its sender a whole timeout."""
 
 HIT_SECONDS: Final = 30.0
 LATE_SECONDS: Final = 0.5
@@ -33,23 +33,28 @@ class _OfNetwork(Fault):
     def targets(cls, victims: Sequence[str]) -> Sequence[str]:
         """Each way in which a request can go wrong."""
         del victims
-        ways = [f"{act} {of}" for act, of in product(get_args(Act), get_args(Of))]
+        ways = [f"{act} {of}" for act, of in product(LIMITS, get_args(Of))]
         return [way for way in ways if way != "late response"]
 
-    def inject(self, world: World, target: str) -> str:
-        """Set the rule."""
-        acts: dict[str, Act] = {act: act for act in get_args(Act)}
+    @classmethod
+    def rule(cls, target: str) -> Rule:
+        """Return what a proxy does to requests or answers in this way."""
+        acts: dict[str, Act] = {act: act for act in LIMITS}
         ofs: dict[str, Of] = {of: of for of in get_args(Of)}
         act, of = target.split()
-        self._rule = Rule(
-            self.apis,
+        return Rule(
+            cls.apis,
             acts[act],
             ofs[of],
-            seconds=LATE_SECONDS if act == "late" else self.delay_seconds,
+            seconds=LATE_SECONDS if act == "late" else cls.delay_seconds,
             share=0.5,
             limit=LIMITS[acts[act]],
             seed=len(target),
         )
+
+    def inject(self, world: World, target: str) -> str:
+        """Set the rule."""
+        self._rule = self.rule(target)
         world.proxies.add(self._rule)
         return f"{self.name}: {target}"
 
