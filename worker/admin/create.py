@@ -9,13 +9,25 @@ from worker.admin.plan import DEFAULT_MAX_BYTES, TopicPlan, plan, redrive_plan
 from worker.settings import ConfigurationError, Settings
 from worker.topology import Topology
 
-__all__ = ["Created", "create", "create_redrive"]
+__all__ = ["Created", "TooFewBrokers", "create", "create_redrive"]
 
 _New = tuple[int, dict[str, str]]
 """The number of partitions, and the settings."""
 
 _PARTITIONS = 4
 _REPLICATION = 3
+
+
+class TooFewBrokers(ConfigurationError):
+    """There are fewer brokers than a topic is to have replicas."""
+
+    def __init__(self, replicas: int, brokers: int) -> None:
+        """Take how many replicas are wanted, and how many brokers are up."""
+        super().__init__(
+            f"--replication: got {replicas}, must be at most {brokers}, the number of brokers"
+        )
+        self.replicas = replicas
+        self.brokers = brokers
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +51,8 @@ def create(
     """Create the topics that don't exist.
 
     Raises:
-        ConfigurationError: ``partitions`` differs from the documents' number, or there are too
-            few brokers.
+        ConfigurationError: ``partitions`` differs from the documents' number.
+        TooFewBrokers: some don't exist, and can't have so many replicas.
         BusError: the cluster doesn't answer, or refuses.
     """
     name = settings.topology(1).documents
@@ -53,15 +65,13 @@ def create(
             )
         partitions = documents.partitions
         documents_max_bytes = int(documents.settings.get("max.message.bytes", DEFAULT_MAX_BYTES))
-    if replication is not None and replication > brokers:
-        raise ConfigurationError(
-            f"--replication: got {replication}, must be at most {brokers}, the number of brokers"
-        )
     replicas = replication or min(_REPLICATION, brokers)
     topology = settings.topology(partitions or _PARTITIONS)
     plans = list(plan(settings, topology, documents_max_bytes))
     _, states = cluster.topics(one.name for one in plans)
     missing = {one.name: _new(one, replicas) for one in plans if states[one.name] is None}
+    if missing and replicas > brokers:
+        raise TooFewBrokers(replicas, brokers)
     # The documents first: their settings show which ones these brokers know.
     first = {topic: missing.pop(topic) for topic in [name] if topic in missing}
     made = cluster.create(first, replicas)

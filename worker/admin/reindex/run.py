@@ -12,7 +12,7 @@ import msgspec
 from lsh import SWITCHES
 from worker.admin.checks import inspect
 from worker.admin.cluster import Cluster
-from worker.admin.create import create
+from worker.admin.create import TooFewBrokers, create
 from worker.admin.problem import Problem
 from worker.admin.reindex import rewriting
 from worker.admin.reindex.changes import (
@@ -28,7 +28,7 @@ from worker.admin.reindex.checking import Checks
 from worker.admin.reindex.cleaning import delete_left
 from worker.admin.reindex.in_use import planned
 from worker.admin.reindex.plan_log import change_plan
-from worker.bus import TopicPartition
+from worker.bus import BusError, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
 from worker.generations import Generation, Plan
 from worker.settings import ConfigurationError, Settings
@@ -129,7 +129,7 @@ class Reindex:
         """Create the topics of a generation, and set its groups' offsets; return it.
 
         Raises:
-            BusError: the cluster refuses.
+            BusError: the cluster refuses, or has too few brokers at the moment.
         """
         source = self._topology(plan.current)
         made = msgspec.structs.replace(following, number=plan.used + 1)
@@ -137,7 +137,13 @@ class Reindex:
             made = rewriting.numbered(plan, following, self._order(source)[1])
         settings = made.settings(self._base_settings)
         settings = settings.reindexed(self._base_settings, made.topology)
-        create(self._cluster, settings, replication=min(self._replicas))
+        try:
+            create(self._cluster, settings, replication=min(self._replicas))
+        except TooFewBrokers as few:
+            raise BusError(
+                f"the application's topics have {few.replicas} replicas, and {few.brokers} brokers"
+                " are up, too few to create more: run the command again once there are enough"
+            ) from few
         topology = self._topology(made)
         if anew:
             rewriting.set_starts(self._cluster, source, topology)

@@ -9,7 +9,7 @@ from worker.admin.cluster import TopicState
 from worker.admin.reindex.plan_log import PLAN_KEY, dump
 from worker.admin.reindex.rewriting import numbered
 from worker.admin.reindex.run import Reindex
-from worker.bus import TopicPartition
+from worker.bus import BusError, TopicPartition
 from worker.generations import Generation, Plan
 from worker.settings import ConfigurationError, Settings, load
 from worker.signing import Signing
@@ -121,3 +121,12 @@ def _signing(settings: Settings) -> Signing:
     signing = Generation.fingerprinted(settings).signing
     assert signing is not None
     return signing
+
+
+def test_while_a_broker_is_away_no_topics_are_made_and_it_says_when_to_go_on(
+    cluster: FakeCluster,
+) -> None:
+    run = Reindex(cluster.as_cluster(), SETTINGS)
+    cluster.brokers = 2
+    with pytest.raises(BusError, match=r"have 3 replicas, and 2 brokers are up, .* run the comm"):
+        run.prepare(run.plan(), Generation.of(load(None, {"app": "a", "index.shards": 4})))
