@@ -1,5 +1,6 @@
 """What workers use, sampled: memory, file handles, threads, disk."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,10 +14,14 @@ from tests.faults.supervisor import Supervisor
 from tests.faults.trends import Trend, trend_of
 from worker.files.closing import Closing
 
-__all__ = ["LIMITS", "Sampler"]
+__all__ = ["LIMITS", "STORES", "Sampler", "trends_of"]
 
 LIMITS: Final = {"memory, MB": 0.5, "file handles": 0.2, "threads": 0.1, "disk, MB": 1.0}
 """How much each may rise in a minute."""
+
+STORES: Final = "open stores"
+_BY_STORES: Final = {"file handles", "threads"}
+"""They follow from how many shards a worker has open: its files, and the clients that it needs."""
 
 INTERVAL_SECONDS: Final = 10.0
 WARM_UP: Final = 0.25
@@ -50,14 +55,9 @@ class Sampler(Closing):
                     self.series.setdefault((name, process.pid), []).append((monotonic(), taken))
 
     def trends(self) -> Iterator[Trend]:
-        """Give the trends of all series that are long enough, the warm-up left out."""
+        """Give the trends of all series that are long enough."""
         for (name, _), series in self.series.items():
-            warm = series[int(len(series) * WARM_UP) :]
-            at = [seconds for seconds, _ in warm]
-            for what, limit in LIMITS.items():
-                trend = trend_of(name, what, limit, at, [taken[what] for _, taken in warm])
-                if trend is not None:
-                    yield trend
+            yield from trends_of(name, series)
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -70,6 +70,23 @@ class Sampler(Closing):
         self._thread.join()
 
 
+def trends_of(name: str, series: Series) -> Iterator[Trend]:
+    """Give a worker's trends, the warm-up left out, where there are samples enough.
+
+    Handles and threads are compared while as many shards are open as most of the time.
+    """
+    warm = series[int(len(series) * WARM_UP) :]
+    stores = Counter(taken[STORES] for _, taken in warm)
+    usual = max(stores, key=stores.__getitem__)
+    alike = [(seconds, taken) for seconds, taken in warm if taken[STORES] == usual]
+    for what, limit in LIMITS.items():
+        some = alike if what in _BY_STORES else warm
+        at, values = [seconds for seconds, _ in some], [taken[what] for _, taken in some]
+        trend = trend_of(name, what, limit, at, values)
+        if trend is not None:
+            yield trend
+
+
 def _sample(process: psutil.Process, state: Path) -> dict[str, float]:
     with process.oneshot():
         return {
@@ -77,6 +94,7 @@ def _sample(process: psutil.Process, state: Path) -> dict[str, float]:
             "file handles": float(process.num_fds()),
             "threads": float(process.num_threads()),
             "disk, MB": sum(_sizes(state)) / MEGABYTE,
+            STORES: float(sum(Path(one.path).name == "LOCK" for one in process.open_files())),
         }
 
 

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from tests.faults.samples import LIMITS, STORES, trends_of
 from tests.faults.timeline import longest_gap, longest_wait
 from tests.faults.trends import Trend, slope_of, trend_of
 from tests.support.audit import Arrival
@@ -82,3 +83,21 @@ def test_a_wait_counts_where_it_ends() -> None:
     assert longest_wait(ARRIVALS, 3, 10) == 7.5
     assert longest_wait(ARRIVALS, 0, 2) == 0.1
     assert longest_wait(ARRIVALS, 20, 30) == 0
+
+
+def test_handles_and_threads_are_compared_at_one_number_of_open_shards() -> None:
+    """Another number of shards takes other handles, and is no leak; what rises beside it is."""
+
+    def series(leak: float) -> list[tuple[float, dict[str, float]]]:
+        found = []
+        for number in range(360):
+            stores = 3.0 if 200 <= number < 300 else 1.0
+            taken = dict.fromkeys(LIMITS, 50 + 20 * stores + leak * number)
+            found.append((10.0 * number, taken | {STORES: stores}))
+        return found
+
+    def creeping(leak: float) -> set[str]:
+        return {trend.what for trend in trends_of("alpha", series(leak)) if trend.creeps}
+
+    assert not {"file handles", "threads"} & creeping(0.0)
+    assert {"file handles", "threads"} <= creeping(0.1)

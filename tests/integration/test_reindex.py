@@ -4,8 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 
+import psutil
 import pytest
 
+from localkafka.broker import wait_until
 from tests.integration.conftest import Launch
 from tests.integration.refusal import refused
 from tests.integration.reindexing import Feeder, ends, started
@@ -80,6 +82,34 @@ def test_workers_and_the_command_are_killed_meanwhile(launch: Launch, tmp_path: 
     assert "done" in ends(application, command)
     feeder.stop()
     judged(application, tmp_path, feeder.fed)
+
+
+def test_what_was_replaced_leaves_no_thread_and_no_file_open(launch: Launch) -> None:
+    application = launch(settings={"index": {"shards": 2}, "kafka": {"group_protocol": "consumer"}})
+    application.seat("alpha")
+    process = application.worker("alpha").process
+    assert process is not None
+    worker = psutil.Process(process.pid)
+    texts = corpus(500, 34)
+
+    def judged_another(number: int, *arguments: str) -> None:
+        if arguments:
+            ends(application, started(application, *arguments))
+        some = texts[100 * number : 100 * (number + 1)]
+        application.feed(application.documents(some, 100 * number))
+        application.audit.reach(100 * (number + 1))
+
+    judged_another(0)
+    judged_another(1, "--shards", "3")
+    judged_another(2, "--shards", "2")
+    threads, files = worker.num_threads(), worker.num_fds()
+    judged_another(3, "--shards", "3")
+    judged_another(4, "--shards", "2")
+
+    def no_more() -> bool:
+        return worker.num_threads() <= threads and worker.num_fds() <= files
+
+    wait_until(no_more, 60, f"{threads} threads and {files} open files, as two generations before")
 
 
 def test_workers_start_with_earlier_or_later_settings_and_what_is_left_is_deleted(
