@@ -217,9 +217,8 @@ def last_line(site: Site, tmp_path: Path, protocol: str) -> str:
     return one.current().splitlines()[-1]
 
 
-@pytest.mark.parametrize(
-    "protocol", [pytest.param("classic", marks=pytest.mark.exhaustive), "consumer"]
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_worker_names_the_right_to_a_group_that_it_lacks(
     site: Site, tmp_path: Path, protocol: str
 ) -> None:

@@ -255,6 +255,7 @@ def test_records_deleted_before_they_were_sent_are_told(app: Redriving) -> None:
     assert "lost" not in app.run(status=1)
 
 
+@pytest.mark.exhaustive
 def test_a_killed_run_is_gone_on_with(app: Redriving) -> None:
     values = numbered(MANY)
     app.reject(values)

@@ -68,7 +68,7 @@ def run(
 
 
 @settings(
-    max_examples=scaled(40, 300),
+    max_examples=scaled(20, 300),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -110,7 +110,7 @@ def test_shards_together_find_what_one_finds(
 
 
 @settings(
-    max_examples=scaled(45, 300),
+    max_examples=scaled(20, 300),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
