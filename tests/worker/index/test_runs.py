@@ -142,7 +142,10 @@ def test_a_run_may_have_no_cells(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("haste", [0, 0.6, 100])
+@pytest.mark.parametrize(
+    "haste",
+    [0, *(pytest.param(one, marks=pytest.mark.exhaustive) for one in (0.1, 1.25)), 0.6, 100],
+)
 def test_merges_of_two_tiers_do_not_hinder_one_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, haste: float
 ) -> None:
@@ -201,7 +204,15 @@ class Readers:
 
 
 @pytest.mark.parametrize(
-    ("haste", "era"), [(0, None), (1.25, 106 * WRITE), (0, 108 * WRITE), (1.25, 108 * WRITE)]
+    ("haste", "era"),
+    [
+        (0, None),
+        (1.25, 106 * WRITE),
+        (0, 108 * WRITE),
+        (1.25, 108 * WRITE),
+        pytest.param(1.25, None, marks=pytest.mark.exhaustive),
+        pytest.param(0, 106 * WRITE, marks=pytest.mark.exhaustive),
+    ],
 )
 def test_readers_wait_for_no_packing_and_see_nothing_before_they_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, haste: float, era: int | None

@@ -59,7 +59,7 @@ def test_verdicts_do_not_depend_on_shards_or_batches(
     assert first_matches(history) == expected_firsts
 
 
-@pytest.mark.parametrize("partitions", [1, 5])
+@pytest.mark.parametrize("partitions", [1, pytest.param(2, marks=pytest.mark.exhaustive), 5])
 def test_verdicts_do_not_depend_on_partitions(
     tmp_path: Path,
     texts: Texts,

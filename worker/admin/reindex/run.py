@@ -141,8 +141,8 @@ class Reindex:
             create(self._cluster, settings, replication=min(self._replicas))
         except TooFewBrokers as few:
             raise BusError(
-                f"the application's topics have {few.replicas} replicas, and {few.brokers} brokers"
-                " are up, too few to create more: run the command again once there are enough"
+                f"topics with {few.replicas} replicas, as the application has, need that many"
+                f" brokers, and {few.brokers} answered: run the command again once more are up"
             ) from few
         topology = self._topology(made)
         if anew:
