@@ -13,11 +13,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Records"]
+__all__ = ["NO_SEQUENCE", "Records"]
+
+NO_SEQUENCE = np.iinfo(np.uint64).max
+"""No document's sequence number. Zero is that of the first one of a log."""
 
 
 class Records(NamedTuple):
-    """The records of n documents. One that there isn't, or that was forgotten, is all zeros.
+    """The records of n documents.
+
+    One that there isn't, or that was forgotten, is all zeros, but for its number, `NO_SEQUENCE`.
 
     exist: bool[n]. kept: bool[n], which of those were not forgotten. sequences: uint64[n]. times:
     int64[n], ms. shingles: uint32[n]. sketches: uint8[n, slots]. new: uint8[n, b], which of its
@@ -39,7 +44,7 @@ class Records(NamedTuple):
         return cls(
             np.zeros(count, np.bool_),
             np.zeros(count, np.bool_),
-            np.zeros(count, np.uint64),
+            np.full(count, NO_SEQUENCE, np.uint64),
             np.zeros(count, np.int64),
             np.zeros(count, np.uint32),
             np.zeros((count, slots), np.uint8),

@@ -112,7 +112,7 @@ def test_a_query_matches_what_it_matches_in_dictionaries(
     rest = [one or None for one in found.containment.tolist()]
     columns = [part.tolist() for part in found[:3]]
     assert list(zip(*columns, rest, strict=True)) == [
-        (query, one.sequence - 1, one.similarity, one.containment)
+        (query, one.sequence, one.similarity, one.containment)
         for query, best in sorted(expected.items())
         for one in best
     ]

@@ -77,12 +77,13 @@ documents_strategy = st.lists(
     ),
     min_size=1,
     max_size=40,
-).map(lambda rows: [Document(number, *row) for number, row in enumerate(rows, 1)])
+).map(lambda rows: [Document(number, *row) for number, row in enumerate(rows)])
+"""The first one has the sequence number 0, as the first document of a log."""
 
 
 def _at_times(rows: list[tuple[int, int, tuple[int, ...], int, int]]) -> list[Document]:
     documents, clock = [], 1_000
-    for number, (family, changes, keys, step, late) in enumerate(rows, 1):
+    for number, (family, changes, keys, step, late) in enumerate(rows):
         clock += step
         documents.append(Document(number, family, changes, keys, clock - late))
     return documents
