@@ -21,10 +21,16 @@ _REPLICATION = 3
 class TooFewBrokers(ConfigurationError):
     """There are fewer brokers than a topic is to have replicas."""
 
-    def __init__(self, replicas: int, brokers: int) -> None:
-        """Take how many replicas are wanted, and how many brokers are up."""
+    def __init__(self, replicas: int, brokers: int, *, asked: bool) -> None:
+        """Take how many replicas are wanted, and how many brokers are up.
+
+        ``asked``: somebody has asked for so many; else the application's topics have them.
+        """
         super().__init__(
             f"--replication: got {replicas}, must be at most {brokers}, the number of brokers"
+            if asked
+            else f"the application's topics have {replicas} replicas, but only {brokers} of the"
+            " brokers answered: run it again once more are up, or give --replication"
         )
         self.replicas = replicas
         self.brokers = brokers
@@ -50,6 +56,9 @@ def create(
 ) -> Created:
     """Create the topics that don't exist.
 
+    By default they have as many replicas as there are brokers, but at most three. If topics of the
+    application have more, a broker is away: they have these then, too.
+
     Raises:
         ConfigurationError: ``partitions`` differs from the documents' number.
         TooFewBrokers: some don't exist, and can't have so many replicas.
@@ -65,13 +74,14 @@ def create(
             )
         partitions = documents.partitions
         documents_max_bytes = int(documents.settings.get("max.message.bytes", DEFAULT_MAX_BYTES))
-    replicas = replication or min(_REPLICATION, brokers)
     topology = settings.topology(partitions or _PARTITIONS)
     plans = list(plan(settings, topology, documents_max_bytes))
     _, states = cluster.topics(one.name for one in plans)
+    most = max(brokers, *(0 if state is None else state.replicas for state in states.values()))
+    replicas = replication or min(_REPLICATION, most)
     missing = {one.name: _new(one, replicas) for one in plans if states[one.name] is None}
     if missing and replicas > brokers:
-        raise TooFewBrokers(replicas, brokers)
+        raise TooFewBrokers(replicas, brokers, asked=replication is not None)
     # The documents first: their settings show which ones these brokers know.
     first = {topic: missing.pop(topic) for topic in [name] if topic in missing}
     made = cluster.create(first, replicas)

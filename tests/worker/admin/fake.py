@@ -68,6 +68,13 @@ class FakeCluster:
         del optional
         return self.brokers, {name: self.states.get(name) for name in names}
 
+    def create(
+        self, topics: Mapping[str, tuple[int, Mapping[str, str]]], replication: int
+    ) -> list[str]:
+        for name, (partitions, settings) in topics.items():
+            self.states[name] = TopicState(partitions, replication, dict(settings))
+        return list(topics)
+
     def ranges(
         self, counts: Mapping[str, int], *, committed: bool = True
     ) -> dict[TopicPartition, tuple[int, int]]:
