@@ -23,11 +23,32 @@ from worker.settings import Settings
 from worker.topology import Topology
 from worker.wire import POSITION_BITS, FingerprintFrame, Layout, MatchFrame, decode, encode
 
-__all__ = ["replay"]
+__all__ = ["Answers", "replay", "stamped", "with_shards"]
 
 Found = tuple[float, str, float | None]
 """The similarity to a document, its id, and the containment in it."""
 Matches = dict[Source, dict[int, Found]]
+
+
+class Answers:
+    """What shards have answered; the verdicts that come of it."""
+
+    def __init__(self, limit: int) -> None:
+        """Take how many matches are published of a document at most."""
+        self._limit = limit
+        self._sequences: dict[Source, int] = {}
+        self._matches: Matches = {}
+
+    def take(self, frame: MatchFrame) -> None:
+        """Take an answer. One that is given again takes the place of the first."""
+        _take(frame, self._sequences, self._matches)
+
+    def verdicts(self) -> dict[Source, Verdict]:
+        """Return the verdicts."""
+        return {
+            at: _verdict(sequence, self._matches.get(at, {}), self._limit)
+            for at, sequence in self._sequences.items()
+        }
 
 
 def replay(
@@ -38,15 +59,12 @@ def replay(
     directory: Path,
 ) -> dict[Source, Verdict]:
     """Judge a run's frames in their order, with P = ``shards``, in bursts of any size."""
-    layout = topology.layout
-    own = Layout.of(topology.app, layout.partitions, shards, layout.parameters)
-    other = replace(topology, layout=replace(own, numbered_from=layout.numbered_from))
+    other = with_shards(topology, shards)
     bus = MemoryBus()
     create_topics(bus, other)
     application = Application(settings, other, bus, directory / f"replay-{shards}")
-    frames = [_stamped(record, topology, other) for record in fingerprints]
-    sequences: dict[Source, int] = {}
-    matches: Matches = {}
+    frames = stamped(fingerprints, topology, other)
+    answers = Answers(settings.index.max_matches)
     index = application.stage("index")
     index.adopt({TopicPartition(other.seats, n): 0 for n in range(shards)}, _whole_log)
     try:
@@ -54,20 +72,28 @@ def replay(
             produced = index.process(burst)
             assert produced is not None
             for outgoing in produced.records:
-                _take(decode(MatchFrame, outgoing.value, other.layout.id), sequences, matches)
+                answers.take(decode(MatchFrame, outgoing.value, other.layout.id))
             index.committed()
     finally:
         index.close()
-    limit = settings.index.max_matches
-    return {
-        at: _verdict(sequence, matches.get(at, {}), limit) for at, sequence in sequences.items()
-    }
+    return answers.verdicts()
 
 
-def _stamped(record: Record, topology: Topology, other: Topology) -> Record:
-    """Return a frame as the run would have written it with other shards."""
-    frame = decode(FingerprintFrame, record.value, topology.layout.id)
-    return record._replace(value=encode(msgspec.structs.replace(frame, layout=other.layout.id)))
+def with_shards(topology: Topology, shards: int) -> Topology:
+    """Return the names of the same application with another number of shards."""
+    layout = topology.layout
+    own = Layout.of(topology.app, layout.partitions, shards, layout.parameters)
+    return replace(topology, layout=replace(own, numbered_from=layout.numbered_from))
+
+
+def stamped(fingerprints: Sequence[Record], topology: Topology, other: Topology) -> list[Record]:
+    """Return frames as the run would have written them with other shards."""
+    frames = []
+    for record in fingerprints:
+        frame = decode(FingerprintFrame, record.value, topology.layout.id)
+        value = encode(msgspec.structs.replace(frame, layout=other.layout.id))
+        frames.append(record._replace(value=value))
+    return frames
 
 
 def _whole_log(partition: TopicPartition) -> tuple[int, int]:

@@ -1,145 +1,59 @@
-"""The verdicts on a feed of weeks in small don't depend on how many shards give them.
-
-Texts are fingerprinted and judged as workers do, without Kafka. Real time passes in numbers only:
-windows end, partitions fall behind and catch up, ids come again, documents are forgotten.
-"""
+"""The verdicts on a feed with a window don't depend on how many shards give them, or who dies."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
-from typing import Final, NamedTuple
+from typing import Final
 
 import pytest
 
-from tests.support.checker import differences
-from tests.support.corpus import corpus
+from tests.support.checker import Source, Verdict, differences
+from tests.support.feeds import PARTITIONS, feed_settings, frames_of_feed
+from tests.support.killed_replay import KilledReplay
 from tests.support.replay import replay
-from worker.app import Application
-from worker.bus.memory import MemoryBus
-from worker.bus.port import Record, TopicPartition
-from worker.offline.embedded import create_topics
-from worker.settings import Settings
-from worker.topology import Topology
 
-PARTITIONS: Final = 4
-MEAN_MS: Final = 26
-BEGAN: Final = 1_700_000_000_000
-FORGOTTEN: Final = 0.02
 SHARDS: Final = (2, 5, 18)
 
 
-class Fed(NamedTuple):
-    """A document or a tombstone, and when it is read."""
+class Feed:
+    """A feed's frames, and the verdicts of one shard on it."""
 
-    partition: int
-    key: bytes
-    value: bytes | None
-    time: int
-    read: int
+    def __init__(self, seed: int, documents: int, path: Path) -> None:
+        self.settings = feed_settings(Random(seed))
+        self.topology = self.settings.topology(PARTITIONS)
+        feed = documents, seed, self.settings, self.topology
+        self.frames = frames_of_feed(*feed, path / "fingerprint")
+        self._path = path
+        self.verdicts = self.replayed(1)
+        assert len(self.verdicts) >= documents
+        assert any(verdict.matches for verdict in self.verdicts.values())
 
-
-def settings_of(chance: Random) -> Settings:
-    """Return settings under which much happens in a few seconds of a feed."""
-    index: dict[str, object] = {
-        "run_documents": chance.choice([32, 256]),
-        "same_id": chance.choice(["duplicate", "replace", "ignore"]),
-        "bucket_capacity": chance.choice([8, 16, 32]),
-    }
-    if chance.random() < 0.8:
-        index["window"] = chance.choice(["8s", "20s", "60s"])
-    containment = {"containment": 0.9} if chance.random() < 0.3 else {}
-    return Settings.model_validate({"app": "feed", "index": index, "similarity": containment})
+    def replayed(self, shards: int) -> Mapping[Source, Verdict]:
+        return replay(self.frames, self.settings, self.topology, shards, self._path)
 
 
-def feed(count: int, seed: int, chance: Random) -> list[Fed]:
-    """Return documents, some of which have the id of an earlier one, and tombstones."""
-    fed: list[Fed] = []
-    clock, again = BEGAN, chance.choice([0.0, 0.05, 0.2])
-    for number, (ident, text) in enumerate(corpus(count, seed)):
-        clock += round(chance.uniform(0.2, 1.8) * MEAN_MS)
-        if chance.random() < 0.003:
-            clock += chance.randint(1_000, 9_000)
-        partition, key = number % PARTITIONS, ident.encode()
-        if fed and chance.random() < again:
-            partition, key = fed[chance.randrange(max(0, len(fed) - 400), len(fed))][:2]
-        value = json.dumps({"id": key.decode(), "text": text}).encode()
-        fed.append(Fed(partition, key, value, clock, clock))
-        if chance.random() < FORGOTTEN:
-            partition, key = chance.choice(fed)[:2]
-            fed.append(Fed(partition, key, None, clock, clock))
-    return fed
-
-
-def held_up(fed: list[Fed], chance: Random) -> list[Fed]:
-    """Have some parts be read late, one partition after the other, as after an outage."""
-    fed = list(fed)
-    for _ in range(5):
-        first = chance.randrange(len(fed))
-        part = fed[first : first + chance.randint(50, 700)]
-        late = [one._replace(read=part[-1].time) for one in part]
-        fed[first : first + len(part)] = sorted(late, key=lambda one: one.partition)
-    return fed
-
-
-def frames_of(
-    fed: list[Fed], settings: Settings, topology: Topology, chance: Random, path: Path
-) -> list[Record]:
-    """Return what *fingerprint* writes of them, in transactions of any size."""
-    bus = MemoryBus()
-    create_topics(bus, topology)
-    stage = Application(settings, topology, bus, path).stage("fingerprint")
-    places = [TopicPartition(topology.documents, number) for number in range(PARTITIONS)]
-    stage.adopt(dict.fromkeys(places, 0), lambda _: (0, 1 << 60))
-    frames: list[Record] = []
-    offsets, clock = [0] * PARTITIONS, 0
-    for some in _cut(fed, chance):
-        records = []
-        for one in some:
-            offset = offsets[one.partition]
-            offsets[one.partition] += 1
-            records.append(
-                Record(topology.documents, one.partition, offset, one.time, one.key, one.value)
-            )
-        made = stage.process(records)
-        assert made is not None
-        clock = max(clock, max(one.read for one in some) + chance.randint(2, 300))
-        assert {frame.topic for frame in made.records} <= {topology.fingerprints}
-        frames += [
-            Record(topology.fingerprints, 0, number, clock, frame.key, frame.value)
-            for number, frame in enumerate(made.records, len(frames))
-        ]
-    stage.close()
-    return frames
-
-
-def _cut(fed: list[Fed], chance: Random) -> Iterator[list[Fed]]:
-    first = 0
-    while first < len(fed):
-        size = chance.choice([1, 8, 8, 8, 8, 30, 200])
-        yield fed[first : first + size]
-        first += size
-
-
-def compare(seed: int, documents: int, path: Path) -> None:
-    """Fail if one shard and several come to other verdicts on a feed."""
-    chance = Random(seed)
-    settings = settings_of(chance)
-    topology = settings.topology(PARTITIONS)
-    fed = held_up(feed(documents, seed, chance), chance)
-    frames = frames_of(fed, settings, topology, chance, path / "fingerprint")
-    one = replay(frames, settings, topology, 1, path)
-    assert len(one) >= documents
-    assert any(verdict.matches for verdict in one.values())
+def compare(feed: Feed) -> None:
+    """Fail if one shard and several come to other verdicts."""
     for shards in SHARDS:
-        assert not list(differences(one, replay(frames, settings, topology, shards, path)))
+        assert not list(differences(feed.verdicts, feed.replayed(shards)))
 
 
-@pytest.mark.parametrize("seed", [7])
-def test_any_number_of_shards_comes_to_the_same_verdicts(seed: int, tmp_path: Path) -> None:
-    compare(seed, 500, tmp_path)
+def kill(feed: Feed, seed: int, path: Path) -> None:
+    """Fail if shards that are killed come to other verdicts."""
+    chance = Random(seed)
+    given = feed.frames, feed.settings, feed.topology, 2
+    killed = KilledReplay(*given, path, chance)
+    assert not list(differences(feed.verdicts, killed.verdicts()))
+    assert killed.kills
+    assert killed.replayed
+
+
+def test_any_number_of_shards_comes_to_the_same_verdicts(tmp_path: Path) -> None:
+    feed = Feed(7, 300, tmp_path)
+    compare(feed)
+    kill(feed, 7, tmp_path)
 
 
 @pytest.mark.exhaustive
@@ -147,4 +61,10 @@ def test_any_number_of_shards_comes_to_the_same_verdicts(seed: int, tmp_path: Pa
 def test_any_number_of_shards_comes_to_the_same_verdicts_for_longer(
     seed: int, tmp_path: Path
 ) -> None:
-    compare(seed, 2_000, tmp_path)
+    compare(Feed(seed, 2_000, tmp_path))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", range(200, 208))
+def test_shards_that_are_killed_come_to_the_same_verdicts(seed: int, tmp_path: Path) -> None:
+    kill(Feed(seed, 1_500, tmp_path), seed, tmp_path)
