@@ -1,6 +1,7 @@
 """A member that is fenced has been replaced, or has missed the answer to its own request."""
 
 import gc
+import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 
@@ -95,6 +96,41 @@ def test_a_fatal_error_right_after_the_partitions_are_lost_is_not_missed(
         wait_until(lambda: late.poll(1, 1, 10.0).assignment == frozenset(), 30, "a loss")
         namesake.close(leave=True)
         wait_until(lambda: assigned(late), 30, "another assignment")
+
+
+@pytest.mark.parametrize("trouble", [True, False])
+def test_one_that_reads_other_topics_before_it_hears_of_it(
+    one_node: Ground, app_id: str, caplog: pytest.LogCaptureFixture, *, trouble: bool
+) -> None:
+    """librdkafka then refuses to subscribe, and says only that the client has failed."""
+    caplog.set_level(logging.INFO, "worker.bus.kafka.assignment")
+    cluster, proxies = one_node
+    topic, other = (cluster.create_topic(f"{app_id}{suffix}") for suffix in ("", "-other"))
+    with ExitStack() as stack:
+        bus = KafkaBus(KafkaOptions(cluster.proxied_bootstrap, protocol="classic"))
+        late = stack.enter_context(closing(bus.join(app_id, [topic], "alpha")))
+        wait_until(lambda: assigned(late), 30, "an assignment")
+        if trouble:
+            rule = Rule(frozenset({Api.HEARTBEAT}), "cut", "response", client=app_id, limit=1)
+            with proxies.rule(rule):
+                wait_until(lambda: rule.hits == 1, 30, "a lost heartbeat")
+        namesake = Consumer(KafkaOptions(cluster.bootstrap).member_config(app_id, "alpha"))
+        stack.callback(namesake.close)
+        namesake.subscribe([topic])
+        wait_until(lambda: bool(namesake.poll(0.1) or namesake.assignment()), 30, "an assignment")
+
+        def refused() -> bool:
+            late.subscribe([topic, other])
+            return "Failed to set subscription" in caplog.text
+
+        wait_until(refused, 30, "a consumer that has failed")
+        assert not late.seated
+        if trouble:
+            wait_until(lambda: assigned(late), 60, "another assignment")
+            assert late.committed([TopicPartition(other, 0)]) == {TopicPartition(other, 0): None}
+        else:
+            with pytest.raises(Fenced, match="Another worker runs under this instance's name"):
+                wait_until(lambda: assigned(late), 30, "being fenced")
 
 
 def test_a_member_whose_producer_is_fenced_while_it_produces_goes_on(

@@ -120,9 +120,20 @@ class Assignment:
         self._join(self._topics)
 
     def _join(self, topics: list[str]) -> None:
-        self._consumer.subscribe(
-            topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
-        )
+        """Subscribe; a consumer that has failed for good keeps no partition.
+
+        librdkafka then refuses to subscribe, and the next poll reports why it failed.
+        """
+        try:
+            self._consumer.subscribe(
+                topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+            )
+        except KafkaException as error:
+            if not means(cause(error), Means.FATAL):
+                raise BusError(f"group {self._group}: {cause(error).str()}") from error
+            _log.info("group %s: %s", self._group, cause(error).str())
+            self.partitions = set()
+            self.revoked = True
 
     def _on_assign(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         # An explicit offset saves librdkafka a look-up of the committed ones. Nothing is fetched
