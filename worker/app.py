@@ -283,7 +283,7 @@ class Application:
         return {
             "shard": shard,
             "shards": self.topology.layout.shards,
-            "partitions": self.topology.layout.partitions,
+            "partitions": self.topology.layout.begun_with,
             "absorb": rules.absorb,
             "bucket_capacity": rules.capacity,
             **self._window_header(),

@@ -71,16 +71,17 @@ class Assembly:
         return application.succeed(loop)
 
     def _application(self, part: Part, current: Generation) -> Application:
+        base = self._base_of(part)
         own = part.generations[0] if part.generations else current
         following = part.generations[1] if len(part.generations) > 1 else None
         log = part.stage in _LOGS
         return Application(
             (current if log else own).settings(self._settings),
-            self._written(part) if log else own.topology(self._base),
+            _written(part, base) if log else own.topology(base),
             self._bus,
             own.directory(self._state_dir) if part.stage == "index" else self._state_dir,
-            following=None if log or following is None else following.topology(self._base),
-            source=own.topology(self._base) if part.stage == "refingerprint" else None,
+            following=None if log or following is None else following.topology(base),
+            source=own.topology(base) if part.stage == "refingerprint" else None,
             building=part.ahead(current) and not part.starts,
             sealed=part.sealed,
             starts=part.starts,
@@ -93,11 +94,9 @@ class Assembly:
             clock=self._clock,
         )
 
-    def _written(self, part: Part) -> Topology:
-        """Return the topology by which the fingerprints of a log are made."""
-        return (
-            part.generations[-1].signer().topology(self._base) if part.generations else self._base
-        )
+    def _base_of(self, part: Part) -> Topology:
+        """Return the topology of generation 0, with as many partitions as the part reads."""
+        return self._base.widened(part.partitions) if part.partitions else self._base
 
     def promote(self, part: Part, loop: Loop | None) -> None:
         """Have a loop that was built for the next generation count as that of the one in use."""
@@ -108,3 +107,8 @@ class Assembly:
     def memory(self) -> dict[str, tuple[int, int]]:
         """Return what the stores of all shards take of their memory; see `StoreMemory.taken`."""
         return self._stores.taken()
+
+
+def _written(part: Part, base: Topology) -> Topology:
+    """Return the topology by which the fingerprints of a log are made."""
+    return part.generations[-1].signer().topology(base) if part.generations else base

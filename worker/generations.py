@@ -103,8 +103,8 @@ class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         if not self.log or self.signing is None:
             return None
         given = self.signing.parameters(base.layout.parameters, self.slots, self.bands, self.rows)
-        layout = Layout.of(f"{base.app}.g{self.log}", base.layout.partitions, 1, given)
-        return replace(layout, numbered_from=self.numbered_from)
+        layout = Layout.of(f"{base.app}.g{self.log}", base.layout.begun_with, 1, given)
+        return replace(layout, numbered_from=self.numbered_from, partitions=base.layout.partitions)
 
     def signer(self) -> Generation:
         """Return what makes the fingerprints of its log: the same for all that read it."""
@@ -139,6 +139,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
             another; see `worker.stages.turns`.
         starts: where the documents begin that are fingerprinted for the following one's log, by
             partition; none before they are.
+        begun_with: with how many partitions of the documents the application began, and
+        partitions: how many are read now. Both are 0 until some are added.
     """
 
     base: Generation
@@ -149,6 +151,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     left: tuple[Generation, ...] = ()
     closing: bool = False
     starts: tuple[int, ...] = ()
+    begun_with: int = 0
+    partitions: int = 0
 
     @classmethod
     def of(cls, settings: Settings) -> Plan:
@@ -196,9 +200,20 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         assert self.following is not None  # noqa: S101 -- the caller has looked
         return msgspec.structs.replace(self, following=None, left=(*self.left, self.following))
 
+    def begun(self, settings: Settings) -> Settings:
+        """Return settings as those of generation 0; its topology goes with them."""
+        base = self.base.settings(settings)
+        if not self.partitions:
+            return base
+        return base.reindexed(base, lambda _: self.widened(base.topology(self.begun_with)))
+
+    def widened(self, topology: Topology) -> Topology:
+        """Return a topology with as many partitions of the documents as are read now."""
+        return topology.widened(self.partitions) if self.partitions else topology
+
     def settings(self, settings: Settings) -> Settings:
         """Return settings as those of the generation in use; its topology goes with them."""
-        base = self.base.settings(settings)
+        base = self.begun(settings)
         current = self.current
         return current.settings(base).reindexed(base, current.topology) if current.number else base
 
@@ -223,13 +238,15 @@ class Part(NamedTuple):
     """A loop of a worker: a stage, and the generations that it reads or keeps.
 
     *fingerprint* has the generation for which its log was made, if that isn't the first one.
-    ``sealed`` and ``starts`` are what `Plan.closing` and `Plan.starts` mean for it.
+    ``sealed`` and ``starts`` are what `Plan.closing` and `Plan.starts` mean for it, and
+    ``partitions`` is what `Plan.partitions` is for a stage that reads documents.
     """
 
     stage: str
     generations: tuple[Generation, ...] = ()
     sealed: bool = False
     starts: tuple[int, ...] = ()
+    partitions: int = 0
 
     @property
     def name(self) -> str:
@@ -262,16 +279,18 @@ def parts(stages: Iterable[str], plan: Plan) -> list[Part]:
         elif stage == "fingerprint":
             found += _signing(plan)
         else:
-            found.append(Part(stage, plan.generations()))
+            found.append(Part(stage, plan.generations(), partitions=plan.partitions))
     return found
 
 
 def _signing(plan: Plan) -> Iterator[Part]:
     """Yield the loops that write fingerprints, for the logs of both generations."""
-    yield Part("fingerprint", _signer(plan.current), sealed=plan.closing)
+    count = plan.partitions
+    yield Part("fingerprint", _signer(plan.current), sealed=plan.closing, partitions=count)
     if plan.following is not None and plan.rewriting:
         yield Part("refingerprint", (plan.current, plan.following))
-        yield Part("fingerprint", _signer(plan.following), starts=plan.starts)
+        own = _signer(plan.following)
+        yield Part("fingerprint", own, starts=plan.starts, partitions=count)
 
 
 def _signer(generation: Generation) -> tuple[Generation, ...]:

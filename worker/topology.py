@@ -47,6 +47,10 @@ class Topology:
         """Return the topology of other fingerprints of the same documents."""
         return replace(self, log=log, layout=layout)
 
+    def widened(self, partitions: int) -> Topology:
+        """Return the topology once so many partitions of the documents are read."""
+        return replace(self, layout=self.layout.widened(partitions))
+
     @property
     def index(self) -> str:
         """Name the generation of the index; the names of its topics and its group begin so."""

@@ -121,3 +121,22 @@ def test_a_refused_record_takes_its_transaction_with_it(harness: Harness, stack:
     writer.commit([Outgoing(topic, 0, None, b"c")])
     assert written(harness, topic) == [b"c"]
     assert written(harness, small) == []
+
+
+def test_offsets_of_a_group_with_members_are_committed_with_records(
+    harness: Harness, stack: ExitStack
+) -> None:
+    """They are of a partition of which the group has none yet."""
+    topic, group, name = harness.topic(2), harness.name("group"), harness.name("writer")
+    first, second = (TopicPartition(topic, number) for number in range(2))
+    harness.commit_offsets(group, {first: 0})
+    member = harness.alone(topic, group=group).member
+    writer = begun(harness, stack, name, topic)
+    writer.commit([Outgoing(topic, 0, None, b"a")], {group: {second: 7}})
+    assert member.committed([first, second]) == {first: 0, second: 7}
+    begun(harness, stack, name, topic)
+    with pytest.raises(Fenced):
+        writer.commit([Outgoing(topic, 0, None, b"b")], {group: {second: 9}})
+    member.commit([Outgoing(topic, 0, None, b"c")], {first: 1})
+    assert member.committed([first, second]) == {first: 1, second: 7}
+    assert written(harness, topic) == [b"a", b"c"]

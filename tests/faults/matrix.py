@@ -51,10 +51,6 @@ STUCK: Final = Cell(
 
 DISK_FULL_ENDINGS: Final = tuple(Ending(status, NO_SPACE) for status in (1, 2))
 
-NO_SEAT_FOR_IT: Final = (
-    Ending(1, "partitions were added"),
-    Ending(2, "its number of partitions"),
-)
 ANOTHER_TOPIC: Final = (
     Ending(1, "was deleted and recreated"),
     Ending(1, "no committed offset for"),
@@ -145,11 +141,11 @@ CELLS: Final[Mapping[str, Cell]] = {
         ),
         Cell(
             "partitions-added",
-            ("partitions-added",),
+            ("partitions-added", "worker-kill", "endtxn"),
             TRIO,
+            spacing=(16.0, 20.0),
             rate=EASY,
-            endings=NO_SEAT_FOR_IT,
-            most_faults=1,
+            least_faults=6,
         ),
         Cell(
             "documents-recreated",

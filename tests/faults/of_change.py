@@ -1,5 +1,6 @@
 """What operators change: partitions are added, topics recreated, settings changed."""
 
+import subprocess
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
@@ -9,7 +10,7 @@ from confluent_kafka.cimpl import NewPartitions  # Typed there; the admin module
 from localkafka.broker import wait_until
 from tests.faults.fault import Fault, World
 from tests.support.corpus import corpus
-from tests.support.proof import book_of, published
+from tests.support.proof import book_of
 from worker.admin import Cluster, create
 
 __all__ = ["DocumentsRecreated", "PartitionsAdded", "SettingsRefused", "SettingsTuned"]
@@ -18,40 +19,63 @@ END_SECONDS: Final = 180.0
 """Clients ask for the topics once a minute; a member that has ended is missed after 6 s."""
 DRAIN_SECONDS: Final = 120.0
 REFUSED_SECONDS: Final = 60.0
+COMMAND_SECONDS: Final = 60.0
 STRANGER: Final = "stranger"
 NEW_DOCUMENTS: Final = 400
 """So many more than there were."""
 
 
 class PartitionsAdded(Fault):
-    """The documents get one partition more: all workers must end, and say so."""
+    """The documents get one partition more, beside all that happens; the command may be killed.
+
+    It adds it itself, or somebody has done so before.
+    """
 
     name = "partitions-added"
     everywhere = False
+    holds: ClassVar[tuple[float, ...]] = (0.5, 1.0, 1.5, 2.0, 3.0, 8.0)
+    """After so long the command is killed. It takes about two seconds."""
+
+    def __init__(self) -> None:
+        """Begin without a command."""
+        self._arguments: tuple[str, ...] = ()
+        self._command: subprocess.Popen[str] | None = None
 
     @classmethod
     def targets(cls, victims: Sequence[str]) -> Sequence[str]:
-        """The documents."""
+        """Who adds it to the topic of the documents."""
         del victims
-        return ("documents",)
+        return ("command", "somebody")
 
     def inject(self, world: World, target: str) -> str:
-        """Add one, and wait for the ends of all workers, whom nobody starts again."""
-        del target
-        topology, supervisor = world.topology, world.supervisor
-        supervisor.leave_alone()
-        more = NewPartitions(topology.documents, topology.layout.partitions + 1)
-        admin = world.cluster.admin()  # Held until the result is there.
-        for done in admin.create_partitions([more]).values():
-            done.result(timeout=60)
-        wait_until(lambda: not supervisor.running(), END_SECONDS, "all workers to end")
-        world.feeding.stop()
-        application = world.application
-        world.book = published(book_of(application), application.audit.reached())
-        return "added a partition to the documents; all workers ended"
+        """Add one, and begin to have workers read it."""
+        topology, application = world.topology, world.application
+        count = topology.layout.partitions + 1
+        if target == "somebody":
+            admin = world.cluster.admin()  # Held until the result is there.
+            more = NewPartitions(topology.documents, count)
+            for done in admin.create_partitions([more]).values():
+                done.result(timeout=60)
+        config = str(application.config)
+        self._arguments = ("reindex", "--config", config, "--partitions", str(count))
+        self._command = application.command(*self._arguments)
+        return f"{target} adds partition {count - 1} to the documents"
 
     def heal(self, world: World, target: str) -> None:
-        """Partitions can't be taken away: the run ends here."""
+        """Kill the command, if it still runs, and run it again; then feed the new partition.
+
+        Raises:
+            AssertionError: the command has failed.
+        """
+        del target
+        application = world.application
+        assert self._command is not None
+        self._command.kill()
+        self._command.communicate()
+        with application.command(*self._arguments) as command:
+            said, _ = command.communicate(timeout=COMMAND_SECONDS)
+        assert command.returncode == 0, said
+        application.widen(int(self._arguments[-1]))
 
 
 class DocumentsRecreated(Fault):

@@ -102,7 +102,7 @@ def test_a_fatal_error_right_after_the_partitions_are_lost_is_not_missed(
 def test_one_that_reads_other_topics_before_it_hears_of_it(
     one_node: Ground, app_id: str, caplog: pytest.LogCaptureFixture, *, trouble: bool
 ) -> None:
-    """librdkafka then refuses to subscribe, and says only that the client has failed."""
+    """Then librdkafka refuses to subscribe, and says only that the client has failed."""
     caplog.set_level(logging.INFO, "worker.bus.kafka.assignment")
     cluster, proxies = one_node
     topic, other = (cluster.create_topic(f"{app_id}{suffix}") for suffix in ("", "-other"))

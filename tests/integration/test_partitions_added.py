@@ -1,79 +1,122 @@
-"""Partitions are added to the documents: the way on that the messages name loses nothing."""
+"""Partitions are added to the documents under running workers, which take them up."""
 
-import json
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from confluent_kafka.cimpl import NewPartitions  # Typed there; the admin module passes it on.
 
-from localkafka.broker import wait_until
 from tests.integration.conftest import Launch
+from tests.integration.reindexing import Feeder, ends, started
 from tests.support.application import ApplicationUnderTest
+from tests.support.checker import check, differences, verdicts
 from tests.support.command_line import on_kafka
-from worker.bus import Outgoing
+from tests.support.corpus import corpus, scaled
+from tests.support.generations import in_force, judged_anew
+from tests.support.proof import book_of
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240), pytest.mark.exhaustive]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300), pytest.mark.exhaustive]
 
 
-def neardup(config: Path, *arguments: str, status: int = 0) -> str:
-    """Run a command; return what it prints."""
-    done = on_kafka(*arguments, "--config", config)
+def add_partition(application: ApplicationUnderTest) -> None:
+    """Add a partition to the documents alone, as somebody who doesn't know neardup might."""
+    topology = application.topology
+    admin = application.kafka.admin()  # Held: its requests die with it.
+    more = NewPartitions(topology.documents, topology.layout.partitions + 1)
+    admin.create_partitions([more])[topology.documents].result(60)
+
+
+def verified(application: ApplicationUnderTest, status: int = 0) -> str:
+    """Run ``neardup topics verify``; return what it prints."""
+    done = on_kafka("topics", "verify", "--config", application.config)
     assert done.returncode == status, (done.stdout, done.stderr)
     return done.stdout + done.stderr
 
 
-def add_partition(application: ApplicationUnderTest) -> int:
-    """Add a partition to the documents; return its number."""
-    topology = application.topology
-    number = topology.layout.partitions
-    admin = application.kafka.admin()  # Held: its requests die with it.
-    more = NewPartitions(topology.documents, number + 1)
-    admin.create_partitions([more])[topology.documents].result(60)
-    return number
+def judged(application: ApplicationUnderTest, directory: Path, fed: int) -> float:
+    """Check what was published; return the longest that a document has waited, in seconds."""
+    application.audit.reach(fed)
+    application.audit.finish()
+    book = book_of(application)
+    assert check(book.history) == []
+    generations = in_force(application, application.settings)
+    expected = judged_anew(book.fingerprints, generations, 1, directory)
+    assert differences(verdicts(book.history), expected) == []
+    return max(arrival.wait for arrival in application.audit.arrivals)
 
 
-def document(application: ApplicationUnderTest, ident: str, partition: int) -> Outgoing:
-    value = json.dumps({"id": ident, "text": f"the text that {ident} has for itself"}).encode()
-    return Outgoing(application.topology.documents, partition, ident.encode(), value)
+def outputs(application: ApplicationUnderTest) -> str:
+    """Return what all workers have written."""
+    return "".join(worker.output() for worker in application.workers.values())
 
 
-def members(application: ApplicationUnderTest) -> int:
-    group = application.topology.group("route")
-    admin = application.kafka.admin()  # Held: its requests die with it.
-    return len(admin.describe_consumer_groups([group])[group].result(30).members)
+def until_said(application: ApplicationUnderTest, text: str) -> None:
+    """Wait until a worker has written this."""
+    application.audit.until(lambda: text in outputs(application), 60, f"{text!r}")
 
 
-def test_a_successor_publishes_the_rest_once_and_the_new_partition_too(launch: Launch) -> None:
-    refresh = {"kafka.consumer": {"topic.metadata.refresh.interval.ms": 1_000}}
-    first = launch(partitions=2, settings=refresh)
-    first.seat("alpha")
-    first.feed([document(first, ident, n % 2) for n, ident in enumerate("abc")])
-    first.audit.finish()
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_partitions_are_added_while_documents_stream(
+    launch: Launch, tmp_path: Path, protocol: str
+) -> None:
+    """Nobody restarts a worker, and a later reindex has as many."""
+    settings = {"index": {"shards": 2}, "kafka": {"group_protocol": protocol}}
+    application = launch(partitions=2, settings=settings)
+    application.seat("alpha", "beta")
+    first = Feeder(application, scaled(6_000, 60_000), 41, each=20)
+    application.audit.reach(500)
+    said = ends(application, started(application, "--partitions", "5"))
+    assert "workers read 5 partitions of the documents (2 before)" in said
+    assert said.count("has 5 partitions now") == 6
+    application.audit.reach(first.ahead(500))
+    first.stop()
+    application.widen(5)
+    texts = corpus(2_000, 42)
+    application.feed(application.documents(texts, first.fed))
+    longest = judged(application, tmp_path / "one", first.fed + 2_000)
+    print(f"longest wait {longest:.2f} s")  # noqa: T201 -- a figure
+    assert "read 5 partitions of the documents already" in ends(
+        application, started(application, "--partitions", "5")
+    )
+    assert {one.partition for one in application.audit.records} == set(range(5))
+    assert "ok: 5 partitions, 2 shards" in verified(application)
+    ends(application, started(application, "--shards", "3"))
+    later = corpus(1_000, 43)
+    application.feed(application.documents(later, first.fed + 2_000))
+    judged(application, tmp_path / "two", first.fed + 3_000)
+    assert "ok: 5 partitions, 3 shards" in verified(application)
+    application.worker("alpha").kill()
+    application.start("alpha")
+    application.feed(application.documents(corpus(500, 44), first.fed + 3_000))
+    judged(application, tmp_path / "three", first.fed + 3_500)
 
-    added = add_partition(first)
-    alpha = first.workers.pop("alpha")  # It ends with status 1, as it must.
-    assert alpha.wait(120) == 1, alpha.tail()
-    assert "partitions were added" in alpha.output()
-    first.__dict__.pop("_producer")  # It knows the partitions that there were.
-    rest = [document(first, ident, n % (added + 1)) for n, ident in enumerate("defghi")]
-    first.feed(rest)
 
-    said = neardup(first.config, "topics", "verify", status=2)
-    app, documents = first.topology.app, first.topology.documents
-    assert f"neardup topics create --app OTHER --from app:{app}" in said
-    assert f"topics.documents={documents}" in said
-
-    wait_until(lambda: not members(first), 60, "the session of the last member to end")
-    topics = {name: getattr(first.topology, name) for name in ("documents", "unique", "duplicate")}
-    second, config = f"{app}-2", first.write_config("second.toml", {"topics": topics})
-    made = neardup(config, "topics", "create", "--app", second, "--from", f"app:{app}")
-    assert "ok, 2 warnings: 3 partitions" in made  # Of the outputs' number, which may stay.
-    beta = first.worker("beta")
-    beta.config = config
-    first.start("beta", arguments=("--app", second))
-    audit = first.audit
-    audit.until(lambda: len(audit.records) >= 3 + len(rest), 120, "the rest to be published")
-    assert beta.stop() == 0
-    audit.read(1.0)
-    published = sorted(json.loads(one.value or b"")["id"] for one in audit.records)
-    assert published == list("abcdefghi")
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_partitions_that_somebody_adds_wait_for_the_command(
+    launch: Launch, tmp_path: Path, protocol: str
+) -> None:
+    """No worker ends, or is refused. What the group has not assigned together waits, too."""
+    settings = {"index": {"shards": 2}, "kafka": {"group_protocol": protocol}}
+    application = launch(partitions=2, settings=settings)
+    application.seat("alpha", "beta")
+    texts = corpus(1_200, 45)
+    application.feed(application.documents(texts[:300]))
+    application.audit.reach(300)
+    add_partition(application)
+    until_said(application, "documents[2] is not read yet")
+    application.feed(application.documents(texts[300:600], 300))
+    application.worker("beta").kill()
+    assert "fix: neardup reindex --partitions 3" in verified(application)
+    application.start("beta")
+    until_said(application, "waits: this worker lacks some of its inputs")
+    if protocol == "classic":  # Its members ask for another assignment after 30 s, if that helps.
+        later = monotonic() + 35
+        application.audit.until(lambda: monotonic() > later, 60, "the time to pass")
+        assert "asking for another assignment" not in outputs(application)
+    said = ends(application, started(application, "--partitions", "3"))
+    assert f"{application.topology.documents} has" not in said
+    application.widen(3)
+    application.feed(application.documents(texts[600:], 600))
+    judged(application, tmp_path, 1_200)
+    assert "ok: 3 partitions, 2 shards" in verified(application)
+    assert not application.ended()

@@ -219,6 +219,12 @@ class ApplicationUnderTest:
             for index, (ident, text) in enumerate(texts)
         ]
 
+    def widen(self, partitions: int) -> None:
+        """Feed, and audit, so many partitions of the documents from now on."""
+        self.__dict__.pop("_producer", None)  # It knows the partitions that there were.
+        self.topology = self.topology.widened(partitions)
+        self.audit.widen(self.topology)
+
     @cached_property
     def audit(self) -> Audit:
         """Give the reader of all outputs, which sees committed records only."""

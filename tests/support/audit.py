@@ -65,6 +65,16 @@ class Audit:
         self._reader.assign(self._places)
         self._documents = [Place(topology.documents, n) for n in range(topology.layout.partitions)]
 
+    def widen(self, topology: Topology) -> None:
+        """Read partitions that were added, too: ``topology`` has as many as there are now."""
+        added = range(self._topology.layout.partitions, topology.layout.partitions)
+        self._topology = topology
+        outputs = (topology.unique, topology.duplicate, topology.rejected)
+        more = [Place(topic, n, 0) for topic in outputs for n in added]
+        self._places += more
+        self._reader.incremental_assign(more)
+        self._documents += [Place(topology.documents, n) for n in added]
+
     def of(self, topic: str) -> list[Record]:
         """Give what one topic has brought, by partition and offset."""
         return sorted(

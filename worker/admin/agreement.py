@@ -50,11 +50,6 @@ class Difference:
     here: str
 
     @property
-    def counts_partitions(self) -> bool:
-        """Return whether it is the number of partitions of the documents."""
-        return self.name.startswith(_PARTITIONS)
-
-    @property
     def by_choice(self) -> bool:
         """Tell whether an operator may change it while the application goes on."""
         return self.name.startswith(_BY_CHOICE)
@@ -68,7 +63,7 @@ def agreed(settings: Settings, topology: Topology) -> Facts:
         for name, value in topology.layout.parameters.describe().items()
     }
     return {
-        _partitions_of(topology.documents): topology.layout.partitions,
+        _partitions_of(topology.documents): topology.layout.begun_with,
         "index.shards": topology.layout.shards,
         "index.absorb": settings.absorb,
         "index.bucket_capacity": settings.index.bucket_capacity,

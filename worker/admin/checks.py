@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from worker.admin.agreement import Difference, agreed, differences
+from worker.admin.agreement import Difference, Facts, agreed, differences, partitions_in
 from worker.admin.cluster import Cluster, TopicState
 from worker.admin.layout_record import recorded
 from worker.admin.offsets import check_offsets, check_order, inputs, lost_answers
@@ -41,7 +41,7 @@ class Inspection:
 def verify(
     settings: Settings, on_undecided: Callable[[], None] = lambda: None
 ) -> tuple[int, list[Problem]]:
-    """Return the documents' partition count (0: no such topic), and the problems.
+    """Return how many partitions of the documents are read (0: no such topic), and the problems.
 
     ``on_undecided``: see `Cluster`.
 
@@ -49,8 +49,8 @@ def verify(
         BusError: the cluster doesn't answer in time, or refuses.
     """
     found = inspect(Cluster(settings.kafka_options(), on_undecided=on_undecided), settings)
-    documents = found.topics[found.topology.documents]
-    return documents.partitions if documents is not None else 0, found.problems
+    there = found.topics[found.topology.documents] is not None
+    return found.topology.layout.partitions if there else 0, found.problems
 
 
 def inspect(cluster: Cluster, settings: Settings) -> Inspection:
@@ -59,14 +59,18 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
     others = [] if reindexed is None else list(other_rules(reindexed, settings))
     base = settings
     if reindexed is not None and not others:
-        base, settings = reindexed.base.settings(settings), reindexed.settings(settings)
+        base, settings = reindexed.begun(settings), reindexed.settings(settings)
     named = settings.topology(1)
     first = list(plan(settings, named, DEFAULT_MAX_BYTES))
     brokers, topics = cluster.topics(
         [one.name for one in first], optional={one.name for one in first if not one.required}
     )
     documents = topics[named.documents]
-    topology = settings.topology(documents.partitions if documents else 1)
+    facts = None
+    if documents is not None and topics[named.layout_log] is not None:
+        facts = recorded(cluster, named)
+    begun_with = None if facts is None else partitions_in(facts, named.documents)
+    topology = settings.topology(begun_with or (documents.partitions if documents else 1))
     max_bytes = DEFAULT_MAX_BYTES
     if documents is not None:
         max_bytes = int(documents.settings.get("max.message.bytes", max_bytes))
@@ -82,12 +86,9 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
     ranges = cluster.ranges({name: count for name, count in counts.items() if name in read})
     internal = topology.internal()
     begun = bool(used_topics({p: span for p, span in ranges.items() if p.topic in internal}))
-    agreed_on = base.topology(topology.layout.partitions)
-    different = others or _different(cluster, base, agreed_on, topics)
-    problems = list(_layout(topology, different, begun=begun))
-    if any(
-        one.name == "index.shards" or (begun and one.counts_partitions) for one in different or ()
-    ):
+    different = others or _different(base, topology, topics, facts)
+    problems = list(_layout(topology, different))
+    if any(one.name == "index.shards" for one in different or ()):
         # These settings then expect the wrong topics and groups: other checks mean nothing.
         return Inspection(topology, brokers, plans, topics, committed, ranges, problems)
     way_on = _way_on(topology) if begun else ""
@@ -139,21 +140,21 @@ def _between_logs(
 
 
 def _different(
-    cluster: Cluster,
     settings: Settings,
     topology: Topology,
     topics: Mapping[str, TopicState | None],
+    facts: Facts | None,
 ) -> list[Difference] | None:
     """Return the differences between these settings and the recorded ones; None: not recorded."""
     if topics[topology.layout_log] is None or topics[topology.documents] is None:
         return []
-    found = recorded(cluster, topology)
-    return None if found is None else differences(found, agreed(settings, topology))
+    if facts is None:
+        return None
+    here = agreed(settings, settings.topology(topology.layout.begun_with))
+    return differences(facts, here)
 
 
-def _layout(
-    topology: Topology, different: list[Difference] | None, *, begun: bool
-) -> Iterator[Problem]:
+def _layout(topology: Topology, different: list[Difference] | None) -> Iterator[Problem]:
     """Yield the differences between these settings and what the workers have agreed on."""
     if different is None:
         yield Problem(
@@ -167,12 +168,6 @@ def _layout(
             fix += ", or neardup reindex --from-documents"
         if one.by_choice:
             fix = "neardup init --accept, to make all workers use the settings given here"
-        elif one.counts_partitions:
-            fix = (
-                _way_on(topology)
-                if begun
-                else "neardup init --force --from ...: nothing was processed yet"
-            )
         yield Problem(
             "error", topology.layout_log, one.name, f"{one.here} here",
             f"{one.recorded}, as for all workers of {topology.app}",
@@ -199,7 +194,13 @@ def _topic(one: TopicPlan, state: TopicState | None, way_on: str) -> Iterator[Pr
             fix="neardup topics create",
         )  # fmt: skip
         return
-    if state.partitions != one.partitions:
+    if one.grows and state.partitions > one.partitions:
+        yield Problem(
+            "warning", one.name, "its number of partitions", str(state.partitions),
+            one.partitions_why, "documents in the other partitions wait",
+            f"neardup reindex --partitions {state.partitions}",
+        )  # fmt: skip
+    elif state.partitions != one.partitions:
         yield Problem(
             "error" if one.fixed_partitions else "warning",
             one.name,

@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource  # The admin module doesn't export them,
 from confluent_kafka.admin._listoffsets import OffsetSpec  # so mypy wants these private modules.
 from confluent_kafka.admin._resource import ResourceType
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from worker.admin.compacted import PARTITION, records
 from worker.bus import BusError, Denied, TopicPartition, Unanswered
@@ -254,6 +254,19 @@ class Cluster:
         self._await(made)
         return made
 
+    def widen(self, counts: Mapping[str, int]) -> None:
+        """Give topics so many partitions, all in one request; return once brokers know them."""
+        new = [NewPartitions(topic, count) for topic, count in counts.items()]
+        if not new:
+            return
+        futures = self._admin.create_partitions(
+            new, operation_timeout=self._seconds, request_timeout=self._seconds
+        )
+        for name, future in futures.items():
+            doing = f"partitions can't be added to {name}"
+            self._result(future, doing, f"Alter on topic {name}")
+        self._await(list(counts), counts)
+
     def delete(self, topics: Iterable[str]) -> list[str]:
         """Delete topics; return those that were there."""
         _, counts = self.counts()
@@ -295,13 +308,13 @@ class Cluster:
                 ) from failure
         return True
 
-    def _await(self, names: list[str]) -> None:
-        """Wait until the brokers know the new topics."""
+    def _await(self, names: list[str], least: Mapping[str, int] = MappingProxyType({})) -> None:
+        """Wait until the brokers know the new topics, or their new partitions: at ``least``."""
         deadline = monotonic() + self._seconds
         while monotonic() < deadline:
             try:
                 _, counts = self.counts()
-                if all(name in counts for name in names):
+                if all(name in counts and counts[name][0] >= least.get(name, 1) for name in names):
                     self._settings(names)
                     self.ranges({name: counts[name][0] for name in names})
                     return
@@ -309,7 +322,8 @@ class Cluster:
                 if monotonic() > deadline:
                     raise
             sleep(0.1)
-        raise BusError(f"{names[0]} was created, but has no leader after {self._seconds:.0f} s")
+        made = "has new partitions" if least else "was created"
+        raise BusError(f"{names[0]} {made}, but no leader after {self._seconds:.0f} s")
 
     def committed(
         self, asked: Mapping[str, Iterable[TopicPartition]]

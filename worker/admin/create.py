@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from worker.admin.cluster import Cluster
+from worker.admin.layout_record import begun_with
 from worker.admin.plan import DEFAULT_MAX_BYTES, TopicPlan, plan, redrive_plan
 from worker.settings import ConfigurationError, Settings
 from worker.topology import Topology
@@ -72,7 +73,7 @@ def create(
             raise ConfigurationError(
                 f"--partitions: got {partitions}, but {name} exists and has {documents.partitions}"
             )
-        partitions = documents.partitions
+        partitions = begun_with(cluster, settings.topology(1)) or documents.partitions
         documents_max_bytes = int(documents.settings.get("max.message.bytes", DEFAULT_MAX_BYTES))
     topology = settings.topology(partitions or _PARTITIONS)
     plans = list(plan(settings, topology, documents_max_bytes))

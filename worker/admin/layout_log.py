@@ -10,7 +10,7 @@ from contextlib import closing
 from random import uniform
 from time import sleep
 
-from worker.admin.agreement import Difference, Facts, agreed, differences, dump
+from worker.admin.agreement import Difference, Facts, agreed, differences, dump, partitions_in
 from worker.admin.cluster import Cluster
 from worker.admin.compacted import PARTITION
 from worker.admin.layout_record import LAYOUT_KEY, recorded
@@ -42,7 +42,7 @@ def agree(
     """
     begun = bool(used_topics(cluster.ranges(topology.internal())))
     settings = as_begun(cluster, settings)
-    topology = settings.topology(topology.layout.partitions)
+    topology = settings.topology(topology.layout.begun_with)
     return _record(cluster, topology, agreed(settings, topology), begun=begun, replace=replace)
 
 
@@ -59,9 +59,10 @@ def refuse_others(cluster: Cluster, settings: Settings) -> None:
     if documents is None or found[named.layout_log] is None:
         return
     settings = as_begun(cluster, settings)
-    topology = settings.topology(documents.partitions)
-    known = recorded(cluster, topology)
+    known = recorded(cluster, named)
     if known is not None:
+        begun_with = partitions_in(known, named.documents)
+        topology = settings.topology(begun_with or documents.partitions)
         others = [
             one for one in differences(known, agreed(settings, topology)) if not one.by_choice
         ]

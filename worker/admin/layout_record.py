@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from worker.admin.agreement import Facts, load
+from worker.admin.agreement import Facts, load, partitions_in
 from worker.admin.cluster import Cluster
 from worker.bus import BusError
 from worker.topology import Topology
 
-__all__ = ["LAYOUT_KEY", "recorded"]
+__all__ = ["LAYOUT_KEY", "begun_with", "recorded"]
 
 LAYOUT_KEY = b"layout"
 
@@ -24,3 +24,14 @@ def recorded(cluster: Cluster, topology: Topology) -> Facts | None:
         return None if value is None else load(value)
     except ValueError as error:
         raise BusError(f"{topic}: its record can't be understood: {error}") from error
+
+
+def begun_with(cluster: Cluster, topology: Topology) -> int | None:
+    """Return with how many partitions of the documents an application began, if that is recorded.
+
+    Raises:
+        BusError: the cluster doesn't answer, or the record can't be understood.
+    """
+    _, topics = cluster.counts()
+    facts = recorded(cluster, topology) if topology.layout_log in topics else None
+    return None if facts is None else partitions_in(facts, topology.documents)

@@ -47,12 +47,16 @@ class TopicPlan:
     rules: tuple[Rule, ...]
     internal: bool = False
     fixed_partitions: bool = True
+    grows: bool = False
+    """Whether it may have more partitions: they aren't read until a command says so."""
     required: bool = True
     """Whether workers need it to start."""
 
     @property
     def partitions_fix(self) -> str:
         """Return what to do about a different number of partitions, if it isn't internal."""
+        if self.grows:
+            return "it was recreated: see docs/runbook.md, 'A topic was recreated'"
         if not self.required:
             return "nothing: the other partitions stay empty"
         return "nothing: records then go to a partition by their key"
@@ -71,7 +75,7 @@ def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> It
     yield TopicPlan(
         topology.documents,
         n,
-        "this many partitions",
+        f"{n}, as many as workers read",
         (
             _not_compacted("a compacted log drops documents before they are read"),
             _create_time("warning", "otherwise a document's time is its arrival on this topic"),
@@ -85,6 +89,7 @@ def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> It
             *DOCUMENTS.rules(),
             *_common(),
         ),
+        grows=True,
     )
     for name in (topology.unique, topology.duplicate):
         yield TopicPlan(
@@ -134,9 +139,10 @@ def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> It
         yield TopicPlan(
             topology.matches(shard),
             n,
-            f"{n}, as {topology.documents} has",
+            f"{n}, as many as workers read of {topology.documents}",
             (*internal, _log_append_time("warning"), *MATCHES.rules(), *_common()),
             internal=True,
+            grows=True,
         )
     yield _layout_plan(topology)
     yield redrive_plan(topology)

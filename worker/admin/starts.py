@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from worker.admin.agreement import partitions_in
 from worker.admin.cluster import Cluster
-from worker.admin.layout_record import recorded
+from worker.admin.layout_record import begun_with
 from worker.bus import TopicPartition
 from worker.bus.kafka.groups import Offsets
 from worker.settings import ConfigurationError
@@ -187,7 +186,7 @@ def _published(cluster: Cluster, topology: Topology, app: str) -> dict[TopicPart
     offsets = cluster.committed({group: places})[group]
     missing = [place for place in places if place not in offsets]
     if missing:
-        count = _began_with(cluster, other)
+        count = begun_with(cluster, other) or number
         added = [place for place in missing if place.partition >= count]
         if len(added) < len(missing) or not offsets:
             raise ConfigurationError(
@@ -201,11 +200,3 @@ def _published(cluster: Cluster, topology: Topology, app: str) -> dict[TopicPart
     # Kafka refuses this while the group has members, which would publish more.
     cluster.commit(group, offsets)
     return {**offsets, **fresh}
-
-
-def _began_with(cluster: Cluster, other: Topology) -> int:
-    """Return how many partitions of the documents an application has recorded, or all if none."""
-    _, topics = cluster.topics([other.layout_log])
-    facts = None if topics[other.layout_log] is None else recorded(cluster, other)
-    count = None if facts is None else partitions_in(facts, other.documents)
-    return other.layout.partitions if count is None else count

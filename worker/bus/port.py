@@ -8,6 +8,7 @@ here and tested there.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 from worker.bus.errors import (
@@ -275,10 +276,16 @@ class LogWriter(Protocol):
             BusError: it can't be found out.
         """
 
-    def commit(self, records: Iterable[Outgoing]) -> dict[TopicPartition, int | None]:
+    def commit(
+        self,
+        records: Iterable[Outgoing],
+        offsets: Mapping[str, Mapping[TopicPartition, int]] = MappingProxyType({}),
+    ) -> dict[TopicPartition, int | None]:
         """Write the records, or none of them; return the last one's offset in each partition.
 
-        An offset is None if the log did not say where it wrote the record.
+        An offset is None if the log did not say where it wrote the record. ``offsets`` are
+        committed with the records, by group, whether the group has members or not. So they must be
+        of partitions that no member commits.
 
         After `Aborted`, `Refused` and `OutcomeUnknown`, `renew` must come before the next commit.
 

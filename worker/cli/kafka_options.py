@@ -470,6 +470,15 @@ def reindex(
             show_default=False,
         ),
     ] = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Have workers read so many partitions of the documents, and add those that"
+            " are missing. No index is built.",
+            show_default=False,
+        ),
+    ] = None,
     from_documents: Annotated[
         bool,
         typer.Option(
@@ -517,4 +526,7 @@ def reindex(
         if containment is not None:
             own = _settings(config, bootstrap, app, similarity__containment=containment)
             given["containment"] = own.similarity.containment
+        if partitions is not None:
+            body.widen(settings, partitions, given, anew=from_documents)
+            return
         body.reindex(settings, given, anew=from_documents)

@@ -14,7 +14,7 @@ from worker.cli.screen import print_json, tell
 from worker.generations import Generation, Plan
 from worker.settings import ConfigurationError, Settings
 
-__all__ = ["abort", "clean", "reindex", "status"]
+__all__ = ["abort", "clean", "reindex", "status", "widen"]
 
 _PAUSE_SECONDS = 1.0
 _HURRY_SECONDS = 0.2
@@ -70,6 +70,32 @@ def reindex(settings: Settings, rules: dict[str, object], *, anew: bool = False)
             " on, or `neardup reindex --abort`",
             130,
         ) from None
+
+
+def widen(
+    settings: Settings, partitions: int, rules: dict[str, object], *, anew: bool = False
+) -> None:
+    """Have workers read so many partitions of the documents, without other ``rules``.
+
+    Raises:
+        ConfigurationError: it can't be done.
+        BusError: Kafka failed.
+    """
+    others = ["from-documents"] if anew else [name.replace("_", "-") for name in rules]
+    if others:
+        raise ConfigurationError(
+            f"--partitions: got --{others[0]} as well; run one after the other"
+        )
+    grown = _begun(settings).widen(partitions)
+    for topic in grown.added:
+        tell(f"{topic} has {partitions} partitions now")
+    if partitions == grown.read:
+        tell(f"workers read {partitions} partitions of the documents already")
+    else:
+        tell(
+            f"done: workers read {partitions} partitions of the documents ({grown.read} before)."
+            " Those that run take the new ones up by themselves, within some ten seconds"
+        )
 
 
 def _tell_gone(run: Reindex) -> None:
@@ -197,6 +223,8 @@ def status(settings: Settings, *, as_json: bool) -> None:
 def _lines(progress: Progress) -> Iterator[str]:
     plan = progress.plan
     yield f"in use: {_described(plan.current)}"
+    if plan.partitions:
+        yield f"read: {plan.partitions} partitions of the documents, at first {plan.begun_with}"
     if plan.following is not None:
         state = f"is being built: {_left(progress)}"
         if plan.closing or plan.handed_over:

@@ -74,7 +74,7 @@ def _run(settings: Settings, fields: LogFields) -> None:
         if partitions is None:
             leave()
         plan = followed.plan or Plan.of(settings)
-        base = plan.base.settings(settings).topology(partitions)
+        base = plan.begun(settings).topology(partitions)
         service = Service(
             settings,
             base,
@@ -104,7 +104,7 @@ def _run(settings: Settings, fields: LogFields) -> None:
 def _end_ghost(settings: Settings, bus: KafkaBus, instance: str) -> None:
     """End transactions that this worker left open when it was killed; they block the offsets."""
     plan = planned(Cluster(settings.kafka_options()), settings) or Plan.of(settings)
-    base = plan.base.settings(settings).topology(1)
+    base = plan.begun(settings).topology(1)
     seats = {
         topology.group(stage): next(iter(topology.inputs(stage)))
         for topology in (one.topology(base) for one in plan.generations())

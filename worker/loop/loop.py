@@ -48,7 +48,8 @@ class Loop:
     ) -> None:
         """Take a stage and its member; nothing is read before `step`.
 
-        ``partitions`` has the partition count of each input topic; the loop stops if one grows.
+        ``partitions`` says how many partitions of each input topic are read: from 0 on. Others,
+        which were added to a topic, are not read, whoever has them.
         ``begins`` are topics of which the group may not have read anything yet. Where it has no
         committed offset, it begins at the start, and commits that.
         """
@@ -62,6 +63,7 @@ class Loop:
         self._events = events or LoopEvents()
         self._probe = probe
         self._clock = clock
+        self._assigned: frozenset[TopicPartition] = frozenset()
         self._owned: frozenset[TopicPartition] = frozenset()
         self.inherited: frozenset[TopicPartition] | None = None
         self._next: dict[TopicPartition, int] = {}
@@ -93,15 +95,20 @@ class Loop:
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
-        """Return the assigned partitions."""
+        """Return the assigned partitions that are read."""
         return self._owned
+
+    @property
+    def assigned(self) -> frozenset[TopicPartition]:
+        """Return the assigned partitions, with those that are not read."""
+        return self._assigned
 
     def take_over(self, former: Loop) -> None:
         """Have the next step adopt what another loop has in this seat, which ends.
 
         Both must read the same topics.
         """
-        self.inherited = former.owned if former.seated else former.inherited
+        self.inherited = former.assigned if former.seated else former.inherited
         former.retire()
 
     def retire(self) -> None:
@@ -264,8 +271,8 @@ class Loop:
 
     def _adopt(self, assignment: frozenset[TopicPartition]) -> None:
         """Take on exactly this assignment, from the committed offsets on."""
-        self._owned = assignment
-        self._check_partitions(assignment)
+        self._assigned = assignment
+        self._owned = assignment = self._read_of(assignment)
         committed = self._look_up(assignment) if assignment else {}
         new = {at for at, offset in committed.items() if offset is None and at[0] in self._begins}
         committed |= dict.fromkeys(new, 0)
@@ -305,16 +312,27 @@ class Loop:
         with probing(self._probe, "look up"):
             return self._member.committed(partitions)
 
-    def _check_partitions(self, assignment: frozenset[TopicPartition]) -> None:
-        for topic, number in sorted(assignment):
-            count = self._partitions.get(topic, number + 1)
-            if number >= count:
-                msg = (
-                    f"{topic} has more than the {count} partitions that it had when this worker"
-                    " started: partitions were added. The topics between the stages must have the"
-                    " same number; see docs/operations.md, 'More partitions'"
-                )
-                raise StageError(msg)
+    def _read_of(self, assignment: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
+        """Return what is read of an assignment; warn of the rest, which stays paused."""
+        counts = self._partitions
+        added = {
+            place
+            for place in assignment
+            if place.partition >= counts.get(place.topic, place.partition + 1)
+        }
+        if added:
+            topic, number = min(added)
+            _log.warning(
+                "%s: %s[%d] is not read yet (%d of %d partitions): partitions were added. See"
+                " docs/runbook.md, 'Partitions were added'",
+                self.stage.name,
+                topic,
+                number,
+                len(added),
+                len(assignment),
+                extra={"topic": topic, "partition": number},
+            )
+        return assignment - added
 
     def _start_at(self, partition: TopicPartition, offset: int) -> None:
         self._next[partition] = offset
@@ -358,7 +376,7 @@ class Loop:
             self.stage.committed()
             return True
         self._transactions.give_up_after(ended, burst.records)
-        self._adopt(self._owned)
+        self._adopt(self._assigned)
         return False
 
     def finish(self) -> None:

@@ -216,7 +216,7 @@ TABLE: Final = (
         "Entries evicted, oldest first, because a bucket of the finest level was full.",
         "A later copy of a document whose entries were evicted may be judged unique. If that"
         " matters, run a new application with a larger `index.bucket_capacity`"
-        " ([how](runbook.md#more-partitions-n-more-shards-p-other-parameters)).",
+        " ([how](runbook.md#more-shards-p-other-parameters)).",
     ),
     Metric(
         "index",

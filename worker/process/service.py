@@ -260,7 +260,8 @@ class Service:
     def _seats(self) -> Seats:
         """Return how many partitions of the documents, and how many shards, this worker has."""
         owned = [place for loop in self._loops().values() for place in loop.owned]
-        stages, topology = self._settings.worker.stages, self._plan.current.topology(self._base)
+        stages, plan = self._settings.worker.stages, self._plan
+        topology = plan.widened(plan.current.topology(self._base))
         layout = topology.layout
         documents = {place for place in owned if place.topic == topology.documents}
         shards = [place for place in owned if place.topic == topology.seats]
@@ -338,6 +339,8 @@ def _described(plan: Plan) -> str:
     """Return in words which generations are run."""
     current, following = plan.current, plan.following
     text = f"generation {current.number}, {current.shards} shards, is in use"
+    if plan.partitions:
+        text += f", {plan.partitions} partitions of the documents are read"
     if following is None:
         return text
     state = "takes over" if plan.handed_over else "is being built"

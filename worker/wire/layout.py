@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Self
 
@@ -18,7 +18,9 @@ class Layout:
 
     Attributes:
         id: what frames are stamped with. Frames of another layout are refused.
-        partitions: N, of the documents.
+        partitions: N, of the documents, as many as are read.
+        begun_with: with how many the application began. The id is of these: frames stay the same
+            if partitions are added.
         shards: P, of the index.
         parameters: those of the fingerprints.
         numbered_from: the number of a frame at offset 0 of the log. The logs of an application
@@ -30,6 +32,7 @@ class Layout:
     shards: int
     parameters: Parameters
     numbered_from: int = 0
+    begun_with: int = 0
 
     @classmethod
     def of(cls, app: str, partitions: int, shards: int, parameters: Parameters) -> Self:
@@ -41,7 +44,11 @@ class Layout:
             **parameters.describe(),
         }
         digest = blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=6).hexdigest()
-        return cls(digest, partitions, shards, parameters)
+        return cls(digest, partitions, shards, parameters, begun_with=partitions)
+
+    def widened(self, partitions: int) -> Self:
+        """Return the layout once so many partitions of the documents are read."""
+        return replace(self, partitions=partitions)
 
     @property
     def columns(self) -> int:

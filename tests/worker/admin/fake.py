@@ -75,6 +75,13 @@ class FakeCluster:
             self.states[name] = TopicState(partitions, replication, dict(settings))
         return list(topics)
 
+    def widen(self, counts: Mapping[str, int]) -> None:
+        for name, count in counts.items():
+            state = self.states[name]
+            assert state is not None
+            assert count > state.partitions
+            self.states[name] = TopicState(count, state.replicas, state.settings)
+
     def ranges(
         self, counts: Mapping[str, int], *, committed: bool = True
     ) -> dict[TopicPartition, tuple[int, int]]:

@@ -4,6 +4,7 @@ import pytest
 from tests.worker.admin.fake import FakeCluster
 from worker.admin import inspect
 from worker.admin.cluster import TopicState
+from worker.admin.reindex.changes import widened
 from worker.admin.reindex.plan_log import PLAN_KEY, dump
 from worker.bus import TopicPartition
 from worker.generations import Generation, Plan
@@ -101,8 +102,8 @@ def test_a_missing_topic_is_named(settings: Settings, topic: str) -> None:
 
 @pytest.mark.parametrize(
     ("topic", "severity"),
-    [("a.fingerprints", "error"), ("a.shards", "error"), ("a.matches-0", "error"),
-     ("a.unique", "warning"), ("a.rejected", "warning")],
+    [("a.fingerprints", "error"), ("a.shards", "error"), ("a.documents", "warning"),
+     ("a.matches-0", "warning"), ("a.unique", "warning"), ("a.rejected", "warning")],
 )  # fmt: skip
 def test_a_wrong_partition_count_is_named(settings: Settings, topic: str, severity: str) -> None:
     cluster = FakeCluster(settings)
@@ -113,16 +114,6 @@ def test_a_wrong_partition_count_is_named(settings: Settings, topic: str, severi
         line.startswith(f"{severity} {topic}: its number of partitions is 9")
         for line in said(cluster, settings)
     )
-
-
-def test_partitions_added_to_documents_are_an_error(settings: Settings) -> None:
-    cluster = FakeCluster(settings, partitions=2)
-    state = cluster.states["a.documents"]
-    assert state is not None
-    cluster.states["a.documents"] = TopicState(3, state.replicas, state.settings)
-    lines = said(cluster, settings)
-    assert any(line.startswith("error a.matches-0: its number of partitions") for line in lines)
-    assert any(line.startswith("error group a.fingerprint: its offset of") for line in lines)
 
 
 def resized(cluster: FakeCluster, topic: str, partitions: int) -> FakeCluster:
@@ -139,19 +130,38 @@ def begun(settings: Settings) -> FakeCluster:
     return cluster
 
 
-def test_partitions_added_under_workers_have_one_way_on(settings: Settings) -> None:
-    cluster = resized(begun(settings), "a.documents", 3)
-    [problem] = inspect(cluster.as_cluster(), settings).problems
-    assert str(problem).startswith("a.layout: partitions of a.documents is 3 here, must be 2")
-    assert "neardup topics create --app OTHER --from app:a" in problem.fix
-    assert "topics.documents=a.documents" in problem.fix
+@pytest.mark.parametrize("topic", ["a.documents", "a.matches-0"])
+def test_partitions_that_were_added_wait_for_a_command(settings: Settings, topic: str) -> None:
+    cluster = resized(begun(settings), topic, 3)
+    found = inspect(cluster.as_cluster(), settings)
+    [problem] = found.problems
+    assert str(problem).startswith(f"{topic}: its number of partitions is 3, must be 2, as many as")
+    assert problem.severity == "warning"
+    assert problem.fix == "neardup reindex --partitions 3"
+    assert found.topology.layout.partitions == 2
 
 
-def test_partitions_added_to_answers_are_not_taken_away_again(settings: Settings) -> None:
-    cluster = resized(begun(settings), "a.matches-0", 3)
-    [problem] = inspect(cluster.as_cluster(), settings).problems
-    assert problem.what == "its number of partitions"
-    assert "neardup topics create --app OTHER --from app:a" in problem.fix
+@pytest.mark.parametrize("topic", ["a.documents", "a.matches-0"])
+def test_fewer_partitions_than_are_read_are_an_error(settings: Settings, topic: str) -> None:
+    found = inspect(resized(begun(settings), topic, 1).as_cluster(), settings).problems
+    [problem] = [one for one in found if one.what == "its number of partitions"]
+    assert (problem.severity, problem.has) == ("error", "1")
+
+
+def test_more_partitions_than_an_application_began_with_are_read(settings: Settings) -> None:
+    """Its plan says so; the topics have as many, and the workers agree on what they began with."""
+    cluster = begun(settings)
+    wide = FakeCluster(settings, partitions=3)
+    for name in ("a.documents", "a.unique", "a.duplicate", "a.matches-0", "a.matches-1"):
+        resized(cluster, name, 3)
+    cluster.offsets = wide.offsets
+    cluster.ends |= {place: span for place, span in wide.ends.items() if place not in cluster.ends}
+    changed = widened(Plan.of(settings), 2, 3)
+    assert changed is not None
+    cluster.records["a.layout"][PLAN_KEY] = dump(changed[0])
+    found = inspect(cluster.as_cluster(), settings)
+    assert found.topology.layout.partitions == 3
+    assert [one for one in found.problems if one.severity == "error"] == []
 
 
 def test_before_anything_was_processed_missing_partitions_can_be_added(settings: Settings) -> None:

@@ -199,13 +199,28 @@ def test_a_group_without_offsets_is_refused() -> None:
         run(loop)
 
 
-def test_partitions_that_were_added_stop_the_loop() -> None:
+def test_partitions_that_were_added_are_read_once_a_loop_does(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The group has no offsets of them until then."""
     made = bus()
     made.create_topic("wide", 3)
-    made.commit_offsets("w", {TopicPartition("wide", n): 0 for n in range(3)})
-    loop = Loop(Copier(), made.join("w", ["wide"], "one"), partitions={"wide": 2})
-    with pytest.raises(StageError, match="more than the 2 partitions"):
-        run(loop)
+    made.commit_offsets("w", {TopicPartition("wide", n): 0 for n in range(2)})
+    for number in range(3):
+        made.append(Outgoing("wide", number, None, b"%d" % number))
+    narrow = Loop(Copier(), made.join("w", ["wide"], "one"), partitions={"wide": 2})
+    run(narrow)
+    assert narrow.owned == {TopicPartition("wide", 0), TopicPartition("wide", 1)}
+    assert "wide[2] is not read yet (1 of 3 partitions): partitions were added" in caplog.text
+    assert set(copied(made)) == {b"0", b"1"}
+    writer = made.log_writer("plan", "out")
+    writer.renew()
+    writer.commit([Outgoing("out", 0, None, b"2")], {"w": {TopicPartition("wide", 2): 0}})
+    wide = Loop(Copier(), narrow.member, partitions={"wide": 3})
+    wide.take_over(narrow)
+    run(wide)
+    assert len(wide.owned) == 3
+    assert set(copied(made)) == {b"0", b"1", b"2"}
 
 
 def test_a_burst_that_never_commits_ends_the_loop() -> None:

@@ -12,7 +12,7 @@ from worker.signing import Signing
 from worker.topology import Topology
 from worker.wire import HandOver
 
-__all__ = ["aborted", "begun", "closed", "directed", "done", "handed_over"]
+__all__ = ["aborted", "begun", "closed", "directed", "done", "handed_over", "widened"]
 
 Changed = tuple[Plan, Sequence[Outgoing]] | None
 
@@ -71,3 +71,11 @@ def aborted(plan: Plan) -> Changed:
     if plan.following is None or plan.handed_over or plan.closing:
         return None
     return plan.aborted(), ()
+
+
+def widened(plan: Plan, read: int, partitions: int) -> Changed:
+    """Have workers read so many partitions of the documents; nothing unless they read ``read``."""
+    if (plan.partitions or read) != read or plan.following is not None:
+        return None
+    begun_with = plan.begun_with or read
+    return msgspec.structs.replace(plan, begun_with=begun_with, partitions=partitions), ()

@@ -65,7 +65,7 @@ def as_begun(cluster: Cluster, settings: Settings) -> Settings:
     plan = planned(cluster, settings)
     if plan is None or list(other_rules(plan, settings)):
         return settings
-    return plan.base.settings(settings)
+    return plan.begun(settings)
 
 
 def other_rules(plan: Plan, settings: Settings) -> Iterator[Difference]:

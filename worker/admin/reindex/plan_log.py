@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import uniform
 from time import monotonic, sleep
+from types import MappingProxyType
 
 import msgspec
 
@@ -111,11 +112,17 @@ class FollowedPlan:
             reader.close()
 
 
-def change_plan(bus: Bus, topic: str, change: Change) -> Plan | None:
+def change_plan(
+    bus: Bus,
+    topic: str,
+    change: Change,
+    offsets: Mapping[str, Mapping[TopicPartition, int]] = MappingProxyType({}),
+) -> Plan | None:
     """Change the plan; return the new one, or None if nothing was to change.
 
     ``change`` is called with the plan as no one else can change it meanwhile, and again if that
     fails. What it returns is written in one transaction, and can be read when this returns.
+    ``offsets`` are committed with it; see `LogWriter.commit`.
 
     Raises:
         BusError: the cluster doesn't answer, or refuses.
@@ -131,7 +138,7 @@ def change_plan(bus: Bus, topic: str, change: Change) -> Plan | None:
                 return None
             plan, more = changed
             try:
-                writer.commit([*more, Outgoing(topic, PARTITION, PLAN_KEY, dump(plan))])
+                writer.commit([*more, Outgoing(topic, PARTITION, PLAN_KEY, dump(plan))], offsets)
             except (OutcomeUnknown, Aborted, Fenced):
                 sleep(uniform(0, _PAUSE_SECONDS))  # noqa: S311 -- not for cryptography
                 continue  # The next attempt reads what was written.

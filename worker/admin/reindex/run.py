@@ -23,13 +23,16 @@ from worker.admin.reindex.changes import (
     directed,
     done,
     handed_over,
+    widened,
 )
 from worker.admin.reindex.checking import Checks
 from worker.admin.reindex.cleaning import delete_left
 from worker.admin.reindex.in_use import planned
 from worker.admin.reindex.plan_log import change_plan
+from worker.admin.reindex.widening import Grown, grow, starts
 from worker.bus import BusError, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
+from worker.bus.kafka.groups import Offsets
 from worker.generations import Generation, Plan
 from worker.settings import ConfigurationError, Settings
 from worker.signing import Signing
@@ -40,7 +43,7 @@ from worker.wire import hand_over
 __all__ = ["Progress", "Reindex", "changed_rules"]
 
 _WAIT_SECONDS = 0.5
-_UNCHANGED: Mapping[str, object] = {}
+_NONE: Mapping[str, Offsets] = {}
 _MARKERS = 1
 """Offsets at the end of a log that hold no record: the marker of the last transaction."""
 
@@ -102,7 +105,7 @@ class Reindex:
         if anew:
             self._begun_with, self._signing = rewriting.begun_with(cluster, settings)
         plan = self.plan()
-        self._base_settings = plan.base.settings(settings)
+        self._base_settings = plan.begun(settings)
         found = inspect(cluster, self._base_settings if anew else settings)
         for problem in found.problems:
             if problem.severity == "error":
@@ -285,6 +288,28 @@ class Reindex:
         self._change(aborted)
         return self.plan().following is None
 
+    def widen(self, partitions: int) -> Grown:
+        """Have workers read so many partitions of the documents, and add those that are missing.
+
+        Raises:
+            ConfigurationError: see `grow`; or another command has changed the plan meanwhile.
+            BusError: the cluster doesn't answer, or refuses.
+        """
+        plan = self.plan()
+        topology = self._topology(plan.current)
+        grown = grow(self._cluster, plan, topology, partitions)
+        if partitions > grown.read:
+            # They are committed with the plan: whoever reads a partition has an offset of it.
+            begin = starts(self._cluster, topology, partitions)
+            change = partial(widened, read=grown.read, partitions=partitions)
+            self._change(change, begin)
+            if self.plan().partitions != partitions:
+                raise ConfigurationError(
+                    "--partitions: another command has changed what workers run; see `neardup"
+                    " reindex --status`, and run it again"
+                )
+        return grown
+
     def clean(self) -> Iterator[str]:
         """Delete the topics and groups of generations that nobody runs; yield their names.
 
@@ -294,8 +319,11 @@ class Reindex:
         yield from delete_left(self._cluster, self.plan(), self._base)
         self._change(lambda found: (msgspec.structs.replace(found, left=()), ()))
 
-    def _change(self, change: Callable[[Plan], Changed]) -> None:
-        change_plan(self._bus, self._base.layout_log, lambda plan: change(self._whole(plan)))
+    def _change(
+        self, change: Callable[[Plan], Changed], offsets: Mapping[str, Offsets] = _NONE
+    ) -> None:
+        topic = self._base.layout_log
+        change_plan(self._bus, topic, lambda plan: change(self._whole(plan)), offsets)
 
 
 def _way_on(problem: Problem, *, anew: bool) -> str:

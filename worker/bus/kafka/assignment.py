@@ -34,6 +34,7 @@ class Assignment:
         revoked: whether nothing is assigned until the next assignment comes.
         lost_at: when the group took away all partitions; None since an assignment has come.
         asking: whether the group is being made to assign partitions anew.
+        strange: whether the last assignment had other topics than this member reads.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Assignment:
         self.revoked = True
         self.lost_at: float | None = None
         self.asking = False
+        self.strange = False
         self._topics: list[str] = []
         self._uneven_since: float | None = None
         self._running: set[TopicPartition] = set()
@@ -101,6 +103,10 @@ class Assignment:
         if self._uneven_since is None or not self._eager or self.asking:
             return False
         return self._clock() - self._uneven_since >= _UNEVEN_SECONDS
+
+    def accept(self) -> None:
+        """Take an assignment that seems outdated for the latest one, until another one comes."""
+        self._uneven_since = None
 
     def ask(self) -> None:
         """Have the group assign partitions anew: it does so for a member that reads other topics.
@@ -148,20 +154,21 @@ class Assignment:
             consumer.incremental_assign(placed)
         self.partitions |= own
         if not self.asking:
-            self._check_even(strange=bool(given - own))
+            self.strange = bool(given - own)
+            self._check_even()
         self._pause_all(consumer)
         self.changed = True
         self.revoked = False
         self._regain()
 
-    def _check_even(self, *, strange: bool) -> None:
+    def _check_even(self) -> None:
         """Note whether the same numbers of all topics are assigned, and no other topics."""
         numbers: dict[str, set[int]] = {topic: set() for topic in self._topics}
         for topic, number in self.partitions:
             if topic in numbers:  # Under KIP-848, those of a former topic go a little later.
                 numbers[topic].add(number)
         first = next(iter(numbers.values()), set())
-        if strange:
+        if self.strange:
             self._uneven_since = self._clock() - _UNEVEN_SECONDS
         elif all(some == first for some in numbers.values()):
             self._uneven_since = None

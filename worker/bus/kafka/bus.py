@@ -147,7 +147,7 @@ class KafkaBus:
 
     def log_writer(self, name: str, topic: str) -> KafkaWriter:
         """See the port."""
-        return KafkaWriter(self._options, name, topic, partial(self.log_reader, name))
+        return KafkaWriter(self._options, name, topic, partial(self.log_reader, name), self._ids)
 
     def join(
         self,

@@ -62,6 +62,8 @@ class Means(Flag):
     """The topic does not exist."""
     EXISTS = auto()
     """The topic already exists."""
+    UNHEARD = auto()
+    """The client hasn't heard of the partition: it was added, or a broker has just started."""
     LEADERLESS = auto()
     """librdkafka may use it to report a partition without a leader."""
     FATAL = auto()
@@ -98,8 +100,7 @@ CODES: Mapping[int, Means] = {
     KafkaError.REPLICA_NOT_AVAILABLE: Means.MOVING,
     KafkaError.UNKNOWN_LEADER_EPOCH: Means.MOVING,
     KafkaError.UNSTABLE_OFFSET_COMMIT: Means.MOVING,
-    # A broker that has just started may not know of all partitions yet.
-    KafkaError._UNKNOWN_PARTITION: Means.MOVING,
+    KafkaError._UNKNOWN_PARTITION: Means.MOVING | Means.UNHEARD,
     KafkaError._NOENT: Means.LEADERLESS,
     # Members of groups.
     KafkaError._MAX_POLL_EXCEEDED: Means.PASSING,

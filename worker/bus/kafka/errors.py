@@ -76,7 +76,8 @@ def consequence(  # noqa: PLR0911 -- a table
         )
     if means(error, Means.SUPERSEDED):
         return Fenced(f"{text}. {_SUPERSEDED}") if alone else OutcomeUnknown(text)
-    if error.txn_requires_abort():
+    # A new producer, which follows, asks for the partitions that there are.
+    if error.txn_requires_abort() or means(error, Means.UNHEARD):
         return Aborted(text)
     if means(error, Means.LATE) or error.retriable():
         return OutcomeUnknown(text)

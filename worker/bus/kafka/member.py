@@ -152,8 +152,7 @@ class KafkaMember:
             self._assignment.resume_topics()
             return Polled(())
         if self._assignment.outdated:
-            _log.info("group %s: asking for another assignment", self._group)
-            self._assignment.ask()
+            self._ask_anew()
             return Polled(())
         if self._assignment.changed:
             return self._report()
@@ -163,6 +162,27 @@ class KafkaMember:
             {TopicPartition(found.topic, found.partition): found.offset + 1 for found in records}
         )
         return Polled(records)
+
+    def _ask_anew(self) -> None:
+        """Ask for another assignment, unless the topics themselves are uneven.
+
+        They are while somebody adds partitions to one of them.
+        """
+        if not self._assignment.strange and self._uneven():
+            self._assignment.accept()
+            return
+        _log.info("group %s: asking for another assignment", self._group)
+        self._assignment.ask()
+
+    def _uneven(self) -> bool:
+        """Return whether the topics have different numbers of partitions, as far as known."""
+        seconds = self._options.request_timeout_seconds / len(self._topics)
+        try:
+            known = [self._consumer.list_topics(one, seconds).topics for one in self._topics]
+        except KafkaException as error:
+            _log.info("group %s: %s", self._group, cause(error).str())
+            return False
+        return len({len(one.partitions) for found in known for one in found.values()}) > 1
 
     def _unassigned(self) -> Polled:
         """Report an empty assignment once: under KIP-848 no callback does."""

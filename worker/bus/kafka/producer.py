@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
 from types import MappingProxyType
+from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -28,13 +29,21 @@ from worker.bus.port import (
     TopicPartition,
 )
 
-__all__ = ["TransactionalProducer", "transactional_id"]
+__all__ = ["GroupOffsets", "TransactionalProducer", "transactional_id"]
 
 _log = logging.getLogger(__name__)
 
 _PRODUCERS = 3
 """How many producers share the time of a renewal: one may lose all its brokers, as
 `worker.bus.kafka.brokers` says, and then waits for nothing."""
+
+
+class GroupOffsets(NamedTuple):
+    """Offsets to commit for the group of a consumer; ``notes`` has their metadata, by topic."""
+
+    consumer: Consumer
+    offsets: Mapping[TopicPartition, int]
+    notes: Mapping[str, str]
 
 
 def transactional_id(group: str, instance: str) -> str:
@@ -167,6 +176,8 @@ class TransactionalProducer:
         offsets: Mapping[TopicPartition, int],
         consumer: Consumer | None = None,
         notes: Mapping[str, str] = MappingProxyType({}),
+        *,
+        beside: Sequence[GroupOffsets] = (),
     ) -> Delivered:
         """Write and commit in one transaction; return where the records were written.
 
@@ -174,6 +185,7 @@ class TransactionalProducer:
 
         ``offsets``, if any, belong to the ``consumer``'s group. ``notes`` has the metadata of
         the offsets, by topic. Without a consumer it raises what `LogWriter.commit` does.
+        ``beside`` are offsets of groups to which the producer doesn't belong.
         """
         alone = consumer is None
         self.forget()
@@ -186,7 +198,9 @@ class TransactionalProducer:
             producer.begin_transaction()
             self._produce(producer, delivered)
             if consumer is not None:
-                self._send_offsets(producer, offsets, consumer, notes)
+                self._send_offsets(producer, GroupOffsets(consumer, offsets, notes))
+            for one in beside:
+                self._send_offsets(producer, one)
             self._ending = True
             within(lambda: producer.commit_transaction(timeout), timeout, "commit")
         except KafkaException as error:
@@ -213,18 +227,12 @@ class TransactionalProducer:
         """
         return self._delivered if self._ending else None
 
-    def _send_offsets(
-        self,
-        producer: Producer,
-        offsets: Mapping[TopicPartition, int],
-        consumer: Consumer,
-        notes: Mapping[str, str],
-    ) -> None:
+    def _send_offsets(self, producer: Producer, of: GroupOffsets) -> None:
         positions = [
-            KafkaPartition(*partition, at, notes.get(partition.topic, ""))
-            for partition, at in offsets.items()
+            KafkaPartition(*partition, at, of.notes.get(partition.topic, ""))
+            for partition, at in of.offsets.items()
         ]
-        metadata = consumer.consumer_group_metadata()
+        metadata = of.consumer.consumer_group_metadata()
         retrying(
             lambda left: within(
                 lambda: producer.send_offsets_to_transaction(positions, metadata, left),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import ExitStack
+from types import MappingProxyType
 
 from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.producer import TransactionalProducer
+from worker.bus.kafka.groups import group_client
+from worker.bus.kafka.identities import metadata_of
+from worker.bus.kafka.producer import GroupOffsets, TransactionalProducer
 from worker.bus.port import Effect, Fenced, LogReader, Outgoing, TopicPartition
 
 __all__ = ["KafkaWriter"]
@@ -24,11 +28,13 @@ class KafkaWriter:
         name: str,
         topic: str,
         reader: Callable[[Collection[str]], LogReader],
+        ids: Callable[[Collection[str]], Mapping[str, str]],
     ) -> None:
         """Take the name, one topic that it writes to, and a function that opens a reader.
 
-        This does not connect.
+        ``ids`` looks up the ids of topics. This does not connect.
         """
+        self._ids = ids
         self._options = options
         self._reader = reader
         self._name = name
@@ -42,7 +48,11 @@ class KafkaWriter:
         self._renewed = True
         self._fenced = ""
 
-    def commit(self, records: Iterable[Outgoing]) -> dict[TopicPartition, int | None]:
+    def commit(
+        self,
+        records: Iterable[Outgoing],
+        offsets: Mapping[str, Mapping[TopicPartition, int]] = MappingProxyType({}),
+    ) -> dict[TopicPartition, int | None]:
         """See the port. Without records, this does nothing."""
         if self._fenced:
             raise Fenced(self._fenced)
@@ -52,7 +62,9 @@ class KafkaWriter:
         if not sent:
             return {}
         self._renewed = False
-        delivered, self._fenced = self._superseded(sent)
+        with ExitStack() as stack:
+            beside = [self._beside(stack, group, places) for group, places in offsets.items()]
+            delivered, self._fenced = self._superseded(sent, beside)
         # Raised here and not in the except block, where the new exception would keep the
         # producer's error, and with it the producer.
         if self._fenced:
@@ -60,13 +72,23 @@ class KafkaWriter:
         self._renewed = True
         return delivered
 
-    def _superseded(self, sent: list[Outgoing]) -> tuple[dict[TopicPartition, int | None], str]:
+    def _beside(
+        self, stack: ExitStack, group: str, offsets: Mapping[TopicPartition, int]
+    ) -> GroupOffsets:
+        """Return the offsets of a group with a consumer of it, which never joins."""
+        ids = self._ids({place.topic for place in offsets})
+        notes = {topic: metadata_of(identity) for topic, identity in ids.items()}
+        return GroupOffsets(stack.enter_context(group_client(self._options, group)), offsets, notes)
+
+    def _superseded(
+        self, sent: list[Outgoing], beside: list[GroupOffsets]
+    ) -> tuple[dict[TopicPartition, int | None], str]:
         """Commit; return where the records are, and an empty string.
 
         If another writer has the name, return the error's text.
         """
         try:
-            return self._producer.commit(sent, {}).ends(), ""
+            return self._producer.commit(sent, {}, beside=beside).ends(), ""
         except Fenced as error:
             return {}, str(error)
 

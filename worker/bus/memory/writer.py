@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
 from worker.bus.memory.coordinator import Coordinator, Identity
 from worker.bus.memory.faults import Faults, Step
@@ -37,7 +38,11 @@ class MemoryWriter:
         self._coordinator.claim(self._identity, self)
         self._begun = self._renewed = True
 
-    def commit(self, records: Iterable[Outgoing]) -> dict[TopicPartition, int | None]:
+    def commit(
+        self,
+        records: Iterable[Outgoing],
+        offsets: Mapping[str, Mapping[TopicPartition, int]] = MappingProxyType({}),
+    ) -> dict[TopicPartition, int | None]:
         """See the port. Without records, this does nothing."""
         self._coordinator.check_thread()
         if self._begun:
@@ -52,8 +57,14 @@ class MemoryWriter:
         self._renewed = False
         transaction = self._coordinator.begin(self._identity)
         self._attempt = Attempt(transaction, sent, batches, offsets=False)
+
+        def join() -> None:
+            for group, places in offsets.items():
+                self._step("offsets")
+                transaction.commit_offsets(group, places)
+
         try:
-            transaction.carry_out(batches, self._step)
+            transaction.carry_out(batches, self._step, join)
         except Aborted:
             self._check_owner()
             raise

@@ -1,0 +1,121 @@
+"""Which topics get partitions, and where the groups begin those."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.worker.admin.fake import FakeCluster
+from worker.admin.cluster import TopicState
+from worker.admin.reindex.changes import begun, widened
+from worker.admin.reindex.widening import grow, starts
+from worker.bus import TopicPartition
+from worker.generations import Generation, Plan, parts
+from worker.settings import ConfigurationError, Settings, load
+from worker.topology import STAGES
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return load(overrides={"app": "a", "index.shards": 2})
+
+
+@pytest.fixture
+def plan(settings: Settings) -> Plan:
+    return Plan.of(settings)
+
+
+def sized(cluster: FakeCluster, topic: str, partitions: int) -> None:
+    state = cluster.states[topic]
+    assert state is not None
+    cluster.states[topic] = TopicState(partitions, state.replicas, state.settings)
+
+
+def counts(cluster: FakeCluster) -> dict[str, int]:
+    return {topic: count for topic, (count, _) in cluster.counts()[1].items()}
+
+
+def test_all_topics_that_meet_by_number_get_partitions(settings: Settings, plan: Plan) -> None:
+    cluster = FakeCluster(settings)
+    before = counts(cluster)
+    grown = grow(cluster.as_cluster(), plan, cluster.topology, 5)
+    named = ("documents", "unique", "duplicate", "rejected", "matches-0", "matches-1")
+    assert grown.read == 2
+    assert grown.added == {f"a.{name}": 5 for name in named}
+    assert counts(cluster) == {**before, **grown.added}
+    again = grow(cluster.as_cluster(), plan, cluster.topology, 5)
+    assert again.added == {}
+
+
+def test_outputs_with_another_number_keep_it(settings: Settings, plan: Plan) -> None:
+    cluster = FakeCluster(settings)
+    for topic, count in {"a.documents": 4, "a.unique": 1, "a.rejected": 7}.items():
+        sized(cluster, topic, count)
+    grown = grow(cluster.as_cluster(), plan, cluster.topology, 4)
+    assert set(grown.added) == {"a.duplicate", "a.matches-0", "a.matches-1"}
+
+
+@pytest.mark.parametrize(
+    ("topic", "has", "asked"),
+    [("a.documents", 4, 3), ("a.matches-1", 6, 5), ("a.documents", 2, 1)],
+)
+def test_partitions_are_never_taken_away(
+    settings: Settings, plan: Plan, topic: str, has: int, asked: int
+) -> None:
+    cluster = FakeCluster(settings)
+    sized(cluster, topic, has)
+    before = counts(cluster)
+    said = f"--partitions: got {asked}, but {topic} has {has}, and Kafka can't take partitions away"
+    with pytest.raises(ConfigurationError, match=said):
+        grow(cluster.as_cluster(), plan, cluster.topology, asked)
+    assert counts(cluster) == before
+
+
+def test_not_while_another_index_is_built(settings: Settings, plan: Plan) -> None:
+    changed = begun(plan, Generation.of(settings))
+    assert changed is not None
+    cluster = FakeCluster(settings)
+    with pytest.raises(ConfigurationError, match="another index is being built"):
+        grow(cluster.as_cluster(), changed[0], cluster.topology, 5)
+    assert widened(changed[0], 2, 5) is None
+
+
+def test_groups_begin_where_the_partitions_begin(settings: Settings) -> None:
+    cluster = FakeCluster(settings)
+    cluster.ends[TopicPartition("a.documents", 3)] = (70, 100)
+    found = starts(cluster.as_cluster(), cluster.topology, 4)
+    documents = {TopicPartition("a.documents", 2): 0, TopicPartition("a.documents", 3): 70}
+    answers = {TopicPartition(f"a.matches-{shard}", n): 0 for shard in range(2) for n in (2, 3)}
+    assert found == {"a.fingerprint": documents, "a.route": documents | answers}
+
+
+def test_a_plan_has_what_one_command_alone_has_changed(plan: Plan) -> None:
+    changed = widened(plan, 2, 5)
+    assert changed is not None
+    wide, records = changed
+    assert (wide.begun_with, wide.partitions, records) == (2, 5, ())
+    assert widened(wide, 2, 6) is None
+    again = widened(wide, 5, 6)
+    assert again is not None
+    assert (again[0].begun_with, again[0].partitions) == (2, 6)
+
+
+def test_frames_and_stores_keep_their_names(settings: Settings, plan: Plan) -> None:
+    narrow = settings.topology(2)
+    changed = widened(plan, 2, 5)
+    assert changed is not None
+    wide = changed[0]
+    for own in (wide.begun(settings), wide.settings(settings)):
+        found = own.topology(5)
+        assert (found.layout.id, found.layout.begun_with) == (narrow.layout.id, 2)
+        assert found.layout.partitions == 5
+        assert found.inputs("route") == dict.fromkeys(narrow.inputs("route"), 5)
+        assert found.inputs("index") == narrow.inputs("index")
+
+
+def test_only_loops_that_read_documents_are_replaced(plan: Plan) -> None:
+    changed = widened(plan, 2, 5)
+    assert changed is not None
+    before, after = (parts(STAGES, one) for one in (plan, changed[0]))
+    assert [one.name for one in before] == [one.name for one in after]
+    kept = {one.stage for one, other in zip(before, after, strict=True) if one == other}
+    assert kept == {"index"}
