@@ -241,6 +241,9 @@ def _facts(progress: Progress) -> dict[str, object]:
         "generation": plan.current.number,
         "following": None if plan.following is None else plan.following.number,
         "left": [one.number for one in plan.left],
+        "partitions": {"read": plan.partitions, "begun_with": plan.begun_with}
+        if plan.partitions
+        else None,
         "end": progress.end,
         "reached": {str(shard): at for shard, at in progress.reached.items()},
         "earlier": {"end": progress.source, "rewritten": progress.rewritten}

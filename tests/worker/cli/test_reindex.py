@@ -19,6 +19,7 @@ FIRST = Plan.of(SETTINGS)
 PLAIN = FIRST.building(msgspec.structs.replace(FIRST.current, shards=5))
 ANEW = FIRST.building(msgspec.structs.replace(Generation.fingerprinted(WORDS), log=1))
 CLOSING = msgspec.structs.replace(ANEW, closing=True)
+WIDE = msgspec.structs.replace(FIRST, begun_with=4, partitions=6)
 
 
 def test_new_fingerprints_take_their_rules_from_the_settings() -> None:
@@ -55,6 +56,11 @@ def test_new_fingerprints_take_their_rules_from_the_settings() -> None:
             "taking over",
             ["new fingerprints) takes over"],
         ),
+        (
+            Progress(WIDE, 9, {}),
+            "idle",
+            ["in use: generation 0 (2 shards", "read: 6 partitions of the documents, at first 4"],
+        ),
     ],
 )
 def test_the_state_in_words_and_for_programs(
@@ -66,6 +72,16 @@ def test_the_state_in_words_and_for_programs(
     assert facts["state"] == state
     earlier = {"end": progress.source, "rewritten": progress.rewritten}
     assert facts["earlier"] == (earlier if progress.plan.rewriting else None)
+    partitions = {"read": 6, "begun_with": 4}
+    assert facts["partitions"] == (partitions if progress.plan == WIDE else None)
+
+
+@pytest.mark.parametrize("other", [("--shards", "3"), ("--from-documents",)])
+def test_partitions_are_added_alone(other: tuple[str, ...]) -> None:
+    done = neardup("reindex", "--partitions", "6", *other)
+    assert done.returncode == 2
+    said = done.stderr.decode()
+    assert f"--partitions: got {other[0]} as well; run one after the other" in said
 
 
 def test_who_waits_for_seals_hears_for_whom() -> None:
