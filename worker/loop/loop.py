@@ -332,6 +332,7 @@ class Loop:
                 len(assignment),
                 extra={"topic": topic, "partition": number},
             )
+        self._events.unread(len(added))
         return assignment - added
 
     def _start_at(self, partition: TopicPartition, offset: int) -> None:

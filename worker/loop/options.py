@@ -42,6 +42,9 @@ class LoopEvents:
     def assigned(self, partitions: int) -> None:
         """Receive the number of partitions in a new assignment."""
 
+    def unread(self, partitions: int) -> None:
+        """Receive how many more are assigned, and not read: they were added to their topics."""
+
     def unseated(self) -> None:
         """Learn that the group has taken all partitions away, until `assigned`."""
 

@@ -28,6 +28,7 @@ class LoopMetrics(LoopEvents):
         }
         self._seconds = instruments.histogram("neardup_transaction_seconds").labels(stage)
         self._partitions = instruments.gauge("neardup_assigned_partitions").labels(stage)
+        self._unread = instruments.gauge("neardup_unread_partitions").labels(stage)
         self._rebalances = instruments.counter("neardup_rebalances_total").labels(stage)
         self._lag = Series(instruments.gauge("neardup_consumer_lag_records"))
 
@@ -46,9 +47,14 @@ class LoopMetrics(LoopEvents):
         self._partitions.set(partitions)
         self._rebalances.inc()
 
+    def unread(self, partitions: int) -> None:
+        """Export how many partitions that were added are not read."""
+        self._unread.set(partitions)
+
     def unseated(self) -> None:
         """Export that the stage owns no partition."""
         self._partitions.set(0)
+        self._unread.set(0)
 
     def lagging(self, lags: Mapping[TopicPartition, int]) -> None:
         """Export the lag in records of exactly these input partitions."""

@@ -139,6 +139,17 @@ TABLE: Final = (
     ),
     Metric(
         "stages",
+        "neardup_unread_partitions",
+        "gauge",
+        "Input partitions that this worker has been assigned and doesn't read, by stage: they were"
+        " added to their topics.",
+        "What is in them waits. One command has the workers read them ([Partitions were"
+        " added](runbook.md#partitions-were-added)).",
+        labels=("stage",),
+        alert="min_over_time(neardup_unread_partitions[5m]) > 0",
+    ),
+    Metric(
+        "stages",
         "neardup_rebalances_total",
         "counter",
         "How often a stage started on its partitions: after a rebalance, or after a transaction"
