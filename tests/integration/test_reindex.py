@@ -6,6 +6,7 @@ from time import monotonic
 
 import psutil
 import pytest
+from confluent_kafka import Producer
 
 from localkafka.broker import wait_until
 from tests.integration.conftest import Launch
@@ -141,3 +142,24 @@ def test_workers_start_with_earlier_or_later_settings_and_what_is_left_is_delete
     assert "generation 1 (3 shards" in ends(application, started(application, "--status"))
     refused(application, {"index": {"shards": 5}})
     del application.workers["refused"]  # It ended as it must.
+
+
+def test_an_idle_application_is_reindexed_whatever_ends_its_log(launch: Launch) -> None:
+    """Several markers follow the last frame if workers wrote in turns, or aborted."""
+    application = launch(settings={"index": {"shards": 2}})
+    application.seat("alpha")
+    application.feed(application.documents(corpus(100, 35)))
+    application.audit.reach(100)
+    topology = application.topology
+    writer = Producer(
+        {"bootstrap.servers": application.kafka.bootstrap, "transactional.id": f"{topology.app}-w"}
+    )
+    writer.init_transactions(30)
+    for _ in range(3):
+        writer.begin_transaction()
+        writer.produce(topology.fingerprints, b"nothing", partition=0)
+        writer.flush(30)
+        writer.abort_transaction(30)
+    assert "done: generation 1" in ends(application, started(application, "--shards", "3"))
+    application.feed(application.documents(corpus(100, 36), 100))
+    application.audit.reach(200)

@@ -23,6 +23,8 @@ _TOLD_EVERY_SECONDS = 10.0
 """Between two lines that say how far it is."""
 _NEAR = 2
 """Offsets at the end of a log that may be markers."""
+_MARKERS = 100
+"""So few offsets are looked at to see whether they are markers alone."""
 _RECENT_SECONDS = 5.0
 """A shard that has read all that was in the log so long ago is up to date."""
 
@@ -128,13 +130,14 @@ def _wait(run: Reindex) -> None:
 def _build(run: Reindex, progress: Progress) -> None:
     """Wait until the next generation can take over."""
     tell(f"building {_described(progress.plan.following)}")
+    shards = _up_to_date(_shards, run.nothing_for_shards)
     if not progress.plan.rewriting:
-        _until(run, _up_to_date(_shards), "building")
+        _until(run, shards, "building")
         return
     if not progress.plan.closing:
         # The shards come second: they can't be further than the log that they read.
-        _until(run, _up_to_date(_log), "building")
-        _until(run, _up_to_date(_shards), "building")
+        _until(run, _up_to_date(_log, run.nothing_to_rewrite), "building")
+        _until(run, shards, "building")
         run.close()
     tell("sealing the earlier fingerprints: documents that come now wait for the new ones")
     _until(run, lambda _progress: run.sealed(), "sealing", _HURRY_SECONDS)
@@ -152,8 +155,12 @@ def _log(progress: Progress) -> tuple[int, list[int | None]]:
 
 def _up_to_date(
     reading: Callable[[Progress], tuple[int, list[int | None]]],
+    nothing: Callable[[int, int], bool],
 ) -> Callable[[Progress], bool]:
-    """Return what tells whether all readers have read what was in their log some seconds ago."""
+    """Return what tells whether all readers have read what was in their log some seconds ago.
+
+    ``nothing`` looks whether there is no record between two offsets of that log.
+    """
     ends: list[tuple[float, int]] = []
 
     def near(progress: Progress) -> bool:
@@ -162,8 +169,12 @@ def _up_to_date(
         ends.append((now, end))
         before = [end for seen, end in ends if now - seen >= _RECENT_SECONDS]
         del ends[: max(0, len(before) - 1)]
-        # The last offsets are markers, which nobody commits.
-        return bool(before) and all(at is not None and at >= before[-1] - 1 for at in reached)
+        if not before or None in reached:
+            return False
+        least = min((at for at in reached if at is not None), default=end)
+        # The last offsets are markers, which nobody commits: several, if workers wrote in turns.
+        left = before[-1] - least
+        return left <= 0 or (left <= _MARKERS and nothing(least, before[-1]))
 
     return near
 

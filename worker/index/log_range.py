@@ -11,7 +11,7 @@ class LogRange(NamedTuple):
     """The half-open range of offsets in a shard's log, and its group's committed offset.
 
     ``forgets`` is whether brokers delete from the log what is older than the index remembers. They
-    also delete the marker of a transaction behind its last frame, of which no offset is committed.
+    also delete the markers of transactions behind its last frame, of which no offset is committed.
     """
 
     low: int
@@ -20,16 +20,20 @@ class LogRange(NamedTuple):
     forgets: bool = False
 
     def start(self, offset: int) -> int:
-        """Return where a store at this offset reads on: past a marker that was deleted."""
+        """Return where a store at this offset reads on: past markers that were deleted."""
         return max(offset, self.low) if self.reaches(offset) else offset
 
     def reaches(self, offset: int) -> bool:
-        """Return whether the log has every frame from this offset on.
+        """Return whether the log has every frame from this offset on, as far as that can be told.
 
         A frame is never alone: the marker of its transaction follows it. So if a single offset is
-        missing, it was a marker.
+        missing, it was a marker. Several markers follow one another if workers wrote in turns. So
+        where the group is, nothing is taken to be missing: frames tile, and the next one shows if
+        some were deleted that nobody has read.
         """
-        return offset >= self.low or (self.forgets and 0 < offset == self.low - 1)
+        if offset >= self.low:
+            return True
+        return self.forgets and offset > 0 and offset in {self.low - 1, self.committed}
 
     @property
     def beginning(self) -> int | None:

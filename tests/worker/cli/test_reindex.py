@@ -94,10 +94,18 @@ def test_readers_are_up_to_date_once_they_have_read_what_was_there(
 ) -> None:
     now = 0.0
     monkeypatch.setattr(reindex, "monotonic", lambda: now)
-    near = reindex._up_to_date(reindex._log)
+    asked = []
+
+    def nothing(start: int, end: int) -> bool:
+        asked.append((start, end))
+        return start == 97
+
+    near = reindex._up_to_date(reindex._log, nothing)
     assert not near(Progress(ANEW, 0, {}, source=100, rewritten=100))
     now = 6.0
     assert not near(Progress(ANEW, 0, {}, source=300, rewritten=98))
-    assert near(Progress(ANEW, 0, {}, source=300, rewritten=99))
+    assert near(Progress(ANEW, 0, {}, source=300, rewritten=97))
+    assert asked == [(98, 100), (97, 100)]
+    assert near(Progress(ANEW, 0, {}, source=300, rewritten=100))
     now = 12.0
     assert not near(Progress(ANEW, 0, {}, source=400, rewritten=200))

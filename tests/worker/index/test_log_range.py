@@ -46,7 +46,8 @@ def test_a_marker_that_is_gone_is_passed(log: LogRange, offset: int, start: int)
         (FORGETTING, 10),
         (LogRange(10, 10, 10, forgets=True), 10),
         (LogRange(10, 10, 9, forgets=True), 9),
-        (LogRange(10, 12, 8, forgets=True), None),
+        (LogRange(10, 12, 8, forgets=True), 8),
+        (LogRange(10, 12, 8), None),
         (LogRange(1, 2, 0, forgets=True), None),
     ],
 )
@@ -54,6 +55,13 @@ def test_a_new_store_begins_where_nothing_before_counts(
     log: LogRange, beginning: int | None
 ) -> None:
     assert log.beginning == beginning
+
+
+def test_where_the_group_is_several_markers_may_be_gone() -> None:
+    log = LogRange(10, 10, 7, forgets=True)
+    assert (log.objection(7), log.start(7)) == (None, 10)
+    assert "before the start" in str(log.objection(6))
+    assert "before the start" in str(LogRange(10, 10, 7).objection(7))
 
 
 def test_what_is_first_in_a_log_is_no_marker() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from time import monotonic
 
 import msgspec
 
@@ -43,6 +44,7 @@ from worker.wire import hand_over
 __all__ = ["Progress", "Reindex", "changed_rules"]
 
 _WAIT_SECONDS = 0.5
+_LOOK_SECONDS = 10.0
 _NONE: Mapping[str, Offsets] = {}
 _MARKERS = 1
 """Offsets at the end of a log that hold no record: the marker of the last transaction."""
@@ -196,6 +198,30 @@ class Reindex:
         group = topology.group("index")
         found = self._cluster.committed({group: seats})[group]
         return {seat.partition: offset for seat, offset in found.items()}
+
+    def nothing_for_shards(self, start: int, end: int) -> bool:
+        """Return whether the shards of the following generation have no record to read there."""
+        plan = self.plan()
+        return self._nothing(self._topology(plan.following or plan.current), start, end)
+
+    def nothing_to_rewrite(self, start: int, end: int) -> bool:
+        """Return whether the log in use has no record there."""
+        return self._nothing(self._topology(self.plan().current), start, end)
+
+    def _nothing(self, topology: Topology, start: int, end: int) -> bool:
+        """Return whether a log has no record from an offset on, before another one.
+
+        False if it doesn't say so in time. Transactions of several writers may end one after the
+        other, so several markers may follow its last record.
+        """
+        order = topology.order
+        deadline = monotonic() + _LOOK_SECONDS
+        with closing(self._bus.log_reader(topology.group("index"), [order.topic])) as reader:
+            reader.start(order, start)
+            while (reader.position(order) or 0) < end and monotonic() < deadline:
+                if reader.read(1, 1 << 20, _WAIT_SECONDS):
+                    return False
+            return (reader.position(order) or 0) >= end
 
     def close(self) -> None:
         """Have workers seal the log in use, if the following generation has its own.

@@ -105,8 +105,8 @@ class Assignment:
         return self._clock() - self._uneven_since >= _UNEVEN_SECONDS
 
     def accept(self) -> None:
-        """Take an assignment that seems outdated for the latest one, until another one comes."""
-        self._uneven_since = None
+        """Take an assignment that seems outdated for the latest one, for as long as that takes."""
+        self._uneven_since = self._clock()
 
     def ask(self) -> None:
         """Have the group assign partitions anew: it does so for a member that reads other topics.

@@ -182,7 +182,8 @@ class KafkaMember:
         except KafkaException as error:
             _log.info("group %s: %s", self._group, cause(error).str())
             return False
-        return len({len(one.partitions) for found in known for one in found.values()}) > 1
+        found = [one for topics in known for one in topics.values() if one.error is None]
+        return len({len(one.partitions) for one in found}) > 1
 
     def _unassigned(self) -> Polled:
         """Report an empty assignment once: under KIP-848 no callback does."""
