@@ -13,6 +13,7 @@ from tests.simulation.writer import Manner
 from tests.support.checker import History, check, differences, verdicts
 from tests.support.replay import replay
 from tests.support.texts import near_copies
+from worker.bus import Outgoing
 
 TEXTS = near_copies(60, 8)
 EVERYWHERE = range(3)
@@ -56,13 +57,20 @@ def test_weeks_go_by(world: MakeWorld, tmp_path: Path, manner: Manner, *, standb
 
 
 @pytest.mark.parametrize("standby", [False, True])
+@pytest.mark.parametrize("aborted", [0, 3])
 def test_a_feed_that_stands_still_forgets_nothing(
-    world: MakeWorld, tmp_path: Path, *, standby: bool
+    world: MakeWorld, tmp_path: Path, aborted: int, *, standby: bool
 ) -> None:
+    """Whatever is behind the last frame: transactions that other workers aborted, too."""
     one = world(Measures(window="2d", keep=KEEP, standby=standby))
     one.start("a")
     one.start("b")
     one.writer.write(TEXTS, EVERYWHERE)
+    assert one.quiet()
+    for number in range(aborted):
+        transaction = one.bus.begin(f"other-{number}")
+        transaction.append_many([Outgoing(*one.topology.order, None, b"")])
+        transaction.abort()
     one.pass_hours(200)
     assert emptied(one)
     for name in ("a", "b"):
