@@ -35,6 +35,26 @@ def outcome(member: Member, topic: str) -> type[Exception] | None:
     return None
 
 
+def replaced(stack: ExitStack, ground: Ground, group: str, topic: str, *, trouble: bool) -> Member:
+    """Return a member of the classic protocol that doesn't know yet that a namesake has its seat.
+
+    With ``trouble``, it has lost the answer to a heartbeat before.
+    """
+    cluster, proxies = ground
+    bus = KafkaBus(KafkaOptions(cluster.proxied_bootstrap, protocol="classic"))
+    late = stack.enter_context(closing(bus.join(group, [topic], "alpha")))
+    wait_until(lambda: assigned(late), 30, "an assignment")
+    if trouble:
+        rule = Rule(frozenset({Api.HEARTBEAT}), "cut", "response", client=group, limit=1)
+        with proxies.rule(rule):
+            wait_until(lambda: rule.hits == 1, 30, "a lost heartbeat")
+    namesake = Consumer(KafkaOptions(cluster.bootstrap).member_config(group, "alpha"))
+    stack.callback(namesake.close)
+    namesake.subscribe([topic])
+    wait_until(lambda: bool(namesake.poll(0.1) or namesake.assignment()), 30, "an assignment")
+    return late
+
+
 @pytest.fixture
 def no_collector() -> Iterator[None]:
     gc.disable()
@@ -51,20 +71,9 @@ def test_trouble_that_was_not_heard_of_yet_counts(
 
     Its clients are replaced, and none stays.
     """
-    cluster, proxies = one_node
-    topic = cluster.create_topic(app_id)
+    topic = one_node[0].create_topic(app_id)
     with ExitStack() as stack:
-        bus = KafkaBus(KafkaOptions(cluster.proxied_bootstrap))
-        late = stack.enter_context(closing(bus.join(app_id, [topic], "alpha")))
-        wait_until(lambda: assigned(late), 30, "an assignment")
-        if trouble:
-            rule = Rule(frozenset({Api.HEARTBEAT}), "cut", "response", client=app_id, limit=1)
-            with proxies.rule(rule):
-                wait_until(lambda: rule.hits == 1, 30, "a lost heartbeat")
-        namesake = Consumer(KafkaOptions(cluster.bootstrap).member_config(app_id, "alpha"))
-        stack.callback(namesake.close)
-        namesake.subscribe([topic])
-        wait_until(lambda: bool(namesake.poll(0.1) or namesake.assignment()), 30, "an assignment")
+        late = replaced(stack, one_node, app_id, topic, trouble=trouble)
         before = clients_in_use()
         assert outcome(late, topic) == (OutcomeUnknown if trouble else Fenced)
         if trouble:
@@ -104,20 +113,9 @@ def test_one_that_reads_other_topics_before_it_hears_of_it(
 ) -> None:
     """Then librdkafka refuses to subscribe, and says only that the client has failed."""
     caplog.set_level(logging.INFO, "worker.bus.kafka.assignment")
-    cluster, proxies = one_node
-    topic, other = (cluster.create_topic(f"{app_id}{suffix}") for suffix in ("", "-other"))
+    topic, other = (one_node[0].create_topic(f"{app_id}{suffix}") for suffix in ("", "-other"))
     with ExitStack() as stack:
-        bus = KafkaBus(KafkaOptions(cluster.proxied_bootstrap, protocol="classic"))
-        late = stack.enter_context(closing(bus.join(app_id, [topic], "alpha")))
-        wait_until(lambda: assigned(late), 30, "an assignment")
-        if trouble:
-            rule = Rule(frozenset({Api.HEARTBEAT}), "cut", "response", client=app_id, limit=1)
-            with proxies.rule(rule):
-                wait_until(lambda: rule.hits == 1, 30, "a lost heartbeat")
-        namesake = Consumer(KafkaOptions(cluster.bootstrap).member_config(app_id, "alpha"))
-        stack.callback(namesake.close)
-        namesake.subscribe([topic])
-        wait_until(lambda: bool(namesake.poll(0.1) or namesake.assignment()), 30, "an assignment")
+        late = replaced(stack, one_node, app_id, topic, trouble=trouble)
 
         def refused() -> bool:
             late.subscribe([topic, other])

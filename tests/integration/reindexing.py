@@ -2,11 +2,16 @@
 
 import subprocess
 import threading
+from collections.abc import Sequence
+from pathlib import Path
 
 from tests.support.application import ApplicationUnderTest
+from tests.support.checker import check, differences, verdicts
 from tests.support.corpus import corpus
+from tests.support.generations import in_force, judged_anew
+from tests.support.proof import book_of
 
-__all__ = ["Feeder", "ends", "started"]
+__all__ = ["Feeder", "ends", "judged", "started"]
 
 SLICE = 200
 
@@ -59,3 +64,21 @@ def ends(application: ApplicationUnderTest, command: subprocess.Popen[str]) -> s
         said, _ = command.communicate()
     assert command.returncode == 0, said
     return said
+
+
+def judged(
+    application: ApplicationUnderTest, directory: Path, fed: int, logs: Sequence[int]
+) -> float:
+    """Check what was published; return the longest that a document has waited, in seconds.
+
+    ``logs`` are those of the generations that have answered, in order.
+    """
+    application.audit.reach(fed)
+    application.audit.finish()
+    book = book_of(application)
+    assert check(book.history) == []
+    generations = in_force(application, application.settings)
+    assert [one.generation.log for one in generations] == logs
+    expected = judged_anew(book.fingerprints, generations, 1, directory)
+    assert differences(verdicts(book.history), expected) == []
+    return max(arrival.wait for arrival in application.audit.arrivals)

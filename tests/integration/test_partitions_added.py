@@ -7,15 +7,20 @@ import pytest
 from confluent_kafka.cimpl import NewPartitions  # Typed there; the admin module passes it on.
 
 from tests.integration.conftest import Launch
-from tests.integration.reindexing import Feeder, ends, started
+from tests.integration.reindexing import Feeder, ends, judged, started
 from tests.support.application import ApplicationUnderTest
-from tests.support.checker import check, differences, verdicts
 from tests.support.command_line import on_kafka
 from tests.support.corpus import corpus, scaled
-from tests.support.generations import in_force, judged_anew
-from tests.support.proof import book_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300), pytest.mark.exhaustive]
+
+
+def seated(launch: Launch, protocol: str) -> ApplicationUnderTest:
+    """Start two workers on two partitions."""
+    settings = {"index": {"shards": 2}, "kafka": {"group_protocol": protocol}}
+    application = launch(partitions=2, settings=settings)
+    application.seat("alpha", "beta")
+    return application
 
 
 def add_partition(application: ApplicationUnderTest) -> None:
@@ -33,18 +38,6 @@ def verified(application: ApplicationUnderTest, status: int = 0) -> str:
     return done.stdout + done.stderr
 
 
-def judged(application: ApplicationUnderTest, directory: Path, fed: int) -> float:
-    """Check what was published; return the longest that a document has waited, in seconds."""
-    application.audit.reach(fed)
-    application.audit.finish()
-    book = book_of(application)
-    assert check(book.history) == []
-    generations = in_force(application, application.settings)
-    expected = judged_anew(book.fingerprints, generations, 1, directory)
-    assert differences(verdicts(book.history), expected) == []
-    return max(arrival.wait for arrival in application.audit.arrivals)
-
-
 def outputs(application: ApplicationUnderTest) -> str:
     """Return what all workers have written."""
     return "".join(worker.output() for worker in application.workers.values())
@@ -60,9 +53,7 @@ def test_partitions_are_added_while_documents_stream(
     launch: Launch, tmp_path: Path, protocol: str
 ) -> None:
     """Nobody restarts a worker, and a later reindex has as many."""
-    settings = {"index": {"shards": 2}, "kafka": {"group_protocol": protocol}}
-    application = launch(partitions=2, settings=settings)
-    application.seat("alpha", "beta")
+    application = seated(launch, protocol)
     first = Feeder(application, scaled(6_000, 60_000), 41, each=20)
     application.audit.reach(500)
     said = ends(application, started(application, "--partitions", "5"))
@@ -82,7 +73,7 @@ def test_partitions_are_added_while_documents_stream(
     application.worker("alpha").kill()
     application.start("alpha")
     application.feed(application.documents(corpus(500, 43), first.fed + 1_000))
-    longest = judged(application, tmp_path, first.fed + 1_500)
+    longest = judged(application, tmp_path, first.fed + 1_500, [0, 0])
     print(f"longest wait {longest:.2f} s")  # noqa: T201 -- a figure
     assert "ok: 5 partitions, 3 shards" in verified(application)
 
@@ -92,9 +83,7 @@ def test_partitions_that_somebody_adds_wait_for_the_command(
     launch: Launch, tmp_path: Path, protocol: str
 ) -> None:
     """No worker ends, or is refused. What the group has not assigned together waits, too."""
-    settings = {"index": {"shards": 2}, "kafka": {"group_protocol": protocol}}
-    application = launch(partitions=2, settings=settings)
-    application.seat("alpha", "beta")
+    application = seated(launch, protocol)
     texts = corpus(1_200, 45)
     application.feed(application.documents(texts[:300]))
     application.audit.reach(300)
@@ -113,6 +102,6 @@ def test_partitions_that_somebody_adds_wait_for_the_command(
     assert f"{application.topology.documents} has" not in said
     application.widen(3)
     application.feed(application.documents(texts[600:], 600))
-    judged(application, tmp_path, 1_200)
+    judged(application, tmp_path, 1_200, [0])
     assert "ok: 3 partitions, 2 shards" in verified(application)
     assert not application.ended()

@@ -6,12 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.integration.conftest import Launch
-from tests.integration.reindexing import Feeder, ends, started
+from tests.integration.reindexing import Feeder, ends, judged, started
 from tests.support.application import ApplicationUnderTest
-from tests.support.checker import check, differences, verdicts
 from tests.support.corpus import corpus, scaled
-from tests.support.generations import in_force, judged_anew
-from tests.support.proof import book_of
 from worker.admin import Cluster
 from worker.admin.reindex.in_use import planned
 from worker.generations import Generation, Plan
@@ -27,19 +24,6 @@ def plan_of(application: ApplicationUnderTest) -> Plan:
     plan = planned(Cluster(application.settings.kafka_options(), 30), application.settings)
     assert plan is not None
     return plan
-
-
-def judged(application: ApplicationUnderTest, directory: Path, fed: int) -> float:
-    """Check what was published; return the longest that a document has waited, in seconds."""
-    application.audit.reach(fed)
-    application.audit.finish()
-    book = book_of(application)
-    assert check(book.history) == []
-    generations = in_force(application, application.settings)
-    assert [one.generation.log for one in generations] == [0, 1]
-    expected = judged_anew(book.fingerprints, generations, 1, directory)
-    assert differences(verdicts(book.history), expected) == []
-    return max(arrival.wait for arrival in application.audit.arrivals)
 
 
 def test_a_log_is_made_anew_while_documents_stream_and_a_worker_is_killed(
@@ -60,7 +44,7 @@ def test_a_log_is_made_anew_while_documents_stream_and_a_worker_is_killed(
     assert "new fingerprints" in said
     assert feeder.feeding, "documents must come until the end"
     feeder.stop()
-    longest = judged(application, tmp_path, feeder.fed)
+    longest = judged(application, tmp_path, feeder.fed, [0, 1])
     print(  # noqa: T201 -- a figure
         f"{feeder.fed} documents, longest wait {longest:.2f} s"
     )

@@ -11,12 +11,9 @@ from confluent_kafka import Producer
 from localkafka.broker import wait_until
 from tests.integration.conftest import Launch
 from tests.integration.refusal import refused
-from tests.integration.reindexing import Feeder, ends, started
+from tests.integration.reindexing import Feeder, ends, judged, started
 from tests.support.application import ApplicationUnderTest
-from tests.support.checker import check, differences, verdicts
 from tests.support.corpus import corpus, scaled
-from tests.support.generations import in_force, judged_anew
-from tests.support.proof import book_of
 from worker.admin import Cluster
 from worker.admin.reindex.in_use import planned
 
@@ -27,19 +24,6 @@ def building(application: ApplicationUnderTest) -> bool:
     """Tell whether the workers have a generation to build."""
     plan = planned(Cluster(application.settings.kafka_options()), application.settings)
     return plan is not None and plan.following is not None
-
-
-def judged(application: ApplicationUnderTest, directory: Path, fed: int) -> float:
-    """Check what was published; return the longest that a document has waited, in seconds."""
-    application.audit.reach(fed)
-    application.audit.finish()
-    book = book_of(application)
-    assert check(book.history) == []
-    generations = in_force(application, application.settings)
-    assert len(generations) == 2
-    expected = judged_anew(book.fingerprints, generations, 1, directory)
-    assert differences(verdicts(book.history), expected) == []
-    return max(arrival.wait for arrival in application.audit.arrivals)
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -57,7 +41,7 @@ def test_shards_and_rules_change_while_documents_stream(
     ends(application, started(application, "--shards", "4", "--threshold", "0.9"))
     rate = (feeder.fed - before) / (monotonic() - began)
     feeder.stop()
-    longest = judged(application, tmp_path, feeder.fed)
+    longest = judged(application, tmp_path, feeder.fed, [0, 0])
     record_property("longest_wait_seconds", round(longest, 2))
     print(  # noqa: T201 -- a figure
         f"{feeder.fed} documents, {rate:.0f}/s during the reindex, longest wait {longest:.2f} s"
@@ -82,7 +66,7 @@ def test_workers_and_the_command_are_killed_meanwhile(launch: Launch, tmp_path: 
     application.start("beta")
     assert "done" in ends(application, command)
     feeder.stop()
-    judged(application, tmp_path, feeder.fed)
+    judged(application, tmp_path, feeder.fed, [0, 0])
 
 
 def test_what_was_replaced_leaves_no_thread_and_no_file_open(launch: Launch) -> None:
@@ -131,7 +115,7 @@ def test_workers_start_with_earlier_or_later_settings_and_what_is_left_is_delete
     )
     application.start("alpha")
     application.feed(application.documents(texts[600:], 600))
-    judged(application, tmp_path, 900)
+    judged(application, tmp_path, 900, [0, 0])
     assert application.worker("alpha").stop() == 0
     assert not list(application.worker("alpha").state_dir.glob("shard-*"))
     said = ends(application, started(application, "--clean"))

@@ -74,7 +74,7 @@ class Assignment:
         self.revoked = True
         self._running = set()
         self._positions = {}
-        self.asking = False
+        self.asking = self.strange = False
         self._topics = topics
         self._join(topics)
 
