@@ -182,6 +182,7 @@ def measures() -> st.SearchStrategy[Measures]:
         shards=st.integers(2, 3),
         snapshots=st.sampled_from([True, True, False]),
         standby=st.sampled_from([True, True, False]),
+        overlap=st.booleans(),
         keep=keep,
     )
 
@@ -192,7 +193,7 @@ def acts() -> st.SearchStrategy[list[Act]]:
     some: st.SearchStrategy[tuple[int, ...]] = st.sampled_from(
         [(0,), (1,), (0, 1), (1, 2), (0, 1, 2), (0, 1, 2)]
     )
-    manners: list[Manner] = ["plain", "transaction", "aborted first"]
+    manners: list[Manner] = ["plain", "transaction", "aborted first", "overlapping"]
     write: st.SearchStrategy[Act] = st.builds(
         Write,
         st.integers(1, 12),

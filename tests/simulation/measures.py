@@ -46,7 +46,8 @@ class Measures:
     """Counts and hours. ``snapshots`` are shipped every few seconds, and the log is trimmed.
 
     With ``standby``, every worker keeps the shards of all others warm. ``window`` is how long the
-    index remembers.
+    index remembers. If transactions ``overlap``, whoever commits lets the others write first: a
+    log's records and markers come in the order that brokers get from workers that write at once.
     """
 
     partitions: int = 3
@@ -55,6 +56,7 @@ class Measures:
     snapshots: bool = False
     standby: bool = False
     window: str = "none"
+    overlap: bool = False
     keep: Keep = field(default_factory=Keep)
 
     def settings(self, directory: Path) -> Settings:

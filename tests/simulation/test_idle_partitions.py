@@ -55,7 +55,7 @@ def test_a_worker_goes_on_when_another_joins_it(world: MakeWorld, judged: Judge)
     assert judged(one) == []
 
 
-@pytest.mark.parametrize("manner", ["transaction", "aborted first"])
+@pytest.mark.parametrize("manner", ["transaction", "aborted first", "overlapping"])
 def test_a_worker_starts_when_documents_of_a_transaction_are_deleted(
     world: MakeWorld, judged: Judge, manner: Manner
 ) -> None:

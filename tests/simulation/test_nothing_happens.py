@@ -11,12 +11,13 @@ EVERYWHERE = range(3)
 FOR_EVER = Keep(documents=None, matches=None, outputs=None, offsets=None)
 
 
-@pytest.mark.parametrize("manner", ["plain", "transaction", "aborted first"])
+@pytest.mark.parametrize("manner", ["plain", "transaction", "aborted first", "overlapping"])
 @pytest.mark.parametrize(
     "measures",
     [
         Measures(keep=FOR_EVER),
         Measures(snapshots=True, standby=True, keep=FOR_EVER),
+        Measures(snapshots=True, standby=True, overlap=True, keep=FOR_EVER),
     ],
 )
 def test_weeks_go_by(world: MakeWorld, judged: Judge, measures: Measures, manner: Manner) -> None:

@@ -42,9 +42,10 @@ def emptied(one: World) -> bool:
 
 
 @pytest.mark.parametrize("standby", [False, True])
-@pytest.mark.parametrize("manner", ["plain", "aborted first"])
+@pytest.mark.parametrize("manner", ["plain", "aborted first", "overlapping"])
 def test_weeks_go_by(world: MakeWorld, tmp_path: Path, manner: Manner, *, standby: bool) -> None:
-    one = world(Measures(window="2d", keep=KEEP, standby=standby))
+    overlap = manner == "overlapping"
+    one = world(Measures(window="2d", keep=KEEP, standby=standby, overlap=overlap))
     one.start("a")
     one.start("b")
     for part in range(10):
@@ -57,16 +58,17 @@ def test_weeks_go_by(world: MakeWorld, tmp_path: Path, manner: Manner, *, standb
 
 
 @pytest.mark.parametrize("standby", [False, True])
-@pytest.mark.parametrize("aborted", [0, 3])
+@pytest.mark.parametrize(("aborted", "overlap"), [(0, False), (3, False), (0, True), (3, True)])
 def test_a_feed_that_stands_still_forgets_nothing(
-    world: MakeWorld, tmp_path: Path, aborted: int, *, standby: bool
+    world: MakeWorld, tmp_path: Path, aborted: int, *, standby: bool, overlap: bool
 ) -> None:
-    """Whatever is behind the last frame: transactions that other workers aborted, too."""
-    one = world(Measures(window="2d", keep=KEEP, standby=standby))
+    """Whatever is behind the last frame: other workers' markers, and transactions that abort."""
+    one = world(Measures(window="2d", keep=KEEP, standby=standby, overlap=overlap))
     one.start("a")
     one.start("b")
-    one.writer.write(TEXTS, EVERYWHERE)
-    assert one.quiet()
+    for texts in (TEXTS[:-3], TEXTS[-3:]):  # The last ones are of both workers.
+        one.writer.write(texts, EVERYWHERE)
+        assert one.quiet()
     for number in range(aborted):
         transaction = one.bus.begin(f"other-{number}")
         transaction.append_many([Outgoing(*one.topology.order, None, b"")])

@@ -80,6 +80,7 @@ class World:
         self.known: dict[str, Path] = {}
         self._seen: dict[str, int] = {}
         self._doomed: tuple[str, str] | None = None
+        self._committing: list[str] = []
         self._directory = directory
         self._disks = count()
 
@@ -219,9 +220,21 @@ class World:
 
     def _on_transaction(self, step: Step, group: str, instance: str) -> None:
         stage = group.rpartition(".")[2]
-        if step == "commit" and self._doomed == (instance, stage):
+        if step != "commit":
+            return
+        if self.measures.overlap and stage in STAGES:
+            self._let_others_write(instance, stage)
+        if self._doomed == (instance, stage):
             self._doomed = None
             raise _Killed
+
+    def _let_others_write(self, instance: str, stage: str) -> None:
+        """Give whoever isn't committing a step in this stage, while a transaction is open."""
+        self._committing.append(instance)
+        for name, life in list(self.lives.items()):
+            if name not in self._committing:
+                self.step(life, (stage,))
+        self._committing.remove(instance)
 
     def _new_disk(self) -> Path:
         return self._directory / f"disk-{next(self._disks)}"

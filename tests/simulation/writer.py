@@ -1,4 +1,4 @@
-"""Who writes documents: plainly, in transactions, and in some that are aborted first."""
+"""Who writes documents: plainly, in transactions, alone or at once, and in some that abort."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from worker.topology import Topology
 
 __all__ = ["Manner", "Writer"]
 
-Manner = Literal["plain", "transaction", "aborted first", "aborted"]
+Manner = Literal["plain", "transaction", "aborted first", "aborted", "overlapping"]
 
 
 class Writer:
@@ -61,11 +61,25 @@ class Writer:
             failed.abort()
         if manner == "aborted":
             return
+        if manner == "overlapping":
+            self._write_at_once(records)
+            return
         transaction = self._bus.begin("writer")
         for record in records:
             self.written.append(self._place(record))
             transaction.append_many([record])
         transaction.commit()
+
+    def _write_at_once(self, records: Sequence[Outgoing]) -> None:
+        """Write in turns with another producer, and with one that aborts in the end."""
+        one, other, failed = (self._bus.begin(f"writer-{number}") for number in range(3))
+        for number, record in enumerate(records):
+            failed.append_many([record])
+            self.written.append(self._place(record))
+            (one, other)[number % 2].append_many([record])
+        other.commit()
+        one.commit()
+        failed.abort()
 
     def _place(self, record: Outgoing) -> Record:
         """Give a record as it will be read, if it is the next to be written."""
