@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from tests.simulation.measures import Keep, Measures
 from tests.simulation.world import World
 from tests.simulation.writer import Manner
-from tests.support.texts import near_copies
+from tests.support.texts import near_copies, pairs
 from worker.topology import STAGES
 
 __all__ = ["Act", "acts", "measures", "play"]
@@ -18,6 +19,8 @@ __all__ = ["Act", "acts", "measures", "play"]
 NAMES: Final = ("a", "b", "c")
 """The first runs from the beginning."""
 TEXTS: Final = near_copies(400, 7)
+PAIRS: Final = pairs(400, 7)
+"""For worlds with a window: whoever rebuilds a shard from a shortened log knows as much as before."""
 DAY: Final = 24
 
 
@@ -39,8 +42,9 @@ class Write(NamedTuple):
     def do(self, world: World) -> None:
         """See `Act`."""
         done = len(world.writer.written)
-        texts = TEXTS[done : done + self.documents]
-        world.writer.write(texts, self.partitions, self.manner, self.age_hours)
+        texts = TEXTS if world.measures.window == "none" else PAIRS
+        new = texts[done : done + self.documents]
+        world.writer.write(new, self.partitions, self.manner, self.age_hours)
 
 
 class Stall(NamedTuple):
@@ -166,24 +170,34 @@ def _outage(names: Sequence[str], stages: int, hours: int) -> list[Act]:
     return [*done, *(Kill(name, lose_disk=False) for name in names), Pass(hours)]
 
 
-def measures() -> st.SearchStrategy[Measures]:
-    """Draw how large a world is, and for how long it keeps what."""
+def measures(*, window: bool = False) -> st.SearchStrategy[Measures]:
+    """Draw how large a world is, and for how long it keeps what.
+
+    With a window, brokers delete old frames, unless the log is trimmed behind snapshots.
+    """
     hours = st.sampled_from([None, DAY, 3 * DAY])
-    keep = st.builds(
-        Keep,
-        documents=hours,
-        matches=hours,
-        outputs=hours,
-        offsets=st.just(7 * DAY),
-    )
+
+    def make(*, snapshots: bool, standby: bool, overlap: bool, shards: int, keep: Keep) -> Measures:
+        if window and not snapshots:
+            keep = replace(keep, fingerprints=5 * DAY)
+        return Measures(
+            shards=shards,
+            snapshots=snapshots,
+            standby=standby,
+            window="2d" if window else "none",
+            overlap=overlap,
+            keep=keep,
+        )
+
     return st.builds(
-        Measures,
-        partitions=st.just(3),
-        shards=st.integers(2, 3),
-        snapshots=st.sampled_from([True, True, False]),
+        make,
+        snapshots=st.booleans() if window else st.sampled_from([True, True, False]),
         standby=st.sampled_from([True, True, False]),
         overlap=st.booleans(),
-        keep=keep,
+        shards=st.integers(2, 3),
+        keep=st.builds(
+            Keep, documents=hours, matches=hours, outputs=hours, offsets=st.just(7 * DAY)
+        ),
     )
 
 

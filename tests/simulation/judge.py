@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from tests.simulation.clock import HOUR
 from tests.simulation.world import World
 from tests.support.checker import (
     History,
+    Source,
     check,
     differences,
     dump,
@@ -22,6 +24,7 @@ from tests.support.checker import (
 )
 from tests.support.replay import replay
 from worker.app import Application
+from worker.wire import MatchFrame, decode
 
 __all__ = ["problems"]
 
@@ -41,13 +44,13 @@ def problems(world: World, directory: Path) -> list[str]:
     - no document is published twice, or otherwise than a replay of the run's own order says;
     - if the application runs: every document is published, or it was deleted after it had
       been judged, and is on *rejected* for that, unless shard 0's answer, which names it, was
-      deleted as well; and each shard equals one rebuilt from its log;
+      deleted as well; and without a window, each shard equals one rebuilt from its log;
     - if it doesn't: something was lost that it can't go on without.
     """
     runs = _runs_at_last(world)
     with tempfile.TemporaryDirectory(dir=directory) as place:
         found = [*_published(world, Path(place), complete=runs)]
-        if runs:
+        if runs and world.settings.index.window_ms is None:
             found += _indexes(world, Path(place))
     found += [
         f"nothing was lost, and yet {ending.worker} ended: {ending.what}"
@@ -123,10 +126,32 @@ def _published(world: World, directory: Path, *, complete: bool) -> Iterator[str
         frames=frame_ranges(frames, topology.layout.id),
         parameters=topology.layout.parameters,
     )
-    yield from check(history, partial=bool(gone or world.losses.fatal))
-    own = verdicts(history)
+    yield from check(history, partial=not complete or bool(gone or world.losses.fatal))
+    late = _late(world)
+    own = {at: verdict for at, verdict in verdicts(history).items() if at not in late}
     expected = replay(frames, world.settings, topology, 1, directory)
     yield from differences(own, {at: verdict for at, verdict in expected.items() if at in own})
+
+
+def _late(world: World) -> set[Source]:
+    """Return the documents that were judged when frames of their time may have been deleted.
+
+    What they match may be on no disk by then, and nowhere in the log.
+    """
+    kept, window = world.measures.keep.fingerprints, world.settings.index.window_ms
+    if kept is None or window is None:
+        return set()
+    margin = kept * HOUR - window
+    times = {(one.partition, one.offset): one.timestamp for one in world.writer.written}
+    late = set()
+    for shard in range(world.topology.layout.shards):
+        for record in world.archive.of(world.topology.matches(shard)):
+            frame = decode(MatchFrame, record.value, world.topology.layout.id)
+            for offset in range(frame.start, frame.end):
+                at = frame.partition, offset
+                if at in times and record.timestamp - times[at] > margin:
+                    late.add(at)
+    return late
 
 
 def _indexes(world: World, directory: Path) -> Iterator[str]:

@@ -35,11 +35,30 @@ def test_any_schedule(directory: Path, measures: Measures, schedule: list[Act]) 
     holds(directory, measures, schedule)
 
 
+@pytest.mark.timeout(600)
+@FEW
+@given(measures=measures(window=True), schedule=acts())
+def test_any_schedule_with_a_window(
+    directory: Path, measures: Measures, schedule: list[Act]
+) -> None:
+    holds(directory, measures, schedule)
+
+
 @pytest.mark.exhaustive
 @pytest.mark.timeout(0 if FULL else 600)
 @MANY
 @given(measures=measures(), schedule=acts())
 def test_any_of_many_schedules(directory: Path, measures: Measures, schedule: list[Act]) -> None:
+    holds(directory, measures, schedule)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(0 if FULL else 600)
+@MANY
+@given(measures=measures(window=True), schedule=acts())
+def test_any_of_many_schedules_with_a_window(
+    directory: Path, measures: Measures, schedule: list[Act]
+) -> None:
     holds(directory, measures, schedule)
 
 

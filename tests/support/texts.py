@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from random import Random
 
-__all__ = ["excerpts", "near_copies", "slices"]
+__all__ = ["excerpts", "near_copies", "pairs", "slices"]
 
 _SYLLABLES = [a + b for a in "bdfgklmnprst" for b in "aeiou"]
 
@@ -30,6 +30,27 @@ def near_copies(amount: int, seed: int) -> Sequence[tuple[str, str]]:
             words = random.choice(texts).split(" ")
             words[random.randrange(len(words))] = word()
             texts.append(" ".join(words))
+    return tuple((f"d{number}", text) for number, text in enumerate(texts))
+
+
+@cache
+def pairs(amount: int, seed: int) -> Sequence[tuple[str, str]]:
+    """Give ids and texts: new ones of 30 words, and of some of the latest a copy, or a near one.
+
+    No text has more than one copy, so nothing has to be remembered for longer because of a copy.
+    """
+    random = Random(seed)
+    fresh: list[list[str]] = []
+    texts: list[str] = []
+    for _ in range(amount):
+        if fresh and random.random() < 0.4:
+            words = fresh.pop(random.randrange(max(0, len(fresh) - 15), len(fresh)))
+            if random.random() < 0.5:
+                words[random.randrange(len(words))] = random.choice(_SYLLABLES)
+        else:
+            words = ["".join(random.choices(_SYLLABLES, k=3)) for _ in range(30)]
+            fresh.append(words)
+        texts.append(" ".join(words))
     return tuple((f"d{number}", text) for number, text in enumerate(texts))
 
 
