@@ -20,7 +20,7 @@ NAMES: Final = ("a", "b", "c")
 """The first runs from the beginning."""
 TEXTS: Final = near_copies(400, 7)
 PAIRS: Final = pairs(400, 7)
-"""For worlds with a window: whoever rebuilds a shard from a shortened log knows as much as before."""
+"""For worlds with a window: no verdict depends on what a shortened log has lost."""
 DAY: Final = 24
 
 
