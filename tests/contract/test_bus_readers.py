@@ -348,9 +348,9 @@ def test_what_waits_is_read_at_once_after_a_start(harness: Harness, closing: Exi
     place, other = sorted(harness.places(topic))
     harness.append(*numbered(topic, 30), *numbered(topic, 3, 1))
     reader = beside(harness, harness.name("group"), closing, topic)
-    reader.start(other, 0)
-    reader.start(place, 0)
-    drained(reader, place)
+    for each in (other, place):
+        reader.start(each, 0)
+        drained(reader, each)
     took = []
     for round_ in range(12):
         reader.read(9, MB, 0.2)  # Idle.

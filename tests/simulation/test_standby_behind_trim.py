@@ -1,12 +1,14 @@
-"""A standby that the log is trimmed past: what it takes over must have no hole.
+"""Stores that the log is trimmed past, while they read it: they must have no hole.
 
-Its reader is told that an offset is out of range. It must begin anew from a snapshot, and the
-index must not answer from a store with a hole.
+A standby's reader is told that an offset is out of range, and so is that of a shard that replays
+its log. Either must begin anew from a snapshot, and the index must not answer from a store with a
+hole. Nothing was lost, so nobody has to end.
 """
 
 from tests.simulation.conftest import Judge, MakeWorld
 from tests.simulation.measures import Keep, Measures
 from tests.support.texts import near_copies
+from worker.bus import TopicPartition
 
 TEXTS = near_copies(54, 13)
 OF_A = (0, 1)
@@ -39,3 +41,27 @@ def test_copies_are_duplicates_after_a_take_over(world: MakeWorld, judged: Judge
     assert judged(one) == []
     duplicates = one.archive.of(one.topology.duplicate)
     assert sum(b"copy-of-" in (record.value or b"") for record in duplicates) == len(copies)
+
+
+def test_a_shard_that_replays_begins_anew_from_a_snapshot(world: MakeWorld, judged: Judge) -> None:
+    """Its worker was away for a while, and the other one has shipped more snapshots since."""
+    one = world(Measures(shards=2, snapshots=True, keep=FOR_EVER))
+    one.start("b")
+    one.writer.write(TEXTS[:30], range(3))
+    assert one.quiet()
+    one.kill("b")
+    one.start("a")
+    one.writer.write(TEXTS[30:36], range(3))  # So few that no snapshot is fetched for them.
+    for _ in range(2):  # Until a snapshot of each shard has them.
+        one.pass_hours(1)
+    one.start("b")
+    stores, index = one.lives["b"].index.stores, one.topology.group("index")
+    while not stores():
+        one.rounds(1)
+    ((shard, store),) = stores().items()
+    seat, end = TopicPartition(one.topology.seats, shard), one.bus.end_offset(*one.topology.order)
+    assert store.offset < (one.bus.committed(index)[seat] or 0), "it has nothing to replay"
+    one.bus.trim(*one.topology.order, end - 1)
+    one.writer.write(TEXTS[36:], range(3))
+    assert judged(one) == []
+    assert one.endings == []

@@ -153,6 +153,20 @@ class OwnedShards:
         high = max(shard.log.high, shard.committed)
         self._open(partition, shard.log._replace(high=high, committed=shard.committed))
 
+    def shortened(self, partition: TopicPartition, low: int, high: int) -> int:
+        """Go on at the log's start, or with another store; see `Ownership`.
+
+        Whoever ships snapshots deletes what those of all shards contain, also from under a shard
+        that replays it into an earlier store of its own.
+        """
+        shard = self.owned[partition]
+        shard.log = shard.log._replace(low=low, high=max(high, shard.log.high))
+        why = _objection(shard.log, shard.store)
+        if why is None:
+            return shard.log.start(shard.store.offset)
+        self.replace(partition, why)
+        return low
+
     @contextmanager
     def guarded(self, partition: TopicPartition) -> Iterator[None]:
         """Replace the shard's store if the body finds it damaged.

@@ -12,6 +12,7 @@ from worker.index.contents import Contents
 from worker.index.errors import StoreDamaged
 from worker.index.header import StoreHeader, check_header, unpack_header
 from worker.index.keyspace import COVERAGE, HEADER, PROGRESS, RUNS, Progress
+from worker.index.recent_buckets import RecentBuckets
 from worker.index.record_pages import RecordPages
 from worker.index.rocksdb import check_mode
 from worker.index.run_list import RunList
@@ -143,7 +144,8 @@ class ReadOnlyStore(Closing):
             records = RecordPages(self._many, progress.inserted)
         except ValueError as error:
             raise StoreDamaged(f"{self._path}: {error}") from error
-        return StoreReader(self._path, self.runs(), records, self._many, progress.now)
+        recent = RecentBuckets()
+        return StoreReader(self._path, self.runs(), records, self._many, recent, progress.now)
 
     def _many(self, keys: list[bytes]) -> list[bytes | None]:
         try:

@@ -16,6 +16,7 @@ from lsh.index import BucketKeys
 from lsh.index.buckets import Buckets, spread
 from lsh.index.layout import BEYOND, unpack_buckets
 from worker.index.keyspace import grown_keys
+from worker.index.recent_buckets import RecentBuckets
 from worker.index.run_lookup import Get, RunLookup
 
 __all__ = ["BucketReading", "Standing"]
@@ -47,10 +48,11 @@ class BucketReading:
     ``standing`` is about the buckets that were looked up since the last `forget_standing`.
     """
 
-    def __init__(self, runs: RunLookup, get: Get) -> None:
-        """Take the runs, and what reads keys of the store."""
+    def __init__(self, runs: RunLookup, get: Get, recent: RecentBuckets) -> None:
+        """Take the runs, what reads keys of the store, and which grown buckets are in memory."""
         self._runs = runs
         self._get = get
+        self._recent = recent
         self.standing = Standing(set(), set())
 
     def read(self, keys: BucketKeys, end: int) -> Buckets:
@@ -137,7 +139,7 @@ class BucketReading:
         """Return what buckets grew to in the newest era in which they did."""
         places, eras = self._runs.eras_grown(keys)
         some = np.array(packed, f"V{_KEY_BYTES}")[places]
-        values = self._get(grown_keys(eras, some))
+        values = self._values(grown_keys(eras, some))
         there = np.flatnonzero([value is not None for value in values])
         newest, sizes = np.full(len(packed), -1), np.zeros(len(packed), np.int64)
         # The eras of a place ascend, so the last one stays.
@@ -148,3 +150,15 @@ class BucketReading:
         kept = [values[at] or b"" for at in last[grown].tolist()]
         sizes[grown], entries = unpack_buckets(kept, end)
         return _Grown(newest, sizes, entries)
+
+    def _values(self, keys: list[bytes]) -> list[bytes | None]:
+        """Return what is stored of grown buckets; None where nothing is."""
+        values = self._recent.get(keys)
+        missing = [place for place, value in enumerate(values) if value is None]
+        if missing:
+            wanted = [keys[place] for place in missing]
+            read = self._get(wanted)
+            for place, value in zip(missing, read, strict=True):
+                values[place] = value
+            self._recent.put((key, value) for key, value in zip(wanted, read, strict=True) if value)
+        return values

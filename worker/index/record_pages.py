@@ -177,6 +177,5 @@ class RecordPages:
         self.recent.put(numbers[others], read)
         if known is None:
             return read
-        places = np.empty(len(numbers), np.int64)
-        places[np.concatenate((np.flatnonzero(here), others))] = np.arange(len(numbers))
-        return known.and_others(read).take(places)
+        both = Records.blank(len(numbers), slots, known.new.shape[1])
+        return both.put(here, known).put(others, read)

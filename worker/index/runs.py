@@ -44,6 +44,7 @@ from worker.index.keyspace import (
 from worker.index.merge import Merge
 from worker.index.open_run import OpenRun, pack_open_cells
 from worker.index.reading import Standing
+from worker.index.recent_buckets import RecentBuckets
 from worker.index.record_pages import RecordPages
 from worker.index.run_filters import Joined
 from worker.index.run_layout import FAN_IN, MARK, SortedCells, marked
@@ -62,13 +63,15 @@ _HASTE = 1.25
 class Prepared(NamedTuple):
     """What is in a write before anything changes for readers.
 
-    ``ids`` are the cells of documents' ids, ``cells`` those of buckets. ``run`` is what the open
+    ``ids`` are the cells of documents' ids, ``cells`` those of buckets. ``grown`` are the buckets
+    that have grown, by their keys. ``run`` is what the open
     run becomes, if it is full; ``last`` what it becomes with these cells, if an era ends with them.
     ``filters`` are those of the runs before.
     """
 
     ids: SortedCells
     cells: SortedCells
+    grown: list[tuple[bytes, bytes]]
     run: Draft | None
     last: Draft | None
     filters: Joined
@@ -81,11 +84,18 @@ class Runs:
     `prepare`, which does most of the work. If the write fails, the store must be opened again.
     """
 
-    def __init__(
-        self, db: Rdict, tables: RunTables, lookup: RunLookup, end: int, window: int | None
+    def __init__(  # noqa: PLR0913, PLR0917 -- the parts of a store
+        self,
+        db: Rdict,
+        tables: RunTables,
+        lookup: RunLookup,
+        recent: RecentBuckets,
+        end: int,
+        window: int | None,
     ) -> None:
         """Continue where the store is. ``end`` is the number that the next document will get.
 
+        ``recent`` has the grown buckets that are in memory, and gets those that are written.
         ``window`` is how long entries live, in ms; None: for ever.
 
         Raises:
@@ -94,6 +104,7 @@ class Runs:
         """
         self._tables = tables
         self._lookup = lookup
+        self._recent = recent
         self._list = lookup.list
         tables.begin(self._list)
         self._end = end
@@ -137,13 +148,13 @@ class Runs:
         ends = self._era_ends(decision.now)
         self._merge_some(batch, end - self._end, give_way, growing=full or ends)
         run = self._drafted(batch, self._lookup.open, give_way) if full else None
-        cells = self._new_cells(batch, decision, standing, end)
+        cells, grown = self._new_cells(batch, decision, standing, end)
         left = self._emptied(self._end) if full else self._lookup.open
         last = None
         if ends and end > left.first:
             last = self._drafted(batch, left.with_new(cells, ids), give_way)
         give_way()
-        return Prepared(ids, cells, run, last, self._lookup.joined())
+        return Prepared(ids, cells, grown, run, last, self._lookup.joined())
 
     def add(self, batch: WriteBatch, decision: Decision, prepared: Prepared | None) -> None:
         """Add the changes of buckets to a write, and what is due: a run, an era, dropping.
@@ -153,6 +164,7 @@ class Runs:
         if prepared is None:
             return
         self._lookup.take(prepared.filters)
+        self._recent.put(prepared.grown)
         listed = bool(self._merges) or prepared.run is not None
         if self._end == self._list.eras.current.first:
             self._list.eras.begin(self._end, decision.now)
@@ -174,15 +186,17 @@ class Runs:
 
     def _new_cells(
         self, batch: WriteBatch, decision: Decision, standing: Standing, end: int
-    ) -> SortedCells:
-        """Write the grown buckets; return the cells of new buckets, and cells and marks of grown.
+    ) -> tuple[SortedCells, list[tuple[bytes, bytes]]]:
+        """Write the grown buckets; return cells of new buckets, and cells and marks of the grown.
+
+        The second are the grown buckets, by their keys.
 
         In each era in which a bucket has grown, it has a cell and a mark, so that it is found when
         earlier eras are dropped. One that has a single document, a new one, needs only a cell.
         Else the cell's document doesn't matter; it is one that the open run has, or will have.
         """
         if not decision.buckets:
-            return self._cells(decision, {}, {})
+            return self._cells(decision, {}, {}), []
         latest = max(end - 1, self._lookup.open.first)
         keys = decision.changed.packed()
         celled = np.fromiter(map(standing.cells.__contains__, keys), bool, len(keys))
@@ -193,13 +207,15 @@ class Runs:
         alone = (buckets.sizes == 1) & (firsts >= self._end) & ~celled & ~grown
         under = grown_key(self._list.eras.current.number, b"")
         packed = pack_buckets(buckets.sizes, buckets.entries)
-        for key, bucket in compress(zip(keys, packed, strict=True), (~alone).tolist()):
-            batch.put(under + key, bucket)
+        written = compress(zip(keys, packed, strict=True), (~alone).tolist())
+        changed = [(under + key, bucket) for key, bucket in written]
+        for key, bucket in changed:
+            batch.put(key, bucket)
         new = np.flatnonzero(~celled & ~grown)
         documents = np.where(alone, firsts, latest)[new].tolist()
         marks = np.flatnonzero(~alone & ~grown).tolist()
         celled_by = dict(zip(new.tolist(), documents, strict=True))
-        return self._cells(decision, celled_by, dict.fromkeys(marks, latest))
+        return self._cells(decision, celled_by, dict.fromkeys(marks, latest)), changed
 
     def _cells(self, decision: Decision, new: dict[int, int], marks: dict[int, int]) -> SortedCells:
         """Return all new buckets, and cells and marks of changed ones: documents by place."""

@@ -40,6 +40,7 @@ from worker.index.keyspace import (
 from worker.index.memory import StoreMemory
 from worker.index.purge import Purge
 from worker.index.reading import BucketReading
+from worker.index.recent_buckets import RecentBuckets
 from worker.index.recent_records import RecentPages, RecentRecords
 from worker.index.record_pages import RecordPages
 from worker.index.rocksdb import (
@@ -65,8 +66,8 @@ T = TypeVar("T")
 
 _RECENT_PART = 2
 _NEWEST_PART = 16
-"""The records that were read lately, and the pages of records that were written lately, may take
-the size of a write buffer divided by these."""
+"""The records that were read lately, the grown buckets that were read lately, and the pages of
+records that were written lately may take the size of a write buffer divided by 2, 2 and 16."""
 
 _NOBODY_READS = NoReaders()
 
@@ -187,8 +188,9 @@ class BandStore:
             size = self._options.run_documents
             self._cells = RunLookup(self._db, self._get, self._tables, size, on_cells)
             window = self._options.window_ms
-            self._runs = Runs(self._db, self._tables, self._cells, inserted, window)
-            self._buckets = BucketReading(self._cells, self._get)
+            self._grown = RecentBuckets(buffer // _RECENT_PART)
+            self._runs = Runs(self._db, self._tables, self._cells, self._grown, inserted, window)
+            self._buckets = BucketReading(self._cells, self._get, self._grown)
             self._identities = Identities(self._cells, self._records, self._get)
             self._purge = Purge(self._db, self._options.erasure_seconds, self._clock)
         except (ReadingEnded, ValueError) as error:
@@ -282,7 +284,8 @@ class BandStore:
 
     def reader(self) -> StoreReader:
         """Return a reader for another thread. `apply` must not run while it is used."""
-        return StoreReader(self.path, self._cells, self._records, self._get, self.now)
+        parts = self._cells, self._records, self._get, self._grown
+        return StoreReader(self.path, *parts, self.now)
 
     def decide(self, batch: DocumentBatch, rules: BucketRules) -> Decision:
         """Judge a batch of documents against this store; see `lsh.index.decide`."""
@@ -427,11 +430,11 @@ class BandStore:
         return self._property("rocksdb.cur-size-all-mem-tables") + self.held_bytes()
 
     def held_bytes(self) -> int:
-        """Return what it keeps in memory: newest cells, filters, indexes, records read lately.
+        """Return what it keeps in memory: newest cells, filters, indexes, what was read lately.
 
         The indexes are those of RocksDB's tables when it was last flushed.
         """
-        recent = self._records.recent_bytes
+        recent = self._records.recent_bytes + self._grown.size_bytes
         return self._cells.size_bytes + self._runs.merging_bytes + self._table_bytes + recent
 
     def _property(self, name: str) -> int:

@@ -18,6 +18,7 @@ from worker.index.errors import StoreDamaged
 from worker.index.identities import Identities
 from worker.index.keyspace import RENEWALS, VERDICTS, Range, number_key
 from worker.index.reading import BucketReading
+from worker.index.recent_buckets import RecentBuckets
 from worker.index.record_pages import RecordPages
 from worker.index.run_lookup import Get, RunLookup
 
@@ -33,8 +34,14 @@ class StoreReader:
     which records are kept for the next one.
     """
 
-    def __init__(
-        self, path: Path, runs: RunLookup, records: RecordPages, get: Get, now: int
+    def __init__(  # noqa: PLR0913, PLR0917 -- the parts of a store
+        self,
+        path: Path,
+        runs: RunLookup,
+        records: RecordPages,
+        get: Get,
+        recent: RecentBuckets,
+        now: int,
     ) -> None:
         """Take the store's parts; ``now`` is the latest time of a document so far, in ms."""
         self.now = now
@@ -42,7 +49,7 @@ class StoreReader:
         self._runs = runs
         self._records = records
         self._get = get
-        self._buckets = BucketReading(runs, get)
+        self._buckets = BucketReading(runs, get, recent)
 
     @property
     def inserted(self) -> int:

@@ -285,13 +285,16 @@ class Index(Generic[StoreT]):
         return {partition.partition: shard.store for partition, shard in owned}
 
     def out_of_range(self, error: OffsetOutOfRange) -> int:
-        """Refuse to skip frames.
+        """Go on from a snapshot if the log was shortened while a shard replayed it; see `Stage`.
 
         Raises:
-            StageError: always.
+            StageError: frames were deleted that nobody has read, or the log ends before.
         """
-        msg = f"{error}: frames were deleted before the shard had read them"
-        raise StageError(msg)
+        shard = self._shards.owned.get(error.partition)
+        if shard is None or not error.position < error.low <= shard.committed:
+            msg = f"{error}: frames were deleted before the shard had read them"
+            raise StageError(msg)
+        return self._shards.shortened(error.partition, error.low, error.high)
 
     def close(self) -> None:
         """Flush and close the stores."""

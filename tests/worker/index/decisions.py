@@ -16,6 +16,8 @@ from lsh.index import BucketRules, DocumentBatch, Forgotten, Match
 from lsh.index.finer import LEVELS, finer_key
 
 SLOTS = 16
+LITTLE = 4 << 10
+"""A write buffer beside which a store keeps a handful of buckets and records in memory."""
 RULES = BucketRules(threshold=0.6, absorb=0.9, capacity=3, max_matches=4)
 CONTAINING = replace(RULES, containment=0.8, containment_error=0.25)
 CROWDED = replace(RULES, capacity=6, crowded=2)

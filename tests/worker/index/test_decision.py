@@ -18,6 +18,7 @@ from lsh.index.layout import BEYOND
 from tests.support.corpus import scaled
 from tests.worker.index.decisions import (
     CONTAINING,
+    LITTLE,
     RULES,
     WINDOW,
     Document,
@@ -51,6 +52,8 @@ def run(
     rules: BucketRules = RULES,
 ) -> list[list[Match]]:
     options = StoreOptions(run_documents=RUN_DOCUMENTS, window_ms=rules.window_ms)
+    if len(cuts) % 2:
+        options = replace(options, write_buffer_bytes=LITTLE)
     store = BandStore(path, {"test": 1}, options=options)
     answers: list[list[Match]] = []
     edges = [0, *sorted({cut % len(documents) for cut in cuts}), len(documents)]

@@ -18,6 +18,7 @@ from lsh.index.layout import BEYOND, Record, unpack_record
 from tests.support.corpus import scaled
 from tests.support.killed_disk import left_by_kill
 from tests.worker.index.decisions import (
+    LITTLE,
     RULES,
     WINDOW,
     Document,
@@ -71,7 +72,10 @@ def read_record(index: BucketReader) -> Callable[[int], Record | None]:
 
 
 class Survivor:
-    """A store that is closed or killed at times, and the dictionaries of each state it was in."""
+    """A store that is closed or killed at times, and the dictionaries of each state it was in.
+
+    Every other time that it is opened, it keeps almost nothing in memory of what it has read.
+    """
 
     def __init__(
         self, paths: Iterator[Path], run_documents: int, window: int | None = None
@@ -79,12 +83,14 @@ class Survivor:
         self._paths = paths
         self._path = next(paths)
         self._options = StoreOptions(run_documents=run_documents, window_ms=window)
+        self._buffers = cycle((LITTLE, self._options.write_buffer_bytes))
         self._rules = replace(RULES, window_ms=window)
         self.store = self._opened()
         self.states = {0: MemoryIndex()}
 
     def _opened(self) -> BandStore:
-        return BandStore(self._path, {"test": 1}, options=self._options)
+        options = replace(self._options, write_buffer_bytes=next(self._buffers))
+        return BandStore(self._path, {"test": 1}, options=options)
 
     def insert(self, documents: DocumentBatch) -> None:
         """Judge documents in the store and in a dictionary, and compare everything."""
