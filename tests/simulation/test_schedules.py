@@ -19,7 +19,7 @@ from tests.simulation.world import World
 from tests.support.corpus import FULL
 
 FEW = settings(
-    max_examples=12,
+    max_examples=8,
     derandomize=True,
     database=None,
     deadline=None,
