@@ -61,6 +61,11 @@ class StoreMemory:
         return max(0, self._size - cache)
 
     @property
+    def spare(self) -> int:
+        """Return how much more each store may hold if all hold as much more, in bytes."""
+        return max(0, self.most_held - self.held) // max(1, len(self._held))
+
+    @property
     def short(self) -> bool:
         """Return whether the stores need more than all of the memory."""
         return self.held + self._fitting() > self._size

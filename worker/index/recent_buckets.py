@@ -36,6 +36,15 @@ class RecentBuckets:
         """Return about how much memory they take."""
         return self._young_bytes + self._old_bytes
 
+    def limit(self, most_bytes: int) -> None:
+        """Take about so much memory from now on; buckets go if it is much less than before."""
+        self._most = most_bytes // 2
+        much = self._most * 5 // 4
+        if self._old_bytes > much:
+            self._old, self._old_bytes = {}, 0
+        if self._young_bytes > much:
+            self._young, self._young_bytes = {}, 0
+
     def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the buckets of keys; None for those that aren't here."""
         young, old = self._young, self._old

@@ -78,17 +78,30 @@ class RecentRecords:
     def _make_room(self, more: Records) -> None:
         """Have the arrays grow for more records, as long as they may."""
         slots = more.sketches.shape[1]
-        most = max(1, self._most // (slots + _OVERHEAD))
+        most = self._most_records(slots)
         wanted = min(most, 2 * (self._used + len(more.exist)))
-        if wanted <= len(self._numbers):
-            return
+        if wanted > _near(len(self._numbers)):
+            self._resize(min(most, 2 * wanted), slots, more.new.shape[1])
+
+    def _resize(self, count: int, slots: int, bits: int) -> None:
         kept = np.flatnonzero(self._numbers != _NOBODY)
         numbers, records = self._numbers[kept], self._records.take(kept)
-        count = min(most, 2 * wanted)
         self._numbers, self._used = np.full(count, _NOBODY), 0
-        self._records = Records.blank(count, slots, more.new.shape[1])
+        self._records = Records.blank(count, slots, bits)
         if len(kept):
             self._put(numbers, records)
+
+    def _most_records(self, slots: int) -> int:
+        return max(1, self._most // (slots + _OVERHEAD))
+
+    def limit(self, most_bytes: int) -> None:
+        """Take about so much memory from now on; records go if it is much less than before."""
+        with self._lock:
+            self._most = most_bytes
+            slots, bits = self._records.sketches.shape[1], self._records.new.shape[1]
+            most = self._most_records(slots)
+            if len(self._numbers) > _near(most):
+                self._resize(most, slots, bits)
 
     def forget(self, number: int) -> None:
         """Drop a record, if it is here."""
@@ -98,6 +111,11 @@ class RecentRecords:
             self._used -= 1
             self._records.sketches[place] = 0
             self._records.ids[place] = b""
+
+
+def _near(count: int) -> int:
+    """Return a count that is so little above another that nothing is moved for it."""
+    return count * 5 // 4
 
 
 class RecentPages:

@@ -64,10 +64,9 @@ __all__ = ["BandStore", "HeaderMismatch", "StoreDamaged", "StoreHeader", "StoreO
 
 T = TypeVar("T")
 
-_RECENT_PART = 2
 _NEWEST_PART = 16
-"""The records that were read lately, the grown buckets that were read lately, and the pages of
-records that were written lately may take the size of a write buffer divided by 2, 2 and 16."""
+"""The pages of records that were written lately may take the size of a write buffer, divided by
+this. See `BandStore._hold` for what was read lately."""
 
 _NOBODY_READS = NoReaders()
 
@@ -182,13 +181,12 @@ class BandStore:
         """Read what stays in memory."""
         try:
             buffer = self._options.write_buffer_bytes
-            recent = RecentRecords(buffer // _RECENT_PART)
+            recent, self._grown = RecentRecords(), RecentBuckets()
             newest = RecentPages(buffer // _NEWEST_PART)
             self._records = RecordPages(self._get, inserted, recent, newest)
             size = self._options.run_documents
             self._cells = RunLookup(self._db, self._get, self._tables, size, on_cells)
             window = self._options.window_ms
-            self._grown = RecentBuckets(buffer // _RECENT_PART)
             self._runs = Runs(self._db, self._tables, self._cells, self._grown, inserted, window)
             self._buckets = BucketReading(self._cells, self._get, self._grown)
             self._identities = Identities(self._cells, self._records, self._get)
@@ -441,8 +439,14 @@ class BandStore:
         return int(self._db.property_int_value(name) or 0) + self._tables.sum(name)
 
     def _hold(self) -> None:
+        """Have what was read lately take what memory there is, and tell what is taken."""
+        buffer, spare = self._options.write_buffer_bytes, 0
         if self._memory is not None:
             self._memory.hold(self.path, self.held_bytes())
+            spare = self._memory.spare
+        # In a flood of variants of many texts, both are asked for far more than 10 MB of them.
+        self._records.recent.limit(buffer // 2 + spare // 8)
+        self._grown.limit(buffer // 8 + spare // 32)
 
     def keys_estimate(self) -> int:
         """Return the number of cells and records."""

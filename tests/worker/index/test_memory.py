@@ -6,6 +6,7 @@ import logging
 from itertools import count
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,9 +56,11 @@ def test_nothing_passes_the_whole_unless_the_stores_need_it(
 @given(sizes)
 def test_a_cache_of_a_fixed_size_stays(steps: list[tuple[int, int | None]]) -> None:
     memory = StoreMemory(100 * MIB, write_buffers=10 * MIB, cache=50 * MIB)
-    held = sum(told(memory, steps).values())
+    stores = told(memory, steps)
+    held = sum(stores.values())
     assert memory.capacity == 50 * MIB
     assert memory.short == (held > 40 * MIB)
+    assert memory.spare == max(0, 40 * MIB - held) // max(1, len(stores))
 
 
 def test_a_lack_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -97,6 +100,23 @@ def test_stores_are_counted_while_they_are_open(tmp_path: Path, shards: int) -> 
     assert memory.held == sum(store.held_bytes() for store in opened) > 0
     for store in opened:
         store.close()
+
+
+def test_stores_keep_what_they_have_read_as_long_as_there_is_room(tmp_path: Path) -> None:
+    options = StoreOptions(write_buffer_bytes=256 << 10)
+    kept = []
+    for size in (40, 9):  # MiB, of which 8 are for blocks
+        memory = StoreMemory(size * MIB, write_buffers=MIB // 2)
+        path = tmp_path / str(size)
+        store = BandStore(path, HEADER, memory=memory, options=options)
+        for number in range(10):
+            fill(store, number + 1, 2_000)
+        store.recorded(np.arange(20_000), 16)
+        kept.append(store._records.recent.size_bytes)
+        store.flush()
+        assert memory.held == store.held_bytes()
+        store.close()
+    assert kept[0] > 10 * kept[1] > 10 * (100 << 10)
 
 
 def test_write_buffers_of_all_stores_stay_below_their_common_limit(tmp_path: Path) -> None:

@@ -43,6 +43,19 @@ def test_what_is_written_replaces_what_was_there_wherever_it_was() -> None:
     assert recent.size_bytes == before + len(b"third one") - len(b"second")
 
 
+def test_with_less_memory_fewer_are_kept() -> None:
+    recent = RecentBuckets(MOST)
+    recent.put(numbered(0, 300))
+    before = recent.size_bytes
+    for share in (100, 99, 95):
+        recent.limit(MOST * share // 100)
+        assert recent.size_bytes == before, "half of them went for little"
+    recent.limit(MOST // 10)
+    recent.put(numbered(300, 301))
+    assert recent.size_bytes <= MOST // 10
+    assert recent.get([b"%018d" % 300]) == [b"%032d" % 300]
+
+
 def test_a_flood_finds_its_buckets_in_memory(tmp_path: Path) -> None:
     """The buckets that a batch has written aren't read again for the next one."""
     store = BandStore(tmp_path / "s", {"test": 1})

@@ -39,6 +39,22 @@ def test_what_was_read_lately_is_here_and_there_are_never_too_many() -> None:
     assert len(here(recent, np.arange(1_020))) == 100
 
 
+def test_with_less_memory_fewer_are_kept_and_with_more_memory_more() -> None:
+    recent = RecentRecords(10 * MOST)
+    recent.put(np.arange(1_000), records(np.arange(1_000)))
+    assert len(here(recent, np.arange(1_000))) == 1_000
+    recent.limit(9 * MOST)
+    assert len(here(recent, np.arange(1_000))) == 1_000, "all were moved for little"
+    recent.limit(MOST)
+    assert len(here(recent, np.arange(1_000))) == 100
+    assert recent.size_bytes == MOST
+    recent.put(np.arange(1_000), records(np.arange(1_000)))
+    assert len(here(recent, np.arange(1_000))) == 100
+    recent.limit(2 * MOST)
+    recent.put(np.arange(1_000), records(np.arange(1_000)))
+    assert len(here(recent, np.arange(1_000))) == 200
+
+
 def test_of_several_with_one_place_one_is_kept_whole() -> None:
     recent = RecentRecords(MOST)
     recent.put(np.arange(100), records(np.arange(100)))
