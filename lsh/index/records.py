@@ -71,12 +71,6 @@ class Records(NamedTuple):
         """Return some of the records."""
         return Records._make(part.take(places, axis=0) for part in self)
 
-    def and_others(self, others: Records) -> Records:
-        """Return these records, then others."""
-        bits = max(self.new.shape[1], others.new.shape[1])
-        both = (one._replace(new=_wider(one.new, bits)) for one in (self, others))
-        return Records._make(map(np.concatenate, zip(*both, strict=True)))
-
     def put(
         self, places: NDArray[np.int64] | NDArray[np.bool_] | slice, others: Records
     ) -> Records:
