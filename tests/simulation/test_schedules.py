@@ -18,8 +18,9 @@ from tests.simulation.measures import Measures
 from tests.simulation.world import World
 from tests.support.corpus import FULL
 
+WORLDS = measures() | measures(window=True)
 FEW = settings(
-    max_examples=8,
+    max_examples=16,
     derandomize=True,
     database=None,
     deadline=None,
@@ -30,35 +31,16 @@ MANY = settings(FEW, max_examples=3_000 if FULL else 100, derandomize=not FULL, 
 
 @pytest.mark.timeout(600)  # Hypothesis may shorten what fails for five minutes.
 @FEW
-@given(measures=measures(), schedule=acts())
+@given(measures=WORLDS, schedule=acts())
 def test_any_schedule(directory: Path, measures: Measures, schedule: list[Act]) -> None:
     holds(directory, measures, schedule)
 
 
-@pytest.mark.timeout(600)
-@FEW
-@given(measures=measures(window=True), schedule=acts())
-def test_any_schedule_with_a_window(
-    directory: Path, measures: Measures, schedule: list[Act]
-) -> None:
-    holds(directory, measures, schedule)
-
-
 @pytest.mark.exhaustive
 @pytest.mark.timeout(0 if FULL else 600)
 @MANY
-@given(measures=measures(), schedule=acts())
+@given(measures=WORLDS, schedule=acts())
 def test_any_of_many_schedules(directory: Path, measures: Measures, schedule: list[Act]) -> None:
-    holds(directory, measures, schedule)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.timeout(0 if FULL else 600)
-@MANY
-@given(measures=measures(window=True), schedule=acts())
-def test_any_of_many_schedules_with_a_window(
-    directory: Path, measures: Measures, schedule: list[Act]
-) -> None:
     holds(directory, measures, schedule)
 
 

@@ -63,10 +63,10 @@ _HASTE = 1.25
 class Prepared(NamedTuple):
     """What is in a write before anything changes for readers.
 
-    ``ids`` are the cells of documents' ids, ``cells`` those of buckets. ``grown`` are the buckets
-    that have grown, by their keys. ``run`` is what the open
-    run becomes, if it is full; ``last`` what it becomes with these cells, if an era ends with them.
-    ``filters`` are those of the runs before.
+    ``ids`` are the cells of documents' ids, ``cells`` those of buckets, and ``grown`` the buckets
+    that have grown, by their keys. ``run`` is what the open run becomes, if it is full; ``last``
+    what it becomes with these cells, if an era ends with them. ``filters`` are those of the runs
+    before.
     """
 
     ids: SortedCells
@@ -187,9 +187,9 @@ class Runs:
     def _new_cells(
         self, batch: WriteBatch, decision: Decision, standing: Standing, end: int
     ) -> tuple[SortedCells, list[tuple[bytes, bytes]]]:
-        """Write the grown buckets; return cells of new buckets, and cells and marks of the grown.
+        """Write the grown buckets; return cells of new buckets, and cells and marks of grown.
 
-        The second are the grown buckets, by their keys.
+        Returns the grown buckets, too, by their keys.
 
         In each era in which a bucket has grown, it has a cell and a mark, so that it is found when
         earlier eras are dropped. One that has a single document, a new one, needs only a cell.

@@ -444,7 +444,7 @@ class BandStore:
         if self._memory is not None:
             self._memory.hold(self.path, self.held_bytes())
             spare = self._memory.spare
-        # In a flood of variants of many texts, both are asked for far more than 10 MB of them.
+        # A flood of variants of many texts asks for tens of MB of either, again and again.
         self._records.recent.limit(buffer // 2 + spare // 8)
         self._grown.limit(buffer // 8 + spare // 32)
 

@@ -31,7 +31,7 @@ class StoreReader:
     """A `BucketReader` of a store. Make one for each query, and let nobody write meanwhile.
 
     Several may read at once, and so may whoever judges for the store: all that reading changes is
-    which records are kept for the next one.
+    which records and buckets are kept for the next one.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 -- the parts of a store
