@@ -17,7 +17,8 @@ __all__ = ["Shards"]
 
 _CACHE_BYTES = 64 << 20
 _BUFFER_BYTES = 96 << 20
-_INDEX_BYTES = 1 << 30
+_INDEX_BYTES = 1_000_000_000 - (112 << 20)
+"""What a process of a gigabyte leaves beside the interpreter and the libraries."""
 _WAIT_SECONDS = 0.01
 
 
@@ -50,7 +51,7 @@ class Shards:
             decision = store.decide(replace(batch, columns=columns, keys=own), self._rules)
             count = len(batch.ids)
             store.apply(decision, offset=store.offset + 1, now=decision.now, documents=count)
-            matched |= decision.matches.keys()
+            matched.update(decision.matches)
         return len(matched)
 
     def settle(self) -> None:

@@ -81,6 +81,7 @@ class ArrayIndex:
         self._table = BucketTable(self._documents)
         self.now = 0
         self.moved_below = 0
+        self.all_kept = True  # No bucket names a document that was removed.
 
     @property
     def rules(self) -> BucketRules:

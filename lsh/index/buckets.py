@@ -133,6 +133,10 @@ class BucketReader(Protocol):
         An index that gives back space by number needs that. Verdicts don't depend on it.
         """
 
+    @property
+    def all_kept(self) -> bool:
+        """Return whether it is known that no document was ever forgotten."""
+
     def buckets(self, keys: BucketKeys) -> Mapping[int, Bucket]:
         """Return the buckets that exist, by the places of their keys, ascending.
 

@@ -97,18 +97,19 @@ class GrowingBuckets:
         self._take(first + order[found.places], found)
 
     def entries(
-        self, numbers: NDArray[np.int64], most: int | None = None
+        self, numbers: NDArray[np.int64], some: slice | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the entries of buckets as places in ``known``: the first ``most`` of each, or all.
+        """Return the entries of buckets as places in ``known``: some of each, or all.
 
         Returns int64[k], how many of each, and int64[e], those of one bucket after the other.
 
         Raises RecordMissing if one has no record.
         """
-        sizes = self.sizes[numbers]
-        if most is not None:
-            sizes = np.minimum(sizes, most)
-        at = spread(self._starts[numbers], sizes)
+        sizes, starts = self.sizes[numbers], self._starts[numbers]
+        if some is not None:
+            begin, end = np.minimum(sizes, some.start), np.minimum(sizes, some.stop)
+            sizes, starts = end - begin, starts + begin
+        at = spread(starts, sizes)
         places = self._places[at]
         unknown = at[places == _UNKNOWN]
         if len(unknown):

@@ -38,6 +38,7 @@ class Known:
     ) -> None:
         """Begin with the documents of a batch, which get the numbers that come next."""
         self._reader = reader
+        self._stored_kept = reader.all_kept
         self.first = reader.inserted
         self.own = 0 if batch is None else len(batch.ids)
         self._count = self.own
@@ -58,6 +59,11 @@ class Known:
                 sketches=batch.sketches,
                 ids=np.fromiter(batch.ids, np.object_, self.own),
             )
+
+    @property
+    def all_kept(self) -> bool:
+        """Return whether it is known that none was forgotten, also of those not learned yet."""
+        return self._stored_kept and not self.any_gone
 
     @property
     def sketches(self) -> NDArray[np.uint8]:

@@ -31,8 +31,10 @@ __all__ = [
     "BucketKeys",
     "Record",
     "Renewals",
-    "fixed_parts",
+    "bucket_lows",
+    "entries_of",
     "id_of",
+    "lows_of",
     "number_before",
     "numbers_before",
     "pack_buckets",
@@ -40,7 +42,6 @@ __all__ = [
     "pack_renewals",
     "sketch_and_new",
     "unpack_bucket",
-    "unpack_buckets",
     "unpack_record",
     "unpack_renewals",
     "with_others",
@@ -133,9 +134,23 @@ def numbers_before(lows: NDArray[np.int64], end: int | NDArray[np.int64]) -> NDA
     return numbers
 
 
+def lows_of(entries: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """Return entries as a bucket's bytes have them: uint32[e], little-endian."""
+    return np.where(entries == BEYOND, _BEYOND, entries & _LOW_BITS).astype("<u4")
+
+
+def entries_of(lows: NDArray[np.uint32], end: int) -> NDArray[np.int64]:
+    """Return the entries that `lows_of` made these of: int64[e].
+
+    end: the number that the next document gets.
+    """
+    numbers = numbers_before(lows.astype(np.int64), end)
+    return np.where(lows == _BEYOND, BEYOND, numbers)
+
+
 def pack_buckets(sizes: NDArray[np.int64], entries: NDArray[np.int64]) -> list[bytes]:
     """Return the bytes of buckets: int64[b], their sizes, and int64[e], their entries."""
-    packed = np.where(entries == BEYOND, _BEYOND, entries & _LOW_BITS).astype("<u4").tobytes()
+    packed = lows_of(entries).tobytes()
     ends = (_NUMBER.size * np.cumsum(sizes)).tolist()
     return [packed[start:end] for start, end in pairwise([0, *ends])]
 
@@ -154,21 +169,19 @@ def unpack_bucket(packed: bytes, end: int) -> Bucket:
     return [BEYOND if low == _BEYOND else number_before(low, end) for low in lows]
 
 
-def unpack_buckets(
-    packed: Sequence[bytes], end: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the buckets of these bytes: int64[b], their sizes, and int64[e], their entries.
+def bucket_lows(packed: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """Return the buckets of these bytes: int64[b], their sizes, and uint32[e], what they have.
 
-    end: the number that the next document gets.
+    `entries_of` makes entries of that.
 
     Raises ValueError if some bytes are not whole numbers.
     """
-    sizes, rests = np.divmod(np.array([len(one) for one in packed], np.int64), _NUMBER.size)
+    lengths = np.fromiter(map(len, packed), np.int64, len(packed))
+    sizes, rests = np.divmod(lengths, _NUMBER.size)
     if rests.any():
         message = f"{len(packed[int(rests.argmax())])} bytes are not whole entries"
         raise ValueError(message)
-    lows = np.frombuffer(b"".join(packed), "<u4").astype(np.int64)
-    return sizes, np.where(lows == _BEYOND, BEYOND, numbers_before(lows, end))
+    return sizes, np.frombuffer(b"".join(packed), "<u4")
 
 
 def pack_renewals(renewals: Renewals) -> bytes:
@@ -258,15 +271,6 @@ def sketch_and_new(packed: bytes) -> tuple[bytes, bytes]:
     slots, bits = _LENGTHS.unpack_from(packed, _LENGTHS_AT)
     after = _FIXED.size + slots
     return packed[_FIXED.size : after], packed[after : after + bits]
-
-
-def fixed_parts(packed: Iterable[bytes]) -> NDArray[np.void]:
-    """Return what comes first in the bytes of n records, which are those of records.
-
-    Returns an array with n of each: sequences (uint64), times (int64, ms) and shingles (uint32).
-    """
-    kind = np.dtype(PARTS)
-    return np.frombuffer(b"".join([record[: kind.itemsize] for record in packed]), kind)
 
 
 def with_others(packed: bytes) -> bytes:

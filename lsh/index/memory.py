@@ -34,6 +34,7 @@ class MemoryIndex:
         self._by_id: dict[bytes, list[int]] = {}
         self.now = 0
         self.moved_below = 0
+        self.all_kept = True
 
     @property
     def inserted(self) -> int:
@@ -90,6 +91,7 @@ class MemoryIndex:
         for number, record in enumerate(decision.records, len(self._records)):
             self._by_id.setdefault(id_of(record), []).append(number)
         self._records += decision.records
+        self.all_kept = self.all_kept and not decision.forgotten
         self._renewals |= decision.renewals
         self._verdicts |= decision.verdicts
         self.now = decision.now

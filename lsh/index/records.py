@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lsh.index.layout import PARTS, fixed_parts, id_of, sketch_and_new
+from lsh.index.layout import PARTS, sketch_and_new
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,18 +117,21 @@ def _alike(packed: list[bytes], slots: int) -> Records | None:
 
 
 def _each(packed: list[bytes], slots: int) -> Records:
-    told = [sketch_and_new(one) for one in packed]
-    if any(len(sketch) not in {0, slots} for sketch, _ in told):
-        message = f"a record's sketch hasn't {slots} slots"
-        raise ValueError(message)
-    bits = max(len(new) for _, new in told)
-    sketches = np.frombuffer(b"".join(sketch.ljust(slots, b"\0") for sketch, _ in told), np.uint8)
-    new = np.frombuffer(b"".join(new.ljust(bits, b"\0") for _, new in told), np.uint8)
-    ids = np.fromiter(map(id_of, packed), np.object_, len(packed))
-    shape = len(packed), -1
-    return _records(
-        fixed_parts(packed), sketches.reshape(shape), new.reshape(len(packed), bits), ids
-    )
+    """Return the records of these bytes, which have different numbers of slots and bits."""
+    alike: dict[tuple[int, int], list[int]] = {}
+    for place, one in enumerate(packed):
+        sketch, new = sketch_and_new(one)
+        alike.setdefault((len(sketch), len(new)), []).append(place)
+    found = Records.blank(len(packed), slots)
+    for (own, _), places in alike.items():
+        parts = _alike([packed[place] for place in places], own)
+        if own not in {0, slots} or parts is None:
+            message = f"a record's sketch hasn't {slots} slots"
+            raise ValueError(message)
+        if not own:
+            parts = parts._replace(sketches=np.zeros((len(places), slots), np.uint8))
+        found = found.put(np.array(places), parts)
+    return found
 
 
 def _records(

@@ -3,9 +3,10 @@
 A document comes to the bucket of a key. There,
 
 - an entry that is all but identical to the document stands for it (`BucketRules.absorb`);
-- in a crowded bucket (`BucketRules.crowded`), those that came first are looked at
-  before the others. If one of them covers the document (`BucketRules.covers`), it stands for it,
-  and no other is looked at. In a full bucket, any entry that covers the document stands for it;
+- in a crowded bucket (`BucketRules.crowded`), those that came first are looked at one after the
+  other. The first of them that covers the document (`BucketRules.covers`) stands for it, and no
+  later one is looked at. If none does: in a full bucket, any entry that covers the document stands
+  for it;
 - else the document is inserted, or, if the bucket is full, goes on to a finer one; see
   `lsh.index.finer`. There the same holds.
 
@@ -169,29 +170,43 @@ class Walk:
 
         Where some of these aren't live, it is left to `_passed`.
         """
-        heads = self._rules.heads
-        if not len(cells):
-            return np.zeros(0, np.bool_)
-        _, places = self._buckets.entries(self._ends.path[cells, level], heads)
-        whole = self._all_live(cells, places.reshape(-1, heads))
-        cells, at = cells[whole], places.reshape(-1, heads)[whole]
-        pairs = self._compared(np.repeat(cells, heads), at.reshape(-1))
-        alike = pairs.alike.reshape(-1, heads)
-        best, each = alike.argmax(axis=1), np.arange(len(cells))
-        stands: NDArray[np.bool_] = alike[each, best] >= self._rules.covers
-        self._pairs.append(pairs.take(np.repeat(stands, heads)))
-        self._stand(level, cells[stands], at[each, best][stands], alike[each, best][stands])
-        whole[whole] = stands
-        return whole
+        stopped = np.zeros(len(cells), np.bool_)
+        left = self._with_live_heads(cells, level)
+        met, begin = [], 0
+        while len(left) and begin < self._rules.heads:
+            # Mostly one of the first two stands, and the records of the others needn't be read.
+            end = min(self._rules.heads, 2 * begin or 1)
+            pairs = self._compared(*self._entries(cells[left], level, begin, end))
+            covers = pairs.alike.reshape(len(left), -1) >= self._rules.covers
+            found = covers.any(axis=1)
+            first = np.where(found, covers.argmax(axis=1), end)
+            met.append(pairs.take((np.arange(end - begin) <= first[:, None]).reshape(-1)))
+            standing = pairs.take(np.flatnonzero(found) * (end - begin) + first[found])
+            self._stand(level, standing)
+            stopped[left[found]] = True
+            left, begin = left[~found], end
+        ended = np.zeros(len(self._rows), np.bool_)
+        ended[cells[stopped]] = True
+        self._pairs += [pairs.take(ended[pairs.of]) for pairs in met]
+        return stopped
 
-    def _all_live(self, cells: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return for which cells all of some entries are live: int64[k, heads]."""
-        heads = places.shape[1]
-        live = self._live(np.repeat(cells, heads), places.reshape(-1))
+    def _entries(
+        self, cells: NDArray[np.int64], level: int, begin: int, end: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return some of the first entries of crowded buckets: int64[e] each, cells and places."""
+        numbers = self._ends.path[cells, level]
+        _, places = self._buckets.entries(numbers, slice(begin, end))
+        return np.repeat(cells, end - begin), places
+
+    def _with_live_heads(self, cells: NDArray[np.int64], level: int) -> NDArray[np.int64]:
+        """Return in which crowded buckets all of the first entries are live: int64[k]."""
+        heads = self._rules.heads
+        if not len(cells) or (self._oldest is None and self._known.all_kept):
+            return np.arange(len(cells))
+        live = self._live(*self._entries(cells, level, 0, heads))
         if live is None:
-            return np.ones(len(cells), np.bool_)
-        whole: NDArray[np.bool_] = np.asarray(live.reshape(-1, heads).all(axis=1))
-        return whole
+            return np.arange(len(cells))
+        return np.flatnonzero(live.reshape(-1, heads).all(axis=1))
 
     def _live(
         self, cells: NDArray[np.int64], places: NDArray[np.int64]
@@ -210,16 +225,11 @@ class Walk:
         ]
         return Pairs(cells, places, np.concatenate([np.empty(0), *found]))
 
-    def _stand(
-        self,
-        level: int,
-        cells: NDArray[np.int64],
-        places: NDArray[np.int64],
-        alike: NDArray[np.float64],
-    ) -> None:
-        self._ends.level[cells] = level
-        self._ends.standing[cells] = places
-        self._ends.covered[cells] = alike < self._rules.absorb
+    def _stand(self, level: int, pairs: Pairs) -> None:
+        """Have entries stand for the documents of cells."""
+        self._ends.level[pairs.of] = level
+        self._ends.standing[pairs.of] = pairs.places
+        self._ends.covered[pairs.of] = pairs.alike < self._rules.absorb
 
     def _passed(self, cells: NDArray[np.int64], level: int) -> NDArray[np.bool_]:
         """Compare documents with all entries of their buckets; return which go on to finer ones."""
@@ -240,18 +250,15 @@ class Walk:
         stands = best >= np.where(full, rules.covers, rules.absorb)
         crowded = np.flatnonzero(sizes >= rules.heads)
         early = spread(starts[crowded], np.full(len(crowded), rules.heads))
-        of_heads = pairs.alike[early].reshape(-1, rules.heads)
-        head = of_heads.argmax(axis=1)
-        alike = of_heads[np.arange(len(crowded)), head]
-        by_head = crowded[alike >= rules.covers]
-        best[by_head], best_at[by_head] = (
-            part[alike >= rules.covers] for part in (alike, starts[crowded] + head)
-        )
+        covers = pairs.alike[early].reshape(-1, rules.heads) >= rules.covers
+        found = covers.any(axis=1)
+        by_head, first = crowded[found], covers.argmax(axis=1)[found]
+        best_at[by_head] = starts[by_head] + first
         stands[by_head] = True
         seen = np.ones(len(places), np.bool_)
-        seen[spread(starts[by_head] + rules.heads, sizes[by_head] - rules.heads)] = False
+        seen[spread(best_at[by_head] + 1, sizes[by_head] - first - 1)] = False
         self._pairs.append(pairs.take(seen))
-        self._stand(level, cells[stands], places[best_at[stands]], best[stands])
+        self._stand(level, pairs.take(best_at[stands]))
         return self._not_standing(level, cells, stands, Content(cells, sizes, places))
 
     def _not_standing(

@@ -9,7 +9,7 @@ from worker.index.errors import HeaderMismatch, StoreDamaged
 
 __all__ = ["StoreHeader", "check_header", "pack_header", "unpack_header"]
 
-FORMAT_VERSION = 8
+FORMAT_VERSION = 9
 """Up to version 2, the offset referred to a separate log for each shard; up to 3, each bucket and
 each record was a key; up to 5, records didn't say which buckets were new; up to 6, merged runs
 were keys among others; up to 7, a filter's words had three bits of a cell, and an entry stood for a

@@ -11,6 +11,7 @@
 ``fc``           filters of runs, in parts: by run, slot of the column, and first page
 ``fd``           cells of the open run, by the number of the first document of a write (8 bytes)
 ``fe``           pages of document records, by number (8 bytes); see `record_pages`
+``ffgone``       is there, without a value, if a document was ever forgotten
 ``ffheader``     the store's header, JSON; it is past every range above
 ``ffprogress``   how far the store is; see `Progress`
 ``ffruns``       the runs, JSON; see `run_list`
@@ -33,6 +34,7 @@ __all__ = [
     "COVERAGE",
     "FILTERS",
     "FORGOTTEN",
+    "GONE",
     "GROWN",
     "HEADER",
     "OPEN_RUN",
@@ -74,7 +76,8 @@ GROWN: Final = Range(b"\xfa", b"\xfb")
 CELLS: Final = Range(b"\xfb", b"\xfc")
 FILTERS: Final = Range(b"\xfc", b"\xfd")
 OPEN_RUN: Final = Range(b"\xfd", b"\xfe")
-RECORDS: Final = Range(b"\xfe", b"\xffheader")
+RECORDS: Final = Range(b"\xfe", b"\xff")
+GONE: Final = b"\xffgone"
 HEADER: Final = b"\xffheader"
 PROGRESS: Final = b"\xffprogress"
 RUNS: Final = b"\xffruns"

@@ -6,17 +6,17 @@ whichever is newer. In one era, what it has grown to is newer than its cell.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import compress
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from lsh.index import BucketKeys
 from lsh.index.buckets import Buckets, spread
-from lsh.index.layout import BEYOND, unpack_buckets
+from lsh.index.layout import BEYOND, bucket_lows, entries_of
 from worker.index.keyspace import grown_keys
-from worker.index.recent_buckets import RecentBuckets
+from worker.index.recent_buckets import Grown, RecentBuckets
 from worker.index.run_lookup import Get, RunLookup
 
 __all__ = ["BucketReading", "Standing"]
@@ -24,36 +24,47 @@ __all__ = ["BucketReading", "Standing"]
 _KEY_BYTES = 9
 
 
-class Standing(NamedTuple):
-    """The keys of buckets that have a cell, or have grown, in the current era."""
+class Standing:
+    """Which of the buckets that were read have a cell, or have grown, in the current era."""
 
-    cells: set[bytes]
-    grown: set[bytes]
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._cells: set[bytes] = set()
+        self._grown: set[bytes] = set()
+        self._in_memory: list[BucketKeys] = []
 
+    def note_cells(self, packed: Iterable[bytes]) -> None:
+        """Note buckets that have a cell, by their packed keys."""
+        self._cells.update(packed)
 
-class _Grown(NamedTuple):
-    """What n buckets grew to in the newest era in which they did.
+    def note_grown(self, packed: Iterable[bytes]) -> None:
+        """Note buckets that have grown, by their packed keys."""
+        self._grown.update(packed)
 
-    eras: int64[n], -1 where a bucket never grew. sizes: int64[n]. entries: int64[sum of sizes].
-    """
+    def note_in_memory(self, keys: BucketKeys) -> None:
+        """Note buckets that have grown, of which few will be asked for."""
+        self._in_memory.append(keys)
 
-    eras: npt.NDArray[np.int64]
-    sizes: npt.NDArray[np.int64]
-    entries: npt.NDArray[np.int64]
+    def of(self, keys: BucketKeys) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Return which of n buckets have a cell, and which have grown: bool[n] each."""
+        for some in self._in_memory:
+            asked = np.flatnonzero(np.isin(some.hashes, keys.hashes))
+            self._grown.update(some.take(asked).packed())
+        packed = keys.packed()
+        celled = np.fromiter(map(self._cells.__contains__, packed), bool, len(packed))
+        grown = np.fromiter(map(self._grown.__contains__, packed), bool, len(packed))
+        return celled, grown
 
 
 class BucketReading:
-    """Reads buckets by their keys.
-
-    ``standing`` is about the buckets that were looked up since the last `forget_standing`.
-    """
+    """Reads buckets by their keys."""
 
     def __init__(self, runs: RunLookup, get: Get, recent: RecentBuckets) -> None:
         """Take the runs, what reads keys of the store, and which grown buckets are in memory."""
         self._runs = runs
         self._get = get
         self._recent = recent
-        self.standing = Standing(set(), set())
+        self._standing = Standing()
 
     def read(self, keys: BucketKeys, end: int) -> Buckets:
         """Return the buckets that exist, by the places of their keys.
@@ -63,19 +74,51 @@ class BucketReading:
         Raises:
             ValueError: a bucket isn't as it was written.
         """
+        here, recent = self._recent.get(keys)
+        known = self._from_memory(np.flatnonzero(here), keys, recent, end)
+        left = np.ones(len(keys.hashes), bool)
+        left[known.places] = False
+        rest = np.flatnonzero(left)
+        stored = self._stored(keys.take(rest), end)
+        stored = Buckets(rest[stored.places], stored.sizes, stored.entries)
+        return Buckets.joined([known, stored]) if len(known) else stored
+
+    def _from_memory(
+        self, places: npt.NDArray[np.int64], keys: BucketKeys, recent: Grown, end: int
+    ) -> Buckets:
+        """Return the buckets that are in memory and have entries that are kept.
+
+        places: int64[m], those of the buckets in memory.
+        """
+        eras = self._runs.list.eras
+        kept = np.flatnonzero(recent.eras >= eras.kept[0].number)
+        if len(kept) < len(places):
+            places, recent = places[kept], recent.take(kept)
+        self._standing.note_in_memory(keys.take(places[recent.eras == eras.current.number]))
+        return self._live(places, recent.sizes, entries_of(recent.lows, end))
+
+    def _stored(self, keys: BucketKeys, end: int) -> Buckets:
+        """Return the buckets that exist, of those that aren't in memory."""
         suspects = self._runs.suspects(keys)
         places = suspects.all_places()
         if not len(places):  # All the rest takes longer than this, also for nothing.
             return Buckets(places, places, places)
         some = keys.take(places)
         packed = some.packed()
-        grown = self._grown(some, packed, end)
+        grown = self._grown(some, packed)
         after = np.full(len(keys.hashes), -1)
         after[places] = grown.eras
         alone = self._runs.newest(keys, suspects, after)[places]
         single = (alone >= 0) & (self._runs.list.eras.of_each(alone) > grown.eras)
         self._note(packed, alone, single, grown.eras)
-        return self._kept(places, alone, single, grown)
+        standing = np.flatnonzero(~single & (grown.eras >= 0))
+        self._recent.put(some.take(standing), grown.take(standing))
+        return self._kept(places, alone, single, grown, end)
+
+    @property
+    def standing(self) -> Standing:
+        """Return what is known of the buckets that were read since the last `forget_standing`."""
+        return self._standing
 
     def may_exist(self, keys: BucketKeys) -> npt.NDArray[np.bool_]:
         """Return which buckets may exist: bool[n]."""
@@ -91,12 +134,12 @@ class BucketReading:
         sole = np.ones(len(keys.hashes), bool)
         grown, _ = self._runs.eras_grown(keys)
         sole[grown] = False
-        self.standing.cells.update(keys.take(sole).packed())
+        self._standing.note_cells(keys.take(sole).packed())
         return sole
 
     def forget_standing(self) -> None:
         """Begin anew with `standing`, because an era may have begun."""
-        self.standing = Standing(set(), set())
+        self._standing = Standing()
 
     def _note(
         self,
@@ -109,15 +152,16 @@ class BucketReading:
         current = self._runs.list.eras.current
         cells = single & (alone >= current.first)
         grown = ~single & (eras == current.number)
-        self.standing.cells.update(compress(packed, cells.tolist()))
-        self.standing.grown.update(compress(packed, grown.tolist()))
+        self._standing.note_cells(compress(packed, cells.tolist()))
+        self._standing.note_grown(compress(packed, grown.tolist()))
 
     def _kept(
         self,
         places: npt.NDArray[np.int64],
         alone: npt.NDArray[np.int64],
         single: npt.NDArray[np.bool_],
-        grown: _Grown,
+        grown: Grown,
+        end: int,
     ) -> Buckets:
         """Return the buckets with the entries that are kept.
 
@@ -129,36 +173,35 @@ class BucketReading:
         entries = np.empty(sizes.sum(), np.int64)
         entries[starts[single]] = alone[single]
         chosen = np.repeat(~single, grown.sizes)
-        entries[spread(starts[~single], sizes[~single])] = grown.entries[chosen]
+        entries[spread(starts[~single], sizes[~single])] = entries_of(grown.lows[chosen], end)
+        return self._live(places, sizes, entries)
+
+    def _live(
+        self,
+        places: npt.NDArray[np.int64],
+        sizes: npt.NDArray[np.int64],
+        entries: npt.NDArray[np.int64],
+    ) -> Buckets:
+        """Return the buckets without the entries that are not kept any more."""
         kept = (entries >= self._runs.list.eras.first) | (entries == BEYOND)
+        if kept.all() and sizes.all():
+            return Buckets(places, sizes, entries)
+        starts = np.cumsum(sizes) - sizes
         before = np.concatenate(([0], np.cumsum(kept)))
         left = before[starts + sizes] - before[starts]
         return Buckets(places[left > 0], left[left > 0], entries[kept])
 
-    def _grown(self, keys: BucketKeys, packed: list[bytes], end: int) -> _Grown:
-        """Return what buckets grew to in the newest era in which they did."""
+    def _grown(self, keys: BucketKeys, packed: list[bytes]) -> Grown:
+        """Return what n buckets grew to in the newest era in which they did; -1: none."""
         places, eras = self._runs.eras_grown(keys)
-        some = np.array(packed, f"V{_KEY_BYTES}")[places]
-        values = self._values(grown_keys(eras, some))
-        there = np.flatnonzero([value is not None for value in values])
         newest, sizes = np.full(len(packed), -1), np.zeros(len(packed), np.int64)
+        some = np.array(packed, f"V{_KEY_BYTES}")[places]
+        values = self._get(grown_keys(eras, some)) if len(places) else []
+        there = np.flatnonzero([value is not None for value in values])
         # The eras of a place ascend, so the last one stays.
         last = np.full(len(packed), -1)
         last[places[there]] = there
         grown = np.flatnonzero(last >= 0)
         newest[grown] = eras[last[grown]]
-        kept = [values[at] or b"" for at in last[grown].tolist()]
-        sizes[grown], entries = unpack_buckets(kept, end)
-        return _Grown(newest, sizes, entries)
-
-    def _values(self, keys: list[bytes]) -> list[bytes | None]:
-        """Return what is stored of grown buckets; None where nothing is."""
-        values = self._recent.get(keys)
-        missing = [place for place, value in enumerate(values) if value is None]
-        if missing:
-            wanted = [keys[place] for place in missing]
-            read = self._get(wanted)
-            for place, value in zip(missing, read, strict=True):
-                values[place] = value
-            self._recent.put((key, value) for key, value in zip(wanted, read, strict=True) if value)
-        return values
+        sizes[grown], lows = bucket_lows([values[at] or b"" for at in last[grown].tolist()])
+        return Grown(newest, sizes, lows)

@@ -1,74 +1,240 @@
 """The grown buckets that were read or written lately.
 
 In a flood, document after document comes to the same buckets. To read one from RocksDB takes longer
-than all that is done with it.
+than all that is done with it, and so does to find out where it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from threading import Lock
+from typing import NamedTuple
 
-__all__ = ["RecentBuckets"]
+import numpy as np
+import numpy.typing as npt
+
+from lsh.index import BucketKeys
+from lsh.index.buckets import spread
+
+__all__ = ["Grown", "RecentBuckets"]
 
 _MOST_BYTES = 16 << 20
-_OVERHEAD = 200
-"""About what a bucket takes beside its packed entries: its key, two objects, a place in a table."""
+_WAYS = 4
+"""Places for a bucket. With fewer, many would have to go for others while there is room."""
+_WIDEST = 64
+"""The most entries of a bucket that is kept."""
+_FEW = 64
+"""Sets at the beginning."""
+_EMPTY = -1
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+
+
+class Grown(NamedTuple):
+    """What n buckets grew to in the newest era in which they did.
+
+    eras: int64[n]. sizes: int64[n]. lows: uint32[sum of sizes], entries as `pack_buckets` has them.
+    """
+
+    eras: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int64]
+    lows: npt.NDArray[np.uint32]
+
+    def take(self, chosen: npt.NDArray[np.int64]) -> Grown:
+        """Return some of the buckets: int64[k]."""
+        sizes = self.sizes[chosen]
+        starts = np.cumsum(self.sizes) - self.sizes
+        return Grown(self.eras[chosen], sizes, self.lows[spread(starts[chosen], sizes)])
+
+
+class _Table(NamedTuple):
+    """Sets of buckets, by set and way.
+
+    hashes: uint64[s, ways]. columns: uint8[s, ways]. eras: int32[s, ways], -1: nothing is here.
+    used: int64[s, ways], when it was asked for last; 0: nothing is here. sizes: uint8[s, ways].
+    lows: uint32[s, ways, width].
+    """
+
+    hashes: npt.NDArray[np.uint64]
+    columns: npt.NDArray[np.uint8]
+    eras: npt.NDArray[np.int32]
+    used: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.uint8]
+    lows: npt.NDArray[np.uint32]
+
+    @classmethod
+    def empty(cls, sets: int, width: int) -> _Table:
+        shape = sets, _WAYS
+        return cls(
+            np.zeros(shape, np.uint64),
+            np.zeros(shape, np.uint8),
+            np.full(shape, _EMPTY, np.int32),
+            np.zeros(shape, np.int64),
+            np.zeros(shape, np.uint8),
+            np.zeros((*shape, width), np.uint32),
+        )
+
+    @staticmethod
+    def set_bytes(width: int) -> int:
+        return _WAYS * (8 + 1 + 4 + 8 + 1 + 4 * width)
+
+    @property
+    def width(self) -> int:
+        width: int = self.lows.shape[2]
+        return width
+
+    def sets_of(self, keys: BucketKeys) -> npt.NDArray[np.int64]:
+        """Return the set of each key: int64[n]."""
+        mixed = (keys.hashes + keys.columns) * _SPREAD
+        return ((mixed >> _HALF) * np.uint64(len(self.eras)) >> _HALF).astype(np.int64)
+
+    def ways_of(self, keys: BucketKeys, sets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return which way each key has in its set: int64[n], -1 if it isn't there."""
+        same = self.hashes.take(sets, axis=0) == keys.hashes[:, None]
+        same &= self.columns.take(sets, axis=0) == keys.columns[:, None]
+        same &= self.eras.take(sets, axis=0) != _EMPTY
+        return np.where(same.any(axis=1), same.argmax(axis=1), _EMPTY)
+
+    def oldest_of(self, sets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return a way for something new in each set: int64[n]; different ones in the same set.
+
+        -1 where more is new in a set than it has ways.
+        """
+        order = np.argsort(sets, kind="stable")
+        ordered = sets[order]
+        ranks = _ranks(ordered)
+        by_age = np.argsort(self.used.take(ordered, axis=0), axis=1, kind="stable")
+        ways = np.full(len(sets), _EMPTY)
+        fits = ranks < _WAYS
+        ways[order[fits]] = by_age[fits, ranks[fits]]
+        return ways
 
 
 class RecentBuckets:
-    """Packed buckets by their keys in the store, in about ``most_bytes``.
+    """Grown buckets by their keys, in about ``most_bytes``.
 
-    There is an older and a younger half. What is asked for comes into the younger one. When that is
-    full, it becomes the older one, whose buckets go.
-
-    Threads may read at the same time, but not while a bucket is written.
+    A bucket has four places; what was asked for longest ago makes room. Each is what the bucket was
+    written as last, so a bucket that is written as something else must be put again, or forgotten.
+    Threads may read and add at the same time.
     """
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
         """Begin empty."""
-        self._most = most_bytes // 2
-        self._young: dict[bytes, bytes] = {}
-        self._old: dict[bytes, bytes] = {}
-        self._young_bytes = self._old_bytes = 0
+        self._most = most_bytes
+        self._lock = Lock()
+        self._table = _Table.empty(0, 0)
+        self._count = 0
+        self._time = 0
 
     @property
     def size_bytes(self) -> int:
-        """Return about how much memory they take."""
-        return self._young_bytes + self._old_bytes
+        """Return how much memory they take."""
+        return sum(part.nbytes for part in self._table)
 
     def limit(self, most_bytes: int) -> None:
         """Take about so much memory from now on; buckets go if it is much less than before."""
-        self._most = most_bytes // 2
-        much = self._most * 5 // 4
-        if self._old_bytes > much:
-            self._old, self._old_bytes = {}, 0
-        if self._young_bytes > much:
-            self._young, self._young_bytes = {}, 0
+        with self._lock:
+            self._most = most_bytes
+            if self.size_bytes > most_bytes * 5 // 4:
+                self._resize(self._most_sets(self._table.width), self._table.width)
 
-    def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """Return the buckets of keys; None for those that aren't here."""
-        young, old = self._young, self._old
-        found = list(map(young.get, keys))
-        if old:
-            for place, (key, bucket) in enumerate(zip(keys, found, strict=True)):
-                if bucket is None and (known := old.get(key)) is not None:
-                    found[place] = known
-                    self._put(key, known)
-        return found
+    def get(self, keys: BucketKeys) -> tuple[npt.NDArray[np.bool_], Grown]:
+        """Return which of n different buckets are here, bool[n], and these."""
+        with self._lock:
+            if not self._count:
+                nothing = np.empty(0, np.int64)
+                return np.zeros(len(keys.hashes), np.bool_), Grown(
+                    nothing, nothing, np.empty(0, np.uint32)
+                )
+            table = self._table
+            sets = table.sets_of(keys)
+            ways = table.ways_of(keys, sets)
+            here = ways != _EMPTY
+            at = sets[here], ways[here]
+            self._time += 1
+            table.used[at] = self._time
+            return here, _taken(table, at)
 
-    def put(self, buckets: Iterable[tuple[bytes, bytes]]) -> None:
-        """Add buckets that were read, or replace them by what is written."""
-        for key, bucket in buckets:
-            self._put(key, bucket)
+    def put(self, keys: BucketKeys, grown: Grown) -> None:
+        """Add n different buckets that were read, or replace them by what is written."""
+        if not len(keys.hashes):
+            return
+        with self._lock:
+            self._make_room(grown)
+            self._put(keys, grown)
 
-    def _put(self, key: bytes, bucket: bytes) -> None:
-        before = self._young.get(key)
-        self._young[key] = bucket
-        self._young_bytes += len(bucket) - len(before) if before is not None else _size(key, bucket)
-        if self._young_bytes > self._most:
-            self._old, self._old_bytes = self._young, self._young_bytes
-            self._young, self._young_bytes = {}, 0
+    def _put(self, keys: BucketKeys, grown: Grown) -> None:
+        table = self._table
+        sets = table.sets_of(keys)
+        ways = table.ways_of(keys, sets)
+        here, fits = ways != _EMPTY, grown.sizes <= table.width
+        self._drop(sets[here & ~fits], ways[here & ~fits])
+        self._time += 1
+        table.used[sets[here], ways[here]] = self._time
+        new = np.flatnonzero(~here & fits)
+        ways[new] = table.oldest_of(sets[new])
+        new = new[ways[new] != _EMPTY]
+        # Nothing makes room that is put, too.
+        new = new[table.used[sets[new], ways[new]] != self._time]
+        chosen = np.concatenate((np.flatnonzero(here & fits), new))
+        at, put = (sets[chosen], ways[chosen]), grown.take(chosen)
+        self._count += int(np.count_nonzero(table.eras[at] == _EMPTY))
+        table.hashes[at], table.columns[at] = keys.hashes[chosen], keys.columns[chosen]
+        table.eras[at], table.sizes[at], table.used[at] = put.eras, put.sizes, self._time
+        rows = np.zeros((len(chosen), table.width), np.uint32)
+        rows[np.arange(table.width) < put.sizes[:, None]] = put.lows
+        table.lows[at] = rows
+
+    def _drop(self, sets: npt.NDArray[np.int64], ways: npt.NDArray[np.int64]) -> None:
+        self._table.eras[sets, ways] = _EMPTY
+        self._table.used[sets, ways] = 0
+        self._count -= len(sets)
+
+    def forget(self, keys: BucketKeys) -> None:
+        """Drop buckets, if they are here."""
+        with self._lock:
+            if self._count and len(keys.hashes):
+                sets = self._table.sets_of(keys)
+                ways = self._table.ways_of(keys, sets)
+                self._drop(sets[ways != _EMPTY], ways[ways != _EMPTY])
+
+    def _make_room(self, more: Grown) -> None:
+        """Have the table grow for more buckets, as long as it may."""
+        table = self._table
+        widest = int(more.sizes[more.sizes <= _WIDEST].max(initial=1))
+        width = max(table.width, min(_WIDEST, widest))
+        wanted = min(self._most_sets(width), max(_FEW, (self._count + len(more.sizes)) // 2))
+        if width > table.width or wanted > len(table.eras) * 5 // 4:
+            self._resize(max(wanted, len(table.eras) if width == table.width else 0), width)
+
+    def _resize(self, sets: int, width: int) -> None:
+        """Make another table, which has what fits into its sets: what was asked for last."""
+        before, table = self._table, _Table.empty(sets, width)
+        rows, ways = np.nonzero(before.eras != _EMPTY)
+        into = table.sets_of(BucketKeys(before.columns[rows, ways], before.hashes[rows, ways]))
+        order = np.lexsort((-before.used[rows, ways], into))
+        ranks = _ranks(into[order])
+        order, ranks = order[ranks < _WAYS], ranks[ranks < _WAYS]
+        there, here = (into[order], ranks), (rows[order], ways[order])
+        for name in ("hashes", "columns", "eras", "used", "sizes"):
+            getattr(table, name)[there] = getattr(before, name)[here]
+        table.lows[*there, : before.width] = before.lows[here]
+        self._table, self._count = table, len(order)
+
+    def _most_sets(self, width: int) -> int:
+        return max(1, self._most // _Table.set_bytes(width))
 
 
-def _size(key: bytes, bucket: bytes) -> int:
-    return len(key) + len(bucket) + _OVERHEAD
+def _ranks(ordered: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return which of its equals each of ascending numbers is: int64[n]."""
+    first = np.flatnonzero(np.diff(ordered, prepend=-1))
+    ranks: npt.NDArray[np.int64] = np.arange(len(ordered)) - np.repeat(
+        first, np.diff(first, append=len(ordered))
+    )
+    return ranks
+
+
+def _taken(table: _Table, at: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]) -> Grown:
+    """Return the buckets at some sets and ways."""
+    sizes = table.sizes[at].astype(np.int64)
+    filled = np.arange(table.width) < sizes[:, None]
+    return Grown(table.eras[at].astype(np.int64), sizes, table.lows[at][filled])

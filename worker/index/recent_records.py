@@ -7,6 +7,7 @@ their originals, whose pages are the newest.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from threading import Lock
 
 import numpy as np
@@ -65,6 +66,16 @@ class RecentRecords:
         with self._lock:
             self._make_room(records)
             self._put(numbers, records)
+
+    def put_new(self, first: int, packed: Sequence[bytes]) -> None:
+        """Add records that were written, with numbers from ``first`` on.
+
+        Only if some were read before: else nobody has asked for any yet.
+        """
+        slots: int = self._records.sketches.shape[1]
+        if packed and slots:
+            records = Records.unpacked(packed, slots)
+            self.put(np.arange(first, first + len(packed)), records)
 
     def _put(self, numbers: npt.NDArray[np.int64], records: Records) -> None:
         places = numbers % len(self._numbers)

@@ -8,7 +8,7 @@ it is full. Numbers are little-endian.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from rocksdict import WriteBatch
 
 from lsh.index.records import Records
-from worker.index.keyspace import RECORDS, Range, number_key
+from worker.index.keyspace import GONE, RECORDS, Range, number_key
 from worker.index.recent_records import RecentPages, RecentRecords
 
 __all__ = ["DOCUMENTS_A_PAGE", "RecordPages", "unpack_page"]
@@ -78,6 +78,8 @@ class RecordPages:
     ) -> None:
         """Read the last page. ``get`` reads keys; ``inserted`` is how many documents there are.
 
+        ``all_kept`` is whether none of them was ever forgotten.
+
         ``recent`` keeps the records that were read lately, ``newest`` the pages that were written.
 
         Raises:
@@ -88,6 +90,7 @@ class RecordPages:
         self.recent = recent or RecentRecords()
         self._newest = newest or RecentPages()
         self.inserted = inserted
+        self.all_kept = get([GONE]) == [None]
         if inserted % DOCUMENTS_A_PAGE:
             (page,) = get([number_key(RECORDS, inserted >> _BITS)])
             self._open = unpack_page(page or b"")
@@ -99,8 +102,9 @@ class RecordPages:
         """Return about how much memory the records take that are kept for the next reading."""
         return self.recent.size_bytes + self._newest.size_bytes
 
-    def add(self, batch: WriteBatch, records: Iterable[bytes]) -> None:
+    def add(self, batch: WriteBatch, records: Sequence[bytes]) -> None:
         """Add records to a write."""
+        self.recent.put_new(self.inserted, records)
         left = [*self._open, *records]
         page = self.inserted >> _BITS
         self.inserted += len(left) - len(self._open)
@@ -121,6 +125,9 @@ class RecordPages:
         Raises:
             ValueError: a page isn't as it was written.
         """
+        if numbers and self.all_kept:
+            self.all_kept = False
+            batch.put(GONE, b"")
         last = self.inserted >> _BITS
         for number in numbers:
             self.recent.forget(number)

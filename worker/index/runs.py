@@ -16,16 +16,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from itertools import compress
 from math import ceil
 from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from rocksdict import Rdict, WriteBatch
 
 from lsh.index import Decision
-from lsh.index.layout import pack_buckets
+from lsh.index.layout import lows_of, pack_buckets
 from worker.index.draft import Draft, drafted
 from worker.index.identities import Identities
 from worker.index.keyspace import (
@@ -44,7 +44,7 @@ from worker.index.keyspace import (
 from worker.index.merge import Merge
 from worker.index.open_run import OpenRun, pack_open_cells
 from worker.index.reading import Standing
-from worker.index.recent_buckets import RecentBuckets
+from worker.index.recent_buckets import Grown, RecentBuckets
 from worker.index.record_pages import RecordPages
 from worker.index.run_filters import Joined
 from worker.index.run_layout import FAN_IN, MARK, SortedCells, marked
@@ -63,15 +63,15 @@ _HASTE = 1.25
 class Prepared(NamedTuple):
     """What is in a write before anything changes for readers.
 
-    ``ids`` are the cells of documents' ids, ``cells`` those of buckets, and ``grown`` the buckets
-    that have grown, by their keys. ``run`` is what the open run becomes, if it is full; ``last``
-    what it becomes with these cells, if an era ends with them. ``filters`` are those of the runs
-    before.
+    ``ids`` are the cells of documents' ids, ``cells`` those of buckets, and ``alone`` says which of
+    the changed buckets are a single cell: bool[b]. ``run`` is what the open run becomes, if it is
+    full; ``last`` what it becomes with these cells, if an era ends with them. ``filters`` are those
+    of the runs before.
     """
 
     ids: SortedCells
     cells: SortedCells
-    grown: list[tuple[bytes, bytes]]
+    alone: npt.NDArray[np.bool_]
     run: Draft | None
     last: Draft | None
     filters: Joined
@@ -148,13 +148,13 @@ class Runs:
         ends = self._era_ends(decision.now)
         self._merge_some(batch, end - self._end, give_way, growing=full or ends)
         run = self._drafted(batch, self._lookup.open, give_way) if full else None
-        cells, grown = self._new_cells(batch, decision, standing, end)
+        cells, alone = self._new_cells(batch, decision, standing, end)
         left = self._emptied(self._end) if full else self._lookup.open
         last = None
         if ends and end > left.first:
             last = self._drafted(batch, left.with_new(cells, ids), give_way)
         give_way()
-        return Prepared(ids, cells, grown, run, last, self._lookup.joined())
+        return Prepared(ids, cells, alone, run, last, self._lookup.joined())
 
     def add(self, batch: WriteBatch, decision: Decision, prepared: Prepared | None) -> None:
         """Add the changes of buckets to a write, and what is due: a run, an era, dropping.
@@ -164,7 +164,7 @@ class Runs:
         if prepared is None:
             return
         self._lookup.take(prepared.filters)
-        self._recent.put(prepared.grown)
+        self._remember(decision, prepared.alone)
         listed = bool(self._merges) or prepared.run is not None
         if self._end == self._list.eras.current.first:
             self._list.eras.begin(self._end, decision.now)
@@ -184,38 +184,44 @@ class Runs:
         if listed:
             batch.put(RUNS, self._list.pack())
 
+    def _remember(self, decision: Decision, alone: npt.NDArray[np.bool_]) -> None:
+        """Keep the grown buckets in memory; what is there of others isn't what they are now."""
+        self._recent.forget(decision.changed.take(alone))
+        buckets = decision.buckets.take(np.flatnonzero(~alone))
+        eras = np.full(len(buckets), self._list.eras.current.number)
+        grown = Grown(eras, buckets.sizes, lows_of(buckets.entries))
+        self._recent.put(decision.changed.take(~alone), grown)
+
     def _new_cells(
         self, batch: WriteBatch, decision: Decision, standing: Standing, end: int
-    ) -> tuple[SortedCells, list[tuple[bytes, bytes]]]:
+    ) -> tuple[SortedCells, npt.NDArray[np.bool_]]:
         """Write the grown buckets; return cells of new buckets, and cells and marks of grown.
 
-        Returns the grown buckets, too, by their keys.
+        Returns also which changed buckets are a single cell: bool[b].
 
         In each era in which a bucket has grown, it has a cell and a mark, so that it is found when
         earlier eras are dropped. One that has a single document, a new one, needs only a cell.
         Else the cell's document doesn't matter; it is one that the open run has, or will have.
         """
         if not decision.buckets:
-            return self._cells(decision, {}, {}), []
+            return self._cells(decision, {}, {}), np.zeros(0, np.bool_)
         latest = max(end - 1, self._lookup.open.first)
-        keys = decision.changed.packed()
-        celled = np.fromiter(map(standing.cells.__contains__, keys), bool, len(keys))
-        grown = np.fromiter(map(standing.grown.__contains__, keys), bool, len(keys))
+        keys = decision.changed
+        celled, grown = standing.of(keys)
         buckets = decision.buckets
-        filled, firsts = np.flatnonzero(buckets.sizes), np.zeros(len(keys), np.int64)
+        filled, firsts = np.flatnonzero(buckets.sizes), np.zeros(len(buckets), np.int64)
         firsts[filled] = buckets.entries[buckets.starts[filled]]
         alone = (buckets.sizes == 1) & (firsts >= self._end) & ~celled & ~grown
         under = grown_key(self._list.eras.current.number, b"")
-        packed = pack_buckets(buckets.sizes, buckets.entries)
-        written = compress(zip(keys, packed, strict=True), (~alone).tolist())
-        changed = [(under + key, bucket) for key, bucket in written]
-        for key, bucket in changed:
-            batch.put(key, bucket)
+        written = buckets.take(np.flatnonzero(~alone))
+        packed = pack_buckets(written.sizes, written.entries)
+        for key, bucket in zip(keys.take(~alone).packed(), packed, strict=True):
+            batch.put(under + key, bucket)
         new = np.flatnonzero(~celled & ~grown)
         documents = np.where(alone, firsts, latest)[new].tolist()
         marks = np.flatnonzero(~alone & ~grown).tolist()
         celled_by = dict(zip(new.tolist(), documents, strict=True))
-        return self._cells(decision, celled_by, dict.fromkeys(marks, latest)), changed
+        return self._cells(decision, celled_by, dict.fromkeys(marks, latest)), alone
 
     def _cells(self, decision: Decision, new: dict[int, int], marks: dict[int, int]) -> SortedCells:
         """Return all new buckets, and cells and marks of changed ones: documents by place."""

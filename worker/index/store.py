@@ -208,6 +208,11 @@ class BandStore:
         """Return the first document of the current era; see `BucketReader`."""
         return self._cells.list.eras.current.first
 
+    @property
+    def all_kept(self) -> bool:
+        """Return whether no document was ever forgotten; see `BucketReader`."""
+        return self._records.all_kept
+
     def buckets(self, keys: BucketKeys) -> Buckets:
         """Return the buckets that exist, by the places of their keys; see `BucketReader`."""
         self.give_way()

@@ -61,6 +61,11 @@ class StoreReader:
         """Return the first document of the current era; see `BucketReader`."""
         return self._runs.list.eras.current.first
 
+    @property
+    def all_kept(self) -> bool:
+        """Return whether no document was ever forgotten; see `BucketReader`."""
+        return self._records.all_kept
+
     def buckets(self, keys: BucketKeys) -> Buckets:
         """Return the buckets that exist; see `BucketReader`."""
         try:

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from lsh.index.layout import (
     BEYOND,
     MOST_DOCUMENTS,
+    bucket_lows,
+    entries_of,
     number_before,
     pack_buckets,
     pack_records,
     unpack_bucket,
-    unpack_buckets,
     unpack_record,
 )
 from lsh.index.records import Records
@@ -31,7 +32,8 @@ def test_buckets_come_back_one_by_one_and_together(buckets: list[list[int]]) -> 
     lengths = np.array([len(bucket) for bucket in buckets], np.int64)
     packed = pack_buckets(lengths, np.array([*chain.from_iterable(buckets)], np.int64))
     assert [unpack_bucket(one, END) for one in packed] == buckets
-    sizes, entries = unpack_buckets(packed, END)
+    sizes, lows = bucket_lows(packed)
+    entries = entries_of(lows, END)
     cuts = pairwise(accumulate(sizes.tolist(), initial=0))
     assert [entries[start:end].tolist() for start, end in cuts] == buckets
 
@@ -43,7 +45,7 @@ def test_a_number_is_the_last_one_before_the_end_with_these_bits() -> None:
 
 def test_bytes_that_are_no_bucket_are_refused() -> None:
     with pytest.raises(ValueError, match="5 bytes are not whole entries"):
-        unpack_buckets([bytes(4), bytes(5)], END)
+        bucket_lows([bytes(4), bytes(5)])
 
 
 def records(*slots: int) -> list[bytes]:

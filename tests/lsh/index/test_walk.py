@@ -11,6 +11,7 @@ import pytest
 from lsh import band_keys
 from lsh.index import BucketRules, Decision, DocumentBatch, MemoryIndex, decide, judging
 from lsh.index.layout import BEYOND
+from lsh.index.records import Records
 from lsh.index.walk import Walk
 from tests.worker.index.decisions import RULES, Document, batch
 
@@ -32,21 +33,57 @@ def judged(index: MemoryIndex, documents: list[Document], rules: BucketRules) ->
     return decision
 
 
+class Counted(MemoryIndex):
+    """An index that notes which documents' records were read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: set[int] = set()
+
+    def recorded(self, numbers: npt.NDArray[np.int64], slots: int) -> Records:
+        self.read.update(numbers.tolist())
+        return super().recorded(numbers, slots)
+
+
 def bucket(index: MemoryIndex) -> list[int]:
     (content,) = index.items().values()
     return list(content)
 
 
-def test_one_of_the_first_entries_of_a_crowded_bucket_stands_for_what_is_like_it() -> None:
+def test_the_first_entry_of_a_crowded_bucket_that_is_like_a_document_stands_for_it() -> None:
     index = MemoryIndex()
     judged(index, [document(1), document(2, 0, 1, 2, 3), document(3, 9)], CROWDED)
     assert bucket(index) == [0, 1]
-    # It is like the first one, and has a slot in common with the second one beside.
+    # It is like the first one, and not compared with the second one, which matches, too.
     decision = judged(index, [document(4, 8, 9)], CROWDED)
-    assert [one.sequence for one in decision.matches[0]] == [1, 2]
-    assert (decision.absorbed, decision.covered, bucket(index)) == (1, 1, [0, 1])
+    assert [one.sequence for one in decision.matches[0]] == [1]
+    assert (decision.absorbed, decision.covered, decision.candidates) == (1, 1, 1)
+    # It is more like the second one. The first one is compared with it, and matches.
+    decision = judged(index, [document(6, 0, 1, 2, 3)], CROWDED)
+    assert [one.sequence for one in decision.matches[0]] == [2, 1]
+    assert (decision.absorbed, decision.covered, bucket(index)) == (1, 0, [0, 1])
     decision = judged(index, [document(5)], CROWDED)
     assert (decision.absorbed, decision.covered) == (1, 0)
+
+
+def test_records_of_entries_behind_the_one_that_stands_are_not_read() -> None:
+    index = Counted()
+    rules = replace(RULES, capacity=8, crowded=8)
+    judged(index, [document(number, number, number + 1) for number in range(1, 9)], rules)
+    assert bucket(index) == list(range(8))
+    judged(index, [document(9)], rules)
+    assert index.read == {0}
+    judged(index, [document(10, 0, 3, 5, 7), document(11)], rules)
+    assert index.read == set(range(8))
+
+
+def test_once_something_was_forgotten_all_first_entries_are_read() -> None:
+    index = Counted()
+    rules = replace(RULES, capacity=8, crowded=8)
+    judged(index, [document(number, number, number + 1) for number in range(1, 9)], rules)
+    index.all_kept = False
+    judged(index, [document(9)], rules)
+    assert index.read == set(range(8))
 
 
 def test_what_is_like_none_of_the_first_entries_is_compared_with_all_and_inserted() -> None:

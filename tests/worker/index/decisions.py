@@ -220,9 +220,9 @@ class _Model:
             bucket[:] = [entry for entry in bucket if entry[1] >= oldest]
             alike = [(_similar(entry[0], document), entry) for entry in bucket]
             least = rules.absorb
-            heads = alike[: rules.heads]
-            if len(bucket) >= rules.heads and max(heads, key=itemgetter(0))[0] >= rules.covers:
-                alike, least = heads, rules.covers
+            covering = [at for at, one in enumerate(alike) if one[0] >= rules.covers]
+            if len(bucket) >= rules.heads and covering and covering[0] < rules.heads:
+                alike, least = alike[: covering[0] + 1], rules.covers
             elif len(bucket) >= rules.capacity:
                 least = rules.covers
             met += [(entry[0], similarity) for similarity, entry in alike]

@@ -63,6 +63,36 @@ def forget(store: BandStore, ids: list[bytes]) -> None:
     store.apply(decision, offset=store.offset + 1, now=0, documents=0)
 
 
+def test_a_store_remembers_that_something_was_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    clock = Clock()
+    store = BandStore(path, {"test": 1}, options=OPTIONS, clock=clock)
+    documents = inserted(store)
+    store.close()
+    store = BandStore(path, {"test": 1}, options=OPTIONS, clock=clock)
+    # What is forgotten in the batch that it comes in is never written, so no bucket names it.
+    more = replace(
+        random_documents(2, first=COUNT, columns=range(3)),
+        ids=[b"a", b"b"],
+        forgotten=[Forgotten(1, b"a")],
+    )
+    decision = store.decide(more, RULES)
+    assert (len(decision.records), decision.forgotten) == (1, [])
+    store.apply(decision, offset=store.offset + 1, now=0, documents=2)
+    assert store.all_kept
+    assert store.reader().all_kept
+    forget(store, [documents.ids[3]])
+    for _ in range(2):
+        assert not store.all_kept
+        assert not store.reader().all_kept
+        clock.now += 50
+        while store._purge.due:
+            store.purge_if_due()
+        store.close()
+        store = BandStore(path, {"test": 1}, options=OPTIONS, clock=clock)
+    store.close()
+
+
 @pytest.mark.parametrize("reopened", [False, True])
 def test_no_byte_is_left_in_time(tmp_path: Path, *, reopened: bool) -> None:
     clock = Clock()

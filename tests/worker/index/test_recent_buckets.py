@@ -5,55 +5,139 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lsh.index import BucketKeys
+from lsh.index.layout import lows_of
 from tests.support.filling import RULES, random_documents
-from worker.index.recent_buckets import RecentBuckets
+from worker.index.recent_buckets import Grown, RecentBuckets
 from worker.index.store import BandStore
 
 MOST = 100_000
+WIDTH = 8
+
+Bucket = tuple[int, list[int]]
+"""An era, and entries."""
 
 
-def numbered(first: int, end: int) -> list[tuple[bytes, bytes]]:
-    return [(b"%018d" % number, b"%032d" % number) for number in range(first, end)]
+def keys_of(numbers: list[int]) -> BucketKeys:
+    """Return different keys, of which some differ in their columns alone."""
+    spread = np.array(numbers, np.uint64)
+    return BucketKeys(
+        (spread % np.uint64(3)).astype(np.uint8),
+        spread // np.uint64(3) * np.uint64(0xD1B54A32D192ED03),
+    )
+
+
+def put(recent: RecentBuckets, buckets: dict[int, Bucket]) -> None:
+    eras = np.array([era for era, _ in buckets.values()], np.int64)
+    sizes = np.array([len(entries) for _, entries in buckets.values()], np.int64)
+    entries = np.array([one for _, some in buckets.values() for one in some], np.int64)
+    recent.put(keys_of(list(buckets)), Grown(eras, sizes, lows_of(entries)))
+
+
+def got(recent: RecentBuckets, numbers: list[int]) -> dict[int, Bucket]:
+    here, grown = recent.get(keys_of(numbers))
+    ends = np.cumsum(grown.sizes)
+    parts = np.split(grown.lows, ends[:-1]) if len(ends) else []
+    found = [number for number, is_here in zip(numbers, here, strict=True) if is_here]
+    return {
+        number: (era, part.tolist())
+        for number, era, part in zip(found, grown.eras.tolist(), parts, strict=True)
+    }
+
+
+def numbered(first: int, end: int) -> dict[int, Bucket]:
+    return {number: (number % 5, [number] * WIDTH) for number in range(first, end)}
+
+
+@given(
+    st.lists(
+        st.dictionaries(
+            st.integers(0, 40),
+            st.tuples(st.integers(0, 3), st.lists(st.integers(0, 99), min_size=1, max_size=70)),
+            max_size=12,
+        ),
+        max_size=12,
+    ),
+    st.lists(st.integers(0, 40), unique=True, max_size=4),
+    st.sampled_from([3_000, 30_000, 1 << 20]),
+)
+def test_what_is_here_is_what_was_put_last(
+    puts: list[dict[int, Bucket]], gone: list[int], most: int
+) -> None:
+    recent, expected = RecentBuckets(most), dict[int, Bucket]()
+    for some in puts:
+        put(recent, some)
+        expected |= some
+        recent.forget(keys_of(gone))
+        for number in gone:
+            expected.pop(number, None)
+        found = got(recent, list(range(41)))
+        assert found.items() <= expected.items()
+        if most > 100_000:
+            assert found == {number: one for number, one in expected.items() if len(one[1]) <= 64}
 
 
 def test_what_was_asked_for_lately_is_here_and_there_are_never_too_many() -> None:
     recent = RecentBuckets(MOST)
     always = numbered(0, 10)
-    recent.put(always)
-    for first in range(10, 5_000, 50):
+    put(recent, always)
+    for first in range(10, 15_000, 50):
         some = numbered(first, first + 50)
-        recent.put(some)
-        for kept in (always, some):
-            assert recent.get([key for key, _ in kept]) == [bucket for _, bucket in kept]
+        put(recent, some)
+        assert len(got(recent, list(always))) >= 9
+        assert got(recent, list(some)).items() <= some.items()
+        assert len(got(recent, list(some))) >= 48
         assert recent.size_bytes <= MOST
-    here = [bucket for bucket in recent.get([key for key, _ in numbered(0, 5_000)]) if bucket]
-    assert 200 <= len(here) <= 400
+    room = MOST // (8 + 1 + 4 + 8 + 1 + 4 * WIDTH)
+    assert 0.95 * room <= len(got(recent, list(range(15_000)))) <= room
 
 
-def test_what_is_written_replaces_what_was_there_wherever_it_was() -> None:
+def test_what_was_not_asked_for_makes_room() -> None:
     recent = RecentBuckets(MOST)
-    recent.put([(b"a", b"first"), *numbered(0, 250)])  # It is in the older half.
-    recent.put([(b"a", b"second")])
-    assert recent.get([b"a", b"b"]) == [b"second", None]
-    before = recent.size_bytes
-    recent.put([(b"a", b"third one")])
-    assert recent.get([b"a"]) == [b"third one"]
-    assert recent.size_bytes == before + len(b"third one") - len(b"second")
+    put(recent, numbered(0, 900))
+    asked = list(range(400))
+    for first in range(1_000, 9_000, 100):
+        got(recent, asked)
+        put(recent, numbered(first, first + 100))
+    assert len(got(recent, asked)) > 350
+    assert len(got(recent, list(range(400, 900)))) < 25
 
 
-def test_with_less_memory_fewer_are_kept() -> None:
+def test_wider_buckets_leave_room_for_fewer() -> None:
     recent = RecentBuckets(MOST)
-    recent.put(numbered(0, 300))
-    before = recent.size_bytes
-    for share in (100, 99, 95):
-        recent.limit(MOST * share // 100)
-        assert recent.size_bytes == before, "half of them went for little"
-    recent.limit(MOST // 10)
-    recent.put(numbered(300, 301))
-    assert recent.size_bytes <= MOST // 10
-    assert recent.get([b"%018d" % 300]) == [b"%032d" % 300]
+    put(recent, numbered(0, 1_000))
+    wide = {number: (1, [number] * 33) for number in range(1_000, 1_100)}
+    put(recent, wide)
+    assert got(recent, list(wide)) == wide
+    assert recent.size_bytes <= MOST
+    left = got(recent, list(range(1_000)))
+    assert 0 < len(left) < 600
+    assert left.items() <= numbered(0, 1_000).items()
+
+
+@pytest.mark.parametrize("share", [100, 99, 81])
+def test_with_a_little_less_memory_all_stay(share: int) -> None:
+    recent = RecentBuckets(MOST)
+    put(recent, numbered(0, 1_500))
+    before = got(recent, list(range(1_500)))
+    recent.limit(recent.size_bytes * share // 100)
+    assert got(recent, list(range(1_500))) == before
+
+
+def test_with_less_memory_those_stay_that_were_asked_for_last() -> None:
+    recent = RecentBuckets(MOST)
+    put(recent, numbered(0, 1_500))
+    last = list(range(200, 260))
+    got(recent, last)
+    recent.limit(MOST // 5)
+    assert recent.size_bytes <= MOST // 5
+    assert len(got(recent, last)) >= 58
+    put(recent, numbered(3_000, 3_001))
+    assert got(recent, [3_000]) == numbered(3_000, 3_001)
 
 
 def test_a_flood_finds_its_buckets_in_memory(tmp_path: Path) -> None:

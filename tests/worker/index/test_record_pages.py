@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rocksdict import Options, Rdict, WriteBatch
 
-from lsh.index.layout import pack_records, unpack_record, with_others
+from lsh.index.layout import pack_records, unpack_record, with_others, without_sketch
 from lsh.index.records import Records
-from worker.index.keyspace import RECORDS, number_key
-from worker.index.recent_records import RecentRecords
+from worker.index.keyspace import GONE, RECORDS, number_in, number_key
+from worker.index.recent_records import RecentPages, RecentRecords
 from worker.index.record_pages import DOCUMENTS_A_PAGE, RecordPages, unpack_page
 
 
@@ -63,9 +63,36 @@ def packed_records(count: int) -> list[bytes]:
     )
 
 
+def packed_page(records: list[bytes], page: int) -> bytes:
+    some = records[page * DOCUMENTS_A_PAGE :][:DOCUMENTS_A_PAGE]
+    return b"".join([struct.pack(f"<{1 + len(some)}H", len(some), *map(len, some)), *some])
+
+
 def told(records: Records) -> list[tuple[object, ...]]:
     """Return each record as a tuple."""
     return list(zip(*(part.tolist() for part in records), strict=True))
+
+
+def test_what_is_written_is_at_hand_once_something_was_read() -> None:
+    written = packed_records(40)
+    written[30], written[31] = without_sketch(written[30]), with_others(written[31])
+    asked: list[bytes] = []
+
+    def get(keys: list[bytes]) -> list[bytes | None]:
+        asked.extend(keys)
+        return [None if key == GONE else packed_page(written, number_in(key)) for key in keys]
+
+    pages = RecordPages(get, 0, RecentRecords(1 << 20), RecentPages(0))
+    batch = WriteBatch(raw_mode=True)
+    pages.add(batch, written[:24])
+    assert pages.recent.size_bytes == 0
+    pages.recorded(np.array([3]), 16)
+    asked.clear()
+    pages.add(batch, written[24:])
+    got = pages.recorded(np.arange(24, 40), 16)
+    assert asked == []
+    assert told(got) == told(Records.unpacked(written[24:], 16))
+    assert got.sketches[6].tolist() == [0] * 16
 
 
 @pytest.mark.parametrize("most", [0, 1_500, 1 << 20])
@@ -77,10 +104,8 @@ def test_records_in_arrays_are_those_of_the_bytes_however_many_are_kept(most: in
     batch = WriteBatch(raw_mode=True)
     pages = RecordPages(lambda keys: [found.get(key) for key in keys], 0, RecentRecords(most))
     pages.add(batch, written)
-    for page in range(0, 60, DOCUMENTS_A_PAGE):
-        some = written[page : page + DOCUMENTS_A_PAGE]
-        lengths = struct.pack(f"<{1 + len(some)}H", len(some), *map(len, some))
-        found[number_key(RECORDS, page // DOCUMENTS_A_PAGE)] = b"".join([lengths, *some])
+    for page in range(-(-60 // DOCUMENTS_A_PAGE)):
+        found[number_key(RECORDS, page)] = packed_page(written, page)
     chance = np.random.default_rng(5)
     for _ in range(40):
         numbers = np.flatnonzero(chance.random(64) < 0.3)

@@ -99,7 +99,7 @@ def test_a_store_of_another_format_is_refused_and_left_as_it_is(
     store._db.put(b"\xffheader", other)
     store.close()
     for _ in range(2):
-        with pytest.raises(HeaderMismatch, match=f"has format {version}, .* reads 8 only: begin"):
+        with pytest.raises(HeaderMismatch, match=f"has format {version}, .* reads 9 only: begin"):
             BandStore(tmp_path / "s", HEADER, options=SMALL)
     raw = Rdict(str(tmp_path / "s"), Options(raw_mode=True))
     assert raw[b"\xffheader"] == other

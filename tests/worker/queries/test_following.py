@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,7 @@ def test_a_query_waits_while_what_it_reads_changes_and_sees_all_of_it(
         site.catch_up()
         asking = Asking(site)
 
-        def begin(pages: RecordPages, batch: WriteBatch, records: Iterable[bytes]) -> None:
+        def begin(pages: RecordPages, batch: WriteBatch, records: Sequence[bytes]) -> None:
             monkeypatch.undo()
             asking.begin()
             assert not asking.answered.wait(A_WHILE)
