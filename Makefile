@@ -31,7 +31,7 @@ venv: $(VENV)/.runtime ## Create .venv with the locked runtime and neardup itsel
 demo: $(VENV)/.runtime ## Watch neardup filter a sample on this machine (no Kafka needed)
 	@$(BIN)/neardup demo $(ARGS)
 
-test: $(VENV)/.dev ## Run the tests in some five minutes, with a real Kafka if Java 17 and Maven are here (ARGS="-k name")
+test: $(VENV)/.dev ## Run the tests in five to ten minutes, with a real Kafka if Java 17 and Maven are here (ARGS="-k name")
 	@$(BIN)/python -m pytest $(BESIDE) -m "not exhaustive" $(ARGS)
 
 test-all: $(VENV)/.dev ## Run the tests that `make test` leaves out: more faults, schedules and characters
