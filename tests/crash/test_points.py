@@ -46,7 +46,7 @@ AGAIN: Final = ("renew", "adopt", "adopt" + DONE, "seek", "begin", "commit" + DO
 TORN: Final[tuple[Fault, ...]] = ("torn, no offsets", "torn, only offsets", "torn, every other")
 
 ARRIVALS: Final[dict[Fault, int]] = {
-    "dies": 3,
+    "dies": 2,
     "unknown": 2,
     "aborted": 1,
     "torn, no offsets": 3,

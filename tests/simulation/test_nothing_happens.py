@@ -11,12 +11,22 @@ EVERYWHERE = range(3)
 FOR_EVER = Keep(documents=None, matches=None, outputs=None, offsets=None)
 
 
-@pytest.mark.parametrize("manner", ["plain", "transaction", "aborted first", "overlapping"])
+@pytest.mark.parametrize(
+    "manner",
+    [
+        "plain",
+        pytest.param("transaction", marks=pytest.mark.exhaustive),
+        "aborted first",
+        "overlapping",
+    ],
+)
 @pytest.mark.parametrize(
     "measures",
     [
         Measures(keep=FOR_EVER),
-        Measures(snapshots=True, standby=True, keep=FOR_EVER),
+        pytest.param(
+            Measures(snapshots=True, standby=True, keep=FOR_EVER), marks=pytest.mark.exhaustive
+        ),
         Measures(snapshots=True, standby=True, overlap=True, keep=FOR_EVER),
     ],
 )

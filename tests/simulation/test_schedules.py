@@ -20,7 +20,7 @@ from tests.support.corpus import FULL
 
 WORLDS = measures() | measures(window=True)
 FEW = settings(
-    max_examples=16,
+    max_examples=10,
     derandomize=True,
     database=None,
     deadline=None,

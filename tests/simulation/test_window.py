@@ -58,7 +58,15 @@ def test_weeks_go_by(world: MakeWorld, tmp_path: Path, manner: Manner, *, standb
 
 
 @pytest.mark.parametrize("standby", [False, True])
-@pytest.mark.parametrize(("aborted", "overlap"), [(0, False), (3, False), (0, True), (3, True)])
+@pytest.mark.parametrize(
+    ("aborted", "overlap"),
+    [
+        (0, False),
+        pytest.param(3, False, marks=pytest.mark.exhaustive),
+        pytest.param(0, True, marks=pytest.mark.exhaustive),
+        (3, True),
+    ],
+)
 def test_a_feed_that_stands_still_forgets_nothing(
     world: MakeWorld, tmp_path: Path, aborted: int, *, standby: bool, overlap: bool
 ) -> None:

@@ -91,7 +91,7 @@ cuts_strategy = st.lists(st.integers(0, 1000), max_size=8)
 
 @pytest.mark.parametrize("same_id", ["duplicate", "replace", "ignore"])
 @pytest.mark.parametrize("window", [None, WINDOW])
-@settings(max_examples=scaled(20, 300), deadline=None)
+@settings(max_examples=scaled(12, 300), deadline=None)
 @given(events=events_strategy, cuts=cuts_strategy, shards=st.integers(1, 4))
 def test_shards_together_are_a_naive_list(
     same_id: SameId, window: int | None, events: Events, cuts: list[int], shards: int
@@ -103,7 +103,7 @@ def test_shards_together_are_a_naive_list(
     assert joined(parts, rules) == model(events, COLUMNS, rules)
 
 
-@settings(max_examples=scaled(20, 300), deadline=None)
+@settings(max_examples=scaled(12, 300), deadline=None)
 @given(events=events_strategy, cuts=cuts_strategy)
 def test_to_replace_is_to_forget_just_before(events: Events, cuts: list[int]) -> None:
     replaced = judged(events, cuts, replace(RULES, same_id="replace"))

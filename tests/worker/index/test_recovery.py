@@ -146,6 +146,8 @@ def test_a_record_that_is_gone_replaces_the_store_while_it_works(
         if isinstance(key, bytes) and key[0] == 0xFE:
             store._db.delete(key)
             store._records._newest.forget(number_in(key))
+    for number in range(store.inserted):
+        store._records.recent.forget(number)
     run.feed_some(80, 120)
     assert by_id(run.finish()) == expected
     assert any("has no record" in record.getMessage() for record in caplog.records)

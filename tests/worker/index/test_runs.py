@@ -209,7 +209,7 @@ class Readers:
         (0, None),
         (1.25, 106 * WRITE),
         (0, 108 * WRITE),
-        (1.25, 108 * WRITE),
+        pytest.param(1.25, 108 * WRITE, marks=pytest.mark.exhaustive),
         pytest.param(1.25, None, marks=pytest.mark.exhaustive),
         pytest.param(0, 106 * WRITE, marks=pytest.mark.exhaustive),
     ],

@@ -74,7 +74,7 @@ def test_a_document_without_an_id_is_forgotten_by_its_key_or_its_position(tmp_pa
 
 
 @pytest.mark.parametrize("how", ["restart", "crash"])
-@pytest.mark.parametrize("seed", range(scaled(3, 12)))
+@pytest.mark.parametrize("seed", range(scaled(2, 12)))
 def test_whatever_is_forgotten_in_between_all_shards_agree(
     tmp_path: Path, seed: int, how: Literal["restart", "crash"]
 ) -> None:
