@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsh.index import BucketKeys
-from lsh.index.layout import lows_of
+from lsh.index.layout import BEYOND, lows_of
 from tests.support.filling import RULES, random_documents
 from worker.index.recent_buckets import Grown, RecentBuckets
-from worker.index.store import BandStore
+from worker.index.store import BandStore, StoreOptions
 
 MOST = 100_000
 WIDTH = 8
@@ -138,6 +139,22 @@ def test_with_less_memory_those_stay_that_were_asked_for_last() -> None:
     assert len(got(recent, last)) >= 58
     put(recent, numbered(3_000, 3_001))
     assert got(recent, [3_000]) == numbered(3_000, 3_001)
+
+
+def test_what_an_era_had_that_was_dropped_is_nothing(tmp_path: Path) -> None:
+    """Also if all that is left of it in memory is the note that there are finer buckets."""
+    store = BandStore(tmp_path / "s", {"test": 1}, options=StoreOptions(window_ms=80))
+    rules = replace(RULES, window_ms=80)
+    for offset in range(30):
+        decision = store.decide(random_documents(10, first=store.inserted), rules)
+        store.apply(decision, offset=offset, now=decision.now, documents=10)
+    eras = store._cells.list.eras
+    keys = BucketKeys(np.zeros(1, np.uint8), np.arange(7, 8, dtype=np.uint64))
+    for era, kept in ((eras.kept[0].number - 1, []), (eras.kept[0].number, [[BEYOND]])):
+        some = np.array([era]), np.array([1]), lows_of(np.array([BEYOND]))
+        store._grown.put(keys, Grown(*some))
+        assert store.buckets(keys).lists() == kept
+    store.close()
 
 
 def test_a_flood_finds_its_buckets_in_memory(tmp_path: Path) -> None:
