@@ -18,7 +18,7 @@ from bench.index_shards import Shards
 from bench.synthetic_floods import FLOODS
 from bench.synthetic_frames import synthetic_batch
 from lsh.index import DocumentBatch
-from worker.process.gc import relax
+from worker.process.gc import collecting, relax
 from worker.process.malloc import limit
 
 
@@ -34,8 +34,9 @@ def main() -> None:
     def make(first: int, count: int) -> DocumentBatch:
         return (synthetic_batch if first < before else FLOODS[kind])(first, count)
 
-    for checkpoint in fed(index, make, [before, before + documents], path, index.settle):
-        print(json.dumps(asdict(checkpoint)), flush=True)
+    with collecting():
+        for checkpoint in fed(index, make, [before, before + documents], path, index.settle):
+            print(json.dumps(asdict(checkpoint)), flush=True)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ __all__ = ["Shards"]
 _BUFFER_BYTES = 96 << 20
 _INDEX_BYTES = 950_000_000 - (112 << 20)
 """What a process of a gigabyte leaves beside the interpreter and the libraries, and a twentieth
-that malloc can't give back. The block cache gets what the rest leaves, as in a worker."""
+that malloc can't give back."""
 _WAIT_SECONDS = 0.01
 
 

@@ -32,7 +32,7 @@ from worker.http.responder import Respond
 from worker.http.server import serving
 from worker.metrics import Metrics
 from worker.offline.embedded import create_topics
-from worker.process.gc import relax
+from worker.process.gc import collecting, relax
 from worker.process.malloc import limit
 from worker.queries.service import TURN_SECONDS, QueryService, with_short_runs
 from worker.queries.turns import Precedence, ShardLock
@@ -136,6 +136,7 @@ def main() -> None:
         (held,) = locks
         held.longest_seconds = 0.0
         relax()
+        stack.enter_context(collecting())
         sys.setswitchinterval(TURN_SECONDS)
         costs: list[tuple[float, float]] = []
         posts = replace(service.posts, respond=_timed(service.query, costs))

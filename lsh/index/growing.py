@@ -90,32 +90,37 @@ class GrowingBuckets:
         for name in ("sizes", "_starts", "beyond", "_changed"):
             grown = getattr(self, name)
             setattr(self, name, np.concatenate((grown, np.zeros(more, grown.dtype))))
-        self._finer_keys = BucketKeys(
-            np.concatenate((self._finer_keys.columns, keys.columns)),
-            np.concatenate((self._finer_keys.hashes, keys.hashes)),
-        )
+        self._finer_keys = BucketKeys.joined([self._finer_keys, keys])
         self._take(first + order[found.places], found)
 
-    def entries(
-        self, numbers: NDArray[np.int64], some: slice | None = None
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the entries of buckets as places in ``known``: some of each, or all.
+    def entries(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return all entries of buckets as places in ``known``.
 
         Returns int64[k], how many of each, and int64[e], those of one bucket after the other.
 
         Raises RecordMissing if one has no record.
         """
-        sizes, starts = self.sizes[numbers], self._starts[numbers]
-        if some is not None:
-            begin, end = np.minimum(sizes, some.start), np.minimum(sizes, some.stop)
-            sizes, starts = end - begin, starts + begin
-        at = spread(starts, sizes)
+        sizes = self.sizes[numbers]
+        return sizes, self._learned(spread(self._starts[numbers], sizes))
+
+    def heads(self, numbers: NDArray[np.int64], begin: int, end: int) -> NDArray[np.int64]:
+        """Return some of the first entries of buckets that have as many, as places in ``known``.
+
+        Returns int64[k * (end - begin)], those of one bucket after the other.
+
+        Raises RecordMissing if one has no record.
+        """
+        starts = self._starts[numbers]
+        return self._learned((starts[:, None] + np.arange(begin, end)).reshape(-1))
+
+    def _learned(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the places in ``known`` of the entries at some places of their array: int64[e]."""
         places = self._places[at]
         unknown = at[places == _UNKNOWN]
         if len(unknown):
             self._places[unknown] = self._known.places(self._entries[unknown])
             places = self._places[at]
-        return sizes, places
+        return places
 
     def put(
         self,

@@ -8,6 +8,7 @@ import numpy as np
 
 from lsh.exact import without_repeats
 from lsh.index.buckets import RecordMissing
+from lsh.index.places import Places
 from lsh.index.records import Records
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Known:
         self._records = Records.blank(self.own, slots)
         self._number_of = np.arange(self.first, self.first + self.own)
         self._gone_from = np.full(self.own, NEVER)
-        self._sorted = self._places = np.empty(0, np.int64)
+        self._learned = Places()
         self.any_gone = False
         self._gone_numbers: dict[int, int] = {}
         self.renewals: dict[int, Renewals] = {}
@@ -104,28 +105,27 @@ class Known:
         if len(numbers) and (last := int(numbers.max())) >= self.first + self.own:
             raise RecordMissing(last)
         stored = numbers < self.first
-        places = np.where(stored, 0, numbers - self.first)
-        wanted = numbers[stored]
-        self._learn(without_repeats(wanted))
-        places[stored] = self._places[np.searchsorted(self._sorted, wanted)]
+        places = numbers - self.first
+        places[stored] = self._stored_places(numbers[stored])
         return places
 
+    def _stored_places(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the places of documents of the index: int64[e]."""
+        places = self._learned.of(numbers)
+        new = places < 0
+        if not new.any():
+            return places
+        self._learn(without_repeats(numbers[new]))
+        return self._learned.of(numbers)
+
     def _learn(self, numbers: NDArray[np.int64]) -> None:
-        """Read the records of documents of the index: int64[k], ascending, different."""
-        if len(self._sorted):
-            at = np.minimum(np.searchsorted(self._sorted, numbers), len(self._sorted) - 1)
-            numbers = numbers[self._sorted[at] != numbers]
-        if not len(numbers):
-            return
+        """Read the records of documents of the index: int64[k], ascending, new here."""
         records = self._reader.recorded(numbers, self._records.sketches.shape[1])
         if not records.exist.all():
             raise RecordMissing(int(numbers[records.exist.argmin()]))
         first = self._count
         self._add(records, numbers)
-        both = np.concatenate((self._sorted, numbers))
-        at = np.concatenate((self._places, np.arange(first, first + len(numbers))))
-        order = np.argsort(both, kind="stable")
-        self._sorted, self._places = both[order], at[order]
+        self._learned.add(numbers, np.arange(first, self._count))
 
     def _add(self, records: Records, numbers: NDArray[np.int64]) -> None:
         """Add records behind the others. Arrays grow by halves, so each is copied seldom."""

@@ -88,6 +88,11 @@ class BucketKeys(NamedTuple):
         """Return the keys of no buckets."""
         return cls(np.empty(0, np.uint8), np.empty(0, np.uint64))
 
+    @classmethod
+    def joined(cls, parts: Sequence[BucketKeys]) -> BucketKeys:
+        """Return the keys of several, one after the other."""
+        return cls(*map(np.concatenate, zip(cls.none(), *parts, strict=True)))
+
     def take(self, places: NDArray[np.int64] | NDArray[np.bool_]) -> BucketKeys:
         """Return some of the keys, by their places or a mask."""
         return BucketKeys(self.columns[places], self.hashes[places])

@@ -151,6 +151,7 @@ class Walk:
         Raises RecordMissing if a bucket names a document that has no record.
         """
         ends, cells = self._ends, np.arange(len(self._rows))
+        finer = np.empty((0, LEVELS), np.int64)
         for level in range(LEVELS + 1):
             crowded = self._buckets.sizes[ends.path[cells, level]] >= self._rules.heads
             left = np.ones(len(cells), np.bool_)
@@ -159,7 +160,10 @@ class Walk:
             cells = cells[self._passed(cells, level)]
             if not len(cells):
                 break
-            ends.path[cells, level + 1] = self._finer(cells, level + 1)
+            if level == 0:
+                finer = np.full((len(self._rows), LEVELS), _NONE)
+                finer[cells] = self._finer(cells)
+            ends.path[cells, level + 1] = finer[cells, level]
         ends.pairs = Pairs.joined(self._pairs)
         goes_in = ends.standing < 0
         ends.level[goes_in] = ends.into[goes_in]
@@ -178,13 +182,13 @@ class Walk:
             end = min(self._rules.heads, 2 * begin or 1)
             pairs = self._compared(*self._entries(cells[left], level, begin, end))
             covers = pairs.alike.reshape(len(left), -1) >= self._rules.covers
-            found = covers.any(axis=1)
-            first = np.where(found, covers.argmax(axis=1), end)
-            met.append(pairs.take((np.arange(end - begin) <= first[:, None]).reshape(-1)))
-            standing = pairs.take(np.flatnonzero(found) * (end - begin) + first[found])
-            self._stand(level, standing)
+            found, first = _first_of_each(covers)
+            self._stand(level, pairs.take(found * (end - begin) + first[found]))
+            if end - begin > 1:
+                pairs = pairs.take((np.arange(end - begin) <= first[:, None]).reshape(-1))
+            met.append(pairs)
             stopped[left[found]] = True
-            left, begin = left[~found], end
+            left, begin = left[first == end - begin], end
         ended = np.zeros(len(self._rows), np.bool_)
         ended[cells[stopped]] = True
         self._pairs += [pairs.take(ended[pairs.of]) for pairs in met]
@@ -194,8 +198,7 @@ class Walk:
         self, cells: NDArray[np.int64], level: int, begin: int, end: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return some of the first entries of crowded buckets: int64[e] each, cells and places."""
-        numbers = self._ends.path[cells, level]
-        _, places = self._buckets.entries(numbers, slice(begin, end))
+        places = self._buckets.heads(self._ends.path[cells, level], begin, end)
         return np.repeat(cells, end - begin), places
 
     def _with_live_heads(self, cells: NDArray[np.int64], level: int) -> NDArray[np.int64]:
@@ -282,15 +285,34 @@ class Walk:
         ends.contents.append((level, Content(cells[takes], left, kept)))
         return np.zeros(len(cells), np.bool_) if last else on
 
-    def _finer(self, cells: NDArray[np.int64], level: int) -> NDArray[np.int64]:
-        """Return the numbers of the finer buckets that documents go on to."""
+    def _finer(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the numbers of the finer buckets that documents may go on to: int64[k, LEVELS].
+
+        All are read at once: that takes little longer than to read those of one level.
+        """
         columns, hashes = self._first.take(cells)
         rows = self._rows[cells].tolist()
         keys = [
             (column, finer_key(column, key, level, self._sketches[row]))
             for column, key, row in zip(columns.tolist(), hashes.tolist(), rows, strict=True)
+            for level in range(1, LEVELS + 1)
         ]
-        return self._buckets.finer(keys)
+        return self._buckets.finer(keys).reshape(-1, LEVELS)
+
+
+def _first_of_each(
+    covers: NDArray[np.bool_],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return which rows have something, int64[m], and where it is first; the width if nowhere.
+
+    covers: bool[n, width]. Returns also int64[n].
+    """
+    width = covers.shape[1]
+    if width == 1:  # A reduction along so short rows takes longer than all else.
+        first = (~covers[:, 0]).astype(np.int64)
+    else:
+        first = np.where(covers.any(axis=1), covers.argmax(axis=1), width)
+    return np.flatnonzero(first < width), first
 
 
 def _best(

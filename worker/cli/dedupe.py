@@ -21,7 +21,7 @@ from worker.cli.screen import tell
 from worker.cli.verdict_lines import UniqueLines, VerdictLines
 from worker.formats.choice import document_format, watched_fields
 from worker.offline import Counts, OfflineFilter, StateError, StateVersions
-from worker.process.gc import relax
+from worker.process.gc import collecting, relax
 from worker.process.malloc import limit
 from worker.settings import Settings
 
@@ -85,6 +85,7 @@ def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
         hints = Hints(documents, watched_fields(settings), inputs, _say)
         lines = UniqueLines() if job.unique_only else VerdictLines(documents)
         relax()
+        stack.enter_context(collecting())
         with OfflineFilter(settings, directory, work.offsets if work else None) as judge:
             with byte_progress(inputs.total, shown=_may_show(output)) as advance:
                 for chunk in inputs.chunks(limits.record_bytes):

@@ -1,7 +1,7 @@
 """The memory that all stores of a process share: one block cache, one limit of write buffers.
 
 What a store can't do without, its newest cells and the filters of its runs, grows with its
-documents. The block cache gives up as much, down to a least size.
+documents. The block cache gives way to it, down to a least size, and so does what was read lately.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import threading
 from pathlib import Path
 
 from rocksdict import Cache, WriteBufferManager
+
+from worker.settings.memory import MOST_CACHE
 
 __all__ = ["StoreMemory"]
 
@@ -33,7 +35,7 @@ class StoreMemory:
     def __init__(self, size: int, *, write_buffers: int, cache: int | None = None) -> None:
         """Take the bytes that all stores may keep in memory, and the part for write buffers.
 
-        A ``cache`` of a fixed size gives nothing up.
+        A ``cache`` of a fixed size gives nothing up; else it has at most `MOST_CACHE`.
         """
         self.buffers = WriteBufferManager(write_buffers, False)  # noqa: FBT003 -- rocksdict's
         self._fixed = cache
@@ -95,7 +97,7 @@ class StoreMemory:
         """Return the size of the cache that fits."""
         if self._fixed is not None:
             return self._fixed
-        return max(_LEAST_CACHE, self._size - self.held)
+        return min(MOST_CACHE, max(_LEAST_CACHE, self._size - self.held))
 
     def _adapt(self) -> None:
         capacity = self._fitting()

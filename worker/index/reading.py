@@ -47,9 +47,10 @@ class Standing:
 
     def of(self, keys: BucketKeys) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Return which of n buckets have a cell, and which have grown: bool[n] each."""
-        for some in self._in_memory:
-            asked = np.flatnonzero(np.isin(some.hashes, keys.hashes))
-            self._grown.update(some.take(asked).packed())
+        self._in_memory = [BucketKeys.joined(self._in_memory)]
+        (some,) = self._in_memory
+        asked = np.flatnonzero(np.isin(some.hashes, keys.hashes))
+        self._grown.update(some.take(asked).packed())
         packed = keys.packed()
         celled = np.fromiter(map(self._cells.__contains__, packed), bool, len(packed))
         grown = np.fromiter(map(self._grown.__contains__, packed), bool, len(packed))

@@ -23,6 +23,8 @@ _OVERHEAD = 96
 _LONGEST_ID = 64
 """Records with longer ids aren't kept: ids may have a kilobyte."""
 _NOBODY = -1
+_MOVED_AT_ONCE = 1 << 16
+"""Records that are moved at a time."""
 
 
 class RecentRecords:
@@ -62,7 +64,8 @@ class RecentRecords:
         kept = np.flatnonzero(records.kept & np.array(short, np.bool_))
         if not len(kept):
             return
-        numbers, records = numbers[kept], records.take(kept)
+        if len(kept) < len(numbers):
+            numbers, records = numbers[kept], records.take(kept)
         with self._lock:
             self._make_room(records)
             self._put(numbers, records)
@@ -79,12 +82,12 @@ class RecentRecords:
 
     def _put(self, numbers: npt.NDArray[np.int64], records: Records) -> None:
         places = numbers % len(self._numbers)
-        # Of several with one place, the last stays, in all arrays.
-        chosen = len(places) - 1 - np.unique(places[::-1], return_index=True)[1]
-        places = places[chosen]
+        chosen = _last_of_each(places)
+        if len(chosen) < len(places):
+            places, numbers, records = places[chosen], numbers[chosen], records.take(chosen)
         self._used += int(np.count_nonzero(self._numbers[places] == _NOBODY))
-        self._records = self._records.put(places, records.take(chosen))
-        self._numbers[places] = numbers[chosen]
+        self._records = self._records.put(places, records)
+        self._numbers[places] = numbers
 
     def _make_room(self, more: Records) -> None:
         """Have the arrays grow for more records, as long as they may."""
@@ -95,12 +98,26 @@ class RecentRecords:
             self._resize(min(most, 2 * wanted), slots, more.new.shape[1])
 
     def _resize(self, count: int, slots: int, bits: int) -> None:
+        """Move the records to other arrays, one part after the other: these may be large."""
         kept = np.flatnonzero(self._numbers != _NOBODY)
-        numbers, records = self._numbers[kept], self._records.take(kept)
-        self._numbers, self._used = np.full(count, _NOBODY), 0
-        self._records = Records.blank(count, slots, bits)
-        if len(kept):
-            self._put(numbers, records)
+        numbers = self._numbers[kept]
+        chosen = _last_of_each(numbers % count)
+        kept, numbers = kept[chosen], numbers[chosen]
+        bits = max(bits, self._records.new.shape[1])
+        places, self._used = numbers % count, len(numbers)
+        self._numbers = np.full(count, _NOBODY)
+        self._numbers[places] = numbers
+        before, moved = [*self._records], [*Records.blank(count, slots, bits)]
+        self._records = Records.blank(0, slots, bits)
+        for part in moved:
+            former = before.pop(0)
+            for first in range(0, len(kept), _MOVED_AT_ONCE):
+                some = slice(first, first + _MOVED_AT_ONCE)
+                if former.ndim == 1:
+                    part[places[some]] = former[kept[some]]
+                else:
+                    part[places[some], : former.shape[1]] = former[kept[some]]
+        self._records = Records._make(moved)
 
     def _most_records(self, slots: int) -> int:
         return max(1, self._most // (slots + _OVERHEAD))
@@ -122,6 +139,12 @@ class RecentRecords:
             self._used -= 1
             self._records.sketches[place] = 0
             self._records.ids[place] = b""
+
+
+def _last_of_each(places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return where each of n places comes last: of several with one place, that one stays."""
+    last: npt.NDArray[np.int64] = np.unique(places[::-1], return_index=True)[1]
+    return len(places) - 1 - last
 
 
 def _near(count: int) -> int:

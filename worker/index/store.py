@@ -68,6 +68,10 @@ _NEWEST_PART = 16
 """The pages of records that were written lately may take the size of a write buffer, divided by
 this. See `BandStore._hold` for what was read lately."""
 
+_MOST_SPARE = 512 << 20
+"""A store uses parts of so much, of what all leave, for what was read lately: to move more would
+take too long."""
+
 _NOBODY_READS = NoReaders()
 
 _log = logging.getLogger(__name__)
@@ -448,10 +452,10 @@ class BandStore:
         buffer, spare = self._options.write_buffer_bytes, 0
         if self._memory is not None:
             self._memory.hold(self.path, self.held_bytes())
-            spare = self._memory.spare
-        # A flood of variants of many texts asks for tens of MB of either, again and again.
-        self._records.recent.limit(buffer // 2 + spare // 8)
-        self._grown.limit(buffer // 8 + spare // 32)
+            spare = min(self._memory.spare, _MOST_SPARE)
+        # A flood of variants of many texts asks for a hundred MB and more, again and again.
+        self._records.recent.limit(buffer // 2 + spare * 3 // 8)
+        self._grown.limit(buffer // 8 + spare * 3 // 32)
 
     def keys_estimate(self) -> int:
         """Return the number of cells and records."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import sys
-from threading import Event
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
 
 from worker.process.malloc import give_back
 
-__all__ = ["collect_until", "relax"]
+__all__ = ["collect_until", "collecting", "relax"]
 
 _YOUNG = 50_000
 _MIDDLE = 20
@@ -43,3 +45,14 @@ def collect_until(over: Event, seconds: float = _COLLECT_SECONDS) -> None:
     while not over.wait(seconds):
         gc.collect()
         give_back()
+
+
+@contextmanager
+def collecting(seconds: float = _COLLECT_SECONDS) -> Iterator[None]:
+    """Do what `collect_until` does in a thread of its own, until the context is left."""
+    over = Event()
+    Thread(target=collect_until, args=(over, seconds), name="collector", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from worker.settings.machine import Machine
 
-__all__ = ["LEAST_MEMORY", "MemoryShares", "Wishes", "automatic", "divided"]
+__all__ = ["LEAST_MEMORY", "MOST_CACHE", "MemoryShares", "Wishes", "automatic", "divided"]
 
 _MIB = 1 << 20
 LEAST_MEMORY = 256 * _MIB
@@ -31,6 +31,9 @@ _LEAST_BATCH = 1 * _MIB
 _LEAST_QUEUE = 16 * _MIB
 _STORE_BUFFER = 32 * _MIB
 _BUFFERS = 8 * _MIB, 128 * _MIB
+MOST_CACHE = 64 * _MIB
+"""Of blocks. A larger cache of them costs more than it saves: the kernel has the files in its own,
+and malloc keeps much of what a cache gives up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class MemoryShares:
         write_buffers: the part of that for the write buffers of all stores.
         write_buffer: the write buffer of one store.
         cache: the block cache if it has a fixed size; else it gets what the others leave of
-            ``index``.
+            ``index``, up to `MOST_CACHE`.
     """
 
     total: int
@@ -85,7 +88,9 @@ class MemoryShares:
     @property
     def most_cache(self) -> int:
         """Return the most that the block cache may take."""
-        return self.index - self.write_buffers if self.cache is None else self.cache
+        if self.cache is not None:
+            return self.cache
+        return min(MOST_CACHE, self.index - self.write_buffers)
 
     @property
     def fits(self) -> bool:

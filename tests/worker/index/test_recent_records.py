@@ -55,6 +55,25 @@ def test_with_less_memory_fewer_are_kept_and_with_more_memory_more() -> None:
     assert len(here(recent, np.arange(1_000))) == 200
 
 
+def test_many_are_moved_whole_and_beside_others_of_another_width() -> None:
+    recent = RecentRecords(2_000 * MOST)
+    numbers = np.arange(150_000)
+    recent.put(numbers, records(numbers))
+    assert len(here(recent, numbers)) == 150_000
+    recent.limit(1_000 * MOST)
+    assert len(here(recent, numbers)) == 100_000
+    recent.limit(5_000 * MOST)
+    later = np.arange(150_000, 450_000)
+    recent.put(later, records(later)._replace(new=np.ones((300_000, 1), np.uint8)))
+    found, some = recent.get(np.arange(450_000))
+    assert some is not None
+    assert some.new.shape[1] == 2
+    old = np.flatnonzero(found) < 150_000
+    assert some.new[~old].tolist() == [[1, 0]] * 300_000
+    assert not some.new[old].any()
+    assert old.sum() > 50_000
+
+
 def test_of_several_with_one_place_one_is_kept_whole() -> None:
     recent = RecentRecords(MOST)
     recent.put(np.arange(100), records(np.arange(100)))

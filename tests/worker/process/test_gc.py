@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
 from collections.abc import Iterator
 from threading import Event, Thread
 from weakref import ref
@@ -11,7 +12,7 @@ from weakref import ref
 import pytest
 
 from localkafka.broker import wait_until
-from worker.process.gc import collect_until, relax
+from worker.process.gc import collect_until, collecting, relax
 
 
 class Node:
@@ -42,3 +43,13 @@ def test_a_cycle_is_found_while_nothing_else_is_made() -> None:
     finally:
         over.set()
         collecting.join()
+
+
+@pytest.mark.usefixtures("relaxed")
+def test_cycles_are_found_as_long_as_a_context_lasts() -> None:
+    with collecting(0.01):
+        known = ref(Node())
+        wait_until(lambda: known() is None, 30, "the cycle's end")
+        (collector,) = (one for one in threading.enumerate() if one.name == "collector")
+    collector.join(30)
+    assert not collector.is_alive()
