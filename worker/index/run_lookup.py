@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -53,6 +52,28 @@ class Suspects(NamedTuple):
         return without_repeats(np.concatenate((self.open_places, self.places)))
 
 
+class _Runs(NamedTuple):
+    """Runs by ascending numbers: int64[r] each.
+
+    firsts, ends: their first documents, and those behind their last ones.
+    """
+
+    numbers: npt.NDArray[np.int64]
+    tiers: npt.NDArray[np.int64]
+    firsts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, runs: Iterable[Run]) -> _Runs:
+        each = sorted((run.number, run.tier, run.first, run.end) for run in runs)
+        return cls(*np.array(each, np.int64).reshape(-1, len(cls._fields)).T)
+
+    def take(self, numbers: npt.NDArray[np.int64]) -> _Runs:
+        """Return the runs with these numbers, in their order."""
+        at = np.searchsorted(self.numbers, numbers)
+        return _Runs._make(part[at] for part in self)
+
+
 class RunLookup:
     """The runs of a store, their filters in memory, and the open run.
 
@@ -84,6 +105,7 @@ class RunLookup:
         self._slots = np.full(256, _UNKNOWN, np.uint8)
         self._tiers: list[TierFilters] = []
         self._by_number: dict[int, Run] = {}
+        self._runs = _Runs.of([])
         if self.list.columns:
             self._take_columns()
             self._read_filters(db, on_cells)
@@ -147,9 +169,8 @@ class RunLookup:
         slots, hashes = self._slots[keys.columns], marked(keys.hashes)
         open_places, _ = self.open.find(slots, hashes, marks=True)
         places, runs = self._in_runs(Probes(slots, hashes))
-        eras = self.list.eras
-        first = self._of_each(runs, lambda run: eras.of(run.first))
-        last = self._of_each(runs, self._last_era)
+        eras, asked = self.list.eras, self._runs.take(runs)
+        first, last = eras.of_each(asked.firsts), eras.of_each(asked.ends - 1)
         counts = last - first + 1
         pairs = without_repeats(
             np.concatenate((np.repeat(places, counts), open_places)) << _ERA_BITS
@@ -158,9 +179,6 @@ class RunLookup:
             )
         )
         return pairs >> _ERA_BITS, pairs & ((1 << _ERA_BITS) - 1)
-
-    def _last_era(self, run: Run) -> int:
-        return self.list.eras.of(run.end - 1)
 
     def newest(
         self, keys: BucketKeys, suspects: Suspects, after: npt.NDArray[np.int64] | None = None
@@ -173,10 +191,10 @@ class RunLookup:
         found[suspects.open_places] = suspects.documents
         left = found[suspects.places] < 0
         if after is not None:
-            left &= self._of_each(suspects.runs, self._last_era) > after[suspects.places]
+            last = self._runs.take(suspects.runs).ends - 1
+            left &= self.list.eras.of_each(last) > after[suspects.places]
         places, runs = suspects.places[left], suspects.runs[left]
-        ends = self._of_each(runs, attrgetter("end"))
-        order = np.lexsort((-ends, places))
+        order = np.lexsort((-self._runs.take(runs).ends, places))
         places, runs = places[order], runs[order]
         while len(places):
             newest = np.diff(places, prepend=-1) > 0
@@ -184,14 +202,6 @@ class RunLookup:
             later = ~newest & (found[places] < 0)
             places, runs = places[later], runs[later]
         return found
-
-    def _of_each(
-        self, runs: npt.NDArray[np.int64], what: Callable[[Run], int]
-    ) -> npt.NDArray[np.int64]:
-        """Return something of each run, by their numbers: int64[m]."""
-        numbers = sorted(self._by_number)
-        known = np.array([what(self._by_number[number]) for number in numbers], np.int64)
-        return known[np.searchsorted(numbers, runs)]
 
     def _documents(self, keys: BucketKeys, runs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the document of each key in one run: int64[k], -1 where it isn't.
@@ -201,7 +211,8 @@ class RunLookup:
         # RocksDB reads pages fastest in the order of their keys.
         order = np.argsort(runs, kind="stable")
         keys, runs = keys.take(order), runs[order]
-        pages = self._pages(keys.hashes, runs)
+        asked = self._runs.take(runs)
+        pages = self._pages(keys.hashes, asked.tiers)
         slots = self._slots[keys.columns]
         wanted = list(map(page_key, runs.tolist(), slots.tolist(), pages.tolist()))
         read = self._stored.get(runs.tolist(), wanted)
@@ -212,16 +223,14 @@ class RunLookup:
             ],
             np.int64,
         )
-        ends = self._of_each(runs, attrgetter("end"))
         found = np.empty(len(runs), np.int64)
-        found[order] = np.where(lows < 0, lows, numbers_before(lows, ends))
+        found[order] = np.where(lows < 0, lows, numbers_before(lows, asked.ends))
         return found
 
     def _pages(
-        self, hashes: npt.NDArray[np.uint64], runs: npt.NDArray[np.int64]
+        self, hashes: npt.NDArray[np.uint64], tiers: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
-        """Return the page of each key in a run: int64[k]."""
-        tiers = self._of_each(runs, attrgetter("tier"))
+        """Return the page of each key in a run of a tier: int64[k]."""
         pages = np.empty(len(hashes), np.int64)
         for tier in without_repeats(tiers).tolist():
             mine = tiers == tier
@@ -235,6 +244,7 @@ class RunLookup:
             self._tiers.append(TierFilters(self.list.shape(tier), tier))
         self._tiers[run.tier].add(run.number, words)
         self._by_number[run.number] = run
+        self._runs = _Runs.of(self._by_number.values())
 
     def joined(self) -> Joined:
         """Return the filters with new ones interleaved, for `take`; see `TierFilters.joined`."""
@@ -250,6 +260,7 @@ class RunLookup:
         self._tiers[tier].remove(np.array(numbers))
         for number in numbers:
             del self._by_number[number]
+        self._runs = _Runs.of(self._by_number.values())
 
     def _read_filters(self, db: Rdict, on_cells: Callable[[int, int], None]) -> None:
         total = sum(run.cells for run in self.list.runs)
