@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lsh.index import BucketKeys
 from lsh.index.layout import BEYOND, lows_of
 from tests.support.filling import RULES, random_documents
+from worker.index.reading import Standing
 from worker.index.recent_buckets import Grown, RecentBuckets
 from worker.index.store import BandStore, StoreOptions
 
@@ -139,6 +140,19 @@ def test_with_less_memory_those_stay_that_were_asked_for_last() -> None:
     assert len(got(recent, last)) >= 58
     put(recent, numbered(3_000, 3_001))
     assert got(recent, [3_000]) == numbered(3_000, 3_001)
+
+
+def test_what_has_grown_is_known_whichever_reading_met_it() -> None:
+    standing = Standing()
+    for some in ([1, 2], [], [3, 4, 5]):
+        standing.note_in_memory(keys_of(some))
+    standing.note_cells(keys_of([4, 6]).packed())
+    standing.note_grown(keys_of([7]).packed())
+    for _ in range(2):
+        celled, grown = standing.of(keys_of([2, 3, 4, 6, 7, 8]))
+        assert celled.tolist() == [False, False, True, True, False, False]
+        assert grown.tolist() == [True, True, True, False, True, False]
+    assert [part.tolist() for part in Standing().of(keys_of([1]))] == [[False], [False]]
 
 
 def test_what_an_era_had_that_was_dropped_is_nothing(tmp_path: Path) -> None:
