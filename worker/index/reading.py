@@ -47,8 +47,7 @@ class Standing:
 
     def of(self, keys: BucketKeys) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Return which of n buckets have a cell, and which have grown: bool[n] each."""
-        self._in_memory = [BucketKeys.joined(self._in_memory)]
-        (some,) = self._in_memory
+        some = BucketKeys.joined(self._in_memory)
         asked = np.flatnonzero(np.isin(some.hashes, keys.hashes))
         self._grown.update(some.take(asked).packed())
         packed = keys.packed()

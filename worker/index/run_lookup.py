@@ -190,11 +190,11 @@ class RunLookup:
         found = np.full(len(keys.hashes), -1)
         found[suspects.open_places] = suspects.documents
         left = found[suspects.places] < 0
+        ends = self._runs.take(suspects.runs).ends
         if after is not None:
-            last = self._runs.take(suspects.runs).ends - 1
-            left &= self.list.eras.of_each(last) > after[suspects.places]
+            left &= self.list.eras.of_each(ends - 1) > after[suspects.places]
         places, runs = suspects.places[left], suspects.runs[left]
-        order = np.lexsort((-self._runs.take(runs).ends, places))
+        order = np.lexsort((-ends[left], places))
         places, runs = places[order], runs[order]
         while len(places):
             newest = np.diff(places, prepend=-1) > 0

@@ -36,13 +36,13 @@ def relaxed() -> Iterator[None]:
 def test_a_cycle_is_found_while_nothing_else_is_made() -> None:
     known, over = ref(Node()), Event()
     assert known() is not None
-    collecting = Thread(target=collect_until, args=(over, 0.01))
-    collecting.start()
+    collector = Thread(target=collect_until, args=(over, 0.01))
+    collector.start()
     try:
         wait_until(lambda: known() is None, 30, "the cycle's end")
     finally:
         over.set()
-        collecting.join()
+        collector.join()
 
 
 @pytest.mark.usefixtures("relaxed")
