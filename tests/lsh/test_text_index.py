@@ -89,7 +89,7 @@ def test_ids_are_str_or_int_and_keep_their_order() -> None:
     assert list(index) == ["1", 1, -3, ""]
     assert index.query(FOX) == [Hit(1, 1.0)]
     assert 1 in index
-    assert True not in index
+    assert True not in index  # True equals 1, but is no id, and neither is 1.0.
     assert 1.0 not in index
     assert [] not in index
     with pytest.raises(KeyError):
