@@ -58,6 +58,8 @@ _GREATEST = np.uint16((1 << 16) - 1)
 _OWN_FACTOR_STATE = 0x736C6F74  # "slot"
 _OWN_OFFSET_STATE = 0x66696C6C  # "fill"
 _HALF = np.uint64(32)
+_WORD_BYTES = 8
+_MOST_IN_WORDS = 255  # slots whose sum fits into a byte
 
 
 def signatures(
@@ -262,10 +264,24 @@ def pairwise_similarity(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[n
 
 
 def _corrected(agree: NDArray[np.bool_]) -> NDArray[np.float64]:
-    # einsum sums bytes several times faster than sum(axis=1).
-    matches = np.einsum("ij->i", agree.view(np.uint8), dtype=np.uint16, casting="unsafe")
-    found: NDArray[np.float64] = estimates(agree.shape[1])[matches]
+    found: NDArray[np.float64] = estimates(agree.shape[1]).take(_counted(agree))
     return found
+
+
+def _counted(agree: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return how many of each row are true: int64[m]. numpy's own ways take several times longer.
+
+    agree: bool[m, slots], in rows.
+    """
+    slots = agree.shape[1]
+    if slots % _WORD_BYTES or slots > _MOST_IN_WORDS or not agree.flags.c_contiguous:
+        counted = np.einsum("ij->i", agree.view(np.uint8), dtype=np.uint16, casting="unsafe")
+        return np.asarray(counted, np.int64)
+    # Eight sums beside each other, a byte each; the multiplication adds them up in the highest.
+    sums: NDArray[np.uint64] = np.einsum("ij->i", agree.view(np.uint64))
+    sums *= np.uint64(0x0101010101010101)
+    sums >>= np.uint64(56)
+    return sums.view(np.int64)
 
 
 def agreement(similarity: ArrayLike) -> NDArray[np.float64]:

@@ -100,8 +100,8 @@ class GrowingBuckets:
 
         Raises RecordMissing if one has no record.
         """
-        sizes = self.sizes[numbers]
-        return sizes, self._learned(spread(self._starts[numbers], sizes))
+        sizes = self.sizes.take(numbers)
+        return sizes, self._learned(spread(self._starts.take(numbers), sizes))
 
     def heads(self, numbers: NDArray[np.int64], begin: int, end: int) -> NDArray[np.int64]:
         """Return some of the first entries of buckets that have as many, as places in ``known``.
@@ -110,16 +110,17 @@ class GrowingBuckets:
 
         Raises RecordMissing if one has no record.
         """
-        starts = self._starts[numbers]
+        starts = self._starts.take(numbers)
         return self._learned((starts[:, None] + np.arange(begin, end)).reshape(-1))
 
     def _learned(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the places in ``known`` of the entries at some places of their array: int64[e]."""
-        places = self._places[at]
-        unknown = at[places == _UNKNOWN]
+        places = self._places.take(at)
+        unknown = np.flatnonzero(places == _UNKNOWN)
         if len(unknown):
-            self._places[unknown] = self._known.places(self._entries[unknown])
-            places = self._places[at]
+            new = at.take(unknown)
+            places[unknown] = self._known.places(self._entries.take(new))
+            self._places[new] = places[unknown]
         return places
 
     def put(

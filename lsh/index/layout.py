@@ -95,7 +95,9 @@ class BucketKeys(NamedTuple):
 
     def take(self, places: NDArray[np.int64] | NDArray[np.bool_]) -> BucketKeys:
         """Return some of the keys, by their places or a mask."""
-        return BucketKeys(self.columns[places], self.hashes[places])
+        if places.dtype == np.bool_:
+            places = np.flatnonzero(places)
+        return BucketKeys(self.columns.take(places), self.hashes.take(places))
 
     def packed(self) -> list[bytes]:
         """Return the bytes of each key."""

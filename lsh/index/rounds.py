@@ -78,10 +78,10 @@ def disturbed(
     changing = inserted | renewed
     if not changing.any():
         return found
-    cells, level = np.nonzero(ends.path >= 0)
+    level, cells = np.nonzero(ends.path.T >= 0)
     # Renewals, and notes that there are finer buckets, matter to those that have missed an entry
     # on their way: for these, a bucket has another number.
-    numbers = 2 * ends.path[cells, level]
+    numbers = 2 * ends.path.T[level, cells]
     missed = ends.missed[cells]
     adds = inserted[cells] & (level == ends.level[cells])
     notes = changing[cells]

@@ -39,6 +39,9 @@ __all__ = ["Ends", "Pairs", "Walk"]
 _PAIRS_AT_ONCE = 1 << 12
 """Sketches that are compared at a time, so that memory is bounded and the arrays stay in cache."""
 _NONE = -1
+_READ_TOGETHER = {some.start: some for some in (range(2), range(2, LEVELS))}
+"""Levels whose finer buckets are read at once. To read those of several levels takes little longer
+than those of one, but few documents go far."""
 
 
 class Pairs(NamedTuple):
@@ -59,7 +62,9 @@ class Pairs(NamedTuple):
 
     def take(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> Pairs:
         """Return some of the pairs."""
-        return Pairs(self.of[which], self.places[which], self.alike[which])
+        if which.dtype == np.bool_:
+            which = np.flatnonzero(which)
+        return Pairs(self.of.take(which), self.places.take(which), self.alike.take(which))
 
 
 class Content(NamedTuple):
@@ -131,7 +136,7 @@ class Walk:
         self._oldest = oldest
         self._pairs: list[Pairs] = []
         count = len(rows)
-        path = np.full((count, LEVELS + 1), _NONE)
+        path = np.full((count, LEVELS + 1), _NONE, order="F")
         path[:, 0] = runs
         self._ends = Ends(
             path=path,
@@ -153,7 +158,8 @@ class Walk:
         ends, cells = self._ends, np.arange(len(self._rows))
         finer = np.empty((0, LEVELS), np.int64)
         for level in range(LEVELS + 1):
-            crowded = self._buckets.sizes[ends.path[cells, level]] >= self._rules.heads
+            numbers = ends.path[:, level].take(cells)
+            crowded = self._buckets.sizes.take(numbers) >= self._rules.heads
             left = np.ones(len(cells), np.bool_)
             left[crowded] = ~self._stopped(cells[crowded], level)
             cells = cells[left]
@@ -162,7 +168,9 @@ class Walk:
                 break
             if level == 0:
                 finer = np.full((len(self._rows), LEVELS), _NONE)
-                finer[cells] = self._finer(cells)
+            if level in _READ_TOGETHER:
+                levels = _READ_TOGETHER[level]
+                finer[cells, levels.start : levels.stop] = self._finer(cells, levels)
             ends.path[cells, level + 1] = finer[cells, level]
         ends.pairs = Pairs.joined(self._pairs)
         goes_in = ends.standing < 0
@@ -198,7 +206,8 @@ class Walk:
         self, cells: NDArray[np.int64], level: int, begin: int, end: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return some of the first entries of crowded buckets: int64[e] each, cells and places."""
-        places = self._buckets.heads(self._ends.path[cells, level], begin, end)
+        numbers = self._ends.path[:, level].take(cells)
+        places = self._buckets.heads(numbers, begin, end)
         return np.repeat(cells, end - begin), places
 
     def _with_live_heads(self, cells: NDArray[np.int64], level: int) -> NDArray[np.int64]:
@@ -237,7 +246,7 @@ class Walk:
     def _passed(self, cells: NDArray[np.int64], level: int) -> NDArray[np.bool_]:
         """Compare documents with all entries of their buckets; return which go on to finer ones."""
         ends, rules = self._ends, self._rules
-        numbers = ends.path[cells, level]
+        numbers = ends.path[:, level].take(cells)
         sizes, places = self._buckets.entries(numbers)
         at = np.repeat(np.arange(len(cells)), sizes)
         live = self._live(cells[at], places)
@@ -285,19 +294,19 @@ class Walk:
         ends.contents.append((level, Content(cells[takes], left, kept)))
         return np.zeros(len(cells), np.bool_) if last else on
 
-    def _finer(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the numbers of the finer buckets that documents may go on to: int64[k, LEVELS].
+    def _finer(self, cells: NDArray[np.int64], levels: range) -> NDArray[np.int64]:
+        """Return the numbers of the finer buckets that documents may go on to: int64[k, levels].
 
-        All are read at once: that takes little longer than to read those of one level.
+        levels: those from which they go on.
         """
         columns, hashes = self._first.take(cells)
         rows = self._rows[cells].tolist()
         keys = [
-            (column, finer_key(column, key, level, self._sketches[row]))
+            (column, finer_key(column, key, level + 1, self._sketches[row]))
             for column, key, row in zip(columns.tolist(), hashes.tolist(), rows, strict=True)
-            for level in range(1, LEVELS + 1)
+            for level in levels
         ]
-        return self._buckets.finer(keys).reshape(-1, LEVELS)
+        return self._buckets.finer(keys).reshape(-1, len(levels))
 
 
 def _first_of_each(

@@ -184,6 +184,17 @@ def test_similarity_of_one_with_many_is_the_row_by_row_similarity(slots: int, se
     assert ((by_row >= 0) & (by_row <= 1)).all()
 
 
+@pytest.mark.parametrize("slots", [1, 7, 8, 112, 120, 248, 255, 256, 264, 512])
+def test_equal_slots_are_counted_right_however_many_there_are(slots: int) -> None:
+    equal = np.arange(slots + 1)
+    sketches = (np.arange(slots) >= equal[:, None]).astype(np.uint8)
+    chance = 1 / 256
+    expected = np.maximum((equal / slots - chance) / (1 - chance), 0.0)
+    for some in (sketches, np.asfortranarray(sketches), np.flip(sketches, axis=1)):
+        found = pairwise_similarity(some, np.zeros_like(some))
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 def test_many_short_documents_have_the_signatures_that_each_has_alone() -> None:
     lengths = np.arange(60) * 5 % 280
     starts = np.append(0, np.cumsum(lengths))

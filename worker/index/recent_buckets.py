@@ -235,6 +235,10 @@ def _ranks(ordered: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def _taken(table: _Table, at: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]) -> Grown:
     """Return the buckets at some sets and ways."""
-    sizes = table.sizes[at].astype(np.int64)
-    filled = np.arange(table.width) < sizes[:, None]
-    return Grown(table.eras[at].astype(np.int64), sizes, table.lows[at][filled])
+    sets, ways = at
+    places = sets * _WAYS + ways
+    sizes = table.sizes.reshape(-1).take(places).astype(np.int64)
+    eras = table.eras.reshape(-1).take(places).astype(np.int64)
+    # Far faster than to index by sets and ways.
+    rows = table.lows.reshape(-1, table.width).take(places, axis=0)
+    return Grown(eras, sizes, rows[np.arange(table.width) < sizes[:, None]])

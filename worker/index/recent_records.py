@@ -30,9 +30,11 @@ _MOVED_AT_ONCE = 1 << 16
 class RecentRecords:
     """Records by number in arrays, in about ``most_bytes``.
 
-    A record has one place, by its number; what was there before goes. The arrays grow with what
-    is put into them. Threads may read and add at the same time. None may read while something is
-    forgotten.
+    A record has one place, by its number; what was there before goes. If that was asked for since
+    the last time that something new came to its place, the new one goes instead: else each document
+    of a crowded bucket would have to be read again whenever so many others have come. The arrays
+    grow with what is put into them. Threads may read and add at the same time. None may read while
+    something is forgotten.
     """
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
@@ -40,6 +42,7 @@ class RecentRecords:
         self._most = most_bytes
         self._lock = Lock()
         self._numbers = np.empty(0, np.int64)
+        self._asked = np.empty(0, np.bool_)
         self._records = Records.blank(0, 0)
         self._used = 0
 
@@ -56,19 +59,15 @@ class RecentRecords:
                 return np.zeros(len(numbers), np.bool_), None
             places = numbers % len(self._numbers)
             here = self._numbers.take(places) == numbers
-            return here, self._records.take(places[here]) if here.any() else None
+            if not here.any():
+                return here, None
+            found = places[here]
+            self._asked[found] = True
+            return here, self._records.take(found)
 
     def put(self, numbers: npt.NDArray[np.int64], records: Records) -> None:
         """Add records of different documents that were read."""
-        short = [len(ident) <= _LONGEST_ID for ident in records.ids.tolist()]
-        kept = np.flatnonzero(records.kept & np.array(short, np.bool_))
-        if not len(kept):
-            return
-        if len(kept) < len(numbers):
-            numbers, records = numbers[kept], records.take(kept)
-        with self._lock:
-            self._make_room(records)
-            self._put(numbers, records)
+        self._add(numbers, records, asked=True)
 
     def put_new(self, first: int, packed: Sequence[bytes]) -> None:
         """Add records that were written, with numbers from ``first`` on.
@@ -78,16 +77,41 @@ class RecentRecords:
         slots: int = self._records.sketches.shape[1]
         if packed and slots:
             records = Records.unpacked(packed, slots)
-            self.put(np.arange(first, first + len(packed)), records)
+            self._add(np.arange(first, first + len(packed)), records, asked=False)
 
-    def _put(self, numbers: npt.NDArray[np.int64], records: Records) -> None:
+    def _add(self, numbers: npt.NDArray[np.int64], records: Records, *, asked: bool) -> None:
+        short = [len(ident) <= _LONGEST_ID for ident in records.ids.tolist()]
+        kept = np.flatnonzero(records.kept & np.array(short, np.bool_))
+        if not len(kept):
+            return
+        if len(kept) < len(numbers):
+            numbers, records = numbers[kept], records.take(kept)
+        with self._lock:
+            self._make_room(records)
+            if not asked:
+                left = np.flatnonzero(self._give_way(numbers))
+                if len(left) < len(numbers):
+                    numbers, records = numbers[left], records.take(left)
+            self._put(numbers, records, asked=asked)
+
+    def _give_way(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return which new records may take their places, bool[n]; others may take them next time.
+
+        Two that are new may have the same place, so all are asked before any is changed.
+        """
+        places = numbers % len(self._numbers)
+        free: npt.NDArray[np.bool_] = ~self._asked[places] | (self._numbers[places] == numbers)
+        self._asked[places] = False
+        return free
+
+    def _put(self, numbers: npt.NDArray[np.int64], records: Records, *, asked: bool) -> None:
         places = numbers % len(self._numbers)
         chosen = _last_of_each(places)
         if len(chosen) < len(places):
             places, numbers, records = places[chosen], numbers[chosen], records.take(chosen)
         self._used += int(np.count_nonzero(self._numbers[places] == _NOBODY))
         self._records = self._records.put(places, records)
-        self._numbers[places] = numbers
+        self._numbers[places], self._asked[places] = numbers, asked
 
     def _make_room(self, more: Records) -> None:
         """Have the arrays grow for more records, as long as they may."""
@@ -105,8 +129,9 @@ class RecentRecords:
         kept, numbers = kept[chosen], numbers[chosen]
         bits = max(bits, self._records.new.shape[1])
         places, self._used = numbers % count, len(numbers)
-        self._numbers = np.full(count, _NOBODY)
-        self._numbers[places] = numbers
+        asked = self._asked[kept]
+        self._numbers, self._asked = np.full(count, _NOBODY), np.zeros(count, np.bool_)
+        self._numbers[places], self._asked[places] = numbers, asked
         before, moved = [*self._records], [*Records.blank(count, slots, bits)]
         self._records = Records.blank(0, slots, bits)
         for part in moved:
@@ -135,7 +160,7 @@ class RecentRecords:
         """Drop a record, if it is here."""
         if len(self._numbers) and self._numbers[number % len(self._numbers)] == number:
             place = number % len(self._numbers)
-            self._numbers[place] = _NOBODY
+            self._numbers[place], self._asked[place] = _NOBODY, False
             self._used -= 1
             self._records.sketches[place] = 0
             self._records.ids[place] = b""

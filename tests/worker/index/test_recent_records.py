@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lsh.index.layout import pack_records
 from lsh.index.records import Records
 from worker.index.recent_records import RecentPages, RecentRecords
 
@@ -19,6 +20,11 @@ def records(numbers: npt.NDArray[np.int64], ident: bytes = b"") -> Records:
     made.exist[:] = made.kept[:] = True
     made.ids[:] = ident
     return made
+
+
+def packed(numbers: npt.NDArray[np.int64]) -> list[bytes]:
+    made = records(numbers)
+    return pack_records(made.sequences, made.times, made.shingles, made.sketches, made.ids.tolist())
 
 
 def here(recent: RecentRecords, numbers: npt.NDArray[np.int64]) -> list[int]:
@@ -80,6 +86,33 @@ def test_of_several_with_one_place_one_is_kept_whole() -> None:
     numbers = np.array([7, 107, 8, 207])
     recent.put(numbers, records(numbers))
     assert here(recent, numbers) == [8, 207]
+
+
+def test_what_was_asked_for_gives_way_to_new_ones_only_the_second_time() -> None:
+    recent = RecentRecords(MOST)
+    old = np.arange(100)
+    recent.put_new(0, packed(old))
+    assert here(recent, old) == [], "kept before anything was read"
+    recent.put(old[:1], records(old[:1]))
+    recent.put_new(1, packed(old[1:]))
+    assert here(recent, old[:10]) == old[:10].tolist()
+    recent.put_new(100, packed(old + 100))
+    assert here(recent, old[:5]) == old[:5].tolist()
+    assert here(recent, old[10:] + 100) == (old[10:] + 100).tolist()
+    recent.forget(9)
+    recent.put_new(200, packed(old[:10] + 200))
+    assert here(recent, old[:5]) == old[:5].tolist(), "asked for again"
+    assert here(recent, old[5:10] + 200) == (old[5:10] + 200).tolist(), "not asked for since"
+
+
+def test_a_record_that_is_written_again_is_replaced_though_it_was_asked_for() -> None:
+    recent = RecentRecords(MOST)
+    numbers = np.arange(10)
+    recent.put(numbers, records(numbers))
+    recent.put_new(0, packed(numbers + 50))
+    _, found = recent.get(numbers)
+    assert found is not None
+    assert found.sequences.tolist() == (numbers + 50).tolist()
 
 
 def test_long_ids_and_forgotten_documents_are_not_kept() -> None:
