@@ -239,6 +239,6 @@ def _taken(table: _Table, at: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]
     places = sets * _WAYS + ways
     sizes = table.sizes.reshape(-1).take(places).astype(np.int64)
     eras = table.eras.reshape(-1).take(places).astype(np.int64)
-    # Far faster than to index by sets and ways.
+    # Faster than to index by sets and ways.
     rows = table.lows.reshape(-1, table.width).take(places, axis=0)
     return Grown(eras, sizes, rows[np.arange(table.width) < sizes[:, None]])
