@@ -56,16 +56,17 @@ class Records(NamedTuple):
     def unpacked(cls, packed: Sequence[bytes | None], slots: int) -> Records:
         """Return the records of these bytes: None where there is none, no bytes if forgotten.
 
-        Raises ValueError if some are not those of a record, or its sketch isn't of ``slots``.
+        The arrays may not be changed. Raises ValueError if some are not those of a record, or its
+        sketch isn't of ``slots``.
         """
         whole = [one for one in packed if one]
+        parts = (_alike(whole, slots) or _each(whole, slots)) if whole else None
+        if parts is not None and len(whole) == len(packed):
+            return parts
         found = cls.blank(len(packed), slots)
         found.exist[:] = [one is not None for one in packed]
         found.kept[:] = [bool(one) for one in packed]
-        if whole:
-            parts = _alike(whole, slots) or _each(whole, slots)
-            return found.put(found.kept, parts)
-        return found
+        return found if parts is None else found.put(found.kept, parts)
 
     def take(self, places: NDArray[np.int64]) -> Records:
         """Return some of the records."""
