@@ -57,7 +57,10 @@ class ConsumerQueue:
 
 
 def _fetched(statistics: str) -> Queued:
-    """Return the queue of all partitions: they share one, and each tells how long that is."""
+    """Return the queue of all partitions: they share one, and each tells how long that is.
+
+    What librdkafka has to say itself waits there, too, and counts as messages without a size.
+    """
     topics = _decoder.decode(statistics).topics.values()
     queues = [one for topic in topics for one in topic.partitions.values()]
     return Queued(
