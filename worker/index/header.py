@@ -9,11 +9,14 @@ from worker.index.errors import HeaderMismatch, StoreDamaged
 
 __all__ = ["StoreHeader", "check_header", "pack_header", "unpack_header"]
 
-FORMAT_VERSION = 9
-"""Up to version 2, the offset referred to a separate log for each shard; up to 3, each bucket and
-each record was a key; up to 5, records didn't say which buckets were new; up to 6, merged runs
-were keys among others; up to 7, a filter's words had three bits of a cell, and an entry stood for a
-document only if it was all but identical."""
+FORMAT_VERSION = 10
+"""That of new stores. Up to version 2, the offset referred to a separate log for each shard; up to
+3, each bucket and each record was a key; up to 5, records didn't say which buckets were new; up to
+6, merged runs were keys among others; up to 7, a filter's words had three bits of a cell, and an
+entry stood for a document only if it was all but identical; up to 8, nothing said whether a
+document was ever forgotten; up to 9, the list of runs didn't say how many bits filters have."""
+_READ_FROM = 9
+"""The earliest version that is read, and written on."""
 
 StoreHeader = dict[str, str | int | float | bool]
 
@@ -42,18 +45,18 @@ def check_header(packed: bytes, wanted: StoreHeader, path: Path) -> None:
         StoreDamaged: it can't be read.
     """
     found = _load(packed, path)
-    expected = {"format": FORMAT_VERSION, **wanted}
-    if found == expected:
-        return
-    if found.get("format") != FORMAT_VERSION:
+    version = found.pop("format", None)
+    if version not in range(_READ_FROM, FORMAT_VERSION + 1):
         raise HeaderMismatch(
-            f"{path} has format {found.get('format')}, and this neardup reads"
-            f" {FORMAT_VERSION} only: begin with a new index, or run the version that made this one"
+            f"{path} has format {version}, and this neardup reads {_READ_FROM} to {FORMAT_VERSION}:"
+            " begin with a new index, or run the version that made this one"
         )
+    if found == wanted:
+        return
     differences = [
-        f"{name}: it has {found.get(name, 'none')}, the settings say {expected.get(name, 'none')}"
-        for name in sorted(found.keys() | expected.keys())
-        if found.get(name) != expected.get(name)
+        f"{name}: it has {found.get(name, 'none')}, the settings say {wanted.get(name, 'none')}"
+        for name in sorted(found.keys() | wanted.keys())
+        if found.get(name) != wanted.get(name)
     ]
     raise HeaderMismatch(f"{path} was made with other parameters ({'; '.join(differences)})")
 

@@ -14,7 +14,7 @@ times the pages.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from lsh.index.layout import MOST_DOCUMENTS
 
 __all__ = [
     "FAN_IN",
+    "FILTER_BITS",
     "MARK",
     "RunShape",
     "SortedCells",
@@ -42,9 +43,10 @@ _FAN_IN_BITS = 3
 _CELLS_A_PAGE = 256
 _CELL_BYTES = 12
 _MARKED = np.uint64(0x9E3779B97F4A7C15)
-_FILTER_BITS = (24, 18, 13)
-"""Bits a cell by tier, then those of the last for all tiers above. Young runs are asked by every
-look-up and are small; the oldest are the bulk."""
+FILTER_BITS = (24, 18, 12)
+"""Bits of a new store's filters for each cell, by tier; those of the last for all tiers above.
+Young runs are asked by every look-up and are small; the oldest are the bulk. With 12 bits, 1 of 205
+absent cells passes; with 13, 1 of 298."""
 
 
 class SortedCells(NamedTuple):
@@ -80,12 +82,17 @@ class RunShape(NamedTuple):
     page_words: int
 
     @classmethod
-    def of(cls, run_documents: int, tier: int) -> RunShape:
-        """Return the shape in a store whose runs of tier 0 have so many documents."""
+    def of(
+        cls, run_documents: int, tier: int, filter_bits: Sequence[int] = FILTER_BITS
+    ) -> RunShape:
+        """Return the shape in a store whose runs of tier 0 have so many documents.
+
+        ``filter_bits`` are as in `FILTER_BITS`.
+        """
         bits = (-(-run_documents // _CELLS_A_PAGE) - 1).bit_length()
         cells = -(-run_documents // (1 << bits))
-        filter_bits = _FILTER_BITS[min(tier, len(_FILTER_BITS) - 1)]
-        return cls(bits + _FAN_IN_BITS * tier, -(-cells * filter_bits // 64))
+        each = filter_bits[min(tier, len(filter_bits) - 1)]
+        return cls(bits + _FAN_IN_BITS * tier, -(-cells * each // 64))
 
     @property
     def pages(self) -> int:

@@ -9,7 +9,7 @@ import msgspec
 
 from lsh.index.layout import MOST_DOCUMENTS
 from worker.index.eras import Era, Eras
-from worker.index.run_layout import FAN_IN, RunShape
+from worker.index.run_layout import FAN_IN, FILTER_BITS, RunShape
 
 __all__ = ["ID_COLUMN", "Merging", "Run", "RunList"]
 
@@ -20,6 +20,9 @@ _Tier = Annotated[int, msgspec.Meta(ge=0, le=10)]
 ID_COLUMN = 251
 """The column of documents' ids; see `identities`. Those below are bands and the exact text."""
 _Column = Annotated[int, msgspec.Meta(ge=0, le=ID_COLUMN)]
+_Bits = Annotated[int, msgspec.Meta(gt=0, le=64)]
+_FORMER_FILTER_BITS = (24, 18, 13)
+"""Those of a store of format 9, whose list doesn't say so."""
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -58,6 +61,7 @@ class _Packed(msgspec.Struct):
     runs: list[Run]
     merging: list[Merging]
     eras: Annotated[list[Era], msgspec.Meta(min_length=1)]
+    filter_bits: Annotated[tuple[_Bits, ...], msgspec.Meta(min_length=1)] = _FORMER_FILTER_BITS
 
 
 @dataclass(slots=True)
@@ -66,7 +70,8 @@ class RunList:
 
     ``run_documents`` is how many documents a run of tier 0 has, ``columns`` are the columns of the
     store (empty before the first cell), ``next`` is the number of the next run. Runs have disjoint
-    ranges of documents without gaps. ``eras`` divide the documents by time.
+    ranges of documents without gaps. ``eras`` divide the documents by time. ``filter_bits`` are as
+    in `FILTER_BITS`.
     """
 
     run_documents: int
@@ -75,6 +80,7 @@ class RunList:
     runs: list[Run] = field(default_factory=list)
     merging: list[Merging] = field(default_factory=list)
     eras: Eras = field(default_factory=Eras)
+    filter_bits: tuple[int, ...] = FILTER_BITS
 
     @property
     def end(self) -> int:
@@ -107,7 +113,7 @@ class RunList:
 
     def shape(self, tier: int) -> RunShape:
         """Return the shape of the runs of a tier."""
-        return RunShape.of(self.run_documents, tier)
+        return RunShape.of(self.run_documents, tier, self.filter_bits)
 
     def new_number(self) -> int:
         """Return the number for another run."""
@@ -136,6 +142,7 @@ class RunList:
                 self.runs,
                 self.merging,
                 self.eras.kept,
+                self.filter_bits,
             )
         )
 
@@ -159,6 +166,7 @@ class RunList:
             found.runs,
             found.merging,
             Eras(found.eras),
+            found.filter_bits,
         )
         listed.check()
         return listed
