@@ -196,11 +196,18 @@ class RunLookup:
         places, runs = suspects.places[left], suspects.runs[left]
         order = np.lexsort((-ends[left], places))
         places, runs = places[order], runs[order]
-        while len(places):
-            newest = np.diff(places, prepend=-1) > 0
-            found[places[newest]] = self._documents(keys.take(places[newest]), runs[newest])
-            later = ~newest & (found[places] < 0)
-            places, runs = places[later], runs[later]
+        if not len(places):
+            return found
+        newest = np.diff(places, prepend=-1) > 0
+        found[places[newest]] = self._documents(keys.take(places[newest]), runs[newest])
+        # A filter was wrong about the others, and mostly those of earlier runs are, too. These are
+        # read together: a round for each would take longer than their pages.
+        others = np.flatnonzero(~newest & (found[places] < 0))
+        if len(others):
+            documents = self._documents(keys.take(places[others]), runs[others])
+            there = np.flatnonzero(documents >= 0)[::-1]
+            # The last one of a place stays: that of its newest run.
+            found[places[others[there]]] = documents[there]
         return found
 
     def _documents(self, keys: BucketKeys, runs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

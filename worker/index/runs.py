@@ -47,7 +47,7 @@ from worker.index.reading import Standing
 from worker.index.recent_buckets import Grown, RecentBuckets
 from worker.index.record_pages import RecordPages
 from worker.index.run_filters import Joined
-from worker.index.run_layout import FAN_IN, MARK, SortedCells, marked
+from worker.index.run_layout import MARK, SortedCells, marked
 from worker.index.run_list import ID_COLUMN, Merging, Run
 from worker.index.run_lookup import RunLookup, read_filter
 from worker.index.run_tables import RunTables
@@ -144,7 +144,7 @@ class Runs:
             return None
         end = self._end + len(decision.records)
         ids = identities.add(batch, self._end, decision.records)
-        full = self._end - self._lookup.open.first >= self._list.run_documents
+        full = self._is_full(end - self._end)
         ends = self._era_ends(decision.now)
         self._merge_some(batch, end - self._end, give_way, growing=full or ends)
         run = self._drafted(batch, self._lookup.open, give_way) if full else None
@@ -236,6 +236,15 @@ class Runs:
         hashes = np.concatenate((keys.hashes, added.hashes, marked(grown.hashes)))
         return SortedCells(self._lookup.slots(columns), hashes, lows)
 
+    def _is_full(self, documents: int) -> bool:
+        """Return whether the open run is closed before so many documents are added.
+
+        Those of a write are in one run. A run has as nearly as possible the size that its filter
+        and its pages are made for.
+        """
+        has = self._end - self._lookup.open.first
+        return has > 0 and 2 * (self._list.run_documents - has) < documents
+
     def _era_ends(self, now: int) -> bool:
         """Return whether the current era ends with a write at the log's time ``now``, in ms.
 
@@ -324,9 +333,13 @@ class Runs:
                 tiers.add(tier + 1)
 
     def _due(self, plan: Merging, documents: int) -> int:
-        """Return how many cells to merge for so many new documents."""
-        cells = sum(run.cells for run in self._list.runs if run.number in plan.sources)
-        until_next: int = self._list.run_documents * FAN_IN**plan.tier
+        """Return how many cells to merge for so many new documents.
+
+        The tier has another run after as many as one of those that are merged has.
+        """
+        sources = [run for run in self._list.runs if run.number in plan.sources]
+        cells = sum(run.cells for run in sources)
+        until_next = (sources[-1].end - sources[0].first) / len(sources)
         return ceil(_HASTE * cells * documents / until_next)
 
     def _make_room(self, batch: WriteBatch, tier: int) -> None:
