@@ -22,11 +22,12 @@ WWW 2008 (PPJoin: sets in the order of their sizes, and the shorter prefix of th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from lsh.mixing import finalise
+from lsh.ordered import first_of_each, without_repeats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,10 +41,8 @@ __all__ = [
     "jaccard",
     "join",
     "shingle_sets",
-    "without_repeats",
 ]
 
-IntegerT = TypeVar("IntegerT", bound=np.integer)
 
 _BUDGET = 1 << 21  # elements at a time: bounds the memory of a step
 _PARTS = 16  # of the hashes' range, ranked one after the other
@@ -107,12 +106,6 @@ def shingle_sets(hashes: NDArray[np.uint64], starts: NDArray[np.int64]) -> Shing
     return ShingleSets(np.concatenate(kept), _edges(sizes), distinct)
 
 
-def without_repeats(numbers: NDArray[IntegerT]) -> NDArray[IntegerT]:
-    """Return the different ones of n integers, ascending. `numpy.unique` is far slower."""
-    ordered = np.sort(numbers)
-    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
-
-
 def _ranked(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], int]:
     """Return uint32[total], the rank of each hash from rare to common, and how many there are."""
     tokens = np.empty(len(hashes), dtype=np.uint32)
@@ -157,7 +150,7 @@ def jaccard(
     common = np.zeros(len(left), dtype=np.int64)
     sizes, marked = sets.sizes, np.zeros(sets.distinct, dtype=np.bool_)
     order = np.argsort(left, kind="stable")
-    edges = np.append(np.flatnonzero(np.diff(left[order], prepend=-1)), len(order))
+    edges = np.append(np.flatnonzero(first_of_each(left[order])), len(order))
     for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         pairs = order[begin:end]
         common[pairs] = _common(sets, int(left[pairs[0]]), right[pairs], marked)

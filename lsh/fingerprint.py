@@ -10,10 +10,10 @@ import numpy as np
 from lsh import text as text_module
 from lsh.bands import band_keys, text_keys
 from lsh.columns import values_of
-from lsh.exact import without_repeats
 from lsh.folding import Folding
 from lsh.listed_lines import LineFilter
 from lsh.markup import all_unwrapped
+from lsh.ordered import without_repeats
 from lsh.shingles import Shingler, Shingles, different
 from lsh.sketch import compact, signatures
 from lsh.text import Normalised, form_of, normalise_ascii, normalise_wide

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from lsh.bands import band_keys, text_keys
-from lsh.exact import without_repeats
 from lsh.fingerprint import Fingerprints
 from lsh.mixing import finalise
+from lsh.ordered import without_repeats
 from lsh.shingles import Shingler, Shingles
 from lsh.sketch import compact, signatures
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lsh.exact import without_repeats
 from lsh.index.batch import DocumentBatch
 from lsh.index.decide import decide
 from lsh.index.documents import Documents
@@ -16,6 +15,7 @@ from lsh.index.query import match
 from lsh.index.records import Records
 from lsh.index.shares import sufficient
 from lsh.index.table import ENTRY, BucketTable
+from lsh.ordered import without_repeats
 from lsh.sketch import pairwise_similarity
 
 if TYPE_CHECKING:

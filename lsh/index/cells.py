@@ -8,6 +8,7 @@ import numpy as np
 
 from lsh.index.buckets import spread
 from lsh.index.layout import BucketKeys
+from lsh.ordered import lengths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +55,7 @@ def cells_of(columns: Sequence[int], keys: NDArray[np.uint64]) -> Cells:
     changes = np.ones((count, documents), bool)
     changes[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
     starts = np.flatnonzero(changes)
-    sizes = np.diff(starts, append=keys.size)
+    sizes = lengths(starts, keys.size)
     rows = order.reshape(-1)
     _sort_within(rows, starts, sizes)
     return Cells(

@@ -9,6 +9,7 @@ import numpy as np
 from lsh.index.buckets import Buckets, spread
 from lsh.index.known import NEVER
 from lsh.index.layout import BEYOND, BucketKeys
+from lsh.ordered import first_of_each
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,7 +38,7 @@ class GrowingBuckets:
         self._known = known
         self._cells = cells.keys
         runs = len(cells.keys.hashes)
-        changes = np.flatnonzero(np.diff(cells.keys.columns, prepend=-1))
+        changes = np.flatnonzero(first_of_each(cells.keys.columns))
         ordered = cells.keys.columns[changes].tolist()
         self._rank = {column: rank for rank, column in enumerate(ordered)}
         self._finer: dict[tuple[int, int], int] = {}

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lsh.exact import without_repeats
 from lsh.index.buckets import Buckets, spread
+from lsh.ordered import last_of_each, without_repeats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +66,7 @@ def read_buckets(
     exist = reader.may_exist(cells.keys)
     possible = _Cells(*cells.pairs(np.flatnonzero(exist)))
     # The last one of a document: that of its exact text, if it may exist.
-    one_each = without_repeats(possible.runs[np.diff(possible.rows, append=-1) != 0])
+    one_each = without_repeats(possible.runs[last_of_each(possible.rows)])
     first = _read(reader, cells, one_each)
     pairs = _pairs(reader, columns, possible, first, sketches, rules)
     exist[one_each] = False

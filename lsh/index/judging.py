@@ -15,6 +15,7 @@ from lsh.index.known import COLUMN_BITS, Known
 from lsh.index.matched import matched
 from lsh.index.rounds import Rounds, disturbed
 from lsh.index.walk import Pairs, Walk
+from lsh.ordered import last_of_each
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -170,7 +171,7 @@ class Judging:
         columns, times = columns[at], self._batch.times[rows[at]]
         keys = ends.standing[at] << COLUMN_BITS | columns
         order = np.lexsort((times, keys))
-        last = order[np.diff(keys[order], append=-1) != 0]
+        last = order[last_of_each(keys[order])]
         places, numbers = ends.standing[at][last], ends.last[at][last]
         self._known.renew(places, columns[last], times[last])
         for entry, number, column in zip(

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lsh.exact import without_repeats
 from lsh.index.buckets import RecordMissing
 from lsh.index.places import Places
 from lsh.index.records import Records
+from lsh.ordered import without_repeats
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

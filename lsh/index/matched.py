@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lsh.exact import without_repeats
 from lsh.index.batch import Match
 from lsh.index.shares import sufficient
 from lsh.index.walk import Pairs
+from lsh.ordered import first_of_each, lengths, without_repeats
 from lsh.sketch import counts, estimates
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ class Matched(Mapping[int, list[Match]]):
         self._shares = shares
         self._known = known
         self.compared = compared
-        starts = np.flatnonzero(np.diff(pairs.of, prepend=-1))
-        ends = np.append(starts, len(pairs.of))[1:]
+        starts = np.flatnonzero(first_of_each(pairs.of))
+        ends = starts + lengths(starts, len(pairs.of))
         parts = zip(starts.tolist(), ends.tolist(), strict=True)
         self._parts = dict(zip(pairs.of[starts].tolist(), parts, strict=True))
         self._made: dict[int, list[Match]] = {}
@@ -123,7 +123,7 @@ def _best(pairs: Pairs, known: Known, rules: BucketRules) -> Pairs:
     similar = estimates(known.sketches.shape[1])
     order = np.argsort(known.sequences, kind="stable")
     ages = np.empty(len(order), np.int64)
-    ages[order] = np.cumsum(np.diff(known.sequences[order], prepend=np.uint64(0)) > 0)
+    ages[order] = np.cumsum(first_of_each(known.sequences[order]))
     bits, age_bits = len(similar).bit_length(), (1 + len(order)).bit_length()
     unlike = len(similar) - counts(pairs.alike, known.sketches.shape[1])
     joined = (pairs.of << bits | unlike) << age_bits | ages[pairs.places]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lsh.index.buckets import spread
+from lsh.ordered import first_of_each
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -91,7 +92,7 @@ def disturbed(
     changed = np.concatenate((numbers[adds], numbers[notes] + 1))
     order = np.lexsort((changers, changed))
     changers, changed = changers[order], changed[order]
-    first = np.diff(changed, prepend=-1) > 0
+    first = first_of_each(changed)
     changers, changed = changers[first], changed[first]
     at = np.minimum(np.searchsorted(changed, visited), len(changed) - 1)
     found[visitors[(changed[at] == visited) & (visitors > changers[at])]] = True

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from lsh.index import BucketKeys
 from lsh.index.buckets import spread
+from lsh.ordered import first_of_each, lengths
 
 __all__ = ["Grown", "RecentBuckets"]
 
@@ -226,9 +227,9 @@ class RecentBuckets:
 
 def _ranks(ordered: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return which of its equals each of ascending numbers is: int64[n]."""
-    first = np.flatnonzero(np.diff(ordered, prepend=-1))
+    first = np.flatnonzero(first_of_each(ordered))
     ranks: npt.NDArray[np.int64] = np.arange(len(ordered)) - np.repeat(
-        first, np.diff(first, append=len(ordered))
+        first, lengths(first, len(ordered))
     )
     return ranks
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from rocksdict import Rdict
 
-from lsh.exact import without_repeats
 from lsh.index import BucketKeys
 from lsh.index.buckets import spread
 from lsh.index.layout import numbers_before
+from lsh.ordered import first_of_each, without_repeats
 from worker.index.keyspace import FILTERS, OPEN_RUN, RUNS, of_run, page_key, place_in
 from worker.index.open_run import OpenRun, newest_cells, unpack_open_cells
 from worker.index.run_filters import Joined, Probes, TierFilters, zeroed
@@ -198,7 +198,7 @@ class RunLookup:
         places, runs = places[order], runs[order]
         if not len(places):
             return found
-        newest = np.diff(places, prepend=-1) > 0
+        newest = first_of_each(places)
         found[places[newest]] = self._documents(keys.take(places[newest]), runs[newest])
         # A filter was wrong about the others, and mostly those of earlier runs are, too. These are
         # read together: a round for each would take longer than their pages.
