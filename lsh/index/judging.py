@@ -12,7 +12,7 @@ from lsh.index.forgetting import forgotten_rows
 from lsh.index.growing import GrowingBuckets
 from lsh.index.implied import read_buckets
 from lsh.index.known import COLUMN_BITS, Known
-from lsh.index.matched import matched
+from lsh.index.matched import matched, once
 from lsh.index.rounds import Rounds, disturbed
 from lsh.index.walk import Pairs, Walk
 from lsh.ordered import last_of_each
@@ -78,7 +78,8 @@ class Judging:
         kept = self._new & (cells.sizes == 1) & ~late[rows]
         self._inserted[rows[kept]] = True
         self._judge(np.flatnonzero(~self._new | (cells.sizes > 1)), late)
-        found = matched(Pairs.joined(self._pairs), self._batch.shingles, self._known, self._rules)
+        pairs = once(Pairs.joined(self._pairs), self._batch.sketches.shape[1])
+        found = matched(pairs, self._batch.shingles, self._known, self._rules)
         made.candidates, made.matches = found.compared, found
         made.divided = self._buckets.divided
         self._write(kept, late)

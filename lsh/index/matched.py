@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lsh.index.known import Known
     from lsh.index.rules import BucketRules
 
-__all__ = ["Matched", "compared_of", "matched"]
+__all__ = ["Matched", "matched", "once"]
 
 
 class Matched(Mapping[int, list[Match]]):
@@ -84,13 +84,11 @@ def matched(
 ) -> Matched:
     """Return the best matches of documents: most similar first, ties oldest first, each once.
 
-    pairs: all comparisons. shingles: of each document, by row. A document that was renewed may
-    have several places.
+    pairs: the comparisons, each once; see `once`. shingles: of each document, by row. A document
+    that was renewed may have several places.
     """
     if not len(pairs.of):
         return Matched(pairs, pairs.alike, known, 0)
-    slots = known.sketches.shape[1]
-    pairs = _once(pairs, slots)
     shares = _shares(pairs, shingles, known, rules)
     best = _best(pairs.take((pairs.alike >= rules.threshold) | (shares > 0.0)), known, rules)
     return Matched(best, _shares(best, shingles, known, rules), known, len(pairs.of))
@@ -106,8 +104,10 @@ def _shares(
     return sufficient(pairs.alike, shingles[pairs.of], sizes, slots, rules)
 
 
-def _once(pairs: Pairs, slots: int) -> Pairs:
-    """Return the different pairs, by row and place."""
+def once(pairs: Pairs, slots: int) -> Pairs:
+    """Return the different pairs, by row and place. slots: how many each sketch has."""
+    if not len(pairs.of):
+        return pairs
     # The estimates are few: their ranks fit into one number with the pair, which sorts fastest.
     known = estimates(slots)
     bits, places = len(known).bit_length(), int(pairs.places.max(initial=0)).bit_length()
@@ -135,8 +135,3 @@ def _best(pairs: Pairs, known: Known, rules: BucketRules) -> Pairs:
     oldest[ages[order][::-1]] = order[::-1]
     at = len(similar) - (joined >> age_bits & ((1 << bits) - 1))
     return Pairs(of[first], oldest[joined & ((1 << age_bits) - 1)], similar[at])
-
-
-def compared_of(pairs: Pairs, slots: int, count: int) -> NDArray[np.int64]:
-    """Return with how many documents each of some was compared: int64[count]."""
-    return np.bincount(_once(pairs, slots).of, minlength=count)

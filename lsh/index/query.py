@@ -10,7 +10,7 @@ from lsh.index.buckets import Buckets
 from lsh.index.cells import cells_of
 from lsh.index.growing import GrowingBuckets
 from lsh.index.known import Known
-from lsh.index.matched import compared_of, matched
+from lsh.index.matched import matched, once
 from lsh.index.walk import Walk
 
 if TYPE_CHECKING:
@@ -95,11 +95,8 @@ def query(  # noqa: PLR0913 -- what a document has, and what it is judged by
     rows, runs = cells.pairs(found.places)
     ends = Walk(buckets, known, rules, sketches, rows, runs, oldest).ends()
     shingles = np.zeros(count, np.uint32) if sizes is None else sizes
-    pairs = ends.pairs._replace(of=rows[ends.pairs.of])
-    best, compared = (
-        matched(pairs, shingles, known, rules),
-        compared_of(pairs, sketches.shape[1], count),
-    )
+    pairs = once(ends.pairs._replace(of=rows[ends.pairs.of]), sketches.shape[1])
+    best, compared = matched(pairs, shingles, known, rules), np.bincount(pairs.of, minlength=count)
     met = _met(rows, ends.path, buckets, known, oldest)
     for row, some in enumerate(met):
         matches = best.get(row, [])

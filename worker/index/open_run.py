@@ -53,22 +53,24 @@ class OpenRun:
         self,
         slots: npt.NDArray[np.uint8],
         hashes: npt.NDArray[np.uint64],
-        *,
-        marks: bool = False,
+        marks: npt.NDArray[np.bool_],
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return which of n cells, or marks, are here, ascending, and their documents: int64[m].
 
-        slots: uint8[n]. hashes: uint64[n], the keys.
+        slots: uint8[n]. hashes: uint64[n], the keys. marks: bool[n], which of them are marks.
         """
-        which, places = self._find(slots, hashes, np.uint32(MARK if marks else 0))
+        which, places = self._find(slots, hashes, marks)
         order = np.argsort(which)
         documents = (self._documents[places[order]] & ~_MARK).astype(np.int64)
         return which[order], documents + (self.first - 1)
 
     def _find(
-        self, slots: npt.NDArray[np.uint8], hashes: npt.NDArray[np.uint64], bit: np.uint32
+        self,
+        slots: npt.NDArray[np.uint8],
+        hashes: npt.NDArray[np.uint64],
+        marks: npt.NDArray[np.bool_],
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return which of n cells are here, and their places: int64[m]."""
+        """Return which of n cells, or marks, are here, and their places: int64[m]."""
         places = self._first_places(slots, hashes)
         left = np.flatnonzero(np.take(self._documents, places, mode="clip") != 0)
         found, taken_places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -77,7 +79,7 @@ class OpenRun:
             if not len(left):
                 break
             same = np.take(self._hashes, places, mode="clip") == hashes[left]
-            same &= np.take(self._documents, places, mode="clip") & _MARK == bit
+            same &= (np.take(self._documents, places, mode="clip") >= _MARK) == marks[left]
             found.append(left[same])
             taken_places.append(places[same])
             places = self._next_places(places[~same], step)
@@ -88,7 +90,8 @@ class OpenRun:
 
     def put(self, cells: SortedCells) -> None:
         """Add cells, or, for those that are here, replace their documents. None is a mark."""
-        which, places = self._find(cells.slots, cells.hashes, np.uint32(0))
+        none = np.zeros(len(cells.slots), np.bool_)
+        which, places = self._find(cells.slots, cells.hashes, none)
         self._documents[places] = _shifted(cells.documents[which], -self.first) + _ONE
         new = np.ones(len(cells.hashes), bool)
         new[which] = False

@@ -17,7 +17,7 @@ from lsh.index.buckets import Buckets, spread
 from lsh.index.layout import BEYOND, bucket_lows, entries_of
 from worker.index.keyspace import grown_keys
 from worker.index.recent_buckets import Grown, RecentBuckets
-from worker.index.run_lookup import Get, RunLookup
+from worker.index.run_lookup import ErasGrown, Get, RunLookup
 
 __all__ = ["BucketReading", "Standing"]
 
@@ -99,13 +99,13 @@ class BucketReading:
 
     def _stored(self, keys: BucketKeys, end: int) -> Buckets:
         """Return the buckets that exist, of those that aren't in memory."""
-        suspects = self._runs.suspects(keys)
+        suspects, may_have_grown = self._runs.suspects_grown(keys)
         places = suspects.all_places()
         if not len(places):  # All the rest takes longer than this, also for nothing.
             return Buckets(places, places, places)
         some = keys.take(places)
         packed = some.packed()
-        grown = self._grown(some, packed)
+        grown = self._grown(packed, may_have_grown.among(places))
         after = np.full(len(keys.hashes), -1)
         after[places] = grown.eras
         alone = self._runs.newest(keys, suspects, after)[places]
@@ -191,9 +191,9 @@ class BucketReading:
         left = before[starts + sizes] - before[starts]
         return Buckets(places[left > 0], left[left > 0], entries[kept])
 
-    def _grown(self, keys: BucketKeys, packed: list[bytes]) -> Grown:
+    def _grown(self, packed: list[bytes], may_have: ErasGrown) -> Grown:
         """Return what n buckets grew to in the newest era in which they did; -1: none."""
-        places, eras = self._runs.eras_grown(keys)
+        places, eras = may_have
         newest, sizes = np.full(len(packed), -1), np.zeros(len(packed), np.int64)
         some = np.array(packed, f"V{_KEY_BYTES}")[places]
         values = self._get(grown_keys(eras, some)) if len(places) else []

@@ -108,6 +108,8 @@ class _Group:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return which cells may be in which runs. ``words`` are the first word of each."""
         which, columns = self._with_first(words, probes.bits)
+        if not len(which):  # As for most of the few buckets of a query.
+            return which, which
         places, bits = probes.second(shape, which)
         runs = self.runs[columns]
         found = (self._matrix[places, columns] & bits) == bits

@@ -39,17 +39,14 @@ def test_it_is_a_dictionary(
         written.append(pack_open_cells(packed(new)))
         known |= new
     assert len(run) == len(known)
-    for marks in (False, True):
-        slots = np.array([slot for slot, _, _ in [*known, *asked]], np.uint8)
-        hashes = np.array([key for _, key, _ in [*known, *asked]], np.uint64)
-        which, documents = run.find(slots, hashes, marks=marks)
-        found = dict(zip(which.tolist(), documents.tolist(), strict=True))
-        wanted = {
-            place: known[slot, key, marks]
-            for place, (slot, key, _) in enumerate([*known, *asked])
-            if (slot, key, marks) in known
-        }
-        assert found == wanted
+    every_kind = [(slot, key, mark) for slot, key, _ in [*known, *asked] for mark in (False, True)]
+    slots = np.array([slot for slot, _, _ in every_kind], np.uint8)
+    hashes = np.array([key for _, key, _ in every_kind], np.uint64)
+    marks = np.array([mark for _, _, mark in every_kind], np.bool_)
+    which, documents = run.find(slots, hashes, marks)
+    assert dict(zip(which.tolist(), documents.tolist(), strict=True)) == {
+        place: known[cell] for place, cell in enumerate(every_kind) if cell in known
+    }
     cells = all_cells(run)
     read_back = OpenRun(COLUMNS, FIRST)
     read_back.add(unpack_open_cells(written))
