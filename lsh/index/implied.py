@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from lsh.index.buckets import BucketReader
     from lsh.index.cells import Cells
+    from lsh.index.known import Known
     from lsh.index.rules import BucketRules
 
 __all__ = ["read_buckets"]
@@ -54,12 +55,15 @@ def read_buckets(
     reader: BucketReader,
     columns: Sequence[int],
     cells: Cells,
-    sketches: NDArray[np.uint8],
+    known: Known,
     rules: BucketRules,
 ) -> Buckets:
     """Return the buckets of cells that exist, by run; those that follow from others aren't read.
 
-    columns: c numbers of columns, those of the cells. sketches: uint8[n, slots], the documents'.
+    columns: c numbers of columns, those of the cells. known: has the documents of the cells by row,
+    and learns those in buckets that others follow from.
+
+    Raises RecordMissing if a bucket names a document that has no record.
     """
     if not rules.rows or len(columns) == 1:
         return Buckets.of(reader.buckets(cells.keys))
@@ -68,14 +72,14 @@ def read_buckets(
     # The last one of a document: that of its exact text, if it may exist.
     one_each = without_repeats(possible.runs[last_of_each(possible.rows)])
     first = _read(reader, cells, one_each)
-    pairs = _pairs(reader, columns, possible, first, sketches, rules)
+    pairs = _pairs(columns, known, *_met(reader, possible, first), rules)
     exist[one_each] = False
     runs, numbers = _following(columns, cells, possible, pairs)
     runs, numbers = runs[exist[runs]], numbers[exist[runs]]
     sole = reader.sole(cells.keys.take(runs)) if len(runs) else np.zeros(0, bool)
-    known = Buckets(runs[sole], np.ones(int(sole.sum()), np.int64), numbers[sole])
-    exist[known.places] = False
-    return Buckets.joined([first, known, _read(reader, cells, np.flatnonzero(exist))])
+    others = Buckets(runs[sole], np.ones(int(sole.sum()), np.int64), numbers[sole])
+    exist[others.places] = False
+    return Buckets.joined([first, others, _read(reader, cells, np.flatnonzero(exist))])
 
 
 def _read(reader: BucketReader, cells: Cells, runs: NDArray[np.int64]) -> Buckets:
@@ -105,31 +109,30 @@ def _met(
     return rows[settled], entries[settled]
 
 
-def _pairs(  # noqa: PLR0913, PLR0917 -- what documents have, and what was read
-    reader: BucketReader,
+def _pairs(
     columns: Sequence[int],
-    possible: _Cells,
-    first: Buckets,
-    sketches: NDArray[np.uint8],
+    known: Known,
+    rows: NDArray[np.int64],
+    entries: NDArray[np.int64],
     rules: BucketRules,
 ) -> _Pairs:
-    """Return the documents in the buckets that were read first, with those that came to them."""
-    rows, entries = _met(reader, possible, first)
-    numbers, which = np.unique(entries, return_inverse=True)
-    # What is forgotten, or says nothing, has zeros here.
-    told = reader.recorded(numbers, sketches.shape[1])
-    others, bits = told.sketches, -(-len(columns) // 8)
-    if told.new.shape[1] != bits:
+    """Return documents, by row, with others that came to the same bucket: int64[m] each."""
+    # What is forgotten, or says nothing, has zeros.
+    places, bits = known.places(entries), -(-len(columns) // 8)
+    if known.new.shape[1] != bits:
         return _Pairs(rows, entries, np.zeros((len(rows), len(columns)), np.bool_))
-    new = np.unpackbits(told.new, axis=1, count=len(columns), bitorder="little").astype(np.bool_)
+    new = np.unpackbits(
+        known.new.take(places, axis=0), axis=1, count=len(columns), bitorder="little"
+    ).astype(np.bool_)
     cut, shape = rules.bands * rules.rows, (len(rows), rules.bands, rules.rows)
-    same = sketches[rows, :cut] == others[which, :cut]
+    sketches = known.sketches
+    same = sketches.take(rows, axis=0)[:, :cut] == sketches.take(places, axis=0)[:, :cut]
     in_band = same.reshape(shape).all(axis=2)
     shared = np.zeros((len(rows), len(columns)), bool)
     numbered = np.asarray(columns)
     of_bands = np.flatnonzero(numbered < rules.bands)
     shared[:, of_bands] = in_band[:, numbered[of_bands]]
-    return _Pairs(rows, entries, shared & new[which])
+    return _Pairs(rows, entries, shared & new)
 
 
 def _following(

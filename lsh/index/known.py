@@ -72,6 +72,11 @@ class Known:
         return self._records.sketches[: self._count]
 
     @property
+    def new(self) -> NDArray[np.uint8]:
+        """Return which buckets were new to each: uint8[m, b]; see `Records`. Of a batch, none."""
+        return self._records.new[: self._count]
+
+    @property
     def sequences(self) -> NDArray[np.uint64]:
         """Return the sequence numbers of all: uint64[m]."""
         return self._records.sequences[: self._count]
