@@ -9,7 +9,7 @@ import numpy as np
 from lsh.index.batch import DocumentBatch
 from lsh.index.decide import decide
 from lsh.index.documents import Documents
-from lsh.index.finer import LEVELS, finer_key
+from lsh.index.finer import LEVELS, finer_keys
 from lsh.index.layout import BEYOND, pack_records
 from lsh.index.query import match
 from lsh.index.records import Records
@@ -238,17 +238,16 @@ class ArrayIndex:
         if left == rows.tolist():  # It stood for nothing.
             self._table.put(place, key, [left])
             return
-        emptied = [int(key[0])]
+        emptied = [key]
         if finer:
             sketches = self._documents.sketches[np.append(rows, gone)]
-            levels = range(1, LEVELS + 1)
-            emptied += {
-                finer_key(column, int(key[0]), level, sketch)
-                for level in levels
-                for sketch in sketches
-            }
-        hashes = np.array(emptied, np.uint64)
-        self._table.put(np.full(len(hashes), column), hashes, [[] for _ in emptied])
+            columns = np.full(len(sketches), column, np.uint8)
+            emptied += [
+                finer_keys(columns, key.repeat(len(sketches)), level, sketches)
+                for level in range(1, LEVELS + 1)
+            ]
+        hashes = without_repeats(np.concatenate(emptied))
+        self._table.put(np.full(len(hashes), column), hashes, [[] for _ in hashes])
         kept, keys = self._documents, key.repeat(len(rows))[None]
         batch = _batch(rows, [column], keys, kept.sketches[rows], kept.shingles[rows])
         self._apply(decide(self, batch, self._rules), len(self._documents))

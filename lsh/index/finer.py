@@ -22,15 +22,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lsh.mixing import constants
+from lsh.ordered import without_repeats
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["LEVELS", "finer_key"]
+__all__ = ["LEVELS", "finer_keys"]
 
 _SLOTS = (2, 4, 8, 16, 32)
 """Slots that choose a finer bucket, by level from 1."""
 LEVELS = len(_SLOTS)
+_KEY_BYTES = 8
 
 
 @lru_cache(maxsize=4096)
@@ -40,11 +42,29 @@ def _places(column: int, level: int, slots: int) -> NDArray[np.intp]:
     return np.argsort(draws, kind="stable")[: _SLOTS[level - 1]]
 
 
-def finer_key(column: int, key: int, level: int, sketch: NDArray[np.uint8]) -> int:
-    """Return the key of a document's finer bucket.
+def finer_keys(
+    columns: NDArray[np.uint8],
+    hashes: NDArray[np.uint64],
+    level: int,
+    sketches: NDArray[np.uint8],
+) -> NDArray[np.uint64]:
+    """Return the keys of documents' finer buckets: uint64[n].
 
-    column, key: of the bucket. level: from 1 to `LEVELS`. sketch: uint8[slots].
+    columns, hashes: uint8[n], uint64[n], of the buckets. level: from 1 to `LEVELS`. sketches:
+    uint8[n, slots].
     """
-    chosen = sketch[_places(column, level, len(sketch))].tobytes()
-    digest = blake2b(key.to_bytes(8, "little") + chosen, digest_size=8, person=b"finer %d" % level)
-    return int.from_bytes(digest.digest(), "little")
+    chosen = min(_SLOTS[level - 1], sketches.shape[1])
+    told = np.empty((len(hashes), _KEY_BYTES + chosen), np.uint8)
+    told[:, :_KEY_BYTES] = hashes.astype("<u8").view(np.uint8).reshape(-1, _KEY_BYTES)
+    for column in without_repeats(columns).tolist():
+        mine = np.flatnonzero(columns == column)
+        slots = _places(column, level, sketches.shape[1])
+        told[mine, _KEY_BYTES:] = sketches[mine[:, None], slots]
+    begun = blake2b(digest_size=_KEY_BYTES, person=b"finer %d" % level)
+    digests: list[bytes] = []
+    packed, each = told.tobytes(), told.shape[1]
+    for start in range(0, len(packed), each):
+        digest = begun.copy()
+        digest.update(packed[start : start + each])
+        digests.append(digest.digest())
+    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64, copy=False)

@@ -72,15 +72,16 @@ class GrowingBuckets:
         columns[~own], hashes[~own] = self._finer_keys.take(numbers[~own] - runs)
         return BucketKeys(columns, hashes)
 
-    def finer(self, keys: list[tuple[int, int]]) -> NDArray[np.int64]:
-        """Return the numbers of finer buckets with these columns and keys; read the new ones."""
-        new = [key for key in dict.fromkeys(keys) if key not in self._finer]
+    def finer(self, keys: BucketKeys) -> NDArray[np.int64]:
+        """Return the numbers of k finer buckets: int64[k]; read those that are new here."""
+        pairs = list(zip(keys.columns.tolist(), keys.hashes.tolist(), strict=True))
+        new = [key for key in dict.fromkeys(pairs) if key not in self._finer]
         if new:
             first = len(self.sizes)
             columns, hashes = zip(*new, strict=True)
             self._read(BucketKeys(np.array(columns, np.uint8), np.array(hashes, np.uint64)), first)
             self._finer |= {key: first + place for place, key in enumerate(new)}
-        return np.array([self._finer[key] for key in keys], np.int64)
+        return np.array([self._finer[key] for key in pairs], np.int64)
 
     def _read(self, keys: BucketKeys, first: int) -> None:
         """Read buckets, whose numbers follow ``first``."""

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from lsh.index.buckets import spread
-from lsh.index.finer import LEVELS, finer_key
+from lsh.index.finer import LEVELS, finer_keys
+from lsh.index.layout import BucketKeys
 from lsh.sketch import pairwise_similarity
 
 if TYPE_CHECKING:
@@ -300,13 +301,10 @@ class Walk:
         levels: those from which they go on.
         """
         columns, hashes = self._first.take(cells)
-        rows = self._rows[cells].tolist()
-        keys = [
-            (column, finer_key(column, key, level + 1, self._sketches[row]))
-            for column, key, row in zip(columns.tolist(), hashes.tolist(), rows, strict=True)
-            for level in levels
-        ]
-        return self._buckets.finer(keys).reshape(-1, len(levels))
+        sketches = self._sketches.take(self._rows[cells], axis=0)
+        keys = [finer_keys(columns, hashes, level + 1, sketches) for level in levels]
+        some = BucketKeys(np.tile(columns, len(levels)), np.concatenate(keys))
+        return self._buckets.finer(some).reshape(len(levels), -1).T
 
 
 def _first_of_each(

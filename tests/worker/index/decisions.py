@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lsh import pairwise_similarity
 from lsh.containment import containment_of, error_of
 from lsh.index import BucketRules, DocumentBatch, Forgotten, Match
-from lsh.index.finer import LEVELS, finer_key
+from lsh.index.finer import LEVELS, finer_keys
 
 SLOTS = 16
 LITTLE = 4 << 10
@@ -241,7 +241,10 @@ class _Model:
 
     def _levels(self, document: Document, column: int) -> list[list[list[Any]]]:
         key = document.keys[column]
-        finer = [finer_key(column, key, level, document.sketch) for level in range(1, LEVELS + 1)]
+        of = np.array([column], np.uint8), np.array([key], np.uint64)
+        finer = [
+            int(finer_keys(*of, level, document.sketch[None])[0]) for level in range(1, LEVELS + 1)
+        ]
         return [
             self._buckets.setdefault((column, one, level), [])
             for level, one in enumerate([key, *finer])
