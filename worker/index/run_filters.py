@@ -19,9 +19,10 @@ __all__ = ["Joined", "Probes", "TierFilters", "mixed", "zeroed"]
 
 _HALF = np.uint64(32)
 _MIX = np.uint64(0xD6E8FEB86659FD93)
-_INTERLEAVED_TIERS = 2
-"""Tiers whose filters are interleaved. Those above are large and few, and a matrix that grows by a
-column is copied."""
+_WIDEST = (FAN_IN, FAN_IN // 2)
+"""The most filters that are interleaved, by tier; above, none are. A matrix has a power of two of
+columns, so one for eight may have room for three filters that nothing uses, and it is copied when
+it gets more. Those of higher tiers are large."""
 _HUGE_BYTES = 1 << 21
 
 
@@ -170,7 +171,7 @@ class TierFilters:
     def __init__(self, shape: RunShape, tier: int) -> None:
         """Begin without runs."""
         self.shape = shape
-        self._widest = FAN_IN if tier < _INTERLEAVED_TIERS else 1
+        self._widest = _WIDEST[tier] if tier < len(_WIDEST) else 1
         self._groups: list[_Group] = []
 
     @property

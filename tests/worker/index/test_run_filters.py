@@ -26,6 +26,10 @@ def cells(
     return slots, hashes[np.lexsort((hashes, slots))]
 
 
+WIDEST = (8, 4, 1, 1)
+"""The most filters in a matrix, by tier."""
+
+
 def words(shape: RunShape, seed: int, count: int = COLUMNS * DOCUMENTS) -> npt.NDArray[np.uint64]:
     slots, hashes = cells(seed, count)
     pages = range(shape.pages)
@@ -45,7 +49,7 @@ def test_what_was_added_is_found_in_its_run_whatever_else_comes_and_goes(
         there.add(run)
         if chance.random() < often:
             filters.take(filters.joined())
-            assert filters.matrices <= (2 if tier < 2 else len(there))
+            assert filters.matrices <= min(len(there), 1 + 2 * FAN_IN // WIDEST[tier])
         if run >= FAN_IN:
             filters.remove(np.array([run - FAN_IN, run - FAN_IN // 2]))
             there -= {run - FAN_IN, run - FAN_IN // 2}
@@ -70,7 +74,18 @@ def test_filters_are_interleaved_beside_those_who_ask(tier: int) -> None:
             assert (again[0].tolist(), again[1].tolist()) == (which.tolist(), runs.tolist())
         assert filters.matrices == matrices
         filters.take(joined)
-        assert filters.matrices == (1 + run // FAN_IN if tier < 2 else run + 1)
+        assert filters.matrices == 1 + run // WIDEST[tier]
+
+
+def test_room_that_nothing_uses_is_small() -> None:
+    """A matrix has a power of two of columns, so that of a large tier would have many in vain."""
+    shape = RunShape.of(DOCUMENTS, 1)
+    filters = TierFilters(shape, 1)
+    for run in range(FAN_IN):
+        filters.add(run, words(shape, run))
+        filters.take(filters.joined())
+        columns = filters.size_bytes // (COLUMNS * shape.words * 8)
+        assert run + 1 <= columns <= run + 2
 
 
 def test_no_runs_have_nothing() -> None:
