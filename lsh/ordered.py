@@ -1,7 +1,7 @@
 """Numbers in order: where they change, and which are different.
 
-numpy has these as `numpy.diff` and `numpy.unique`, which take several times as long; a query asks
-so many of them that it shows.
+numpy has these as `numpy.diff`, which takes three to four times as long with a number before or
+behind, and `numpy.unique`, which does so with many numbers.
 """
 
 from __future__ import annotations
