@@ -25,6 +25,8 @@ __all__ = ["ErasGrown", "Get", "RunLookup", "Suspects", "read_filter"]
 
 _UNKNOWN = 255
 _ERA_BITS = 32
+_FEW = 256
+"""Buckets whose cells and marks are asked for at once. Of many, most are absent."""
 
 Get = Callable[[list[bytes]], list[bytes | None]]
 """Reads keys of a store."""
@@ -188,12 +190,18 @@ class RunLookup:
         return self._suspects(slots, keys.hashes, np.zeros(len(slots), np.bool_))
 
     def suspects_grown(self, keys: BucketKeys) -> tuple[Suspects, ErasGrown]:
-        """Return what `suspects` and `eras_grown` do.
+        """Return what `suspects` does, and in which eras these suspects may have grown.
 
-        To ask for the cells and marks of a few buckets takes hardly longer than for the cells.
+        To ask for the cells and marks of a few buckets takes hardly longer than for the cells; then
+        what has grown may include buckets that aren't suspects.
         """
         if not self.list.columns:
             return Suspects.none(), ErasGrown.none()
+        if len(keys.hashes) > _FEW:
+            found = self.suspects(keys)
+            places = found.all_places()
+            grown = self.eras_grown(keys.take(places))
+            return found, ErasGrown(places[grown.places], grown.eras)
         slots, count = self.slots(keys.columns), len(keys.hashes)
         both = self._suspects(
             np.concatenate((slots, slots)),
