@@ -40,9 +40,13 @@ __all__ = ["Ends", "Pairs", "Walk"]
 _PAIRS_AT_ONCE = 1 << 12
 """Sketches that are compared at a time, so that memory is bounded and the arrays stay in cache."""
 _NONE = -1
-_READ_TOGETHER = {some.start: some for some in (range(2), range(2, LEVELS))}
+_READ_TOGETHER = {some.start: some for some in (range(1), range(1, LEVELS))}
 """Levels whose finer buckets are read at once. To read those of several levels takes little longer
-than those of one, but few documents go far."""
+than those of one. Among unlike documents, hardly any goes beyond the first; in a flood, one that
+does mostly goes far."""
+_FEW = 64
+"""Cells that are compared with all other first entries at once, if the first one doesn't stand: to
+look at these a few at a time takes longer than to read their records."""
 
 
 class Pairs(NamedTuple):
@@ -187,11 +191,12 @@ class Walk:
         left = self._with_live_heads(cells, level)
         met, begin = [], 0
         while len(left) and begin < self._rules.heads:
-            # Mostly one of the first two stands, and the records of the others needn't be read.
-            end = min(self._rules.heads, 2 * begin or 1)
+            # In a flood, mostly one of the first two stands, and the others' records needn't be read.
+            few = begin and len(left) <= _FEW
+            end = self._rules.heads if few else min(self._rules.heads, 2 * begin or 1)
             pairs = self._compared(*self._entries(cells[left], level, begin, end))
             covers = pairs.alike.reshape(len(left), -1) >= self._rules.covers
-            found, first = _first_of_each(covers)
+            found, first = _first_in_rows(covers)
             self._stand(level, pairs.take(found * (end - begin) + first[found]))
             if end - begin > 1:
                 pairs = pairs.take((np.arange(end - begin) <= first[:, None]).reshape(-1))
@@ -307,7 +312,7 @@ class Walk:
         return self._buckets.finer(some).reshape(len(levels), -1).T
 
 
-def _first_of_each(
+def _first_in_rows(
     covers: NDArray[np.bool_],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return which rows have something, int64[m], and where it is first; the width if nowhere.

@@ -31,9 +31,9 @@ _LEAST_BATCH = 1 * _MIB
 _LEAST_QUEUE = 16 * _MIB
 _STORE_BUFFER = 32 * _MIB
 _BUFFERS = 8 * _MIB, 128 * _MIB
-MOST_CACHE = 64 * _MIB
+MOST_CACHE = 16 * _MIB
 """Of blocks. A larger cache of them costs more than it saves: the kernel has the files in its own,
-and malloc keeps much of what a cache gives up."""
+and blocks that come and go leave holes in malloc's heap."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -347,7 +347,7 @@ class IndexSection(_Section):
         None,
         ge=1 << 20,
         description="block cache, shared by all shards of a worker; default: what is left of the"
-        " index's share of worker.memory, at most 64 MiB",
+        " index's share of worker.memory, at most 16 MiB",
     )
     write_buffer_bytes: int | None = Field(
         None,

@@ -17,7 +17,7 @@ from worker.index.memory import StoreMemory
 from worker.index.store import BandStore, StoreOptions
 
 MIB = 1 << 20
-LEAST, MOST = 8 * MIB, 64 * MIB
+LEAST, MOST = 8 * MIB, 16 * MIB
 HEADER: StoreHeader = {"bands": 18}
 FILES = "rocksdb.num-files-at-level0"
 
@@ -95,7 +95,7 @@ def test_stores_are_counted_while_they_are_open(tmp_path: Path, shards: int) -> 
         assert memory.held == sum(store.held_bytes() for store in opened) > 0
     for store in opened:
         store.close()
-    assert (memory.held, memory.capacity) == (0, 56 * MIB)
+    assert (memory.held, memory.capacity) == (0, MOST)
     opened = stores(tmp_path, memory, shards)
     assert memory.held == sum(store.held_bytes() for store in opened) > 0
     for store in opened:

@@ -31,7 +31,7 @@ def test_the_parts_are_the_whole(total: int, wishes: Wishes) -> None:
     shares = divided(total, wishes)
     assert parts(shares) == total
     assert shares.fits
-    assert shares.most_cache == min(64 * MIB, shares.index - shares.write_buffers)
+    assert shares.most_cache == min(16 * MIB, shares.index - shares.write_buffers)
     assert min(shares.lanes, shares.clients, shares.batch) >= 0
     assert sum(shares.fetched) == shares.client
     assert 2 * shares.write_buffer <= shares.write_buffers
