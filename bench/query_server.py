@@ -34,7 +34,12 @@ from worker.metrics import Metrics
 from worker.offline.embedded import create_topics
 from worker.process.gc import collecting, relax
 from worker.process.malloc import limit
-from worker.queries.service import TURN_SECONDS, QueryService, with_short_runs
+from worker.queries.service import (
+    GATHER_SECONDS,
+    TURN_SECONDS,
+    QueryService,
+    with_short_runs,
+)
 from worker.queries.turns import Precedence, ShardLock
 from worker.settings import Settings
 from worker.stages.order import Documents, Placed
@@ -130,7 +135,7 @@ def main() -> None:
             locks.append(_Held(precedence))
             return locks[-1]
 
-        following = service.begin(application, lock=lock)
+        following = service.begin(application, lock=lock, gather_seconds=GATHER_SECONDS)
         for _ in range(3):
             following.step()
         (held,) = locks

@@ -117,11 +117,12 @@ class Known:
     def _stored_places(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the places of documents of the index: int64[e]."""
         places = self._learned.of(numbers)
-        new = places < 0
-        if not new.any():
-            return places
-        self._learn(without_repeats(numbers[new]))
-        return self._learned.of(numbers)
+        new = np.flatnonzero(places < 0)
+        if len(new):
+            unknown = numbers.take(new)
+            self._learn(without_repeats(unknown))
+            places[new] = self._learned.of(unknown)
+        return places
 
     def _learn(self, numbers: NDArray[np.int64]) -> None:
         """Read the records of documents of the index: int64[k], ascending, new here."""

@@ -55,11 +55,14 @@ class Places:
             self._numbers, self._at = np.full(room, _FREE), np.empty(room, np.int64)
             self._others = self._others_at = np.empty(0, np.int64)
         slots = numbers & (len(self._numbers) - 1)
-        free = np.flatnonzero(self._numbers[slots] == _FREE)
-        self._numbers[slots[free]] = numbers[free]
-        put = self._numbers[slots] == numbers
-        self._at[slots[put]] = places[put]
-        others = np.concatenate((self._others, numbers[~put]))
-        order = np.argsort(others)
-        self._others = others[order]
-        self._others_at = np.concatenate((self._others_at, places[~put]))[order]
+        free = np.flatnonzero(self._numbers.take(slots) == _FREE)
+        self._numbers[slots.take(free)] = numbers.take(free)
+        put = self._numbers.take(slots) == numbers
+        there, left = np.flatnonzero(put), np.flatnonzero(~put)
+        self._at[slots.take(there)] = places.take(there)
+        if not len(left):
+            return
+        others = np.concatenate((self._others, numbers.take(left)))
+        order = np.argsort(others, kind="stable")  # Two sorted parts are merged.
+        self._others = others.take(order)
+        self._others_at = np.concatenate((self._others_at, places.take(left))).take(order)

@@ -191,7 +191,7 @@ class Walk:
         left = self._with_live_heads(cells, level)
         met, begin = [], 0
         while len(left) and begin < self._rules.heads:
-            # In a flood, mostly one of the first two stands, and the others' records needn't be read.
+            # Mostly one of the first two stands, and the records of the others needn't be read.
             few = begin and len(left) <= _FEW
             end = self._rules.heads if few else min(self._rules.heads, 2 * begin or 1)
             pairs = self._compared(*self._entries(cells[left], level, begin, end))

@@ -23,7 +23,7 @@ from worker.process.malloc import limit
 from worker.process.outage import until_answered
 from worker.process.signals import stopping_on_signals
 from worker.process.state_directory import locked
-from worker.queries.service import QueryService, with_short_runs
+from worker.queries.service import GATHER_SECONDS, QueryService, with_short_runs
 from worker.settings import Settings
 
 __all__ = ["serve"]
@@ -81,7 +81,7 @@ def _serve(settings: Settings) -> None:
         )
         if application is None:
             leave()
-        service.begin(application)
+        service.begin(application, gather_seconds=GATHER_SECONDS)
         relax()
         threading.Thread(
             target=collect_until, args=(stopping,), name="collector", daemon=True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic
@@ -37,6 +38,8 @@ _BYTES = 8 << 20
 _HELD = 64
 _HELD_BYTES = 16 << 20
 """The most frames read ahead of the group. Reading pauses above it until the group catches up."""
+_ENOUGH_BYTES = 1 << 20
+"""So much, or `_RECORDS` frames, doesn't wait for more."""
 
 
 class Standby:
@@ -56,13 +59,15 @@ class Standby:
         *,
         background: bool,
         past_group: bool = False,
+        gather_seconds: float = 0.0,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         """Take the shards to keep warm. Nothing starts before the first `hand_over`.
 
         ``apply`` judges records and applies their changes to a store, like a replay. With
-        ``past_group``, records are applied as they come, whatever the group has committed: the
-        shards can then never be handed over.
+        ``past_group``, records are applied whatever the group has committed: the shards can then
+        never be handed over. Records wait for others for ``gather_seconds``, unless they are many:
+        to judge some together takes less than to judge each.
         """
         self._shards = WarmShards(partitions, recovery, background=background)
         self._connect = reader
@@ -71,6 +76,7 @@ class Standby:
         self._apply = apply
         self._background = background
         self._past_group = past_group
+        self._gather_seconds = gather_seconds
         self._clock = clock
         self._committed: dict[TopicPartition, int] = {}
         self._asked_at: float | None = None
@@ -135,7 +141,7 @@ class Standby:
         try:
             if self._reader is None:
                 self._reader = self._connect()
-            records = self._read(self._reader, timeout)
+            records = self._read(self._reader, min(timeout, self._until_due()))
         except TopicRecreated:
             raise  # The stage gets the same error.
         except BusError as error:
@@ -162,6 +168,13 @@ class Standby:
             reader.stop(error.partition)
             self._let_rest(error.partition, str(error))
         return ()
+
+    def _until_due(self) -> float:
+        """Return for how many seconds no record will have waited long enough for others."""
+        if not self._gather_seconds:
+            return math.inf
+        waiting = [shard.held_since for _, shard in self._shards.all() if shard.held]
+        return max(0.0, min(waiting, default=math.inf) + self._gather_seconds - self._clock())
 
     def _ask(self, reader: LogReader) -> None:
         now = self._clock()
@@ -205,8 +218,12 @@ class Standby:
             if shard is None or shard.store is None or not shard.reading:
                 return
             committed = self._committed.get(partition, 0)
+            if not shard.held:
+                shard.held_since = self._clock()
             shard.held += records
             ready = [one for one in shard.held if self._past_group or one.offset < committed]
+            if not self._enough(ready) and self._clock() < shard.held_since + self._gather_seconds:
+                ready = []
             shard.held = shard.held[len(ready) :]
             try:
                 if ready:
@@ -221,6 +238,11 @@ class Standby:
                 self._give_up(partition, shard, str(error), aside=True)
             except OSError as error:
                 self._give_up(partition, shard, str(error))
+
+    @staticmethod
+    def _enough(ready: list[Record]) -> bool:
+        """Return whether records are so many that they don't wait for others."""
+        return len(ready) >= _RECORDS or _size(ready) >= _ENOUGH_BYTES
 
     def _reset(self, partition: TopicPartition, why: str) -> None:
         """Put a store aside whose log was trimmed past it, and open another at once."""

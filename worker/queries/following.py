@@ -17,7 +17,7 @@ from worker.queries.progress import LogProgress, WholeLogReader
 from worker.queries.turns import Precedence, ShardLock
 from worker.stages.base import StageError
 from worker.stages.judge import pass_over
-from worker.stages.order import Documents
+from worker.stages.order import Documents, Placed
 from worker.wire import hand_over
 
 __all__ = ["Following", "Reached", "Warming"]
@@ -26,6 +26,9 @@ T = TypeVar("T")
 
 _NEAR = 64
 """A shard is warm once it has been at most this many records behind the log's end."""
+_TOGETHER = 1_000
+"""Documents of short frames that are judged together. What a frame takes besides its documents is
+as much as some hundreds of these; but a query may have to wait for what all of them change."""
 
 
 class Warming(Exception):
@@ -58,8 +61,9 @@ class Following(Closing):
     """The shards of an application, as of its log.
 
     A thread judges the frames of the log as *index* does, and applies their changes shard by
-    shard. Queries read beside it: a lock for each shard keeps them apart only while what they read
-    changes, never while frames are judged, or while runs are sorted, packed and merged.
+    shard. Frames that come in quick succession are judged together. Queries read beside it: a lock
+    for each shard keeps them apart only while what they read changes, never while frames are
+    judged, or while runs are sorted, packed and merged.
     """
 
     def __init__(
@@ -67,8 +71,12 @@ class Following(Closing):
         application: Application,
         clock: Callable[[], float] = monotonic,
         lock: Callable[[Precedence], ShardLock] = ShardLock,
+        gather_seconds: float = 0.0,
     ) -> None:
-        """Take the application, and what makes a shard's lock. Nothing is read before `check`."""
+        """Take the application, and what makes a shard's lock. Nothing is read before `check`.
+
+        A frame waits for ``gather_seconds`` for others.
+        """
         self._precedence = precedence = Precedence(clock)
         self._topology = application.topology
         shards = range(self._topology.layout.shards)
@@ -80,6 +88,7 @@ class Following(Closing):
         self._standby = application.follower(
             lambda connect: WholeLogReader(self._topology.order, connect, self._progress),
             self._apply,
+            gather_seconds,
         )
 
     def check(self) -> None:
@@ -99,22 +108,35 @@ class Following(Closing):
         self._standby.step(0.0)
 
     def _apply(self, shard: int, store: BandStore, records: list[Record]) -> None:
-        """Apply records, frame by frame, so that no query waits for several.
+        """Apply records: short frames together, but not so many that queries would wait for long.
 
         Raises:
             StageError: another generation of the index has taken over.
         """
         store.give_way = self._precedence.give_way
+        frames: list[Placed] = []
         for record in records:
             generation = hand_over(record.value, self._topology.layout.id)
             if generation is not None:
+                self._take(shard, store, frames)
                 self._pass(shard, store, record.offset, generation)
                 continue
-            documents = Documents([self._judge.placed(record)])
-            self._precedence.give_way()
-            judgement = self._judge.judge(shard, store, documents)
-            self._precedence.give_way()
-            judgement.apply(store, self._locks[shard])
+            frame = self._judge.placed(record)
+            if len(Documents([*frames, frame])) > _TOGETHER:
+                self._take(shard, store, frames)
+            frames.append(frame)
+        self._take(shard, store, frames)
+
+    def _take(self, shard: int, store: BandStore, frames: list[Placed]) -> None:
+        """Judge frames and apply their changes; then the list is empty."""
+        if not frames:
+            return
+        documents = Documents([*frames])
+        frames.clear()
+        self._precedence.give_way()
+        judgement = self._judge.judge(shard, store, documents)
+        self._precedence.give_way()
+        judgement.apply(store, self._locks[shard])
 
     def _pass(self, shard: int, store: BandStore, offset: int, generation: int) -> None:
         if generation > self._topology.generation:

@@ -25,12 +25,15 @@ from worker.queries.turns import Precedence, ShardLock
 from worker.settings import Settings
 from worker.stages import Status
 
-__all__ = ["TURN_SECONDS", "QueryService", "with_short_runs"]
+__all__ = ["GATHER_SECONDS", "TURN_SECONDS", "QueryService", "with_short_runs"]
 
 _log = logging.getLogger(__name__)
 
 TURN_SECONDS = 0.0005
 """After so long, a thread that waits for Python gets it. A query waits for it several times."""
+GATHER_SECONDS = 0.25
+"""How long a frame of the log waits for others. Answers are so much older, and short frames take
+Python from queries less often."""
 _RUN_DOCUMENTS = 1 << 13
 _LOOK_SECONDS = 0.5
 _CONNECTIONS = 64
@@ -78,10 +81,11 @@ class QueryService(Closing):
         application: Application,
         clock: Callable[[], float] = monotonic,
         lock: Callable[[Precedence], ShardLock] = ShardLock,
+        gather_seconds: float = 0.0,
     ) -> Following:
         """Begin to follow the log, and to answer; return what follows. See `Following`."""
         self._application = application
-        self._following = following = Following(application, clock, lock)
+        self._following = following = Following(application, clock, lock, gather_seconds)
         asker = Asker(
             application.topology.layout,
             application.rules(),

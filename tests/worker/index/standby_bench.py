@@ -30,6 +30,7 @@ class Tape:
         self.low = 0
         self.at: int | None = None
         self.furthest = 0
+        self.waited = 0.0
         self.value = b"x"
         self.closed = threading.Event()
 
@@ -42,7 +43,8 @@ class Tape:
         self.at = None
 
     def read(self, limit: int, max_bytes: int, timeout: float) -> list[Record]:
-        del max_bytes, timeout
+        del max_bytes
+        self.waited = timeout
         if self.at is None:
             return []
         if self.at < self.low:
@@ -78,6 +80,7 @@ class Bench:
         self.path = self.directories.path(PLACE.partition)
         self.tape = Tape(length)
         self.applied: list[int] = []
+        self.together: list[int] = []
         self.later = 0.0
         self.recovery = Recovery(self.directories)
         self.standby = Standby(
@@ -97,6 +100,7 @@ class Bench:
             range(store.offset, store.offset + len(records))
         )
         self.applied += [record.offset for record in records]
+        self.together.append(len(records))
         store.apply(
             Decision.nothing(), offset=records[-1].offset + 1, now=0, documents=len(records)
         )

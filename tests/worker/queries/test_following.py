@@ -11,15 +11,18 @@ import pytest
 from rocksdict import WriteBatch
 
 import worker.index.draft
+import worker.queries.following
 from tests.worker.queries.parts import Site, body
 from worker.bus import Outgoing
 from worker.index.record_pages import RecordPages
 from worker.index.run_layout import packed_pages
+from worker.index.store import BandStore
 from worker.queries.answers import Answer
 from worker.queries.following import Warming
 from worker.queries.turns import Precedence
 from worker.stages import StageError
 from worker.stages.judge import Judge, Judgement
+from worker.stages.order import Documents
 from worker.wire import HandOver
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."
@@ -163,6 +166,29 @@ def test_it_ends_where_another_generation_takes_over(tmp_path: Path) -> None:
         hand_over(site, 1)
         with pytest.raises(StageError, match="generation 1 of the index has taken over"):
             site.catch_up()
+
+
+def test_short_frames_are_judged_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    together: list[int] = []
+    judge = Judge.judge
+
+    def judging(one: Judge, shard: int, store: BandStore, documents: Documents) -> Judgement:
+        together.append(len(documents.frames))
+        return judge(one, shard, store, documents)
+
+    monkeypatch.setattr(worker.queries.following, "_TOGETHER", 3)
+    with Site(tmp_path, index={"shards": 1}) as site:
+        texts = [" ".join(f"{word}-{number}" for number in range(9)) for word in "abcdefg"]
+        for number, text in enumerate(texts):
+            if number == 2:
+                hand_over(site, 0)
+            site.judge({"id": str(number), "text": text})
+        monkeypatch.setattr(Judge, "judge", judging)
+        site.catch_up()
+        assert together == [2, 3, 2]
+        found = [site.answers(body({"text": text}))[0].matches for text in texts]
+        assert [[one.id for one in some] for some in found] == [[str(n)] for n in range(7)]
+        assert site.following.reached().furthest_behind == 0
 
 
 def hand_over(site: Site, generation: int) -> None:
