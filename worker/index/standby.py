@@ -38,8 +38,9 @@ _BYTES = 8 << 20
 _HELD = 64
 _HELD_BYTES = 16 << 20
 """The most frames read ahead of the group. Reading pauses above it until the group catches up."""
+_ENOUGH = 32
 _ENOUGH_BYTES = 1 << 20
-"""So much, or `_RECORDS` frames, doesn't wait for more."""
+"""So many frames, or so much, don't wait for others."""
 
 
 class Standby:
@@ -222,7 +223,8 @@ class Standby:
                 shard.held_since = self._clock()
             shard.held += records
             ready = [one for one in shard.held if self._past_group or one.offset < committed]
-            if not self._enough(ready) and self._clock() < shard.held_since + self._gather_seconds:
+            due = shard.held_since + self._gather_seconds
+            if self._clock() < due and not self._enough(ready):
                 ready = []
             shard.held = shard.held[len(ready) :]
             try:
@@ -242,7 +244,7 @@ class Standby:
     @staticmethod
     def _enough(ready: list[Record]) -> bool:
         """Return whether records are so many that they don't wait for others."""
-        return len(ready) >= _RECORDS or _size(ready) >= _ENOUGH_BYTES
+        return len(ready) >= _ENOUGH or _size(ready) >= _ENOUGH_BYTES
 
     def _reset(self, partition: TopicPartition, why: str) -> None:
         """Put a store aside whose log was trimmed past it, and open another at once."""
