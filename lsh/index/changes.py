@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,10 +16,10 @@ from lsh.index.layout import (
     without_sketch,
 )
 from lsh.index.naming import Naming
+from lsh.index.renewed import by_document
+from lsh.ordered import first_of_each, lengths, without_repeats
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from lsh.index.batch import DocumentBatch
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lsh.index.decision import Decision
     from lsh.index.growing import GrowingBuckets
     from lsh.index.known import Known
+    from lsh.index.renewed import RenewedEntries
     from lsh.index.rules import BucketRules
 
 __all__ = ["Changes"]
@@ -63,7 +64,7 @@ class Changes:
         self,
         made: Decision,
         buckets: GrowingBuckets,
-        renewed: Mapping[int, Mapping[int, int]],
+        renewed: RenewedEntries,
         oldest: int | None,
         *,
         new: NDArray[np.bool_],
@@ -71,16 +72,14 @@ class Changes:
     ) -> None:
         """Write down buckets, records and renewals.
 
-        renewed: the columns in which documents were renewed, by their number and the bucket's.
-        oldest: the least time of an entry after the batch, in ms; None: any. new: bool[r], the
-        runs of cells whose bucket didn't exist. kept: bool[r], those that one document alone came
-        to.
+        renewed: the entries that were renewed. oldest: the least time of an entry after the batch,
+        in ms; None: any. new: bool[r], the runs of cells whose bucket didn't exist. kept: bool[r],
+        those that one document alone came to.
         """
         first, numbers = self._first, self._numbers
         made.records = self._records(kept)
         moves = self._renew(made, buckets, renewed)
-        if moves:
-            buckets.note(np.array([place for place, _ in moves], np.int64))
+        buckets.note(moves.buckets)
         changed = buckets.changed(oldest)
         alone = np.append(new, False)[np.minimum(changed.places, len(new))] & (changed.sizes == 1)
         alone[alone] = changed.entries[changed.starts[alone]] != BEYOND
@@ -91,8 +90,7 @@ class Changes:
         changed = changed.take(np.flatnonzero(~alone))
         own = changed.entries >= first
         changed.entries[own] = numbers[changed.entries[own] - first]
-        if moves:
-            _move(changed, moves)
+        moves.apply(changed)
         made.changed = buckets.keys(changed.places)
         made.buckets = Buckets(np.arange(len(changed)), changed.sizes, changed.entries)
 
@@ -115,40 +113,44 @@ class Changes:
             new=new,
         )
 
-    def _renew(
-        self, made: Decision, buckets: GrowingBuckets, renewed: Mapping[int, Mapping[int, int]]
-    ) -> dict[tuple[int, int], int]:
+    def _renew(self, made: Decision, buckets: GrowingBuckets, renewed: RenewedEntries) -> _Moves:
         """Write down the renewals.
 
         A document that the index wants to move gets another number in the buckets where it was
-        renewed. Returns these numbers by bucket and former number.
-
-        renewed: as of `write`.
+        renewed. Returns these.
         """
-        if not renewed:
-            return {}
-        first, known = self._first, self._known
-        below, final = self._reader.moved_below, self._numbers.tolist()
-        old = {place for number, columns in renewed.items() if number < below for place in columns}
-        lists = buckets.contents(np.array(sorted(old), np.int64)).by_place()
-        moves: dict[tuple[int, int], int] = {}
-        for number, columns in sorted(renewed.items()):
-            if known.is_gone(number):
-                continue
-            renewals = known.renewals[number]
-            if number >= first:
-                made.renewals[final[number - first]] = renewals
-            elif number >= below:
-                made.renewals[number] = renewals
-            else:
-                held = [place for place in columns if number in lists[place]]
-                moved = first + len(made.records)
-                moves |= {(place, number): moved for place in held}
-                if held:
-                    made.records.append(with_others(known.packed(number)))
-                    held_in = [columns[place] for place in held]
-                    made.renewals[moved] = {column: renewals[column] for column in held_in}
-        return moves
+        if not len(renewed.numbers):
+            return _Moves.none()
+        documents = without_repeats(renewed.numbers)
+        documents = documents[~self._known.are_gone(documents)]
+        staying = documents[documents >= self._reader.moved_below]
+        final, own = staying.copy(), staying >= self._first
+        final[own] = self._numbers[staying[own] - self._first]
+        renewals = self._known.renewed.of(staying)
+        made.renewals = dict(zip(final.tolist(), renewals, strict=True))
+        moving = np.isin(renewed.numbers, documents[: len(documents) - len(staying)])
+        return self._move(made, buckets, renewed.take(moving))
+
+    def _move(self, made: Decision, buckets: GrowingBuckets, renewed: RenewedEntries) -> _Moves:
+        """Give documents other numbers in the buckets where they were renewed, and still are."""
+        contents = buckets.contents(without_repeats(renewed.buckets))
+        there = _named(contents.places, contents.sizes, contents.entries)
+        held = renewed.take(
+            np.isin(_joined(renewed.buckets, renewed.numbers), there[contents.entries != BEYOND])
+        )
+        documents, first = without_repeats(held.numbers), self._first + len(made.records)
+        made.records += map(with_others, self._known.packed(documents.tolist()))
+        order: NDArray[np.int64] = np.argsort(held.numbers, kind="stable")
+        ordered = held.take(order)
+        times = self._known.renewed.latest(
+            ordered.numbers, ordered.columns, np.zeros(len(ordered.numbers), np.int64)
+        )
+        firsts = np.flatnonzero(first_of_each(ordered.numbers))
+        ends = firsts + lengths(firsts, len(times))
+        renewals = by_document(ordered.columns, times, firsts, ends)
+        made.renewals |= dict(enumerate(renewals, first))
+        others = first + np.searchsorted(documents, held.numbers)
+        return _Moves(held.buckets, held.numbers, others)
 
     def remember(self, made: Decision, inserted: NDArray[np.bool_]) -> None:
         """Write down what is needed to answer for documents that are sent again.
@@ -165,16 +167,42 @@ class Changes:
             made.verdicts = naming.verdicts(matches)
 
 
-def _move(buckets: Buckets, moves: Mapping[tuple[int, int], int]) -> None:
-    """Replace entries, in place.
+class _Moves(NamedTuple):
+    """Entries that get other numbers: int64[m] each.
 
-    moves: the other numbers, by the bucket's place and the former number.
+    buckets: the places of their buckets. numbers: their numbers until now.
     """
-    keys = np.array([place << _BITS | number & _LOW_BITS for place, number in moves], np.int64)
-    order = np.argsort(keys)
-    keys, others = keys[order], np.fromiter(moves.values(), np.int64)[order]
-    places = np.repeat(buckets.places, buckets.sizes)
-    own = places << _BITS | buckets.entries & _LOW_BITS
-    at = np.minimum(np.searchsorted(keys, own), len(keys) - 1)
-    moved = (keys[at] == own) & (buckets.entries != BEYOND)
-    buckets.entries[moved] = others[at[moved]]
+
+    buckets: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+    others: NDArray[np.int64]
+
+    @classmethod
+    def none(cls) -> _Moves:
+        """Return no moves."""
+        return cls(*[np.empty(0, np.int64)] * 3)
+
+    def apply(self, changed: Buckets) -> None:
+        """Replace the entries, in place."""
+        if not len(self.buckets):
+            return
+        keys = _joined(self.buckets, self.numbers)
+        order = np.argsort(keys)
+        keys, others = keys[order], self.others[order]
+        own = _named(changed.places, changed.sizes, changed.entries)
+        at = np.minimum(np.searchsorted(keys, own), len(keys) - 1)
+        moved = (keys[at] == own) & (changed.entries != BEYOND)
+        changed.entries[moved] = others[at[moved]]
+
+
+def _named(
+    places: NDArray[np.int64], sizes: NDArray[np.int64], entries: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return what says for each entry of buckets in which one it is, and who: int64[e]."""
+    return _joined(np.repeat(places, sizes), entries)
+
+
+def _joined(buckets: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return buckets' places and documents' numbers as one number each: int64[e]."""
+    joined: NDArray[np.int64] = buckets << _BITS | numbers & _LOW_BITS
+    return joined

@@ -11,8 +11,9 @@ from lsh.index.decision import Decision
 from lsh.index.forgetting import forgotten_rows
 from lsh.index.growing import GrowingBuckets
 from lsh.index.implied import read_buckets
-from lsh.index.known import COLUMN_BITS, Known
+from lsh.index.known import Known
 from lsh.index.matched import matched, once
+from lsh.index.renewed import COLUMN_BITS, RenewedEntries
 from lsh.index.rounds import Rounds, disturbed
 from lsh.index.walk import Pairs, Walk
 from lsh.ordered import last_of_each
@@ -66,7 +67,7 @@ class Judging:
         self._new[found.places] = False
         self._buckets = GrowingBuckets(reader, cells, found, self._known)
         self._inserted = np.zeros(len(batch.ids), np.bool_)
-        self._renewed: dict[int, dict[int, int]] = {}
+        self._renewed: list[RenewedEntries] = []
         self._pairs: list[Pairs] = []
 
     def decision(self) -> Decision:
@@ -173,15 +174,9 @@ class Judging:
         keys = ends.standing[at] << COLUMN_BITS | columns
         order = np.lexsort((times, keys))
         last = order[last_of_each(keys[order])]
-        places, numbers = ends.standing[at][last], ends.last[at][last]
-        self._known.renew(places, columns[last], times[last])
-        for entry, number, column in zip(
-            self._known.numbers(places).tolist(),
-            numbers.tolist(),
-            columns[last].tolist(),
-            strict=True,
-        ):
-            self._renewed.setdefault(entry, {})[number] = column
+        places, buckets, columns = ends.standing[at][last], ends.last[at][last], columns[last]
+        self._known.renew(places, columns, times[last])
+        self._renewed.append(RenewedEntries(self._known.numbers(places), buckets, columns))
 
     def _write(self, kept: NDArray[np.bool_], late: NDArray[np.bool_]) -> None:
         """Write down the changes.
@@ -194,7 +189,7 @@ class Judging:
         recorded &= ~own
         changes = Changes(self._reader, self._batch, self._rules, cells, self._known, recorded)
         oldest = None if self._oldest is None else int(self._oldest[-1])
-        changed = (self._buckets, self._renewed, oldest)
+        changed = (self._buckets, RenewedEntries.joined(self._renewed), oldest)
         changes.write(self._made, *changed, new=self._new, kept=kept)
         if self._rules.same_id == "ignore":
             changes.remember(self._made, self._inserted)

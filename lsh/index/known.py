@@ -9,20 +9,19 @@ import numpy as np
 from lsh.index.buckets import RecordMissing
 from lsh.index.places import Places
 from lsh.index.records import Records
+from lsh.index.renewed import RenewedTimes
 from lsh.ordered import without_repeats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from lsh.index.batch import DocumentBatch
     from lsh.index.buckets import BucketReader
-    from lsh.index.layout import Renewals
 
-__all__ = ["COLUMN_BITS", "NEVER", "Known"]
+__all__ = ["NEVER", "Known"]
 
-COLUMN_BITS = 8
 NEVER = np.iinfo(np.int64).max
 """The row from which a document is forgotten if it never is."""
 
@@ -30,8 +29,8 @@ NEVER = np.iinfo(np.int64).max
 class Known:
     """Documents by places: first those of a batch, by row, then others, as they are learned.
 
-    any_gone: whether some were forgotten, or will be in the batch. renewals: those that were read,
-    and those of the batch, by number; see `renew`.
+    any_gone: whether some were forgotten, or will be in the batch. renewed: the renewals of
+    entries, also those of the batch.
     """
 
     def __init__(
@@ -49,9 +48,7 @@ class Known:
         self._learned = Places()
         self.any_gone = False
         self._gone_numbers: dict[int, int] = {}
-        self.renewals: dict[int, Renewals] = {}
-        self._asked: set[int] = set()
-        self._renewed: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+        self.renewed = RenewedTimes(reader.renewals, self.first)
         if batch is not None:
             self._records = self._records._replace(
                 sequences=batch.sequences,
@@ -156,12 +153,14 @@ class Known:
         """Return the numbers of documents in the index: int64[e]."""
         return self._number_of[places]
 
-    def packed(self, number: int) -> bytes:
-        """Return the record of a document of the index."""
-        (record,) = self._reader.records([number])
-        if record is None:
-            raise RecordMissing(number)
-        return record
+    def packed(self, numbers: Sequence[int]) -> list[bytes]:
+        """Return the records of documents of the index by ascending, different numbers."""
+        found = []
+        for number, record in zip(numbers, self._reader.records(numbers), strict=True):
+            if record is None:
+                raise RecordMissing(number)
+            found.append(record)
+        return found
 
     def learned(self) -> Mapping[int, int]:
         """Return the numbers of the documents known, by sequence number: of several, the last."""
@@ -169,9 +168,10 @@ class Known:
         order = np.argsort(numbers, kind="stable")
         return dict(zip(self.sequences[order].tolist(), numbers[order].tolist(), strict=True))
 
-    def is_gone(self, number: int) -> bool:
-        """Return whether a document is forgotten at the end of the batch."""
-        return bool(self._gone_from[int(self.places(np.array([number]))[0])] != NEVER)
+    def are_gone(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which documents are forgotten at the end of the batch: bool[k]."""
+        gone: NDArray[np.bool_] = self._gone_from[self.places(numbers)] != NEVER
+        return gone
 
     def gone_rows(self) -> NDArray[np.bool_]:
         """Return which documents of the batch are forgotten at its end: bool[n]."""
@@ -204,49 +204,10 @@ class Known:
         self, places: NDArray[np.int64], columns: NDArray[np.uint8]
     ) -> NDArray[np.int64]:
         """Return the times of entries, in ms: their own, or those to which they were renewed."""
-        times = self._records.times[places]
-        if not len(places):
-            return times
-        self._read_renewals(self.numbers(without_repeats(places)).tolist())
-        if not self.renewals:
-            return times
-        keys, renewed = self._as_arrays()
-        own = (self.numbers(places) << COLUMN_BITS) | columns
-        at = np.minimum(np.searchsorted(keys, own), len(keys) - 1)
-        return np.where(keys[at] == own, np.maximum(renewed[at], times), times)
-
-    def _as_arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the numbers and columns that were renewed, as one number each, and the times."""
-        if self._renewed is None:
-            pairs = [
-                (number << COLUMN_BITS | column, time)
-                for number, columns in self.renewals.items()
-                for column, time in columns.items()
-            ]
-            each = np.array(sorted(pairs), np.int64).reshape(-1, 2)
-            self._renewed = each[:, 0].copy(), each[:, 1].copy()
-        return self._renewed
-
-    def _read_renewals(self, numbers: list[int]) -> None:
-        new = [one for one in numbers if one < self.first and one not in self._asked]
-        if new:
-            self._asked.update(new)
-            found = self._reader.renewals(new)
-            if found:
-                self.renewals |= found
-                self._renewed = None
+        return self.renewed.latest(self.numbers(places), columns, self._records.times[places])
 
     def renew(
         self, places: NDArray[np.int64], columns: NDArray[np.uint8], times: NDArray[np.int64]
     ) -> None:
         """Renew entries to times that are later than theirs: int64[e], uint8[e], int64[e], ms."""
-        if not len(places):
-            return
-        numbers = self.numbers(places)
-        self._read_renewals(without_repeats(numbers).tolist())
-        self._renewed = None
-        for number, column, time in zip(
-            numbers.tolist(), columns.tolist(), times.tolist(), strict=True
-        ):
-            known = self.renewals.setdefault(number, {})
-            known[column] = max(time, known.get(column, time))
+        self.renewed.put(self.numbers(places), columns, times)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from lsh.index.layout import id_of, unpack_record, without_sketch
 from lsh.index.verdicts import NOBODY, VerdictMatch
 
@@ -59,9 +61,11 @@ class Naming:
         """Return numbers that stay, by sequence number."""
         stay: dict[int, int] = {}
         old: dict[int, int] = {}
-        for sequence in sorted(sequences):
-            number = self._numbers[sequence]
-            if self._known.is_gone(number):
+        ordered = sorted(sequences)
+        numbers = [self._numbers[sequence] for sequence in ordered]
+        gone = self._known.are_gone(np.array(numbers, np.int64)).tolist()
+        for sequence, number, is_gone in zip(ordered, numbers, gone, strict=True):
+            if is_gone:
                 stay[sequence] = NOBODY
             elif number >= self._first:
                 stay[sequence] = self._final[number - self._first]
@@ -73,7 +77,9 @@ class Naming:
 
     def _moved(self, old: dict[int, int]) -> dict[int, int]:
         """Return numbers of documents that have only old ones: other ones, or new ones."""
-        ids = {id_of(self._known.packed(number)) for number in old.values()}
+        numbers = sorted(old.values())
+        records = dict(zip(numbers, self._known.packed(numbers), strict=True))
+        ids = set(map(id_of, records.values()))
         found = self._reader.identified(ids).values()
         below = self._reader.moved_below
         later = sorted(number for some in found for number in some if number >= below)
@@ -85,5 +91,5 @@ class Naming:
         for sequence, number in old.items():
             if sequence not in moved:
                 moved[sequence] = self._first + len(self._records)
-                self._records.append(without_sketch(self._known.packed(number)))
+                self._records.append(without_sketch(records[number]))
         return moved
