@@ -40,6 +40,7 @@ __all__ = [
     "pack_buckets",
     "pack_records",
     "pack_renewals",
+    "shape_of",
     "sketch_and_new",
     "unpack_bucket",
     "unpack_record",
@@ -278,6 +279,11 @@ def sketch_and_new(packed: bytes) -> tuple[bytes, bytes]:
     slots, bits = _LENGTHS.unpack_from(packed, _LENGTHS_AT)
     after = _FIXED.size + slots
     return packed[_FIXED.size : after], packed[after : after + bits]
+
+
+def shape_of(packed: bytes) -> bytes:
+    """Return bytes that two records share if their sketches, and what they say, are as long."""
+    return packed[_LENGTHS_AT : _FIXED.size]
 
 
 def with_others(packed: bytes) -> bytes:

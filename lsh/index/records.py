@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lsh.index.layout import PARTS, sketch_and_new
+from lsh.index.layout import PARTS, shape_of, sketch_and_new
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,12 +119,12 @@ def _alike(packed: list[bytes], slots: int) -> Records | None:
 
 def _each(packed: list[bytes], slots: int) -> Records:
     """Return the records of these bytes, which have different numbers of slots and bits."""
-    alike: dict[tuple[int, int], list[int]] = {}
+    alike: dict[bytes, list[int]] = {}
     for place, one in enumerate(packed):
-        sketch, new = sketch_and_new(one)
-        alike.setdefault((len(sketch), len(new)), []).append(place)
+        alike.setdefault(shape_of(one), []).append(place)
     found = Records.blank(len(packed), slots)
-    for (own, _), places in alike.items():
+    for places in alike.values():
+        own = len(sketch_and_new(packed[places[0]])[0])
         parts = _alike([packed[place] for place in places], own)
         if own not in {0, slots} or parts is None:
             message = f"a record's sketch hasn't {slots} slots"
