@@ -146,7 +146,7 @@ class Runs:
         ids = identities.add(batch, self._end, decision.records)
         full = self._is_full(end - self._end)
         ends = self._era_ends(decision.now)
-        self._merge_some(batch, end - self._end, give_way, growing=full or ends)
+        self._merge_some(batch, end - self._end, give_way, growing=full)
         run = self._drafted(batch, self._lookup.open, give_way) if full else None
         cells, alone = self._new_cells(batch, decision, standing, end)
         left = self._emptied(self._end) if full else self._lookup.open
@@ -173,6 +173,7 @@ class Runs:
             if merge.done and merge in self._merges:  # Another that ended may have ended it.
                 self._finish(batch, merge)
         if prepared.run is not None:
+            self._make_room(batch, 0)
             self._close_open_run(batch, prepared.run)
         ids, cells = prepared.ids, prepared.cells
         if len(cells.documents) or len(ids.documents):
@@ -297,7 +298,6 @@ class Runs:
     def _close_open_run(self, batch: WriteBatch, draft: Draft) -> None:
         """Have a run of the lowest tier take the open run's place, and begin another."""
         batch.delete_range(*OPEN_RUN)
-        self._make_room(batch, 0)
         run = Run(draft.number, 0, self._lookup.open.first, self._end, draft.cells)
         self._list.runs.append(run)
         self._lookup.know(run, draft.words)
@@ -313,7 +313,9 @@ class Runs:
         """Begin the merges that are due, and work on all.
 
         The work is in proportion to the new documents. ``growing`` is whether the lowest tier gets
-        another run in this write. A merge of a tier that does ends first; see `_make_room`.
+        another whole run in this write. A merge of a tier that does ends first; see `_make_room`.
+        What an era has left when it ends is a run, too, but the merge may just have begun: to end
+        it would take seconds.
         """
         busy = {merge.plan.tier for merge in self._merges}
         for tier in sorted({run.tier for run in self._list.runs}):

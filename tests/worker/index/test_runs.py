@@ -18,6 +18,7 @@ import worker.index.runs
 from lsh.index import BucketKeys, DocumentBatch
 from tests.support.filling import RULES, fill, random_documents
 from tests.support.killed_disk import left_by_kill
+from worker.index.eras import ERAS_A_WINDOW
 from worker.index.errors import StoreDamaged
 from worker.index.keyspace import FILTERS, of_run
 from worker.index.merge import Merge
@@ -88,6 +89,29 @@ def test_a_merge_ends_in_time_by_itself(tmp_path: Path, monkeypatch: pytest.Monk
         store.apply(store.decide(documents, RULES), offset=offset, now=0, documents=write)
     assert len(store._cells.list.of_tier(1)) == 1
     assert hurried == []
+    store.close()
+
+
+def test_the_end_of_an_era_hurries_no_merge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It closes a run, however short, and the merge of those before may just have begun."""
+    hurried: list[int] = []
+    monkeypatch.setattr(Merge, "end", lambda merge, *_: hurried.append(merge.plan.tier))
+    window = ERAS_A_WINDOW * (FAN_IN * RUN + 2 * WRITE)
+    store = BandStore(tmp_path / "s", HEADER, options=replace(OPTIONS, window_ms=window))
+    rules = replace(RULES, window_ms=window)
+    listed, met = store._cells.list, list[tuple[int, int]]()
+    for offset in range(10 * RUN // WRITE):
+        documents = random_documents(WRITE, first=store.inserted, columns=COLUMNS)
+        decision, eras = store.decide(documents, rules), len(listed.eras.kept)
+        store.apply(decision, offset=offset, now=decision.now, documents=WRITE)
+        if len(listed.eras.kept) > eras:
+            met.append((len(listed.of_tier(0)), len(listed.merging)))
+    assert met == [(FAN_IN + 1, 1)], "no era ended while runs were merged"
+    assert hurried == []
+    assert len(listed.of_tier(1)) == 1
+    check_everything(store)
     store.close()
 
 
