@@ -36,6 +36,7 @@ __all__ = ["Changes"]
 # An index has fewer documents at a time than there are numbers of so many bits.
 _BITS = MOST_DOCUMENTS.bit_length() - 1
 _LOW_BITS = MOST_DOCUMENTS - 1
+_EARLIEST = np.iinfo(np.int64).min
 
 
 class Changes:
@@ -142,9 +143,8 @@ class Changes:
         made.records += map(with_others, self._known.packed(documents.tolist()))
         order: NDArray[np.int64] = np.argsort(held.numbers, kind="stable")
         ordered = held.take(order)
-        times = self._known.renewed.latest(
-            ordered.numbers, ordered.columns, np.zeros(len(ordered.numbers), np.int64)
-        )
+        earliest = np.full(len(ordered.numbers), _EARLIEST)
+        times = self._known.renewed.latest(ordered.numbers, ordered.columns, earliest)
         firsts = np.flatnonzero(first_of_each(ordered.numbers))
         ends = firsts + lengths(firsts, len(times))
         renewals = by_document(ordered.columns, times, firsts, ends)
