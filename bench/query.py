@@ -29,6 +29,8 @@ _SPARE_SECONDS = 10
 """Documents come in until the last query is answered, even if that takes longer."""
 _SEED = 7
 _P99_TARGET_MS = 10.0
+_FEED_TARGET = 0.95 * _FEED
+"""A server that has no time left for documents answers from an index that is ever more behind."""
 
 
 def run(*, quick: bool = False, documents: int = DOCUMENTS, rate: int = RATE) -> list[Target]:
@@ -53,7 +55,7 @@ def run(*, quick: bool = False, documents: int = DOCUMENTS, rate: int = RATE) ->
     p50, p99 = _percentiles(times)
     own = [1_000 * one for one, _ in costs["queries"]]
     both = [1_000 * (one + meanwhile) for one, meanwhile in costs["queries"]]
-    fed = costs["fed"] / costs["seconds"]
+    fed = costs["fed"] / costs["fed_seconds"]
     show(
         f"{rate} queries/s on {total:,} documents, while {fed:,.0f} documents/s come in",
         [
@@ -82,7 +84,10 @@ def run(*, quick: bool = False, documents: int = DOCUMENTS, rate: int = RATE) ->
         ],
         "Half of the queries ask about a text of the index, or nearly one.",
     )
-    return [Target(f"query: p99 at {total:,}, ms", p99, _P99_TARGET_MS, at_least=False)]
+    return [
+        Target(f"query: p99 at {total:,}, ms", p99, _P99_TARGET_MS, at_least=False),
+        Target("query: documents/s that come in", fed, _FEED_TARGET, at_least=True, form=",.0f"),
+    ]
 
 
 def _percentiles(values: list[float]) -> tuple[float, float]:

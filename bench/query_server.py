@@ -161,6 +161,7 @@ def main() -> None:
             due = began + fed / _FRAMES_A_SECOND
             if stopping.wait(max(0.0, due - time.perf_counter())):
                 break
+        fed_seconds = time.perf_counter() - began
         stopping.wait()
         took = time.perf_counter() - began
         print(
@@ -169,6 +170,7 @@ def main() -> None:
                     "seconds": took,
                     "cpu": time.process_time() - cpu,
                     "fed": fed * size,
+                    "fed_seconds": fed_seconds,
                     "worst_step": worst,
                     "worst_hold": held.longest_seconds,
                     "queries": costs,

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from lsh.index import BucketKeys
 from lsh.index.buckets import spread
 from lsh.ordered import first_of_each, lengths
+from worker.index.linear_hashing import half_of, places_of
 
 __all__ = ["Grown", "RecentBuckets"]
 
@@ -26,8 +27,11 @@ _WIDEST = 64
 _FEW = 64
 """Sets at the beginning."""
 _EMPTY = -1
+_AT_ONCE = 8 << 20
+"""By about how many bytes the table grows or shrinks at a time, so that no write takes long."""
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
+_LOWER = np.uint64(16)
 
 
 class Grown(NamedTuple):
@@ -85,8 +89,20 @@ class _Table(NamedTuple):
 
     def sets_of(self, keys: BucketKeys) -> npt.NDArray[np.int64]:
         """Return the set of each key: int64[n]."""
-        mixed = (keys.hashes + keys.columns) * _SPREAD
-        return ((mixed >> _HALF) * np.uint64(len(self.eras)) >> _HALF).astype(np.int64)
+        return places_of(_mixed(keys.columns, keys.hashes), len(self.eras))
+
+    def resize(self, sets: int) -> None:
+        """Have so many sets, in place, where malloc can; new ones are empty."""
+        former = len(self.eras)
+        for part in self:
+            part.resize((sets, *part.shape[1:]), refcheck=False)
+        self.eras[former:] = _EMPTY
+
+    def widened(self, width: int) -> _Table:
+        """Return a table with room for as many entries of a bucket."""
+        lows = np.zeros((*self.eras.shape, width), np.uint32)
+        lows[:, :, : self.width] = self.lows
+        return self._replace(lows=lows)
 
     def ways_of(self, keys: BucketKeys, sets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return which way each key has in its set: int64[n], -1 if it isn't there."""
@@ -132,11 +148,15 @@ class RecentBuckets:
         return sum(part.nbytes for part in self._table)
 
     def limit(self, most_bytes: int) -> None:
-        """Take about so much memory from now on; buckets go if it is much less than before."""
+        """Take about so much memory from now on.
+
+        Buckets go if it is less than before, a part with each call.
+        """
         with self._lock:
             self._most = most_bytes
-            if self.size_bytes > most_bytes * 5 // 4:
-                self._resize(self._most_sets(self._table.width), self._table.width)
+            if self.size_bytes > most_bytes + min(most_bytes // 4, _AT_ONCE):
+                width = self._table.width
+                self._shrink(max(self._most_sets(width), len(self._table.eras) - _at_once(width)))
 
     def get(self, keys: BucketKeys) -> tuple[npt.NDArray[np.bool_], Grown]:
         """Return which of n different buckets are here, bool[n], and these."""
@@ -200,29 +220,63 @@ class RecentBuckets:
 
     def _make_room(self, more: Grown) -> None:
         """Have the table grow for more buckets, as long as it may."""
-        table = self._table
+        table, added = self._table, len(more.sizes)
         widest = int(more.sizes[more.sizes <= _WIDEST].max(initial=1))
         width = max(table.width, min(_WIDEST, widest))
-        wanted = min(self._most_sets(width), max(_FEW, (self._count + len(more.sizes)) // 2))
-        if width > table.width or wanted > len(table.eras) * 5 // 4:
-            self._resize(max(wanted, len(table.eras) if width == table.width else 0), width)
+        most = self._most_sets(width)
+        if width > table.width:
+            self._shrink(most)
+            self._table = self._table.widened(width)
+        wanted = min(most, max(_FEW, (self._count + added) * 4 // 5))
+        if wanted > len(table.eras):
+            self._grow(min(wanted, len(table.eras) + max(_at_once(width), added)))
 
-    def _resize(self, sets: int, width: int) -> None:
-        """Make another table, which has what fits into its sets: what was asked for last."""
-        before, table = self._table, _Table.empty(sets, width)
-        rows, ways = np.nonzero(before.eras != _EMPTY)
-        into = table.sets_of(BucketKeys(before.columns[rows, ways], before.hashes[rows, ways]))
-        order = np.lexsort((-before.used[rows, ways], into))
-        ranks = _ranks(into[order])
-        order, ranks = order[ranks < _WAYS], ranks[ranks < _WAYS]
-        there, here = (into[order], ranks), (rows[order], ways[order])
-        for name in ("hashes", "columns", "eras", "used", "sizes"):
-            getattr(table, name)[there] = getattr(before, name)[here]
-        table.lows[*there, : before.width] = before.lows[here]
-        self._table, self._count = table, len(order)
+    def _grow(self, sets: int) -> None:
+        """Add sets, and move what belongs there."""
+        table = self._table
+        if not len(table.eras):
+            table.resize(sets)
+        while (first := len(table.eras)) < sets:
+            half = half_of(first + 1)
+            end = min(sets, 2 * half)
+            table.resize(end)
+            former, new = slice(first - half, end - half), slice(first, end)
+            moved = table.eras[former] != _EMPTY
+            moved &= _mixed(table.columns[former], table.hashes[former]) & half != 0
+            for part in table:
+                part[new][moved] = part[former][moved]
+            table.eras[former][moved], table.used[former][moved] = _EMPTY, 0
+
+    def _shrink(self, sets: int) -> None:
+        """Remove the last sets. Of two that become one, what was asked for last stays."""
+        table = self._table
+        while (end := len(table.eras)) > sets:
+            half = half_of(end)
+            first = max(sets, half)
+            kept, last = slice(first - half, end - half), slice(first, end)
+            used = np.concatenate((table.used[kept], table.used[last]), axis=1)
+            newest = np.argsort(-used, axis=1, kind="stable")
+            self._count -= int(np.count_nonzero(np.take_along_axis(used, newest, 1)[:, _WAYS:]))
+            newest = newest[:, :_WAYS]
+            for part in table:
+                both = np.concatenate((part[kept], part[last]), axis=1)
+                at = newest if part.ndim == newest.ndim else newest[:, :, None]
+                part[kept] = np.take_along_axis(both, at, 1)
+            table.resize(first)
 
     def _most_sets(self, width: int) -> int:
         return max(1, self._most // _Table.set_bytes(width))
+
+
+def _at_once(width: int) -> int:
+    """Return how many sets are added or removed at a time."""
+    return _AT_ONCE // _Table.set_bytes(width)
+
+
+def _mixed(columns: npt.NDArray[np.uint8], hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    """Return the hashes of keys, each of 32 bits, by which these are spread over the sets."""
+    mixed = (hashes + columns) * _SPREAD
+    return ((mixed ^ mixed >> _LOWER) >> _HALF).astype(np.int64)
 
 
 def _ranks(ordered: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lsh.index.records import Records
+from worker.index.linear_hashing import half_of, places_of
 
 __all__ = ["RecentPages", "RecentRecords"]
 
@@ -23,8 +24,8 @@ _OVERHEAD = 96
 _LONGEST_ID = 64
 """Records with longer ids aren't kept: ids may have a kilobyte."""
 _NOBODY = -1
-_MOVED_AT_ONCE = 1 << 16
-"""Records that are moved at a time."""
+_AT_ONCE = 1 << 15
+"""How many records the arrays grow or shrink by at a time, so that no write takes long."""
 
 
 class RecentRecords:
@@ -32,9 +33,12 @@ class RecentRecords:
 
     A record has one place, by its number; what was there before goes. If that was asked for since
     the last time that something new came to its place, the new one goes instead: else each document
-    of a crowded bucket would have to be read again whenever so many others have come. The arrays
-    grow with what is put into them. Threads may read and add at the same time. None may read while
-    something is forgotten.
+    of a crowded bucket would have to be read again whenever so many others have come.
+
+    The arrays grow with what is put into them, by a part at a time (see `linear_hashing`): to move
+    200 MB at once takes half a second.
+
+    Threads may read and add at the same time. None may read while something is forgotten.
     """
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
@@ -57,7 +61,7 @@ class RecentRecords:
         with self._lock:
             if not len(self._numbers):
                 return np.zeros(len(numbers), np.bool_), None
-            places = numbers % len(self._numbers)
+            places = places_of(numbers, len(self._numbers))
             here = self._numbers.take(places) == numbers
             if not here.any():
                 return here, None
@@ -99,13 +103,13 @@ class RecentRecords:
 
         Two that are new may have the same place, so all are asked before any is changed.
         """
-        places = numbers % len(self._numbers)
+        places = places_of(numbers, len(self._numbers))
         free: npt.NDArray[np.bool_] = ~self._asked[places] | (self._numbers[places] == numbers)
         self._asked[places] = False
         return free
 
     def _put(self, numbers: npt.NDArray[np.int64], records: Records, *, asked: bool) -> None:
-        places = numbers % len(self._numbers)
+        places = places_of(numbers, len(self._numbers))
         chosen = _last_of_each(places)
         if len(chosen) < len(places):
             places, numbers, records = places[chosen], numbers[chosen], records.take(chosen)
@@ -115,66 +119,86 @@ class RecentRecords:
 
     def _make_room(self, more: Records) -> None:
         """Have the arrays grow for more records, as long as they may."""
-        slots = more.sketches.shape[1]
-        most = self._most_records(slots)
-        wanted = min(most, 2 * (self._used + len(more.exist)))
-        if wanted > _near(len(self._numbers)):
-            self._resize(min(most, 2 * wanted), slots, more.new.shape[1])
+        count, added = len(self._numbers), len(more.exist)
+        most = self._most_records(more.sketches.shape[1])
+        wanted = min(most, 2 * (self._used + added))
+        if wanted > count:
+            self._grow(min(most, 2 * wanted, count + max(_AT_ONCE, 4 * added)), more)
 
-    def _resize(self, count: int, slots: int, bits: int) -> None:
-        """Move the records to other arrays, one part after the other: these may be large."""
-        kept = np.flatnonzero(self._numbers != _NOBODY)
-        numbers = self._numbers[kept]
-        chosen = _last_of_each(numbers % count)
-        kept, numbers = kept[chosen], numbers[chosen]
-        bits = max(bits, self._records.new.shape[1])
-        places, self._used = numbers % count, len(numbers)
-        asked = self._asked[kept]
-        self._numbers, self._asked = np.full(count, _NOBODY), np.zeros(count, np.bool_)
-        self._numbers[places], self._asked[places] = numbers, asked
-        before, moved = [*self._records], [*Records.blank(count, slots, bits)]
-        self._records = Records.blank(0, slots, bits)
-        for part in moved:
-            former = before.pop(0)
-            for first in range(0, len(kept), _MOVED_AT_ONCE):
-                some = slice(first, first + _MOVED_AT_ONCE)
-                if former.ndim == 1:
-                    part[places[some]] = former[kept[some]]
-                else:
-                    part[places[some], : former.shape[1]] = former[kept[some]]
-        self._records = Records._make(moved)
+    def _grow(self, count: int, like: Records) -> None:
+        """Add places, and move what belongs there; ``like`` are records of the same shape."""
+        if not len(self._numbers):
+            self._records = Records.blank(0, like.sketches.shape[1], like.new.shape[1])
+            self._resize(count)
+        while (first := len(self._numbers)) < count:
+            half = half_of(first + 1)
+            end = min(count, 2 * half)
+            self._resize(end)
+            former = np.arange(first, end) - half
+            there = self._numbers[former]
+            moved = (there != _NOBODY) & (there & half != 0)
+            self._move(former[moved], former[moved] + half)
+
+    def _shrink(self, count: int) -> None:
+        """Remove the last places. What is there moves where it belongs, if nothing is there."""
+        while (end := len(self._numbers)) > count:
+            half = half_of(end)
+            first = max(count, half)
+            last = np.arange(first, end)
+            there = self._numbers[last] != _NOBODY
+            moved = there & (self._numbers[last - half] == _NOBODY)
+            self._used -= int(np.count_nonzero(there & ~moved))
+            self._move(last[moved], last[moved] - half)
+            self._resize(first)
+
+    def _move(self, places: npt.NDArray[np.int64], into: npt.NDArray[np.int64]) -> None:
+        self._records = self._records.put(into, self._records.take(places))
+        self._numbers[into], self._asked[into] = self._numbers[places], self._asked[places]
+        self._clear(places)
+
+    def _clear(self, places: npt.NDArray[np.int64]) -> None:
+        """Have nothing in some places: nothing may be left there of what is forgotten later."""
+        slots, bits = self._records.sketches.shape[1], self._records.new.shape[1]
+        self._records = self._records.put(places, Records.blank(len(places), slots, bits))
+        self._numbers[places], self._asked[places] = _NOBODY, False
+
+    def _resize(self, count: int) -> None:
+        """Have the arrays so long, in place, where malloc can; what is new is empty."""
+        former = len(self._numbers)
+        self._records.ids[count:] = b""  # What is cut off is not released.
+        for part in (self._numbers, self._asked, *self._records):
+            part.resize((count, *part.shape[1:]), refcheck=False)
+        self._numbers[former:] = _NOBODY
+        self._records.ids[former:] = b""
 
     def _most_records(self, slots: int) -> int:
         return max(1, self._most // (slots + _OVERHEAD))
 
     def limit(self, most_bytes: int) -> None:
-        """Take about so much memory from now on; records go if it is much less than before."""
+        """Take about so much memory from now on.
+
+        Records go if it is less than before, a part with each call.
+        """
         with self._lock:
             self._most = most_bytes
-            slots, bits = self._records.sketches.shape[1], self._records.new.shape[1]
-            most = self._most_records(slots)
-            if len(self._numbers) > _near(most):
-                self._resize(most, slots, bits)
+            count, most = len(self._numbers), self._most_records(self._records.sketches.shape[1])
+            if count > most + min(most // 4, _AT_ONCE):
+                self._shrink(max(most, count - _AT_ONCE))
 
     def forget(self, number: int) -> None:
         """Drop a record, if it is here."""
-        if len(self._numbers) and self._numbers[number % len(self._numbers)] == number:
-            place = number % len(self._numbers)
-            self._numbers[place], self._asked[place] = _NOBODY, False
+        if not len(self._numbers):
+            return
+        places = places_of(np.array([number]), len(self._numbers))
+        if self._numbers[places] == number:
             self._used -= 1
-            self._records.sketches[place] = 0
-            self._records.ids[place] = b""
+            self._clear(places)
 
 
 def _last_of_each(places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return where each of n places comes last: of several with one place, that one stays."""
     last: npt.NDArray[np.int64] = np.unique(places[::-1], return_index=True)[1]
     return len(places) - 1 - last
-
-
-def _near(count: int) -> int:
-    """Return a count that is so little above another that nothing is moved for it."""
-    return count * 5 // 4
 
 
 class RecentPages:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -105,7 +106,7 @@ def test_what_was_not_asked_for_makes_room() -> None:
     for first in range(1_000, 9_000, 100):
         got(recent, asked)
         put(recent, numbered(first, first + 100))
-    assert len(got(recent, asked)) > 350
+    assert len(got(recent, asked)) > 330
     assert len(got(recent, list(range(400, 900)))) < 25
 
 
@@ -140,6 +141,27 @@ def test_with_less_memory_those_stay_that_were_asked_for_last() -> None:
     assert len(got(recent, last)) >= 58
     put(recent, numbered(3_000, 3_001))
     assert got(recent, [3_000]) == numbered(3_000, 3_001)
+
+
+def test_a_large_table_grows_and_shrinks_by_a_part_at_a_time() -> None:
+    recent, at_once = RecentBuckets(400 * MOST), 9 << 20
+    everything, sizes = numbered(0, 150_000), list[int]()
+    for first in range(0, 150_000, 1_000):
+        put(recent, numbered(first, first + 1_000))
+        sizes.append(recent.size_bytes)
+    assert sizes[-1] > 18_000_000
+    kept = got(recent, list(everything))
+    assert len(kept) > 140_000
+    assert kept.items() <= everything.items()
+    while len(sizes) < 160:
+        recent.limit(100 * MOST)
+        sizes.append(recent.size_bytes)
+    assert sizes[-1] <= 125 * MOST
+    assert max(abs(later - former) for former, later in pairwise(sizes)) <= at_once
+    left = got(recent, list(everything))
+    assert len(left) > 0.8 * len(kept)
+    assert left.items() <= kept.items()
+    assert recent._count == len(left)
 
 
 def test_what_has_grown_is_known_whichever_reading_met_it() -> None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lsh.index.layout import pack_records
 from lsh.index.records import Records
 from worker.index.recent_records import RecentPages, RecentRecords
 
 SLOTS = 16
-MOST = 100 * (SLOTS + 96)
-"""Enough for a hundred of these records."""
+PLACES = 128
+"""A power of two: a number belongs to the place of its remainder."""
+MOST = PLACES * (SLOTS + 96)
+"""Enough for so many of these records."""
 
 
 def records(numbers: npt.NDArray[np.int64], ident: bytes = b"") -> Records:
@@ -42,32 +48,62 @@ def test_what_was_read_lately_is_here_and_there_are_never_too_many() -> None:
         recent.put(numbers, records(numbers))
         assert here(recent, numbers) == numbers.tolist()
         assert recent.size_bytes <= MOST
-    assert len(here(recent, np.arange(1_020))) == 100
+    assert len(here(recent, np.arange(1_020))) == PLACES
 
 
 def test_with_less_memory_fewer_are_kept_and_with_more_memory_more() -> None:
-    recent = RecentRecords(10 * MOST)
-    recent.put(np.arange(1_000), records(np.arange(1_000)))
-    assert len(here(recent, np.arange(1_000))) == 1_000
-    recent.limit(9 * MOST)
-    assert len(here(recent, np.arange(1_000))) == 1_000, "all were moved for little"
-    recent.limit(MOST)
-    assert len(here(recent, np.arange(1_000))) == 100
-    assert recent.size_bytes == MOST
-    recent.put(np.arange(1_000), records(np.arange(1_000)))
-    assert len(here(recent, np.arange(1_000))) == 100
-    recent.limit(2 * MOST)
-    recent.put(np.arange(1_000), records(np.arange(1_000)))
-    assert len(here(recent, np.arange(1_000))) == 200
-
-
-def test_many_are_moved_whole_and_beside_others_of_another_width() -> None:
-    recent = RecentRecords(2_000 * MOST)
-    numbers = np.arange(150_000)
+    recent, numbers = RecentRecords(10 * MOST), np.arange(1_280)
     recent.put(numbers, records(numbers))
-    assert len(here(recent, numbers)) == 150_000
-    recent.limit(1_000 * MOST)
-    assert len(here(recent, numbers)) == 100_000
+    assert len(here(recent, numbers)) == 1_280
+    recent.limit(9 * MOST)
+    assert len(here(recent, numbers)) == 1_280, "some went for little"
+    recent.limit(MOST)
+    assert len(here(recent, numbers)) == PLACES
+    assert recent.size_bytes == MOST
+    recent.put(numbers, records(numbers))
+    assert len(here(recent, numbers)) == PLACES
+    recent.limit(2 * MOST)
+    recent.put(numbers, records(numbers))
+    assert len(here(recent, numbers)) == 2 * PLACES
+
+
+@given(st.lists(st.tuples(st.integers(0, 400), st.integers(1, 3_000)), min_size=1, max_size=12))
+def test_while_there_are_enough_places_nothing_goes(changes: list[tuple[int, int]]) -> None:
+    recent, count = RecentRecords(1), 0
+    for more, places in changes:
+        numbers = np.arange(count, count + more)
+        count += more
+        recent.limit(max(places, count) * (SLOTS + 96))
+        recent.put(numbers, records(numbers))
+        assert here(recent, np.arange(count)) == list(range(count))
+        assert recent.size_bytes == count * (SLOTS + 96)
+
+
+def test_large_ones_grow_and_shrink_by_a_part_at_a_time() -> None:
+    recent, numbers = RecentRecords(2_000 * MOST), np.arange(200_000)
+    recent.put(numbers, records(numbers))
+    assert here(recent, numbers) == numbers.tolist()
+    some, seen = np.arange(10), [200_000]
+    while len(seen) < 3 or seen[-1] < seen[-2]:
+        recent.limit(500 * MOST)
+        seen.append(len(here(recent, numbers)))
+    assert seen[-1] == 500 * PLACES
+    assert max(former - later for former, later in pairwise(seen)) <= 1 << 15
+    recent.limit(5_000 * MOST)
+    sizes = []
+    for first in range(200_000, 400_000, 10):
+        recent.put(some + first, records(some + first))
+        sizes.append(len(recent._numbers))
+    assert sizes[-1] > 250_000
+    assert max(later - former for former, later in pairwise(sizes)) <= 1 << 15
+
+
+def test_records_move_whole_and_beside_others_of_another_width() -> None:
+    recent, numbers = RecentRecords(2_000 * MOST), np.arange(150_000)
+    recent.put(numbers, records(numbers))
+    for _ in range(5):
+        recent.limit(800 * MOST)
+    assert 800 * PLACES <= len(here(recent, numbers)) <= 1_000 * PLACES
     recent.limit(5_000 * MOST)
     later = np.arange(150_000, 450_000)
     recent.put(later, records(later)._replace(new=np.ones((300_000, 1), np.uint8)))
@@ -80,29 +116,45 @@ def test_many_are_moved_whole_and_beside_others_of_another_width() -> None:
     assert old.sum() > 50_000
 
 
+def test_records_move_where_they_belong_and_nothing_is_left_where_they_were() -> None:
+    recent, numbers = RecentRecords(MOST), np.arange(100, 200)
+    recent.put(numbers, records(numbers, b"someone"))
+    recent.limit(2 * MOST)
+    recent.put(numbers[:1], records(numbers[:1], b"someone"))
+    assert len(recent._numbers) == 2 * PLACES
+    assert here(recent, numbers) == numbers.tolist()
+    assert recent._records.ids.tolist().count(b"someone") == 100
+    recent.limit(MOST)
+    assert len(recent._numbers) == PLACES
+    assert here(recent, numbers) == numbers.tolist()
+    for number in numbers.tolist():
+        recent.forget(number)
+    assert b"someone" not in recent._records.ids.tolist()
+
+
 def test_of_several_with_one_place_one_is_kept_whole() -> None:
-    recent = RecentRecords(MOST)
-    recent.put(np.arange(100), records(np.arange(100)))
-    numbers = np.array([7, 107, 8, 207])
+    recent, numbers = RecentRecords(MOST), np.arange(PLACES)
     recent.put(numbers, records(numbers))
-    assert here(recent, numbers) == [8, 207]
+    numbers = np.array([7, 7 + PLACES, 8, 8 + 2 * PLACES])
+    recent.put(numbers, records(numbers))
+    assert here(recent, numbers) == [7 + PLACES, 8 + 2 * PLACES]
 
 
 def test_what_was_asked_for_gives_way_to_new_ones_only_the_second_time() -> None:
-    recent = RecentRecords(MOST)
-    old = np.arange(100)
+    recent, old = RecentRecords(MOST), np.arange(PLACES)
     recent.put_new(0, packed(old))
     assert here(recent, old) == [], "kept before anything was read"
     recent.put(old[:1], records(old[:1]))
     recent.put_new(1, packed(old[1:]))
     assert here(recent, old[:10]) == old[:10].tolist()
-    recent.put_new(100, packed(old + 100))
+    second, third = old + PLACES, old + 2 * PLACES
+    recent.put_new(PLACES, packed(second))
     assert here(recent, old[:5]) == old[:5].tolist()
-    assert here(recent, old[10:] + 100) == (old[10:] + 100).tolist()
+    assert here(recent, second[10:]) == second[10:].tolist()
     recent.forget(9)
-    recent.put_new(200, packed(old[:10] + 200))
+    recent.put_new(2 * PLACES, packed(third[:10]))
     assert here(recent, old[:5]) == old[:5].tolist(), "asked for again"
-    assert here(recent, old[5:10] + 200) == (old[5:10] + 200).tolist(), "not asked for since"
+    assert here(recent, third[5:10]) == third[5:10].tolist(), "not asked for since"
 
 
 def test_a_record_that_is_written_again_is_replaced_though_it_was_asked_for() -> None:
