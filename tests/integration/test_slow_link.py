@@ -9,10 +9,11 @@ from typing import Final
 
 import pytest
 
-from localkafka.broker import Kafka, KafkaCluster
+from localkafka.broker import Kafka, KafkaCluster, wait_until
 from localkafka.jars import jars, java
 from tests.support.application import ApplicationUnderTest
-from worker.bus import BusError
+from tests.support.kafka_harness import KafkaHarness
+from worker.bus import BusError, Outgoing
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus
 
@@ -51,6 +52,26 @@ def test_a_worker_under_a_quota_finds_a_size_that_gets_through(
         doubts = alpha.output().count(DOUBT)
         application.audit.reach(COUNT, 240)
         assert alpha.output().count(DOUBT) - doubts <= 2
+
+
+def test_a_member_knows_that_a_quota_applies(
+    kafka_cluster: Callable[..., KafkaCluster], app_id: str
+) -> None:
+    cluster = kafka_cluster(nodes=1)
+    bus = KafkaBus(KafkaOptions(cluster.bootstrap))
+    harness = KafkaHarness(cluster.bootstrap, bus, app_id)
+    topic = harness.topic(1)
+    member = harness.alone(topic).member
+    noise = random.Random(5)
+
+    def throttled() -> bool:
+        member.commit([Outgoing(topic, 0, None, noise.randbytes(QUOTA // 4))], {})
+        return member.throttled
+
+    assert not throttled()
+    limit_producers(cluster, QUOTA)
+    wait_until(throttled, 60, "a quota that applies")
+    harness.close()
 
 
 def test_a_timeout_that_the_brokers_refuse(kafka: Kafka, app_id: str) -> None:

@@ -112,6 +112,10 @@ class Member(Protocol):
             BusError: fatal.
         """
 
+    @property
+    def throttled(self) -> bool:
+        """Return whether a quota has lately delayed what `commit` writes."""
+
     def renew(self) -> None:
         """Replace the producer under the same name, which ends its open transaction.
 

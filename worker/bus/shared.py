@@ -276,6 +276,11 @@ class SharedMember:
         """See the port."""
         self._member.commit(records, offsets)
 
+    @property
+    def throttled(self) -> bool:
+        """See the port."""
+        return self._member.throttled
+
     def renew(self) -> None:
         """See the port."""
         self._member.renew()

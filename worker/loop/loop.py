@@ -368,7 +368,12 @@ class Loop:
 
     def _commit_burst(self, burst: Burst, *, filled: bool) -> bool:
         ended = self._transactions.see_through(burst.records, burst.offsets, self._member.commit)
-        self._pace.ended(ended.seconds, committed=ended.outcome == "committed", filled=filled)
+        self._pace.ended(
+            ended.seconds,
+            committed=ended.outcome == "committed",
+            filled=filled,
+            throttled=self._member.throttled,
+        )
         self._events.transaction(ended.outcome, self._clock() - ended.began)
         if ended.committed:
             self.moved = self._clock()

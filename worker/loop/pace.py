@@ -12,13 +12,11 @@ _QUICK = 1 / 4
 """A share of the timeout."""
 _SLOW = 1 / 2
 """A share of the timeout."""
-_EAGER = 3 / 2
-"""The growth until a burst was too slow: on a fast link, bursts are large after a few."""
-_GROWTH = 9 / 8
-"""The growth below the size at which bursts were last too slow."""
+_GROWTH = 3 / 2
+"""Applied to what took at most `_QUICK`, this stays below `_SLOW`."""
 _CAREFUL = 51 / 50
-"""The growth from that size on. A quota repeatedly lets many seconds' worth of bytes pass at once,
-and only then delays requests for the excess. Until then, every transaction is quick."""
+"""The growth under a quota. It repeatedly lets many seconds' worth of bytes pass at once, and only
+then delays requests for the excess. Until then, every transaction is quick."""
 
 
 class Pace:
@@ -28,6 +26,10 @@ class Pace:
     than half of its timeout halves the next burst. If it also fails, or takes the whole timeout,
     the next burst is a quarter. Quick transactions let bursts grow again, but only if they were
     about as large as allowed: small ones say nothing about large ones.
+
+    While brokers are away, bursts shrink without being the cause, one after the other, down to a
+    single record. So they grow as soon and as fast as transactions are quick again. Only where a
+    quota applied, of which brokers tell, they approach that size slowly.
     """
 
     def __init__(self, records: int, size: int, timeout: float) -> None:
@@ -38,7 +40,7 @@ class Pace:
         self._least = 1 / records
         self._share = min(1.0, max(_START, _START_RECORDS / records))
         self._wary: float | None = None
-        """The share to which the last slow burst reduced; None if no burst was too slow."""
+        """The least share at which a quota has applied; None if none has since bursts were full."""
 
     @property
     def records(self) -> int:
@@ -54,8 +56,10 @@ class Pace:
         """Return whether a burst was at least half as large as allowed."""
         return 2 * records >= self.records or 2 * size >= self.size
 
-    def ended(self, seconds: float, *, committed: bool, filled: bool) -> None:
-        """Adapt to a transaction's duration and outcome."""
+    def ended(
+        self, seconds: float, *, committed: bool, filled: bool, throttled: bool = False
+    ) -> None:
+        """Adapt to a transaction's duration and outcome, and to whether a quota applied."""
         spent = seconds / self._timeout
         if spent >= 1 or (spent > _SLOW and not committed):
             factor = 1 / 4
@@ -63,12 +67,12 @@ class Pace:
             factor = 1 / 2
         elif not committed or not filled or spent > _QUICK:
             factor = 1.0
-        elif self._wary is None:
-            factor = _EAGER
+        elif throttled or (self._wary is not None and self._share >= self._wary):
+            factor = _CAREFUL
         else:
-            factor = _GROWTH if self._share < self._wary else _CAREFUL
+            factor = _GROWTH
         self._share = min(1.0, max(self._least, self._share * factor))
-        if factor < 1:
-            self._wary = self._share
+        if throttled:
+            self._wary = min(self._share, self._wary or 1.0)
         elif self._share >= 1:
             self._wary = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,19 +50,41 @@ def test_a_quota_that_lets_ten_seconds_pass_at_once_is_not_overrun() -> None:
         assert seconds < TIMEOUT
         sent += pace.size
         clock += seconds
+        throttled = credit < 0
         credit = min(10e6, credit + seconds * rate)
-        pace.ended(seconds, committed=True, filled=True)
+        pace.ended(seconds, committed=True, filled=True, throttled=throttled)
     assert sent > 0.95 * rate * clock
 
 
-def test_a_link_that_was_slow_gets_all_again_once_it_is_fast() -> None:
+def test_the_size_at_which_a_quota_applied_is_approached_slowly() -> None:
     pace = Pace(4_000, 16 << 20, TIMEOUT)
-    through(pace, 100e3)
-    slow = pace.size
-    for _ in range(20):
+    pace.ended(TIMEOUT, committed=False, filled=True, throttled=True)
+    applied = pace.size
+    pace.ended(0.02, committed=True, filled=True, throttled=True)
+    assert pace.size == pytest.approx(1.02 * applied, rel=0.01)
+    for _ in range(10):
         pace.ended(0.02, committed=True, filled=True)
-    assert pace.size < 2 * slow
+    assert pace.size < 1.3 * applied
+    # Brokers that are away meanwhile don't teach it a lower one.
+    for _ in range(3):
+        pace.ended(TIMEOUT, committed=False, filled=True)
+    assert pace.size < applied / 40
+    for _ in range(12):
+        pace.ended(0.02, committed=True, filled=True)
+    assert applied < pace.size < 1.6 * applied
     through(pace, 500e6, 300)
+    assert (pace.records, pace.size) == (4_000, 16 << 20)
+
+
+@pytest.mark.parametrize("between", [0, 1, 3])
+def test_brokers_that_were_away_leave_no_small_bursts_behind(between: int) -> None:
+    pace = Pace(4_000, 16 << 20, TIMEOUT)
+    for _ in range(20):
+        pace.ended(TIMEOUT, committed=False, filled=True)
+        for _ in range(between):
+            pace.ended(0.5, committed=True, filled=True)
+    assert pace.records <= 8
+    through(pace, 500e6, 25)
     assert (pace.records, pace.size) == (4_000, 16 << 20)
 
 

@@ -396,6 +396,11 @@ class KafkaMember:
         with suppress(KafkaException):  # Probably that the member is fenced.
             self._consumer.consume(_DRAINED_EVENTS, 0)
 
+    @property
+    def throttled(self) -> bool:
+        """See the port."""
+        return self._producer.throttled
+
     def renew(self) -> None:
         """See the port."""
         self._producer.renew()

@@ -9,7 +9,7 @@ from time import monotonic
 from types import MappingProxyType
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, ThrottleEvent
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from worker.bus.kafka.codes import Means, means
@@ -36,6 +36,11 @@ _log = logging.getLogger(__name__)
 _PRODUCERS = 3
 """How many producers share the time of a renewal: one may lose all its brokers, as
 `worker.bus.kafka.brokers` says, and then waits for nothing."""
+
+
+_QUOTA_SECONDS = 15.0
+"""How long a quota counts as applied. Brokers compare it with the mean of 11 s by default
+(quota.window.num): for as long, they may let pass whatever comes, and then delay it again."""
 
 
 class GroupOffsets(NamedTuple):
@@ -84,6 +89,13 @@ class TransactionalProducer:
         self._troubled = troubled
         self._delivered = Delivered(())
         self._ending = False
+        self._throttled_at: float | None = None
+
+    @property
+    def throttled(self) -> bool:
+        """Return whether brokers have lately delayed what it writes, because of a quota."""
+        at = self._throttled_at
+        return at is not None and monotonic() - at < _QUOTA_SECONDS
 
     @property
     def ready(self) -> bool:
@@ -106,6 +118,7 @@ class TransactionalProducer:
                 {
                     **config,
                     "error_cb": self._on_error,
+                    "throttle_cb": self._on_throttle,
                     "logger": listener,
                 }
             )
@@ -145,6 +158,10 @@ class TransactionalProducer:
     def _on_error(self, error: KafkaError) -> None:
         if means(error, Means.DISTURBING):
             self._on_log(error.str())
+
+    def _on_throttle(self, event: ThrottleEvent) -> None:
+        if event.throttle_time > 0:  # The first that is not delayed any more is told of, too.
+            self._throttled_at = monotonic()
 
     def _on_log(self, what: str) -> None:
         self._disturbed = what

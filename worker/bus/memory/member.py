@@ -126,6 +126,11 @@ class MemoryMember:
             raise
         self._attempt = None
 
+    @property
+    def throttled(self) -> bool:
+        """See the port. There is no quota."""
+        return False
+
     def renew(self) -> None:
         """See the port."""
         self._check()
