@@ -29,8 +29,8 @@ def test_a_fast_link_soon_gets_all_that_the_settings_allow() -> None:
     assert (pace.records, pace.size) == (4_000, 16 << 20)
 
 
-@given(st.floats(min_value=5e3, max_value=1e9))
-def test_any_link_that_can_carry_a_record_is_found_and_not_overrun_again(rate: float) -> None:
+@given(st.floats(min_value=20e3, max_value=1e9))
+def test_any_link_that_can_carry_the_least_is_found_and_not_overrun_again(rate: float) -> None:
     taken = through(Pace(4_000, 16 << 20, TIMEOUT), rate)
     first = next(number for number, (_, committed) in enumerate(taken) if committed)
     assert first <= 6
@@ -68,7 +68,7 @@ def test_the_size_at_which_a_quota_applied_is_approached_slowly() -> None:
     # Brokers that are away meanwhile don't teach it a lower one.
     for _ in range(3):
         pace.ended(TIMEOUT, committed=False, filled=True)
-    assert pace.size < applied / 40
+    assert pace.size < applied / 3
     for _ in range(12):
         pace.ended(0.02, committed=True, filled=True)
     assert applied < pace.size < 1.6 * applied
@@ -83,8 +83,17 @@ def test_brokers_that_were_away_leave_no_small_bursts_behind(between: int) -> No
         pace.ended(TIMEOUT, committed=False, filled=True)
         for _ in range(between):
             pace.ended(0.5, committed=True, filled=True)
-    assert pace.records <= 8
+    assert pace.size <= 256 << 10
     through(pace, 500e6, 25)
+    assert (pace.records, pace.size) == (4_000, 16 << 20)
+
+
+def test_bursts_grow_where_every_transaction_takes_long_whatever_its_size() -> None:
+    pace = Pace(4_000, 16 << 20, TIMEOUT)
+    for _ in range(5):
+        pace.ended(TIMEOUT, committed=False, filled=True)
+    for _ in range(50):
+        pace.ended(0.45 * TIMEOUT, committed=True, filled=True)
     assert (pace.records, pace.size) == (4_000, 16 << 20)
 
 
@@ -102,13 +111,12 @@ def test_an_abort_that_was_quick_is_not_about_size() -> None:
     pace.ended(0.1, committed=False, filled=True)
     assert pace.records == 250
     pace.ended(2.5, committed=False, filled=True)
-    assert pace.records == 62
+    assert pace.size == 256 << 10
 
 
-def test_there_is_always_room_for_one_record() -> None:
+def test_no_burst_is_smaller_than_what_any_link_carries() -> None:
     pace = Pace(4_000, 16 << 20, TIMEOUT)
     for _ in range(20):
         pace.ended(TIMEOUT, committed=False, filled=True)
-    assert pace.records == 1
-    assert pace.size >= 1
-    assert Pace(1, 1, TIMEOUT).records == 1
+    assert (pace.records, pace.size) == (100, 64 << 10)
+    assert (Pace(1, 1, TIMEOUT).records, Pace(1, 1, TIMEOUT).size) == (1, 1)
