@@ -10,7 +10,7 @@ _START_RECORDS = 250
 more. If the link is slow, this costs little."""
 _LEAST_BYTES = 64 << 10
 _LEAST_RECORDS = 100
-"""What every burst may have. A transaction of so little is slow for another reason than its size."""
+"""What every burst may have. A transaction of so little is slow for another reason."""
 _QUICK = 1 / 4
 """A share of the timeout."""
 _SLOW = 1 / 2
