@@ -36,8 +36,6 @@ _log = logging.getLogger(__name__)
 _PRODUCERS = 3
 """How many producers share the time of a renewal: one may lose all its brokers, as
 `worker.bus.kafka.brokers` says, and then waits for nothing."""
-
-
 _QUOTA_SECONDS = 15.0
 """How long a quota counts as applied. Brokers compare it with the mean of 11 s by default
 (quota.window.num): for as long, they may let pass whatever comes, and then delay it again."""
