@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 
@@ -14,6 +15,7 @@ from worker.bus import BusError
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.clients import check_clients
 from worker.bus.kafka.queues import Queues
+from worker.cli.ending import ending_at_once
 from worker.cli.last_line import last_line
 from worker.cli.starting import STOPPED, checked_partitions, leave
 from worker.generations import Plan
@@ -43,11 +45,11 @@ def run(settings: Settings) -> None:
     worker = settings.worker
     fields = set_up(worker.log_level, worker.log_format)
     fields.app = settings.app
-    with last_line(worker.log_format, begun=True):
-        _run(settings, fields)
+    with ending_at_once() as begin, last_line(worker.log_format, begun=True):
+        _run(settings, fields, begin)
 
 
-def _run(settings: Settings, fields: LogFields) -> None:
+def _run(settings: Settings, fields: LogFields, begin: Callable[[], None]) -> None:
     worker = settings.worker
     options = settings.kafka_options()
     check_clients(options)
@@ -97,6 +99,7 @@ def _run(settings: Settings, fields: LogFields) -> None:
             topology.layout.parameters.rows,
             ", ".join(worker.stages),
         )
+        begin()
         service.run()
         _log.info(STOPPED)
 

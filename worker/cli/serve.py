@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 
 from worker.admin import Cluster
@@ -12,6 +13,7 @@ from worker.app import Application
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.clients import check_clients
 from worker.bus.kafka.queues import Queues
+from worker.cli.ending import ending_at_once
 from worker.cli.last_line import last_line
 from worker.cli.starting import STOPPED, checked_partitions, leave
 from worker.generations import Plan
@@ -40,11 +42,11 @@ def serve(settings: Settings) -> None:
     limit()
     worker = settings.worker
     set_up(worker.log_level, worker.log_format).app = settings.app
-    with last_line(worker.log_format, begun=True):
-        _serve(settings)
+    with ending_at_once() as begin, last_line(worker.log_format, begun=True):
+        _serve(settings, begin)
 
 
-def _serve(settings: Settings) -> None:
+def _serve(settings: Settings, begin: Callable[[], None]) -> None:
     worker = settings.worker
     options = settings.kafka_options()
     check_clients(options)
@@ -81,6 +83,7 @@ def _serve(settings: Settings) -> None:
         )
         if application is None:
             leave()
+        begin()
         service.begin(application, gather_seconds=GATHER_SECONDS)
         relax()
         threading.Thread(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
 import threading
 from collections.abc import Callable
 from functools import partial
 from typing import NoReturn
 
 from worker.admin import Problem, verify
+from worker.cli.ending import end
 from worker.process.outage import aside, until_answered
 from worker.settings import ConfigurationError, Settings
 
@@ -59,6 +58,4 @@ def checked_partitions(
 def leave() -> NoReturn:
     """End the process at once: a thread that is left in a request would keep it until an answer."""
     _log.info(STOPPED)
-    logging.shutdown()
-    sys.stderr.flush()
-    os._exit(0)
+    end(0)

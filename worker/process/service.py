@@ -97,6 +97,7 @@ class Service:
         """Run until `stop`, or until a stage fails.
 
         Raises:
+            StageError: a stage did not finish within ``worker.shutdown_seconds``.
             BaseException: the error of the stage that failed; all others have been stopped.
         """
         for watch, limit in self._settings.watchdog.limits().items():
@@ -125,14 +126,14 @@ class Service:
         for thread in threads:
             thread.join(max(0.0, deadline - monotonic()))
         late = [thread.name for thread in threads if thread.is_alive()]
-        if late:
-            _log.error(
-                "%s did not finish within worker.shutdown_seconds (%.0f); exiting anyway",
-                ", ".join(late),
-                self._settings.worker.shutdown_seconds,
-            )
+        limit = self._settings.worker.shutdown_seconds
+        unfinished = f"{', '.join(late)} did not finish within worker.shutdown_seconds ({limit:g})"
         if self._failure is not None:
+            if late:
+                _log.error("%s", unfinished)
             raise self._failure
+        if late:
+            raise StageError(unfinished)
 
     def _running(self) -> list[PartThread]:
         return [*self._parts.values(), *self._leaving]
