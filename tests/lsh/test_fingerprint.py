@@ -18,6 +18,7 @@ from lsh import (
     signatures,
     similarity,
 )
+from tests.support.corpus import examples
 
 CHARS = Parameters()
 WORDS = Parameters(shingle="word", shingle_size=2)
@@ -69,7 +70,7 @@ def test_a_text_and_its_normal_form_are_one(texts: list[str]) -> None:
     assert_same(fingerprinter.fingerprint(texts), fingerprinter.fingerprint(normal))
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(st.integers(1, 70_000), st.integers(1, 9))
 def test_blocks_and_chunks_leave_no_seam(length: int, copies: int) -> None:
     text = "".join(chr(97 + at * at % 26) for at in range(length))

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from lsh import NORMALISER_VERSION, SCHEME_VERSION, Fingerprinter, Parameters
 from tests.support import reference
+from tests.support.corpus import examples
 
 PINNED = json.loads(Path(__file__).with_name("vectors.json").read_text(encoding="utf-8"))
 VECTORS = PINNED["vectors"]
@@ -79,7 +80,7 @@ def test_the_definition_gives_what_is_pinned(vector: dict[str, Any]) -> None:
         assert found(*answer) == vector["expected"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.text(max_size=40),
     st.sampled_from(["char", "word"]),

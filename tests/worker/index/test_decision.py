@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lsh.index import BucketRules, DocumentBatch, Match, MemoryIndex, SameId, decide
 from lsh.index.finer import LEVELS
 from lsh.index.layout import BEYOND
-from tests.support.corpus import scaled
+from tests.support.corpus import examples, scaled
 from tests.worker.index.decisions import (
     CONTAINING,
     LITTLE,
@@ -71,7 +71,7 @@ def run(
 
 
 @settings(
-    max_examples=scaled(12, 300),
+    max_examples=examples(12, 300),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -89,7 +89,7 @@ def test_decisions_are_the_models_however_the_batches_are_cut(
 
 
 @settings(
-    max_examples=scaled(15, 200),
+    max_examples=examples(15, 200),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -113,7 +113,7 @@ def test_shards_together_find_what_one_finds(
 
 
 @settings(
-    max_examples=scaled(12, 300),
+    max_examples=examples(12, 300),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -231,7 +231,7 @@ def test_what_comes_to_a_full_bucket_goes_to_finer_ones(tmp_path: Path) -> None:
     store.close()
 
 
-@settings(max_examples=scaled(15, 200), deadline=None)
+@settings(max_examples=examples(15, 200), deadline=None)
 @given(
     documents=documents_strategy,
     cuts=st.lists(st.integers(0, 1000), max_size=5),
