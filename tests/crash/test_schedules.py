@@ -1,7 +1,7 @@
 """Whatever happens in whatever order, nothing is lost, doubled or changed.
 
 Hypothesis draws what happens, and finds the shortest schedule that breaks an invariant.
-CI draws the same ones every time, few unless all tests run; ``NEARDUP_TEST_SCALE=full`` draws
+A run draws the same ones every time, few unless all tests run; ``NEARDUP_TEST_SCALE=full`` draws
 many new ones.
 """
 

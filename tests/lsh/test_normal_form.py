@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ REPEATED = st.tuples(MARKED, st.integers(1, 40)).map(lambda text: text[0] * text
 TEXTS = st.lists(st.one_of(MIXED, MARKED, OF_JOINERS, REPEATED), max_size=4)
 
 
+@pytest.mark.broad
 @settings(deadline=None, max_examples=examples(400))
 @example(["\u0345\u094d\u200c"], KEPT[4])
 @given(TEXTS, st.sampled_from(KEPT))

@@ -1,6 +1,6 @@
 """Whatever happens in weeks, in whatever order: no loss is silent, and no fear is idle.
 
-Hypothesis draws what happens, and finds the shortest schedule that breaks a rule. CI
+Hypothesis draws what happens, and finds the shortest schedule that breaks a rule. A run
 draws the same ones every time, few unless all tests run; ``NEARDUP_TEST_SCALE=full`` draws
 many new ones.
 """

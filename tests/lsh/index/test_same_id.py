@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lsh.index import BucketRules, Match, MemoryIndex, SameId, decide
 from lsh.index.same_id import replacing
 from lsh.index.verdicts import VerdictMatch, pack_verdict, unpack_verdict
+from tests.support.breadth import broad
 from tests.support.corpus import examples
 from tests.worker.index.decisions import (
     RULES,
@@ -89,8 +90,17 @@ events_strategy = st.integers(0, 1 << 32).map(drawn_repeats)
 cuts_strategy = st.lists(st.integers(0, 1000), max_size=8)
 
 
-@pytest.mark.parametrize("same_id", ["duplicate", "replace", "ignore"])
-@pytest.mark.parametrize("window", [None, WINDOW])
+@pytest.mark.parametrize(
+    ("window", "same_id"),
+    [
+        broad(None, "duplicate"),
+        broad(None, "replace"),
+        (None, "ignore"),
+        broad(WINDOW, "duplicate"),
+        (WINDOW, "replace"),
+        broad(WINDOW, "ignore"),
+    ],
+)
 @settings(max_examples=examples(12, 300), deadline=None)
 @given(events=events_strategy, cuts=cuts_strategy, shards=st.integers(1, 4))
 def test_shards_together_are_a_naive_list(
