@@ -19,9 +19,12 @@ unexport PYTHONDONTWRITEBYTECODE
 # Three processes take file after file, in the order of tests/support/order.py.
 BESIDE := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
+# What `make test` leaves out runs at CI's scale, unless told otherwise.
+AS_CI  := NEARDUP_TEST_SCALE=$${NEARDUP_TEST_SCALE:-ci}
+
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-rights test-faults test-soak lint format bench bench-index lock compose-check pin-images \
-        test-pythons clean
+.PHONY: help venv demo test test-broad test-all test-rights test-faults test-soak test-pythons lint format bench \
+        bench-index lock compose-check pin-images clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}' Makefile
@@ -31,12 +34,15 @@ venv: $(VENV)/.runtime ## Create .venv with the locked runtime and neardup itsel
 demo: $(VENV)/.runtime ## Watch neardup filter a sample on this machine (no Kafka needed)
 	@$(BIN)/neardup demo $(ARGS)
 
-test: $(VENV)/.dev ## Run the tests in five to ten minutes, with a real Kafka if Java 17 and Maven are here (ARGS="-k name")
-	@$(BIN)/python -m pytest $(BESIDE) -m "not exhaustive" $(ARGS)
+test: $(VENV)/.dev ## Run the tests in five minutes, with a real Kafka if Java 17 and Maven are here (ARGS="-k name")
+	@$(BIN)/python -m pytest $(BESIDE) -m "not exhaustive and not broad" $(ARGS)
+
+test-broad: $(VENV)/.dev ## Run what CI runs after `make test`: more cases, more of several workers on Kafka
+	@$(AS_CI) $(BIN)/python -m pytest $(BESIDE) -m broad $(ARGS)
 
 test-all: $(VENV)/.dev ## Run the tests that `make test` leaves out: more faults, schedules and characters
 	@echo "running what make test leaves out: much more, and much longer"
-	@$(BIN)/python -m pytest $(BESIDE) -m "exhaustive and not rights" $(ARGS)
+	@$(AS_CI) $(BIN)/python -m pytest $(BESIDE) -m "(exhaustive or broad) and not rights" $(ARGS)
 
 test-rights: $(VENV)/.dev ## See that no command works without any one of the rights in docs/acls.md (five minutes)
 	@$(BIN)/python -m pytest -m rights $(ARGS)

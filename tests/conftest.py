@@ -21,7 +21,7 @@ from localkafka.broker import Config, Kafka, KafkaCluster
 from localkafka.jars import KafkaUnavailable, jars, java, kafka_version
 from localkafka.prepared import prepared
 from tests.support.clusters import EXTERNAL, ClusterFactory
-from tests.support.corpus import scaled
+from tests.support.corpus import SCALE, SCALES, examples
 from tests.support.order import longest_first
 
 REQUIRED = os.environ.get("NEARDUP_REQUIRE_KAFKA") == "1"
@@ -63,8 +63,10 @@ class _Counter:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep the run's state on its config: the hooks below get no fixtures."""
+    if SCALE not in SCALES:
+        raise pytest.UsageError(f"NEARDUP_TEST_SCALE: got {SCALE!r}, must be ci, full, or not set")
     # Without a deadline of its own: pytest-timeout ends what hangs.
-    settings.register_profile("any machine", deadline=None, max_examples=scaled(50, 200))
+    settings.register_profile("any machine", deadline=None, max_examples=examples(50, 200))
     settings.load_profile("any machine")
     state = config.stash[STATE] = _RealKafka()
     config.pluginmanager.register(_Counter(state))
@@ -83,10 +85,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if isinstance(item, pytest.Function) and KAFKA_FIXTURES & set(item.fixturenames):
             item.add_marker("kafka")
+        _keep_one_of_both(item)
         if item.get_closest_marker("kafka"):
             item.user_properties.append((ON_BROKER, True))
     if hasattr(config, "workerinput"):
         _sort_by_files(items)
+
+
+def _keep_one_of_both(item: pytest.Item) -> None:
+    """Let a test that is exhaustive for one parameter and broad for another be exhaustive."""
+    if not (item.get_closest_marker("broad") and item.get_closest_marker("exhaustive")):
+        return
+    if not {"broad", "exhaustive"} <= {mark.name for mark in item.own_markers}:
+        raise pytest.UsageError(f"{item.nodeid} is broad, and its file exhaustive, or vice versa")
+    item.own_markers = [mark for mark in item.own_markers if mark.name != "broad"]
 
 
 def _sort_by_files(items: list[pytest.Item]) -> None:

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 
+from tests.contract.conftest import MEMORY_FIRST
 from tests.support.bus_harness import Harness
 from tests.support.bus_seats import Seat, next_offsets, until
 from worker.bus.port import Aborted, Fenced, Outgoing, TopicPartition
@@ -63,6 +64,7 @@ def test_the_assignment_stands_while_nobody_comes_or_goes(harness: Harness) -> N
     until(lambda: seat.poll(1).assignment is None and len(seat.records) == 10, "all records")
 
 
+@pytest.mark.parametrize("harness", MEMORY_FIRST, indirect=True)
 def test_one_leaves_for_good(harness: Harness) -> None:
     topic, group = harness.topic(4), harness.name("group")
     stays, leaves = (harness.join(group, [topic], name) for name in ("stays", "leaves"))
@@ -105,6 +107,7 @@ def test_after_a_rebalance_nothing_flows_by_itself(harness: Harness) -> None:
     assert second.poll().records == second.records == []
 
 
+@pytest.mark.parametrize("harness", MEMORY_FIRST, indirect=True)
 def test_a_member_that_missed_the_rebalance_cannot_commit(harness: Harness) -> None:
     """Aborted; or Fenced where the group has given up on it meanwhile."""
     source, target, group = harness.topic(2), harness.topic(), harness.name("group")
@@ -124,6 +127,7 @@ def test_a_member_that_missed_the_rebalance_cannot_commit(harness: Harness) -> N
         harness.settle([late, new], source)
 
 
+@pytest.mark.parametrize("harness", MEMORY_FIRST, indirect=True)
 def test_nothing_is_lost_or_doubled_while_members_come_and_go(harness: Harness) -> None:
     """A stage that copies, with one, two, three and again two members, one of them restarted."""
     source, target, group = harness.topic(4), harness.topic(4), harness.name("group")

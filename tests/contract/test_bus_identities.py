@@ -5,6 +5,7 @@ from contextlib import closing
 import pytest
 
 from tests.contract.conftest import BUSES
+from tests.support.breadth import broad
 from tests.support.bus_harness import Harness
 from tests.support.bus_seats import until
 from worker.bus.port import LogReader, Outgoing, Record, TopicPartition, TopicRecreated
@@ -186,7 +187,7 @@ def test_offsets_of_another_topic_carry_its_identity(harness: Harness) -> None:
     assert raised.value.topic == owned
 
 
-@pytest.mark.parametrize("anew", ["log", "owned"])
+@pytest.mark.parametrize("anew", ["log", broad("owned")])
 def test_the_topic_of_the_offsets_is_watched_as_the_others_are(harness: Harness, anew: str) -> None:
     topics = {"owned": harness.topic(), "log": harness.topic()}
     target, group = harness.topic(), harness.name("group")

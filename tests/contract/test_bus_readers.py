@@ -6,6 +6,7 @@ from time import monotonic
 
 import pytest
 
+from tests.contract.conftest import MEMORY_FIRST
 from tests.support.bus_harness import Harness
 from tests.support.bus_seats import until
 from worker.bus.port import LogReader, OffsetOutOfRange, Outgoing, Record, TopicPartition
@@ -311,6 +312,7 @@ def test_a_position_passes_what_is_never_delivered(harness: Harness, closing: Ex
     assert drained(reader, place) == []
 
 
+@pytest.mark.parametrize("harness", MEMORY_FIRST, indirect=True)
 def test_an_end_is_that_of_committed_records(harness: Harness, closing: ExitStack) -> None:
     topic = harness.topic()
     (place,) = harness.places(topic)

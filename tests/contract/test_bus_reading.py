@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from tests.support.breadth import mostly_broad
 from tests.support.bus_harness import Harness
 from tests.support.bus_seats import Seat, next_offsets, until
 from worker.bus.memory import partition_for
@@ -14,6 +15,7 @@ KAFKA_LATER = [
     "memory",
     pytest.param("kafka", marks=[pytest.mark.kafka, pytest.mark.exhaustive]),
 ]
+KEYS = [b"", b"21", b"foobar", "ключ".encode(), b"a-little-bit-long"]
 HEADERS = (("b", b"1"), ("a", b"\x00\xff"), ("b", None), ("b", b"1"), ("", b""))
 
 
@@ -90,7 +92,7 @@ def test_timestamps(harness: Harness) -> None:
     assert min(r.timestamp for r in harness.read_committed(stamped)) >= before
 
 
-@pytest.mark.parametrize("key", [b"", b"21", b"foobar", "ключ".encode(), b"a-little-bit-long"])
+@pytest.mark.parametrize("key", mostly_broad(KEYS, b"", "ключ".encode()))
 def test_the_key_decides_the_partition(harness: Harness, key: bytes) -> None:
     """By murmur2, as for every Java client: an empty key is a key."""
     source, target = harness.topic(), harness.topic(5)

@@ -16,6 +16,7 @@ from lsh.index import Decision
 from tests.crash.conftest import MakeWorld
 from tests.crash.proof import Oracle
 from tests.crash.world import World
+from tests.support.breadth import broad
 from tests.support.life import Life
 from tests.support.points import Fault, Point, Strike
 from tests.support.texts import near_copies, slices
@@ -193,22 +194,22 @@ def outcome(world: World, mistake: Mistake | None, strike: Strike, oracle: Oracl
 @pytest.mark.parametrize(
     ("mistake", "stage", "at", "nth", "fault", "problem"),
     [
-        (offsets_before_outputs, "fingerprint", "commit", 4, "dies", "gap before frame"),
+        broad(offsets_before_outputs, "fingerprint", "commit", 4, "dies", "gap before frame"),
         (offsets_before_outputs, "index", "commit", 2, "dies", "frame was lost"),
-        (offsets_before_outputs, "route", "commit", 2, "dies", "is on no output"),
+        broad(offsets_before_outputs, "route", "commit", 2, "dies", "is on no output"),
         (state_before_commit, "index", "commit", 2, "aborted", "which is not before it"),
-        (no_rebuild_after_doubt, "fingerprint", "commit", 2, "unknown", "gap before frame"),
-        (no_rebuild_after_doubt, "index", "commit", 2, "unknown", "frame was lost"),
+        broad(no_rebuild_after_doubt, "fingerprint", "commit", 2, "unknown", "gap before frame"),
+        broad(no_rebuild_after_doubt, "index", "commit", 2, "unknown", "frame was lost"),
         (no_rebuild_after_doubt, "route", "commit", 3, "unknown", "is on no output"),
         (no_completion, "fingerprint", "commit", 2, "torn, no offsets", "overlap before frame"),
-        (no_completion, "fingerprint", "commit", 2, "torn, only offsets", "gap before frame"),
-        (no_completion, "index", "commit", 2, "torn, no offsets", "lost or doubled"),
-        (no_completion, "index", "commit", 2, "torn, only offsets", "lost or doubled"),
-        (no_completion, "route", "commit", 3, "torn, no offsets", "is on ["),
-        (no_completion, "route", "commit", 3, "torn, only offsets", "is on no output"),
-        (no_completion, "route", "commit", 3, "torn, every other", "is on"),
-        (commit_after_lost, "fingerprint", "offsets", 2, "evicted", "overlap before frame"),
-        (commit_after_lost, "index", "offsets", 2, "evicted", "frame was lost or doubled"),
+        broad(no_completion, "fingerprint", "commit", 2, "torn, only offsets", "gap before frame"),
+        broad(no_completion, "index", "commit", 2, "torn, no offsets", "lost or doubled"),
+        broad(no_completion, "index", "commit", 2, "torn, only offsets", "lost or doubled"),
+        broad(no_completion, "route", "commit", 3, "torn, no offsets", "is on ["),
+        broad(no_completion, "route", "commit", 3, "torn, only offsets", "is on no output"),
+        broad(no_completion, "route", "commit", 3, "torn, every other", "is on"),
+        broad(commit_after_lost, "fingerprint", "offsets", 2, "evicted", "overlap before frame"),
+        broad(commit_after_lost, "index", "offsets", 2, "evicted", "frame was lost or doubled"),
         (commit_after_lost, "route", "offsets", 3, "evicted", "is on ["),
     ],
 )

@@ -2,7 +2,8 @@
 
 The points are those of one undisturbed run. Each test takes one kind of point, one fault,
 and a few arrivals there, early and late (with ``NEARDUP_TEST_SCALE=full`` all of them).
-`make test` takes a death at each point of a lone worker; `make test-all` all else.
+`make test` takes a death at each point of a lone worker's index stage, and at the other stages'
+commits; `make test-broad` the rest of a lone worker's deaths; `make test-all` all else.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ from tests.crash.conftest import MakeWorld
 from tests.crash.proof import Oracle
 from tests.crash.scenarios import SCENARIOS
 from tests.crash.world import World
+from tests.support.breadth import mostly_broad
 from tests.support.corpus import FULL
 from tests.support.points import DONE, Fault, Point, Strike
 from worker.probe import Point as Published
 from worker.topology import STAGES
 
+BROAD: Final = pytest.mark.broad
 EXHAUSTIVE: Final = pytest.mark.exhaustive
 
 TRANSACTION: Final = ("begin", "produce", "offsets", "commit", "commit" + DONE)
@@ -93,9 +96,15 @@ def cases() -> Iterator[ParameterSet]:
         for stage in STAGES:
             for name in names(scenario, stage):
                 for fault in faults(scenario, stage, name):
-                    plain = scenario == "alone" and fault in {"dies", *TORN}
-                    marks = () if plain else EXHAUSTIVE
+                    marks = mark(scenario, stage, name, fault)
                     yield pytest.param(scenario, stage, name, fault, marks=marks)
+
+
+def mark(scenario: str, stage: str, name: str, fault: Fault) -> tuple[pytest.MarkDecorator, ...]:
+    """Give the marker of a case, if it has one."""
+    if scenario != "alone" or fault not in {"dies", *TORN}:
+        return (EXHAUSTIVE,)
+    return () if stage == "index" or name in {"commit", "commit" + DONE} else (BROAD,)
 
 
 @pytest.fixture(scope="module")
@@ -169,9 +178,9 @@ def test_a_fault_at_any_point(
 
 
 @pytest.mark.parametrize("fault", ["dies", pytest.param("replaced", marks=EXHAUSTIVE)])
-@pytest.mark.parametrize("name", AGAIN)
+@pytest.mark.parametrize("name", mostly_broad(AGAIN, "adopt", "commit" + DONE))
 @pytest.mark.parametrize("doubt", ["commit", pytest.param("commit" + DONE, marks=EXHAUSTIVE)])
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", mostly_broad(STAGES, "index", "route"))
 def test_a_second_fault_while_a_transaction_is_in_doubt(
     world: MakeWorld, oracle: Oracle, stage: str, doubt: str, name: str, fault: Fault
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
 import pytest
 
@@ -11,6 +12,7 @@ from tests.crash.conftest import MakeWorld
 from tests.crash.measures import Measures
 from tests.crash.proof import Oracle
 from tests.crash.world import World
+from tests.support.breadth import mostly_broad
 from tests.support.checker import reason
 from tests.support.life import Life
 from tests.support.texts import near_copies
@@ -49,7 +51,10 @@ def mortal(world: World) -> list[str]:
     return died
 
 
-@pytest.mark.parametrize("at", [(5,), (0,), (35,), (4, 6), (8, 9, 10, 11), (0, 1, 2, 3)])
+PLACES: Final = ((5,), (0,), (35,), (4, 6), (8, 9, 10, 11), (0, 1, 2, 3))
+
+
+@pytest.mark.parametrize("at", mostly_broad(PLACES, (0,), (8, 9, 10, 11)))
 def test_a_document_that_kills_its_worker_is_rejected(
     world: MakeWorld, oracle: Oracle, at: tuple[int, ...]
 ) -> None:

@@ -16,6 +16,7 @@ from _pytest.mark import ParameterSet
 from tests.crash.measures import Measures
 from tests.crash.proof import Oracle
 from tests.crash.reindexing import ReindexedWorld
+from tests.support.breadth import broad, mostly_broad
 from tests.support.corpus import FULL
 from tests.support.points import DONE, Fault, Point, can_befall, strikes
 from tests.support.texts import excerpts, near_copies, slices
@@ -44,11 +45,12 @@ NAMES: Final = (
 OPERATOR_STEPS: Final = 13
 """Those of three transactions: the plan, the hand-over with the plan, and the end."""
 FAULTS: Final = get_args(Fault)
-PLAIN: Final = {
-    ("index-g1", "commit", "dies"),
-    ("index-g1", "commit" + DONE, "dies"),
-    ("route", "commit" + DONE, "dies"),
+MARKS: Final[dict[tuple[str, str, str], tuple[pytest.MarkDecorator, ...]]] = {
+    ("index-g1", "commit", "dies"): (),
+    ("index-g1", "commit" + DONE, "dies"): (pytest.mark.broad,),
+    ("route", "commit" + DONE, "dies"): (pytest.mark.broad,),
 }
+"""All others are exhaustive."""
 RULES: Final[dict[str, Any]] = {"shards": 3, "threshold": 0.6, "absorb": 0.8}
 
 
@@ -82,8 +84,8 @@ def reindex(
 @pytest.mark.parametrize(
     "rules",
     [
-        {"shards": 4},
-        {"shards": 1},
+        broad({"shards": 4}),
+        broad({"shards": 1}),
         {"shards": 3, "threshold": 0.6, "absorb": 0.8},
         {"threshold": 0.95, "bucket_capacity": 2},
     ],
@@ -129,7 +131,7 @@ def cases() -> Iterator[ParameterSet]:
             for fault in FAULTS:
                 if not can_befall(name, fault):
                     continue
-                marks = () if (stage, name, fault) in PLAIN else pytest.mark.exhaustive
+                marks = MARKS.get((stage, name, fault), (pytest.mark.exhaustive,))
                 yield pytest.param(stage, name, fault, marks=marks)
 
 
@@ -151,7 +153,9 @@ def test_a_fault_at_any_point_of_a_reindex(
         assert world.problems(oracle) == [], strike
 
 
-@pytest.mark.parametrize("step", range(1, OPERATOR_STEPS + 1))
+@pytest.mark.parametrize(
+    "step", mostly_broad(range(1, OPERATOR_STEPS + 1), 1, 6, 9, OPERATOR_STEPS)
+)
 def test_the_command_is_killed_and_run_again(
     reindexed: MakeWorld, oracle: Oracle, step: int
 ) -> None:
@@ -162,7 +166,7 @@ def test_the_command_is_killed_and_run_again(
     assert world.problems(oracle) == []
 
 
-@pytest.mark.parametrize("late", ["a", "b"])
+@pytest.mark.parametrize("late", ["a", broad("b")])
 def test_a_worker_that_sees_the_plan_late(reindexed: MakeWorld, oracle: Oracle, late: str) -> None:
     world = reindexed(Measures(partitions=3))
     first, second, third, fourth, last = slices(near_copies(50, 6), 10, 10, 10, 10)
@@ -189,6 +193,7 @@ def test_a_worker_that_sees_the_plan_late(reindexed: MakeWorld, oracle: Oracle, 
     assert world.problems(oracle) == []
 
 
+@pytest.mark.broad
 def test_what_was_given_up_leaves_nothing(reindexed: MakeWorld, oracle: Oracle) -> None:
     world = reindexed()
     first, second, third, last = slices(near_copies(40, 8), 10, 10, 10)
@@ -212,6 +217,7 @@ def test_what_was_given_up_leaves_nothing(reindexed: MakeWorld, oracle: Oracle) 
     assert world.problems(oracle) == []
 
 
+@pytest.mark.broad
 def test_a_second_reindex_follows_the_first(reindexed: MakeWorld, oracle: Oracle) -> None:
     world = reindexed()
     world.start("a")

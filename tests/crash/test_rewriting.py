@@ -31,10 +31,11 @@ OPERATOR_STEPS: Final = 21
 HANDED_OVER: Final = 13
 """The step after which the hand-over has taken effect, and the command doesn't know it."""
 FAULTS: Final = get_args(Fault)
-PLAIN: Final = {
-    ("refingerprint-g1", "commit" + DONE, "dies"),
-    ("fingerprint-g1", "commit", "dies"),
+MARKS: Final[dict[tuple[str, str, str], tuple[pytest.MarkDecorator, ...]]] = {
+    ("refingerprint-g1", "commit" + DONE, "dies"): (pytest.mark.broad,),
+    ("fingerprint-g1", "commit", "dies"): (),
 }
+"""All others are exhaustive."""
 NEW: Final[dict[str, dict[str, Any]]] = {
     "similarity": {"shingle": "word", "shingle_size": 5, "slots": 64},
     "index": {"shards": 3},
@@ -106,10 +107,9 @@ def cases() -> Iterator[ParameterSet]:
             for fault in FAULTS:
                 if not can_befall(name, fault):
                     continue
-                plain = (stage, name, fault) in PLAIN
-                if FULL or plain or _place(stage, name, fault) % 12 == 0:
-                    marks = () if plain else pytest.mark.exhaustive
-                    yield pytest.param(stage, name, fault, marks=marks)
+                case = (stage, name, fault)
+                if FULL or case in MARKS or _place(*case) % 12 == 0:
+                    yield pytest.param(*case, marks=MARKS.get(case, (pytest.mark.exhaustive,)))
 
 
 def _place(stage: str, name: str, fault: str) -> int:

@@ -1,7 +1,7 @@
 """Whatever happens in whatever order, nothing is lost, doubled or changed.
 
 Hypothesis draws what happens, and finds the shortest schedule that breaks an invariant.
-CI draws the same ones every time, few unless all tests run; ``NEARDUP_TEST_SCALE=full`` draws
+A run draws the same ones every time, few unless all tests run; ``NEARDUP_TEST_SCALE=full`` draws
 many new ones.
 """
 
@@ -18,16 +18,16 @@ from tests.crash.measures import Measures
 from tests.crash.proof import Oracle
 from tests.crash.schedules import Act, acts, measures, play
 from tests.crash.world import World
-from tests.support.corpus import FULL
+from tests.support.corpus import FULL, examples
 
 FEW = settings(
-    max_examples=6,
+    max_examples=examples(6),
     derandomize=True,
     database=None,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-MANY = settings(FEW, max_examples=2_000 if FULL else 24, derandomize=not FULL, print_blob=FULL)
+MANY = settings(FEW, max_examples=examples(24, 2_000), derandomize=not FULL, print_blob=FULL)
 
 
 @pytest.mark.timeout(240)

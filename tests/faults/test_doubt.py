@@ -15,6 +15,7 @@ from localkafka.broker import wait_until
 from tests.faults.rule import Act, Of, Rule
 from tests.faults.running import Ground
 from tests.faults.wire import Api
+from tests.support.breadth import broad
 from tests.support.clients import COUNTABLE, await_clients, clients_in_use
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.producer import TransactionalProducer
@@ -51,7 +52,7 @@ def seat(one_node: Ground, app_id: str) -> Iterator[tuple[KafkaOptions, Consumer
         pytest.param(Api.END_TXN, "late", "request", marks=pytest.mark.exhaustive),
         pytest.param(Api.END_TXN, "cut", "request", marks=pytest.mark.exhaustive),
         pytest.param(Api.END_TXN, "cut", "response", marks=pytest.mark.exhaustive),
-        (Api.END_TXN, "drop", "response"),
+        broad(Api.END_TXN, "drop", "response"),
         pytest.param(Api.TXN_OFFSET_COMMIT, "late", "request", marks=pytest.mark.exhaustive),
         pytest.param(Api.TXN_OFFSET_COMMIT, "drop", "response", marks=pytest.mark.exhaustive),
     ],
@@ -86,6 +87,7 @@ def test_a_request_that_was_sent_again_leaves_a_doubt(
     producer.close()
 
 
+@pytest.mark.broad
 @pytest.mark.skipif(not COUNTABLE, reason="threads are counted in /proc")
 def test_a_producer_whose_transaction_failed_is_gone_with_its_threads(
     seat: tuple[KafkaOptions, Consumer, str, str],

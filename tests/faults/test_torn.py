@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from time import monotonic
+from typing import Final
 
 import pytest
 from confluent_kafka import Producer
@@ -9,6 +10,7 @@ from confluent_kafka import Producer
 from tests.faults.rule import Rule
 from tests.faults.running import Ground
 from tests.faults.wire import Api, Header
+from tests.support.breadth import mostly_broad
 from tests.support.bus_seats import Seat
 from tests.support.kafka_harness import KafkaHarness
 from tests.support.markers import end_in, open_in
@@ -55,7 +57,10 @@ def roll_back(bootstrap: str, group: str) -> None:
     Producer({"bootstrap.servers": bootstrap, "transactional.id": name}).init_transactions(30)
 
 
-@pytest.mark.parametrize("kept", ["a partition of a sink", "the offsets", "the keyed record"])
+KEPT: Final = ("a partition of a sink", "the offsets", "the keyed record")
+
+
+@pytest.mark.parametrize("kept", mostly_broad(KEPT, "the keyed record"))
 def test_a_torn_transaction_is_seen_and_completed(
     one_node: Ground, harness: KafkaHarness, kept: str
 ) -> None:
@@ -107,6 +112,7 @@ def test_a_torn_transaction_is_seen_and_completed(
     assert open_in(cluster.bootstrap, TopicPartition(sink, 1)) == []
 
 
+@pytest.mark.broad
 def test_a_transaction_that_ended_everywhere_alike_is_not_torn(
     one_node: Ground, harness: KafkaHarness
 ) -> None:

@@ -2,13 +2,18 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Final
 
 import pytest
 
 from localkafka.broker import Kafka
 from tests.support.application import ApplicationUnderTest
+from tests.support.breadth import broad
 
 Launch = Callable[..., ApplicationUnderTest]
+
+PROTOCOLS: Final = [pytest.param("classic", marks=pytest.mark.exhaustive), broad("consumer")]
+"""Those of groups, for a test that `.ci/run` does under one of them."""
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from worker.admin import Cluster, agree
 from worker.bus import Outgoing
 from worker.settings import ConfigurationError, Settings, load
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120), pytest.mark.exhaustive]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120), pytest.mark.broad]
 
 Sections = Mapping[str, Mapping[str, object]]
 

@@ -12,7 +12,7 @@ from tests.integration.refusal import refused
 from tests.support.application import ApplicationUnderTest
 from tests.support.worker_process import WorkerProcess
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120), pytest.mark.exhaustive]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120), pytest.mark.broad]
 
 
 def recreate(application: ApplicationUnderTest, topic: str, partitions: int | None) -> None:

@@ -9,7 +9,7 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient
 
 from localkafka.broker import wait_until
-from tests.integration.conftest import Launch
+from tests.integration.conftest import PROTOCOLS, Launch
 from tests.support.application import ApplicationUnderTest
 from tests.support.checker import reason, source
 from tests.support.corpus import corpus
@@ -18,10 +18,10 @@ from worker.admin import Cluster, inspect
 from worker.bus import TopicPartition
 from worker.topology import STAGES
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.exhaustive]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 SECONDS = 120.0
-BOTH = pytest.mark.parametrize("protocol", ["classic", "consumer"])
+BOTH = pytest.mark.parametrize("protocol", PROTOCOLS)
 JUDGES = ("--stages", "fingerprint,index")
 
 
@@ -97,6 +97,7 @@ def test_documents_that_were_judged_and_are_gone_are_rejected(
     assert sorted(published) == sorted((one.partition, one.offset) for one in more)
 
 
+@pytest.mark.broad
 def test_answers_deleted_unread_stop_a_start(launch: Launch) -> None:
     application = launch(partitions=1)
     application.start("alpha", arguments=JUDGES)

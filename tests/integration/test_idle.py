@@ -7,10 +7,10 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from localkafka.broker import wait_until
-from tests.integration.conftest import Launch
+from tests.integration.conftest import PROTOCOLS, Launch
 from tests.support.application import ApplicationUnderTest
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300), pytest.mark.exhaustive]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
 WAIT_SECONDS: Final = 60.0
 TEXT: Final = "a text that says nothing much, but is long enough to be told from others"
@@ -39,7 +39,7 @@ def settled(application: ApplicationUnderTest, stage: str, topics: list[str]) ->
         asking.close()
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_topics_that_retention_has_emptied_are_read_on(launch: Launch, protocol: str) -> None:
     application = launch(partitions=2, settings={"kafka": {"group_protocol": protocol}})
     application.start("alpha")

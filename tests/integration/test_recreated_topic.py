@@ -3,7 +3,7 @@
 import pytest
 
 from localkafka.broker import wait_until
-from tests.integration.conftest import Launch
+from tests.integration.conftest import PROTOCOLS, Launch
 from tests.support.application import ApplicationUnderTest
 from tests.support.audit import read_all
 from worker.bus.port import TopicPartition
@@ -12,8 +12,7 @@ TEXT = "the quick brown fox jumps over the lazy dog and runs away from number"
 SECONDS = 60.0
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_no_document_of_a_later_topic_is_judged(launch: Launch, protocol: str) -> None:
     """The new topic holds more than the old one: all its offsets are in range."""
     application = launch(partitions=2, settings={"kafka": {"group_protocol": protocol}})

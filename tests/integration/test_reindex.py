@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from localkafka.broker import wait_until
-from tests.integration.conftest import Launch
+from tests.integration.conftest import PROTOCOLS, Launch
 from tests.integration.refusal import refused
 from tests.integration.reindexing import Feeder, ends, judged, started
 from tests.support.application import ApplicationUnderTest
@@ -17,7 +17,7 @@ from tests.support.corpus import corpus, scaled
 from worker.admin import Cluster
 from worker.admin.reindex.in_use import planned
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.exhaustive]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 
 def building(application: ApplicationUnderTest) -> bool:
@@ -26,7 +26,7 @@ def building(application: ApplicationUnderTest) -> bool:
     return plan is not None and plan.following is not None
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_shards_and_rules_change_while_documents_stream(
     launch: Launch,
     tmp_path: Path,
@@ -48,6 +48,7 @@ def test_shards_and_rules_change_while_documents_stream(
     )
 
 
+@pytest.mark.exhaustive
 def test_workers_and_the_command_are_killed_meanwhile(launch: Launch, tmp_path: Path) -> None:
     application = launch(settings={"index": {"shards": 2}})
     application.seat("alpha", "beta")
@@ -69,6 +70,7 @@ def test_workers_and_the_command_are_killed_meanwhile(launch: Launch, tmp_path: 
     judged(application, tmp_path, feeder.fed, [0, 0])
 
 
+@pytest.mark.broad
 def test_what_was_replaced_leaves_no_thread_and_no_file_open(launch: Launch) -> None:
     application = launch(settings={"index": {"shards": 2}, "kafka": {"group_protocol": "consumer"}})
     application.seat("alpha")
@@ -97,6 +99,7 @@ def test_what_was_replaced_leaves_no_thread_and_no_file_open(launch: Launch) -> 
     wait_until(no_more, 60, f"{threads} threads and {files} open files, as two generations before")
 
 
+@pytest.mark.broad
 def test_workers_start_with_earlier_or_later_settings_and_what_is_left_is_deleted(
     launch: Launch, tmp_path: Path
 ) -> None:
@@ -128,6 +131,7 @@ def test_workers_start_with_earlier_or_later_settings_and_what_is_left_is_delete
     del application.workers["refused"]  # It ended as it must.
 
 
+@pytest.mark.broad
 def test_an_idle_application_is_reindexed_whatever_ends_its_log(launch: Launch) -> None:
     """Several markers follow the last frame if workers wrote in turns, or aborted."""
     application = launch(settings={"index": {"shards": 2}})

@@ -17,7 +17,7 @@ from worker.admin import Cluster
 from worker.index.inspection import inspect_store
 from worker.index.store import BandStore
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1_800), pytest.mark.exhaustive]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1_800), pytest.mark.broad]
 
 SECONDS = 60.0
 

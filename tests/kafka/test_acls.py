@@ -234,6 +234,7 @@ def test_a_worker_names_the_right_to_a_group_that_it_lacks(
     assert said.startswith(f"neardup: group {group.name}: Read on group {group.name} is missing. ")
 
 
+@pytest.mark.broad
 def test_a_record_that_a_user_may_not_write_is_not_delivered(site: Site) -> None:
     site.create()
     documents = site.topology().documents
@@ -246,6 +247,7 @@ def test_a_record_that_a_user_may_not_write_is_not_delivered(site: Site) -> None
     assert line.startswith(f"neardup: not delivered: Write on topic {documents} is missing. ")
 
 
+@pytest.mark.broad
 def test_a_topic_that_a_user_may_not_describe_is_not_called_missing(site: Site) -> None:
     site.create()
     unique = site.topology().unique

@@ -177,6 +177,7 @@ def test_three_nodes_survive_the_loss_of_one(kafka_cluster: ClusterFactory, app_
         assert values_to_end(committed) == [b"without 1"]
 
 
+@pytest.mark.broad
 @pytest.mark.usefixtures("kafka_cluster")
 def test_nothing_outlives_a_test_process_that_was_killed(tmp_path: Path) -> None:
     program = (

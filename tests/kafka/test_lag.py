@@ -1,5 +1,7 @@
 """Lag where nothing is fetched: found out by asking, and without counting markers."""
 
+import pytest
+
 from localkafka.broker import Kafka, wait_until
 from tests.support.kafka_harness import KafkaHarness
 from worker.bus.kafka import KafkaOptions
@@ -7,6 +9,7 @@ from worker.bus.kafka.bus import KafkaBus
 from worker.bus.port import Outgoing
 
 
+@pytest.mark.broad
 def test_markers_of_transactions_are_no_lag(kafka: Kafka, app_id: str) -> None:
     """A committed one, an aborted one, and records that wait; nothing is ever fetched."""
     harness = KafkaHarness(kafka.bootstrap, KafkaBus(KafkaOptions(kafka.bootstrap)), app_id)

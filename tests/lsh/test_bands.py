@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from lsh import Fingerprinter, Parameters, band_keys, candidate_chance, text_keys
 from lsh.exact import jaccard
 from lsh.nearest import SetsOfTexts
+from tests.support.breadth import broad
 from tests.support.command_line import SAMPLES
 
 MOST = 2**64 - 1
@@ -90,7 +91,11 @@ def test_keys_depend_on_the_seed_and_on_nothing_else() -> None:
 
 @pytest.mark.parametrize(
     "sample",
-    [pytest.param("onestop", marks=pytest.mark.exhaustive), "pypa_advisories", "youtube_spam"],
+    [
+        pytest.param("onestop", marks=pytest.mark.exhaustive),
+        broad("pypa_advisories"),
+        "youtube_spam",
+    ],
 )
 def test_of_1000_real_texts_all_that_are_nearly_equal_share_one_of_20_bands(sample: str) -> None:
     with gzip.open(SAMPLES / f"{sample}.jsonl.gz", "rt", encoding="utf-8") as lines:

@@ -26,6 +26,7 @@ from lsh import (
 )
 from lsh.containment import containment_error
 from lsh.tokens import token_hashes
+from tests.support.corpus import examples
 
 PARAMETERS = Parameters(shingle="word", shingle_size=2, slots=256, bands=32, rows=8)
 SAMPLES = Path(worker.__file__).parent / "samples"
@@ -112,7 +113,7 @@ Of = Literal["query", "document"]
 OF: tuple[Of, ...] = ("query", "document")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     st.lists(st.frozensets(words, max_size=30), min_size=1, max_size=12),
     st.frozensets(words, min_size=1, max_size=30),
@@ -139,7 +140,7 @@ def test_with_much_slack_nothing_is_missed_and_what_sizes_forbid_is_left_out(
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     st.lists(st.frozensets(words, max_size=30), min_size=1, max_size=12),
     st.frozensets(words, max_size=30),
@@ -237,7 +238,7 @@ def test_the_partition_of_a_small_set_is_found_from_a_large_one() -> None:
     assert "x" in [one.id for one in found]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     count=st.integers(1, 24),
     chance=st.randoms(use_true_random=False),

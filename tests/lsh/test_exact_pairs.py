@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from lsh import Fingerprinter, Parameters, Shingles, exact_jaccard, exact_pairs
 from lsh.exact_pairs import ExactJaccard
+from tests.support.corpus import examples
 from tests.support.texts import near_copies
 
 TEXTS = ["", "abc", *(text for _, text in near_copies(18, seed=4))]
 FINGERPRINTER = Fingerprinter(Parameters())
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     st.integers(0, 60), st.integers(1, 9), st.integers(0, 900), st.randoms(use_true_random=False)
 )

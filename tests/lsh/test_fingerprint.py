@@ -18,9 +18,16 @@ from lsh import (
     signatures,
     similarity,
 )
+from tests.support.breadth import broad
+from tests.support.corpus import examples
 
 CHARS = Parameters()
 WORDS = Parameters(shingle="word", shingle_size=2)
+LONG = {
+    "ascii": "The quick brown fox. " * 100_000,
+    "wide": "\u4e2d\u6587 \u00e9 " * 300_000,
+    "tiny words": "a b " * 500_000,
+}
 TEXTS = st.lists(
     st.one_of(
         st.text(max_size=40),
@@ -69,7 +76,7 @@ def test_a_text_and_its_normal_form_are_one(texts: list[str]) -> None:
     assert_same(fingerprinter.fingerprint(texts), fingerprinter.fingerprint(normal))
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(st.integers(1, 70_000), st.integers(1, 9))
 def test_blocks_and_chunks_leave_no_seam(length: int, copies: int) -> None:
     text = "".join(chr(97 + at * at % 26) for at in range(length))
@@ -134,11 +141,17 @@ def test_the_ascii_path_and_the_other_agree() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["The quick brown fox. " * 100_000, "\u4e2d\u6587 \u00e9 " * 300_000, "a b " * 500_000],
-    ids=["ascii", "wide", "tiny words"],
+    ("parameters", "text"),
+    [
+        broad(CHARS, LONG["ascii"]),
+        (CHARS, LONG["wide"]),
+        broad(CHARS, LONG["tiny words"]),
+        (WORDS, LONG["ascii"]),
+        broad(WORDS, LONG["wide"]),
+        broad(WORDS, LONG["tiny words"]),
+    ],
+    ids=[f"{kind}-{text}" for kind in ("char", "word") for text in LONG],
 )
-@pytest.mark.parametrize("parameters", [CHARS, WORDS], ids=["char", "word"])
 def test_a_long_text_takes_at_most_forty_bytes_for_each_character(
     text: str, parameters: Parameters
 ) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lsh import Forest, forest, similarity
 from lsh.forest import LONGEST_RUN, run_chance, run_for
+from tests.support.corpus import examples
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +37,7 @@ def few_values(count: int, slots: int, seed: int) -> NDArray[np.uint8]:
     return values[np.random.default_rng(seed).integers(0, 4, (count, slots))]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(
     st.lists(st.integers(0, 7), max_size=6),
     st.sampled_from([1, 2, 5, 8, 16, 300]),
@@ -87,7 +88,7 @@ def by_scan(table: NDArray[np.uint8], sketch: NDArray[np.uint8], k: int) -> list
     return sorted(range(len(table)), key=lambda row: (-alike[row], row))[:k]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.integers(0, 12), st.integers(0, 15), st.integers(0, 2**32))
 def test_at_recall_one_the_nearest_are_those_of_a_scan(count: int, k: int, seed: int) -> None:
     table = few_values(count + 1, 32, seed)
@@ -168,7 +169,7 @@ def test_sketches_meet_as_often_as_the_chance_says() -> None:
         assert chance - 0.03 <= met <= chance + 0.05
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 40), st.integers(0, 30)), max_size=4),
     st.integers(0, LONGEST_RUN),

@@ -15,6 +15,7 @@ import pytest
 import lsh
 from lsh import PRESETS, Fingerprinter, Parameters, joining
 from lsh.neighbours import Compositions
+from tests.support.breadth import thinned
 
 if TYPE_CHECKING:
     import numpy as np
@@ -131,7 +132,7 @@ class Work:
 
 
 @pytest.mark.parametrize("kind", ["char", "word"])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", thinned(FAMILIES))
 def test_the_work_grows_with_the_length(family: str, kind: Literal["char", "word"]) -> None:
     small, large = (Work(FAMILIES[family](size), kind) for size in (BYTES, GROWTH * BYTES))
     assert large.longest <= 30
@@ -141,7 +142,7 @@ def test_the_work_grows_with_the_length(family: str, kind: Literal["char", "word
     assert large.peak <= GROWTH * SLACK * small.peak
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", thinned(FAMILIES))
 def test_the_work_grows_with_the_length_with_the_preset_too(family: str) -> None:
     preset = PRESETS["comments"]
     small, large = (

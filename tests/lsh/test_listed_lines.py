@@ -26,6 +26,7 @@ from lsh.listed_lines import (
 )
 from lsh.stream_safe import expanding, size_of, too_far
 from lsh.text import form_of
+from tests.support.corpus import examples
 from tests.support.normal_forms import EVERY_ONE, KEPT, MARKED, MIXED
 
 FOOTER = "\u00a9 2024 Example Ltd. All rights reserved."
@@ -83,7 +84,7 @@ def defined(text: str, parameters: Parameters) -> str:
     return left if normalise(left, plain).split() else text.replace("\r", "\n")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(TEXTS, st.sampled_from(SWITCHES), st.sampled_from([1, 9, 16]), st.sampled_from([3, 1_000]))
 @example(["\u0345 \u03b9\n5", "\ufdfa\n5\n\u3316", f"{HEAPED * 9}\n5"], SWITCHES[-1], 16, 2)
 def test_a_batch_the_reference_and_the_definition_are_one(
@@ -103,7 +104,7 @@ def test_a_batch_the_reference_and_the_definition_are_one(
     assert [text.replace("\r", "\n") for text in expected] == wanted
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(TEXTS, st.sampled_from(SWITCHES))
 def test_the_lines_that_are_left_out_are_those_that_are_missing(
     texts: list[str], parameters: Parameters
@@ -123,7 +124,7 @@ def assert_same(one: Fingerprints, other: Fingerprints) -> None:
     np.testing.assert_array_equal(one.shingle_counts, other.shingle_counts)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(TEXTS, st.sampled_from(SWITCHES))
 def test_fingerprints_are_those_of_what_is_left(texts: list[str], parameters: Parameters) -> None:
     plain = replace(parameters, boilerplate=frozenset())

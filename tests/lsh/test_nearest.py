@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from lsh import Fingerprinter, Parameters, compare
 from lsh.nearest import Nearest, SetsOfTexts, nearest_earlier
+from tests.support.corpus import examples
 
 words = st.sampled_from(["", "a", "ferry", "ferry line", "old ferry line", "Old FERRY  lines", "Ö"])
 texts = st.lists(st.lists(words, max_size=4).map(" ".join), min_size=1, max_size=12)
@@ -41,7 +42,7 @@ def test_the_nearest_earlier_text_is_the_one_that_shingles_themselves_name(
         assert found.document[number] == earlier
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(texts, st.sampled_from([0.2, 0.5]), st.sampled_from([1.0, 1.5, 3.0]))
 def test_the_largest_containment_in_an_earlier_text_is_that_of_the_shingles(
     texts: list[str], floor: float, ratio: float

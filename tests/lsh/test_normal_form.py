@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -9,6 +10,7 @@ from lsh import Parameters, normalise
 from lsh.folding import Folding
 from lsh.text import normalise_wide
 from tests.support import reference
+from tests.support.corpus import examples
 from tests.support.languages import OF_JOINERS
 from tests.support.normal_forms import KEPT, MARKED, MIXED
 
@@ -16,7 +18,8 @@ REPEATED = st.tuples(MARKED, st.integers(1, 40)).map(lambda text: text[0] * text
 TEXTS = st.lists(st.one_of(MIXED, MARKED, OF_JOINERS, REPEATED), max_size=4)
 
 
-@settings(deadline=None, max_examples=400)
+@pytest.mark.broad
+@settings(deadline=None, max_examples=examples(400))
 @example(["\u0345\u094d\u200c"], KEPT[4])
 @given(TEXTS, st.sampled_from(KEPT))
 def test_all_three_are_one(texts: list[str], kept: tuple[Parameters, Folding]) -> None:

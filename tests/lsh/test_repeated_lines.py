@@ -17,6 +17,7 @@ from lsh import (
     parse_lines,
     repeated_lines,
 )
+from tests.support.corpus import examples
 from tests.support.texts import near_copies
 
 FOOTER = ["\u00a9 2024 Example Ltd.", "Share THIS", "# Top", "5\t000 readers"]
@@ -34,7 +35,7 @@ def unlike(count: int, seed: int = 1) -> list[str]:
     return [" ".join(str(random.randrange(10**6)) for _ in range(60)) for _ in range(count)]
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(st.integers(2, 9), st.sampled_from([0.0, 0.1, 0.4]), st.randoms(use_true_random=False))
 def test_a_line_counts_once_in_each_document_that_repeats_no_earlier_one(
     least: int, share: float, chance: Random

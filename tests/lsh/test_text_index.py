@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lsh import Fingerprinter, Fingerprints, Group, Hit, Index, Parameters, compare, text_index
+from tests.support.corpus import examples
 from tests.support.texts import near_copies
 
 SHIP = "A ship in harbour is safe, but that is not what ships are built for, they say. " * 3
@@ -138,7 +139,7 @@ def test_short_texts_match_their_own_normal_form_alone() -> None:
     assert index.groups() == [Group("abcd", ("abcd", "x"))]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(chance=st.randoms(use_true_random=False))
 def test_removed_documents_were_never_there(chance: Random) -> None:
     documents = chance.sample(CORPUS[:90], 50)

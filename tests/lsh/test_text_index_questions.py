@@ -20,6 +20,7 @@ from lsh import (
     forest,
     text_index,
 )
+from tests.support.corpus import examples
 from tests.support.texts import near_copies
 
 CORPUS = [("blank", " "), *near_copies(60, seed=8), ("short", "ab")]
@@ -61,7 +62,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(keeps=KEEPS, steps=STEPS, chance=st.randoms(use_true_random=False))
 def test_answers_are_those_of_the_other_indexes_whatever_came_before(
     tmp_path_factory: pytest.TempPathFactory,
@@ -186,7 +187,7 @@ def components(index: Index, least: float) -> list[tuple[Any, ...]]:
     return sorted(groups, key=len, reverse=True)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(
     st.sampled_from([0.0, 0.5, 0.8, 0.87, 0.92, 1.0]),
     st.integers(1, 40),

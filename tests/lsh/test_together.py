@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from lsh import pairwise_similarity, together
 from lsh.together import Similar, candidate_pairs, groups_of, largest_bucket
+from tests.support.corpus import examples
 
 SLOTS = 16
 LEAST = 0.8
@@ -58,7 +59,7 @@ def all_pairs(keys: npt.NDArray[np.uint64], rows: list[int]) -> set[tuple[int, i
     }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     count=st.integers(0, 60),
     values=st.integers(1, 40),
@@ -84,7 +85,7 @@ def test_every_pair_that_shares_a_key_comes_once(
     assert largest_bucket(keys, np.array(rows, np.int64)) == most
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     count=st.integers(0, 60),
     values=st.integers(1, 40),

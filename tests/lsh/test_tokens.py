@@ -16,6 +16,7 @@ from lsh import (
     pairwise_similarity,
 )
 from lsh.tokens import MOST_COUNT
+from tests.support.corpus import examples
 
 WORDS = Parameters(shingle="word", shingle_size=1)
 FINGERPRINTER = Fingerprinter(WORDS)
@@ -23,7 +24,7 @@ tokens = st.text(st.sampled_from("ab\u00e9"), min_size=1, max_size=3)
 bags = st.dictionaries(tokens, st.integers(0, 5), max_size=6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.lists(tokens, max_size=8), max_size=5))
 def test_words_have_the_fingerprint_of_their_text(sets: list[list[str]]) -> None:
     found = fingerprint_tokens(sets, WORDS)
@@ -36,7 +37,7 @@ def test_words_have_the_fingerprint_of_their_text(sets: list[list[str]]) -> None
     assert not (found.keys[~found.blank, -1] == expected.keys[~found.blank, -1]).any()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(tokens, max_size=8), st.lists(tokens, max_size=8), st.sampled_from([3, 5, 64]))
 def test_order_repeats_and_encoding_change_nothing(
     one: list[str], other: list[str], size: int
@@ -49,7 +50,7 @@ def test_order_repeats_and_encoding_change_nothing(
     assert (keys[0, -1] == keys[3, -1]) == (set(one) == set(other))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(bags, bags)
 def test_counts_stand_for_as_many_elements(a: dict[str, int], b: dict[str, int]) -> None:
     counted = fingerprint_counts([a, b], WORDS)
@@ -60,7 +61,7 @@ def test_counts_stand_for_as_many_elements(a: dict[str, int], b: dict[str, int])
     assert (counted.sketches[0] == counted.sketches[1]).all() == same
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.frozensets(tokens, max_size=6), max_size=5))
 def test_counts_of_one_are_a_set(sets: list[frozenset[str]]) -> None:
     one = fingerprint_tokens(sets, WORDS)

@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 
 from lsh import NORMALISER_VERSION, SCHEME_VERSION, Fingerprinter, Parameters
 from tests.support import reference
+from tests.support.breadth import broad
+from tests.support.corpus import examples
 
 PINNED = json.loads(Path(__file__).with_name("vectors.json").read_text(encoding="utf-8"))
 VECTORS = PINNED["vectors"]
@@ -72,14 +74,18 @@ def test_fingerprints_are_as_pinned(vector: dict[str, Any]) -> None:
     assert got == vector["expected"]
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=NAMES)
+@pytest.mark.parametrize(
+    "vector",
+    [broad(one) if one["name"].startswith("long ") else one for one in VECTORS],
+    ids=NAMES,
+)
 def test_the_definition_gives_what_is_pinned(vector: dict[str, Any]) -> None:
     if vector["expected"] is not None:
         answer = reference.fingerprint(text_of(vector), parameters_of(vector))
         assert found(*answer) == vector["expected"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.text(max_size=40),
     st.sampled_from(["char", "word"]),

@@ -14,6 +14,7 @@ from lsh.stream_safe import marks_of_runs, size_of
 from lsh.text import normalise_wide
 from lsh.weight import beyond_the_second, without_iota
 from tests.support import reference
+from tests.support.breadth import mostly_broad
 from tests.support.languages import LANGUAGES
 
 HEAVY = ["\u01ed\u0323", "\u1f82", "\u1f82\u0323\u0301", "x" + "\u0344" * 15, "\u0345\u0301"]
@@ -29,8 +30,8 @@ EXPANDING = ["\ufdfa", "\u3316", "\u3316\u0301", "\u00bd", "\u3316\u3099"]
 
 
 @pytest.mark.parametrize("pattern", HEAVY + EXPANDING)
-@pytest.mark.parametrize("times", [1, 10, 25, 33, 40, 100, 400])
-@pytest.mark.parametrize("filler", [0, 100, 2_000])
+@pytest.mark.parametrize("times", mostly_broad([1, 10, 25, 33, 40, 100, 400], 10, 33, 400))
+@pytest.mark.parametrize("filler", mostly_broad([0, 100, 2_000], 0, 100))
 def test_they_are_bounded_as_by_the_definition(pattern: str, times: int, filler: int) -> None:
     text = pattern * times + "\u00e9a" * filler
     for switches in (Parameters(), Parameters(casefold=False)):
@@ -63,6 +64,7 @@ def test_a_verse_with_vowels_and_accents_has_a_third_of_the_marks_that_it_may_ha
     assert normalise(f"{GENESIS} " * 500, Parameters()) == expected
 
 
+@pytest.mark.broad
 def test_letters_that_stay_have_at_most_two_marks() -> None:
     for point in range(sys.maxunicode + 1):
         char = without_iota().get(point, chr(point))

@@ -17,6 +17,7 @@ from lsh import (
     standard_error,
     weighted,
 )
+from tests.support.corpus import examples
 from tests.support.reference import derived, fmix64, keyed, splitmix64
 
 PARAMETERS = Parameters()
@@ -100,7 +101,7 @@ def reference(bag: Mapping[str | bytes, float], slots: int) -> list[int]:
     return sketch
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(bags.filter(bool))
 def test_samples_follow_the_definition(bag: Bag) -> None:
     parameters = Parameters(slots=16, bands=4, rows=4)
@@ -108,7 +109,7 @@ def test_samples_follow_the_definition(bag: Bag) -> None:
     assert sketches[1].tolist() == reference(bag, 16)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(bags, max_size=6), st.sampled_from([1, 300, 1 << 14]))
 def test_the_size_of_a_step_does_not_matter(given: list[Bag], chunk: int) -> None:
     expected = fingerprint_weights(given, PARAMETERS)
@@ -120,7 +121,7 @@ def test_the_size_of_a_step_does_not_matter(given: list[Bag], chunk: int) -> Non
     assert found.blank.tolist() == [not bag for bag in given]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(bags.filter(bool), st.randoms())
 def test_neither_order_nor_absent_tokens_matter(bag: Bag, random: object) -> None:
     shuffled = dict(sorted(bag.items(), key=lambda _: random.random()))  # type: ignore[attr-defined]

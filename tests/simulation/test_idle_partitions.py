@@ -11,6 +11,7 @@ from tests.simulation.conftest import Judge, MakeWorld
 from tests.simulation.measures import Keep, Measures
 from tests.simulation.world import World
 from tests.simulation.writer import Manner
+from tests.support.breadth import broad
 from tests.support.texts import near_copies
 
 TEXTS = near_copies(24, 11)
@@ -55,7 +56,7 @@ def test_a_worker_goes_on_when_another_joins_it(world: MakeWorld, judged: Judge)
     assert judged(one) == []
 
 
-@pytest.mark.parametrize("manner", ["transaction", "aborted first", "overlapping"])
+@pytest.mark.parametrize("manner", [broad("transaction"), broad("aborted first"), "overlapping"])
 def test_a_worker_starts_when_documents_of_a_transaction_are_deleted(
     world: MakeWorld, judged: Judge, manner: Manner
 ) -> None:

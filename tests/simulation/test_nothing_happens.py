@@ -5,6 +5,7 @@ import pytest
 from tests.simulation.conftest import Judge, MakeWorld
 from tests.simulation.measures import Keep, Measures
 from tests.simulation.writer import Manner
+from tests.support.breadth import broad
 from tests.support.texts import near_copies
 
 EVERYWHERE = range(3)
@@ -16,14 +17,14 @@ FOR_EVER = Keep(documents=None, matches=None, outputs=None, offsets=None)
     [
         "plain",
         pytest.param("transaction", marks=pytest.mark.exhaustive),
-        "aborted first",
+        broad("aborted first"),
         "overlapping",
     ],
 )
 @pytest.mark.parametrize(
     "measures",
     [
-        Measures(keep=FOR_EVER),
+        broad(Measures(keep=FOR_EVER)),
         pytest.param(
             Measures(snapshots=True, standby=True, keep=FOR_EVER), marks=pytest.mark.exhaustive
         ),
@@ -45,6 +46,7 @@ def test_weeks_go_by(world: MakeWorld, judged: Judge, measures: Measures, manner
     assert len(one.writer.written) == 36 + 2 * 3
 
 
+@pytest.mark.broad
 def test_logs_that_are_never_idle_are_emptied(world: MakeWorld, judged: Judge) -> None:
     one = world(Measures(snapshots=True))
     texts = near_copies(60, 5)

@@ -1,6 +1,6 @@
 """Whatever happens in weeks, in whatever order: no loss is silent, and no fear is idle.
 
-Hypothesis draws what happens, and finds the shortest schedule that breaks a rule. CI
+Hypothesis draws what happens, and finds the shortest schedule that breaks a rule. A run
 draws the same ones every time, few unless all tests run; ``NEARDUP_TEST_SCALE=full`` draws
 many new ones.
 """
@@ -16,17 +16,17 @@ from tests.simulation.acts import Act, acts, measures, play
 from tests.simulation.judge import problems
 from tests.simulation.measures import Measures
 from tests.simulation.world import World
-from tests.support.corpus import FULL
+from tests.support.corpus import FULL, examples
 
 WORLDS = measures() | measures(window=True)
 FEW = settings(
-    max_examples=10,
+    max_examples=examples(10),
     derandomize=True,
     database=None,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-MANY = settings(FEW, max_examples=3_000 if FULL else 100, derandomize=not FULL, print_blob=FULL)
+MANY = settings(FEW, max_examples=examples(100, 3_000), derandomize=not FULL, print_blob=FULL)
 
 
 @pytest.mark.timeout(600)  # Hypothesis may shorten what fails for five minutes.

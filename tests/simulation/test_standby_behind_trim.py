@@ -7,6 +7,8 @@ hole. Nothing was lost, so nobody has to end.
 
 from pathlib import Path
 
+import pytest
+
 from tests.simulation.conftest import Judge, MakeWorld
 from tests.simulation.measures import Keep, Measures
 from tests.simulation.world import World
@@ -52,6 +54,7 @@ def shipped(one: World) -> int:
     return min((int(max(own, default="0").partition("-")[0]) for own in names), default=0)
 
 
+@pytest.mark.broad
 def test_a_shard_that_replays_begins_anew_from_a_snapshot(world: MakeWorld, judged: Judge) -> None:
     """Its worker was away for a while, and the other one has shipped more snapshots since."""
     one = world(Measures(shards=2, snapshots=True, keep=FOR_EVER))

@@ -10,6 +10,7 @@ from tests.simulation.conftest import MakeWorld
 from tests.simulation.measures import Keep, Measures
 from tests.simulation.world import World
 from tests.simulation.writer import Manner
+from tests.support.breadth import broad
 from tests.support.checker import History, check, differences, verdicts
 from tests.support.replay import replay
 from tests.support.texts import near_copies
@@ -41,8 +42,17 @@ def emptied(one: World) -> bool:
     return one.bus.start_offset(*order) == one.bus.end_offset(*order)
 
 
-@pytest.mark.parametrize("standby", [False, True])
-@pytest.mark.parametrize("manner", ["plain", "aborted first", "overlapping"])
+@pytest.mark.parametrize(
+    ("manner", "standby"),
+    [
+        ("plain", False),
+        broad("plain", True),
+        broad("aborted first", False),
+        broad("aborted first", True),
+        broad("overlapping", False),
+        ("overlapping", True),
+    ],
+)
 def test_weeks_go_by(world: MakeWorld, tmp_path: Path, manner: Manner, *, standby: bool) -> None:
     overlap = manner == "overlapping"
     one = world(Measures(window="2d", keep=KEEP, standby=standby, overlap=overlap))
@@ -57,11 +67,11 @@ def test_weeks_go_by(world: MakeWorld, tmp_path: Path, manner: Manner, *, standb
     assert problems(one, tmp_path) == []
 
 
-@pytest.mark.parametrize("standby", [False, True])
+@pytest.mark.parametrize("standby", [broad(False), True])
 @pytest.mark.parametrize(
     ("aborted", "overlap"),
     [
-        (0, False),
+        broad(0, False),
         pytest.param(3, False, marks=pytest.mark.exhaustive),
         pytest.param(0, True, marks=pytest.mark.exhaustive),
         (3, True),

@@ -11,9 +11,13 @@ from typing import Final
 
 import worker
 
-__all__ = ["FULL", "corpus", "scaled", "with_excerpts"]
+__all__ = ["FULL", "SCALE", "SCALES", "corpus", "examples", "scaled", "with_excerpts"]
 
-FULL: Final = os.environ.get("NEARDUP_TEST_SCALE") == "full"
+SCALES: Final = ("", "ci", "full")
+SCALE: Final = os.environ.get("NEARDUP_TEST_SCALE", "")
+"""The scale of a run: without one, Hypothesis draws half as many examples as in CI."""
+
+FULL: Final = SCALE == "full"
 """Whether to run at the sizes of the acceptance table, in place of those that CI takes."""
 
 DATA: Final = os.environ.get("NEARDUP_TEST_DATA")
@@ -29,6 +33,13 @@ _SYLLABLES: Final = [a + b for a in "bdfgklmnprstv" for b in ("a", "e", "i", "o"
 def scaled(ci: int, full: int) -> int:
     """Give a size for CI, or the full one."""
     return full if FULL else ci
+
+
+def examples(ci: int, full: int | None = None) -> int:
+    """Give how many examples Hypothesis draws: in CI, at full scale if that is more, or half."""
+    if SCALE == "ci":
+        return ci
+    return (full or ci) if FULL else (ci + 1) // 2
 
 
 @lru_cache(1)

@@ -7,26 +7,35 @@ __all__ = ["LONGEST", "longest_first"]
 
 LONGEST: Final = (
     "tests/faults/test_cells.py",
-    "tests/crash/test_points.py",
     "tests/integration/test_reindex.py",
-    "tests/crash/test_reindex.py",
-    "tests/worker/cli/test_redrive.py",
-    "tests/integration/test_slow_link.py",
-    "tests/faults/test_redrive.py",
     "tests/integration/test_restarts.py",
+    "tests/crash/test_points.py",
     "tests/integration/test_scaling.py",
+    "tests/crash/test_reindex.py",
+    "tests/integration/test_slow_link.py",
     "tests/integration/test_snapshots.py",
-    "tests/integration/test_standby_trim.py",
-    "tests/faults/test_doubt.py",
     "tests/integration/test_agreement.py",
-    "tests/contract/test_bus_reading.py",
-    "tests/worker/cli/test_on_kafka.py",
-    "tests/contract/test_bus_groups.py",
+    "tests/worker/cli/test_redrive.py",
+    "tests/integration/test_bad_input.py",
+    "tests/faults/test_redrive.py",
+    "tests/integration/test_standby_trim.py",
+    "tests/integration/test_poison.py",
+    "tests/integration/test_configuration.py",
+    "tests/faults/test_doubt.py",
+    "tests/integration/test_outage.py",
+    "tests/integration/test_frozen_broker.py",
     "tests/kafka/test_broker.py",
     "tests/kafka/test_positions.py",
-    "tests/integration/test_frozen_broker.py",
+    "tests/integration/test_verdicts.py",
+    "tests/contract/test_bus_reading.py",
+    "tests/worker/index/test_decision.py",
+    "tests/contract/test_bus_groups.py",
+    "tests/worker/cli/test_on_kafka.py",
+    "tests/integration/test_deleted_records.py",
+    "tests/worker/cli/test_dedupe_state.py",
+    "tests/worker/offline/test_embedded.py",
 )
-"""Files that take half a minute and more, most of them waiting for Kafka; the longest first."""
+"""Files that take half a minute and more in one of the runs; the longest first."""
 
 
 def longest_first(files: Iterable[str], on_broker: Collection[str]) -> list[str]:

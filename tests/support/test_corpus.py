@@ -1,5 +1,8 @@
-"""Excerpts among the documents of a run: parts of earlier ones, and otherwise the same texts."""
+"""Sizes of a run, and excerpts among its documents: parts of earlier ones."""
 
+import pytest
+
+from tests.support import corpus as sizes
 from tests.support.corpus import corpus, with_excerpts
 
 COUNT = 2_000
@@ -20,3 +23,15 @@ def test_one_in_ten_is_a_part_of_an_earlier_text() -> None:
 def test_a_seed_gives_the_same_excerpts_again() -> None:
     texts = corpus(200, 3)
     assert with_excerpts(texts, 1) == with_excerpts(texts, 1) != with_excerpts(texts, 2)
+
+
+@pytest.mark.parametrize(
+    ("scale", "few", "many"), [("", 20, 20), ("ci", 40, 40), ("full", 40, 700)]
+)
+def test_examples_are_half_as_many_without_a_scale(
+    monkeypatch: pytest.MonkeyPatch, scale: str, few: int, many: int
+) -> None:
+    monkeypatch.setattr(sizes, "SCALE", scale)
+    monkeypatch.setattr(sizes, "FULL", scale == "full")
+    assert sizes.examples(40) == few
+    assert sizes.examples(40, 700) == many

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.breadth import broad
 from tests.support.mortal import DOCUMENTS, POISON
 from tests.support.worker_process import ROOT
 
 
 @pytest.mark.parametrize(
-    "way", ["killed", "out of memory", pytest.param("too deep", marks=pytest.mark.exhaustive)]
+    "way",
+    ["killed", broad("out of memory"), pytest.param("too deep", marks=pytest.mark.exhaustive)],
 )
 def test_what_it_dies_of_makes_no_difference(tmp_path: Path, way: str) -> None:
     command = [sys.executable, "-m", "tests.support.mortal", str(tmp_path), way]

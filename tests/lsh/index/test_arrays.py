@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from lsh.index import BucketKeys, BucketRules, MemoryIndex, decide, match, table
 from lsh.index.arrays import ArrayIndex
 from lsh.index.layout import BEYOND
+from tests.support.corpus import examples
 from tests.support.filling import random_documents
 from tests.worker.index.decisions import (
     RULES,
@@ -85,7 +86,7 @@ def judged(documents: Sequence[Document], sizes: Sequence[int], rules: BucketRul
     raise AssertionError("no sizes")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(documents=documents_strategy, sizes=sizes_strategy, few=few_strategy, rules=rules_strategy)
 def test_arrays_judge_like_dictionaries_and_hold_the_same_buckets(
     documents: list[Document], sizes: list[int], few: int, rules: BucketRules
@@ -95,7 +96,7 @@ def test_arrays_judge_like_dictionaries_and_hold_the_same_buckets(
         judged(documents, sizes, rules).compare_buckets()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     documents=documents_strategy,
     sizes=sizes_strategy,
@@ -118,7 +119,7 @@ def test_a_query_matches_what_it_matches_in_dictionaries(
     ]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(documents=documents_strategy, sizes=sizes_strategy, chance=st.randoms(use_true_random=False))
 def test_what_is_removed_was_never_there(
     documents: list[Document], sizes: list[int], chance: Random

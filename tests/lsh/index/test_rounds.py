@@ -15,7 +15,7 @@ from lsh.index import BucketRules, Decision, MemoryIndex, decide, rounds
 from lsh.index.buckets import Buckets
 from lsh.index.cells import cells_of
 from lsh.index.rounds import Rounds
-from tests.support.corpus import scaled
+from tests.support.corpus import examples
 from tests.worker.index.decisions import (
     RULES,
     WINDOW,
@@ -59,7 +59,7 @@ drawn = st.lists(
 )
 
 
-@settings(max_examples=scaled(40, 700), deadline=None)
+@settings(max_examples=examples(40, 700), deadline=None)
 @given(
     rows=drawn,
     sizes=st.lists(st.integers(1, 3), min_size=60) | st.lists(st.integers(1, 20), min_size=60),

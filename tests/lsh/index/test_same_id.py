@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from lsh.index import BucketRules, Match, MemoryIndex, SameId, decide
 from lsh.index.same_id import replacing
 from lsh.index.verdicts import VerdictMatch, pack_verdict, unpack_verdict
-from tests.support.corpus import scaled
+from tests.support.breadth import broad
+from tests.support.corpus import examples
 from tests.worker.index.decisions import (
     RULES,
     WINDOW,
@@ -59,7 +60,7 @@ def joined(parts: Sequence[list[list[Match]]], rules: BucketRules) -> list[list[
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     verdict=st.lists(
         st.builds(
@@ -89,9 +90,18 @@ events_strategy = st.integers(0, 1 << 32).map(drawn_repeats)
 cuts_strategy = st.lists(st.integers(0, 1000), max_size=8)
 
 
-@pytest.mark.parametrize("same_id", ["duplicate", "replace", "ignore"])
-@pytest.mark.parametrize("window", [None, WINDOW])
-@settings(max_examples=scaled(12, 300), deadline=None)
+@pytest.mark.parametrize(
+    ("window", "same_id"),
+    [
+        broad(None, "duplicate"),
+        broad(None, "replace"),
+        (None, "ignore"),
+        broad(WINDOW, "duplicate"),
+        (WINDOW, "replace"),
+        broad(WINDOW, "ignore"),
+    ],
+)
+@settings(max_examples=examples(12, 300), deadline=None)
 @given(events=events_strategy, cuts=cuts_strategy, shards=st.integers(1, 4))
 def test_shards_together_are_a_naive_list(
     same_id: SameId, window: int | None, events: Events, cuts: list[int], shards: int
@@ -103,7 +113,7 @@ def test_shards_together_are_a_naive_list(
     assert joined(parts, rules) == model(events, COLUMNS, rules)
 
 
-@settings(max_examples=scaled(12, 300), deadline=None)
+@settings(max_examples=examples(12, 300), deadline=None)
 @given(events=events_strategy, cuts=cuts_strategy)
 def test_to_replace_is_to_forget_just_before(events: Events, cuts: list[int]) -> None:
     replaced = judged(events, cuts, replace(RULES, same_id="replace"))

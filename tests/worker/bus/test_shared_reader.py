@@ -7,6 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from tests.support.corpus import examples
 from tests.worker.bus.shared_log import LOG, MANY, Shared, by_seat, seat
 from worker.bus.memory import Transaction
 from worker.bus.port import OffsetOutOfRange, Outgoing, PartitionUnreadable, Record
@@ -385,4 +386,4 @@ class Model(RuleBasedStateMachine):
 
 
 TestModel = Model.TestCase
-TestModel.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestModel.settings = settings(max_examples=examples(150), stateful_step_count=40, deadline=None)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.breadth import broad
 from tests.support.command_line import ROOT, SAMPLES, dedupe, environment, neardup
 
 LINES = gzip.decompress((SAMPLES / "pypa_advisories.jsonl.gz").read_bytes()).splitlines(
@@ -29,7 +30,7 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-@pytest.mark.parametrize("shards", ["1", "3"])
+@pytest.mark.parametrize("shards", [broad("1"), "3"])
 def test_runs_one_after_the_other_are_one_run(shards: str, tmp_path: Path) -> None:
     state = tmp_path / "state"
     cuts = [0, 700, 701, 701, len(LINES)]
@@ -47,6 +48,7 @@ def test_runs_one_after_the_other_are_one_run(shards: str, tmp_path: Path) -> No
     ]
 
 
+@pytest.mark.broad
 def test_a_killed_run_leaves_the_state_and_the_next_cleans_up(tmp_path: Path) -> None:
     state, out = tmp_path / "state", tmp_path / "out"
     dedupe("--state", state, stdin=b"".join(LINES[:1000]))
@@ -93,6 +95,7 @@ def test_an_input_error_leaves_the_state(tmp_path: Path) -> None:
     assert len(list(state.iterdir())) == 3
 
 
+@pytest.mark.broad
 def test_other_parameters_are_refused_by_name(tmp_path: Path) -> None:
     state = tmp_path / "state"
     dedupe("--state", state, stdin=LINES[0])
@@ -139,7 +142,7 @@ def test_a_state_of_another_version_is_refused(tmp_path: Path) -> None:
     assert content(state) == before
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2, "generation": "x"}'])
+@pytest.mark.parametrize("text", ["", broad("{}"), broad("[]"), '{"format": 2, "generation": "x"}'])
 def test_a_damaged_state_is_refused(text: str, tmp_path: Path) -> None:
     state = tmp_path / "state"
     dedupe("--state", state, stdin=LINES[0])

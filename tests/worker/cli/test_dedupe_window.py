@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.breadth import broad
 from tests.support.command_line import dedupe, jsonl
 
 TEXT = "The quick brown fox jumps over the lazy dog, again and again. "
@@ -54,7 +55,7 @@ def test_times_of_the_future_expire_nothing() -> None:
     assert found == {"a": [], "wild": [], "b": ["a"]}
 
 
-@pytest.mark.parametrize("shards", ["1", "3"])
+@pytest.mark.parametrize("shards", [broad("1"), "3"])
 def test_a_window_reaches_into_earlier_runs(shards: str, tmp_path: Path) -> None:
     more = ("--state", tmp_path / "state", "--shards", shards)
     assert verdicts(document("a", 0), more=more) == {"a": []}

@@ -95,6 +95,7 @@ def test_create_makes_everything_verify_finds_it_in_order(
     assert "9 of 9 set" in shown
 
 
+@pytest.mark.broad
 def test_documents_that_exist_decide_the_partition_count(
     run: Run, kafka: Kafka, settings: Settings, app_id: str
 ) -> None:
@@ -135,6 +136,7 @@ def test_three_brokers_get_three_copies(kafka_cluster: ClusterFactory, app_id: s
     assert verify(settings) == (4, [])
 
 
+@pytest.mark.broad
 def test_offsets_of_a_group_at_work_are_not_touched(
     run: Run, settings: Settings, app_id: str
 ) -> None:
@@ -170,6 +172,7 @@ def test_feed_publishes_lines_with_their_keys(
     assert "there is no topic" in run(f"feed {plain} --topic {app_id}.nowhere", status=2).stderr
 
 
+@pytest.mark.broad
 def test_feed_publishes_rows_as_json_and_names_those_it_cannot_read(
     run: Run, kafka: Kafka, app_id: str, tmp_path: Path
 ) -> None:
@@ -184,6 +187,7 @@ def test_feed_publishes_rows_as_json_and_names_those_it_cannot_read(
     }  # fmt: skip
 
 
+@pytest.mark.broad
 def test_forget_sends_tombstones_where_feed_sends_the_documents(
     run: Run, kafka: Kafka, app_id: str, tmp_path: Path
 ) -> None:
@@ -237,6 +241,7 @@ def test_redrive_sends_each_rejected_record_once(run: Run, kafka: Kafka, app_id:
         assert record.timestamp()[1] == BEGUN_MS + int(record.value() or b"")
 
 
+@pytest.mark.broad
 def test_watch_writes_lines_to_a_pipe(run: Run, kafka: Kafka, app_id: str) -> None:
     run("topics create --partitions 1")
     process = subprocess.Popen(

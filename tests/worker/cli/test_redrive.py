@@ -304,6 +304,7 @@ def test_who_began_before_another_can_write_nothing(app: Redriving) -> None:
     assert app.sent() == once([b"before", b"after"])
 
 
+@pytest.mark.broad
 def test_of_two_at_once_one_ends(app: Redriving) -> None:
     values = numbered(MANY)
     app.reject(values)

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from lsh.index import BucketRules, DocumentBatch, Match, MemoryIndex, SameId, decide
 from lsh.index.finer import LEVELS
 from lsh.index.layout import BEYOND
-from tests.support.corpus import scaled
+from tests.support.breadth import broad
+from tests.support.corpus import examples, scaled
 from tests.worker.index.decisions import (
     CONTAINING,
     LITTLE,
@@ -71,7 +72,7 @@ def run(
 
 
 @settings(
-    max_examples=scaled(12, 300),
+    max_examples=examples(12, 300),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -89,7 +90,7 @@ def test_decisions_are_the_models_however_the_batches_are_cut(
 
 
 @settings(
-    max_examples=scaled(15, 200),
+    max_examples=examples(15, 200),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -113,7 +114,7 @@ def test_shards_together_find_what_one_finds(
 
 
 @settings(
-    max_examples=scaled(12, 300),
+    max_examples=examples(12, 300),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -150,7 +151,7 @@ def test_with_a_window_shards_are_lists_of_dated_entries(
 
 
 @pytest.mark.parametrize("seed", range(scaled(1, 5)))
-@pytest.mark.parametrize("crowded", [False, True])
+@pytest.mark.parametrize("crowded", [broad(False), True])
 def test_over_many_windows_nothing_is_kept_or_lost(
     tmp_path: Path, seed: int, *, crowded: bool
 ) -> None:
@@ -172,8 +173,8 @@ def test_over_many_windows_nothing_is_kept_or_lost(
 
 
 @pytest.mark.parametrize("seed", range(scaled(1, 5)))
-@pytest.mark.parametrize("crowded", [False, True])
-@pytest.mark.parametrize("window", [None, WINDOW])
+@pytest.mark.parametrize("crowded", [broad(False), True])
+@pytest.mark.parametrize("window", [broad(None), WINDOW])
 def test_what_is_forgotten_matches_nothing(
     tmp_path: Path, seed: int, window: int | None, *, crowded: bool
 ) -> None:
@@ -187,8 +188,8 @@ def test_what_is_forgotten_matches_nothing(
     assert (findings.faults, findings.more_faults) == ([], 0)
 
 
-@pytest.mark.parametrize("same_id", ["replace", "ignore"])
-@pytest.mark.parametrize("window", [None, WINDOW])
+@pytest.mark.parametrize("same_id", ["replace", broad("ignore")])
+@pytest.mark.parametrize("window", [broad(None), WINDOW])
 def test_shards_with_ids_that_come_again_are_lists(
     paths: Iterator[Path], same_id: SameId, window: int | None
 ) -> None:
@@ -231,7 +232,7 @@ def test_what_comes_to_a_full_bucket_goes_to_finer_ones(tmp_path: Path) -> None:
     store.close()
 
 
-@settings(max_examples=scaled(15, 200), deadline=None)
+@settings(max_examples=examples(15, 200), deadline=None)
 @given(
     documents=documents_strategy,
     cuts=st.lists(st.integers(0, 1000), max_size=5),

@@ -13,6 +13,7 @@ import pytest
 from lsh import band_keys
 from lsh.index import BucketKeys, BucketRules, Match
 from lsh.index.query import query
+from tests.support.breadth import broad
 from tests.worker.index.decisions import RULES, SLOTS, WINDOW, Document, batch, model
 from worker.index.store import BandStore, StoreOptions
 
@@ -108,7 +109,7 @@ def run(
 
 @pytest.mark.parametrize(
     ("columns", "window"),
-    [([0, 1, 2, 3, 4], None), ([0, 1, 2, 3, 4], WINDOW), ([1, 3], WINDOW)],
+    [broad([0, 1, 2, 3, 4], None), ([0, 1, 2, 3, 4], WINDOW), broad([1, 3], WINDOW)],
 )
 def test_verdicts_are_those_of_plain_lists_and_the_store_is_as_if_all_were_read(
     tmp_path: Path, columns: list[int], window: int | None

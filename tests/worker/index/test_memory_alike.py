@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lsh.index import BucketKeys, BucketReader, DocumentBatch, MemoryIndex, decide, match
 from lsh.index.layout import BEYOND, Record, unpack_record
-from tests.support.corpus import scaled
+from tests.support.corpus import examples
 from tests.support.killed_disk import left_by_kill
 from tests.worker.index.decisions import (
     LITTLE,
@@ -143,7 +143,7 @@ class Survivor:
 
 
 @settings(
-    max_examples=scaled(45, 160),
+    max_examples=examples(45, 160),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -175,7 +175,7 @@ def test_a_store_is_a_dictionary_whatever_happens_to_it(
 
 
 @settings(
-    max_examples=scaled(45, 160),
+    max_examples=examples(45, 160),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -205,7 +205,7 @@ def test_with_a_window_it_forgets_what_the_dictionary_has_forgotten(
     survivor.store.close()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(documents=documents_strategy)
 def test_a_query_finds_what_the_verdict_names_and_changes_nothing(
     documents: list[Document],

@@ -143,6 +143,7 @@ def test_with_less_memory_those_stay_that_were_asked_for_last() -> None:
     assert got(recent, [3_000]) == numbered(3_000, 3_001)
 
 
+@pytest.mark.broad
 def test_a_large_table_grows_and_shrinks_by_a_part_at_a_time() -> None:
     recent, at_once = RecentBuckets(400 * MOST), 9 << 20
     everything, sizes = numbered(0, 150_000), list[int]()

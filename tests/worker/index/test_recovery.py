@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.breadth import broad
 from tests.support.embedded import by_id
 from tests.worker.index.snapshot_run import SHARDS, TEXTS, SnapshotRun, lose_everything, lose_one
 from worker.index.keyspace import number_in
@@ -31,9 +32,20 @@ def cut_a_table(run: SnapshotRun) -> None:
 
 
 @pytest.mark.parametrize(
-    "lose", [lose_everything, lose_one, lose_the_header, flip_bits, cut_a_table]
+    ("trimmed", "lose"),
+    [
+        (True, lose_everything),
+        broad(True, lose_one),
+        broad(True, lose_the_header),
+        (True, flip_bits),
+        broad(True, cut_a_table),
+        broad(False, lose_everything),
+        (False, lose_one),
+        broad(False, lose_the_header),
+        broad(False, flip_bits),
+        broad(False, cut_a_table),
+    ],
 )
-@pytest.mark.parametrize("trimmed", [True, False])
 def test_a_lost_store_comes_back_from_its_snapshot(
     tmp_path: Path,
     expected: dict[str, object],

@@ -141,6 +141,7 @@ def test_a_crash_leaves_nothing_that_is_not_named(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.broad
 def test_pages_that_are_merged_again_after_a_crash_are_there_once(tmp_path: Path) -> None:
     """Tables may be ahead of what the store says of a merge."""
     store = opened(tmp_path / "s")
@@ -174,6 +175,7 @@ def test_the_space_of_a_run_is_free_as_soon_as_it_is_dropped(tmp_path: Path) -> 
     store.close()
 
 
+@pytest.mark.broad
 def test_a_checkpoint_has_no_tables_that_are_not_needed(tmp_path: Path) -> None:
     store = opened(tmp_path / "s")
     while {run.tier for run in store._cells.list.runs} != {0, 1, 2}:
@@ -186,6 +188,7 @@ def test_a_checkpoint_has_no_tables_that_are_not_needed(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.broad
 def test_a_table_with_a_flipped_bit_is_named(tmp_path: Path) -> None:
     store = opened(tmp_path / "s")
     filled(store, 20)
@@ -229,6 +232,7 @@ def test_a_full_disk_ends_a_merge_with_an_error_of_the_system(tmp_path: Path) ->
     store.close()
 
 
+@pytest.mark.broad
 def test_a_live_store_is_read_while_its_runs_change(tmp_path: Path) -> None:
     store = opened(tmp_path / "s")
     for _ in range(30):

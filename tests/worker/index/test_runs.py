@@ -16,6 +16,7 @@ import worker.index.merge
 import worker.index.run_tables
 import worker.index.runs
 from lsh.index import BucketKeys, DocumentBatch
+from tests.support.breadth import broad
 from tests.support.filling import RULES, fill, random_documents
 from tests.support.killed_disk import left_by_kill
 from worker.index.eras import ERAS_A_WINDOW
@@ -76,6 +77,7 @@ def test_runs_are_merged_so_that_there_are_never_many(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.broad
 def test_a_merge_ends_in_time_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also when the documents that come meanwhile have much fewer cells than those before."""
     hurried: list[int] = []
@@ -115,6 +117,7 @@ def test_the_end_of_an_era_hurries_no_merge(
     store.close()
 
 
+@pytest.mark.broad
 def test_merging_goes_on_where_a_store_was_closed_or_killed(tmp_path: Path) -> None:
     path = tmp_path / "s"
     store = opened(path)
@@ -139,6 +142,7 @@ def test_merging_goes_on_where_a_store_was_closed_or_killed(tmp_path: Path) -> N
     store.close()
 
 
+@pytest.mark.broad
 def test_a_merge_that_is_late_ends_before_there_are_more_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,7 +172,12 @@ def test_a_run_may_have_no_cells(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "haste",
-    [0, *(pytest.param(one, marks=pytest.mark.exhaustive) for one in (0.1, 1.25)), 0.6, 100],
+    [
+        0,
+        *(pytest.param(one, marks=pytest.mark.exhaustive) for one in (0.1, 1.25)),
+        broad(0.6),
+        broad(100),
+    ],
 )
 def test_merges_of_two_tiers_do_not_hinder_one_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, haste: float
@@ -230,9 +239,9 @@ class Readers:
 @pytest.mark.parametrize(
     ("haste", "era"),
     [
-        (0, None),
+        broad(0, None),
         (1.25, 106 * WRITE),
-        (0, 108 * WRITE),
+        broad(0, 108 * WRITE),
         pytest.param(1.25, 108 * WRITE, marks=pytest.mark.exhaustive),
         pytest.param(1.25, None, marks=pytest.mark.exhaustive),
         pytest.param(0, 106 * WRITE, marks=pytest.mark.exhaustive),

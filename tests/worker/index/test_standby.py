@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lsh.index import Decision
+from tests.support.breadth import broad
 from tests.support.checker import verdict_of
 from tests.support.embedded import NOW, Verdicts
 from tests.support.texts import near_copies
@@ -155,6 +156,7 @@ def test_a_warm_shard_is_taken_over_without_replay(tmp_path: Path, expected: Ver
     site.close()
 
 
+@pytest.mark.broad
 def test_without_a_standby_it_is_replayed(tmp_path: Path, expected: Verdicts) -> None:
     site = Site(tmp_path)
     first, second = site.start("a"), site.start("b")
@@ -166,6 +168,7 @@ def test_without_a_standby_it_is_replayed(tmp_path: Path, expected: Verdicts) ->
     site.close()
 
 
+@pytest.mark.broad
 def test_a_standby_that_the_log_has_passed_is_restored_from_a_snapshot(
     tmp_path: Path, expected: Verdicts
 ) -> None:
@@ -189,7 +192,7 @@ def test_a_standby_that_the_log_has_passed_is_restored_from_a_snapshot(
     site.close()
 
 
-@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("restarted", [broad(False), True])
 def test_a_warm_shard_outlasts_a_log_that_was_emptied(
     tmp_path: Path, expected: Verdicts, *, restarted: bool
 ) -> None:
@@ -230,6 +233,7 @@ class Lossy(SharedReader):
         return [record for record in records if (record.partition, record.offset) not in self.lost]
 
 
+@pytest.mark.broad
 def test_what_a_standby_did_not_get_is_missing_nowhere(
     tmp_path: Path, expected: Verdicts, monkeypatch: pytest.MonkeyPatch
 ) -> None:

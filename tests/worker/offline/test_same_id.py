@@ -9,6 +9,7 @@ from typing import Literal
 import pytest
 
 from lsh.index import SameId
+from tests.support.breadth import broad
 from tests.support.checker import check, differences, verdicts
 from tests.support.embedded import Run
 from tests.support.replay import replay
@@ -61,8 +62,15 @@ def test_a_frame_names_a_document_before_it_is_forgotten_and_not_after(tmp_path:
     assert matched(run) == [[], ["a"], ["a"], []]
 
 
-@pytest.mark.parametrize("how", ["restart", "crash"])
-@pytest.mark.parametrize("same_id", ["replace", "ignore"])
+@pytest.mark.parametrize(
+    ("same_id", "how"),
+    [
+        broad("replace", "restart"),
+        ("replace", "crash"),
+        ("ignore", "restart"),
+        broad("ignore", "crash"),
+    ],
+)
 def test_whatever_comes_again_all_shards_agree(
     tmp_path: Path, same_id: SameId, how: Literal["restart", "crash"]
 ) -> None:

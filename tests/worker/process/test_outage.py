@@ -115,6 +115,7 @@ def page(address: str, path: str) -> tuple[int, dict[str, object]]:
         return error.code, json.load(error)
 
 
+@pytest.mark.broad
 def test_a_worker_without_a_broker_is_alive_and_not_ready_and_stops_at_once(
     tmp_path: Path,
 ) -> None:

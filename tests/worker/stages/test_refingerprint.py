@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lsh import Fingerprinter, Fingerprints
 from lsh.columns import Column
+from tests.support.corpus import examples
 from tests.support.refingerprinting import ALLOWANCE, NEW, START, TwoLogs, judged
 from worker.bus import Aborted, OffsetOutOfRange, OutcomeUnknown, Outgoing, TopicPartition
 from worker.bus.memory.faults import Step
@@ -113,7 +114,7 @@ class Failing:
             raise error
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     acts=st.lists(st.one_of(_DOCUMENTS, _STEPS, _TRIMS), max_size=14),
     batch=st.integers(1, 20),

@@ -1,0 +1,27 @@
+"""Which parameters of a test `make test` leaves to `make test-broad`."""
+
+from collections.abc import Iterable
+
+import pytest
+from _pytest.mark import ParameterSet
+
+__all__ = ["broad", "mostly_broad", "thinned"]
+
+
+def broad(*values: object) -> ParameterSet:
+    """Return a parameter that shows more of what another one shows already."""
+    return pytest.param(*values, marks=pytest.mark.broad)
+
+
+def mostly_broad(values: Iterable[object], *plain: object) -> list[object]:
+    """Return all values, in their order: these few as they are, the others as broad ones."""
+    found = list(values)
+    unknown = [one for one in plain if one not in found]
+    if unknown:
+        raise ValueError(f"not among the values: {unknown}")
+    return [one if one in plain else broad(one) for one in found]
+
+
+def thinned(values: Iterable[object], step: int = 3) -> list[object]:
+    """Return all values: the first of each so many as it is, the others as broad ones."""
+    return [broad(one) if place % step else one for place, one in enumerate(values)]
