@@ -2,8 +2,8 @@
 
 The points are those of one undisturbed run. Each test takes one kind of point, one fault,
 and a few arrivals there, early and late (with ``NEARDUP_TEST_SCALE=full`` all of them).
-`make test` takes a death at each point of a lone worker's index stage, and at the other stages'
-commits; `make test-broad` the rest of a lone worker's deaths; `make test-all` all else.
+`make test` takes a death at each point of a lone worker's index stage, with torn transactions,
+and one at the other stages' commits; `make test-broad` the rest of these; `make test-all` all else.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ def mark(scenario: str, stage: str, name: str, fault: Fault) -> tuple[pytest.Mar
     """Give the marker of a case, if it has one."""
     if scenario != "alone" or fault not in {"dies", *TORN}:
         return (EXHAUSTIVE,)
-    return () if stage == "index" or name in {"commit", "commit" + DONE} else (BROAD,)
+    committing = fault == "dies" and name in {"commit", "commit" + DONE}
+    return () if stage == "index" or committing else (BROAD,)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from lsh.index import Decision
-from tests.support.breadth import broad
 from tests.support.checker import verdict_of
 from tests.support.embedded import NOW, Verdicts
 from tests.support.texts import near_copies
@@ -192,7 +191,8 @@ def test_a_standby_that_the_log_has_passed_is_restored_from_a_snapshot(
     site.close()
 
 
-@pytest.mark.parametrize("restarted", [broad(False), True])
+@pytest.mark.broad
+@pytest.mark.parametrize("restarted", [False, True])
 def test_a_warm_shard_outlasts_a_log_that_was_emptied(
     tmp_path: Path, expected: Verdicts, *, restarted: bool
 ) -> None:
