@@ -25,7 +25,7 @@ SHORT, LONG = 20_000, 4_000
 """Documents of 500 bytes, where objects are the bulk, and of 50 kB, where bytes are."""
 
 SLICE, SLICES = 20_000, 15
-FULL = 9
+FULL_AFTER = 9
 """After so many slices, the caches of the index are full in a worker of 1 GiB."""
 
 
@@ -69,6 +69,6 @@ def test_memory_stays_once_the_caches_of_the_index_are_full(launch: Launch) -> N
         application.feed(application.documents(documents[first : first + SLICE], first))
         application.audit.reach(first + SLICE * 9 // 10, 300)
         sizes.append(resident_bytes(process.pid))
-    full = sizes[FULL:]
+    full = sizes[FULL_AFTER:]
     assert max(full) < 1.15 * min(full), [f"{size / MIB:.0f} MiB" for size in sizes]
     assert resident_bytes(process.pid, most=True) < 1 << 30

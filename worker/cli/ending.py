@@ -17,11 +17,11 @@ __all__ = ["end", "ending_at_once"]
 
 @contextmanager
 def ending_at_once() -> Iterator[Callable[[], None]]:
-    """End the process with what is done within, once the function that this yields was called.
+    """End the process when what is done within is over, if what this yields was called.
 
-    It is called when threads begin that may be in RocksDB or librdkafka at the end. Python would
-    take them out of their calls, of which the process dies; and RocksDB would wait for its own
-    threads, however long the disk takes. Before that, whatever is raised is passed on.
+    Call it when threads begin that may still be in RocksDB or librdkafka at the end. Python's own
+    end would take them out of their calls, which can kill the process, and RocksDB would wait for
+    its own threads, however long the disk takes. If it wasn't called, this is `reported`.
     """
     begun = False
 

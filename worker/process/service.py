@@ -126,14 +126,14 @@ class Service:
         for thread in threads:
             thread.join(max(0.0, deadline - monotonic()))
         late = [thread.name for thread in threads if thread.is_alive()]
-        limit = self._settings.worker.shutdown_seconds
-        unfinished = f"{', '.join(late)} did not finish within worker.shutdown_seconds ({limit:g})"
-        if self._failure is not None:
-            if late:
-                _log.error("%s", unfinished)
-            raise self._failure
         if late:
-            raise StageError(unfinished)
+            given = f"worker.shutdown_seconds ({self._settings.worker.shutdown_seconds:g})"
+            unfinished = StageError(f"{', '.join(late)} did not finish within {given}")
+            if self._failure is None:
+                raise unfinished
+            _log.error("%s", unfinished)
+        if self._failure is not None:
+            raise self._failure
 
     def _running(self) -> list[PartThread]:
         return [*self._parts.values(), *self._leaving]
