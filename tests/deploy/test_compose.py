@@ -12,13 +12,21 @@ from typing import Any
 import pytest
 import yaml
 
-from localkafka.jars import kafka_version
+from localkafka.jars import jars, java, kafka_version
 from tests.support.command_line import neardup
 from worker import __version__
 from worker.settings import load
 
 ROOT = Path(__file__).parents[2]
+DOCKERFILE = ROOT / "deploy" / "Dockerfile"
 STATE_DIRECTORY = "/var/lib/neardup"
+
+LOGGING = """
+Configuration:
+  Properties: {Property: []}
+  Appenders: {Console: {name: STDOUT}}
+  Loggers: {Root: {level: ERROR}, Logger: []}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +39,7 @@ def services() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def image() -> dict[str, list[str]]:
     """Return the image's instructions: name to arguments, of all stages, in order."""
-    text = (ROOT / "deploy" / "Dockerfile").read_text().replace("\\\n", " ")
+    text = DOCKERFILE.read_text().replace("\\\n", " ")
     instructions: dict[str, list[str]] = {}
     for line in text.splitlines():
         name, _, arguments = line.strip().partition(" ")
@@ -56,8 +64,18 @@ def test_the_image_carries_the_version_of_the_project(
     services: dict[str, Any], service: str
 ) -> None:
     assert services[service]["image"] == f"neardup:{__version__}"
-    build = services[service]["build"]
-    assert (ROOT / build["context"] / build["dockerfile"]).is_file()
+
+
+def test_no_two_services_build_one_image(services: dict[str, Any]) -> None:
+    """Compose builds all at once, and an image's name can be taken only once."""
+    builds = [service for service in services.values() if "build" in service]
+    images = [service["image"] for service in builds]
+    assert len(images) == len(set(images)) > 0
+    for build in (service["build"] for service in builds):
+        assert (ROOT / build["context"] / build["dockerfile"]).is_file()
+    for service in services.values():
+        if service["image"] in images and "build" not in service:
+            assert service["pull_policy"] == "never"  # Nobody else may have an image of that name.
 
 
 @pytest.mark.parametrize("service", ["topics", "worker"])
@@ -100,7 +118,6 @@ def test_each_worker_has_a_volume_of_its_own(
     assert services["worker"]["volumes"] == [STATE_DIRECTORY]
     assert image["VOLUME"] == [STATE_DIRECTORY]
     assert "container_name" not in services["worker"], "a fixed name forbids --scale"
-    assert "ports" not in services["worker"], "a fixed port forbids --scale"
 
 
 def test_workers_wait_for_kafka_and_the_topics(services: dict[str, Any]) -> None:
@@ -111,13 +128,22 @@ def test_workers_wait_for_kafka_and_the_topics(services: dict[str, Any]) -> None
     assert services["topics"]["depends_on"] == {"kafka": {"condition": "service_healthy"}}
 
 
-def test_health_checks_ask_the_port_that_the_image_exposes(
+def test_health_checks_ask_the_worker_and_kafka(
     services: dict[str, Any], image: dict[str, list[str]]
 ) -> None:
+    (health,) = re.findall(r"COPY deploy/health /usr/local/bin/(\S+)", DOCKERFILE.read_text())
+    (check,) = image["HEALTHCHECK"]
+    assert json.loads(check[check.index("[") :]) == [health, "/healthz"]
+    assert services["worker"]["healthcheck"]["test"] == ["CMD", health, "/readyz"]
+    assert services["kafka"]["healthcheck"]["test"] == ["CMD", "nc", "-z", "kafka", "19092"]
+
+
+def test_metrics_of_each_replica_are_on_a_free_port_of_this_machine(
+    services: dict[str, Any], image: dict[str, list[str]]
+) -> None:
+    # Without a number on the host's side: a fixed port forbids --scale.
     (port,) = image["EXPOSE"]
-    assert f"http://127.0.0.1:{port}/healthz" in image["HEALTHCHECK"][0]
-    assert f"http://127.0.0.1:{port}/readyz" in services["worker"]["healthcheck"]["test"][-1]
-    assert "kafka:19092" in services["kafka"]["healthcheck"]["test"]
+    assert services["worker"]["ports"] == [f"127.0.0.1::{port}"]
 
 
 def test_clients_find_kafka_where_it_listens(services: dict[str, Any]) -> None:
@@ -126,6 +152,34 @@ def test_clients_find_kafka_where_it_listens(services: dict[str, Any]) -> None:
     assert listeners == {"PLAINTEXT_HOST": "localhost:9092", "PLAINTEXT": "kafka:19092"}
     for service in ("topics", "worker"):
         assert listeners["PLAINTEXT"] in services[service]["environment"].values()
+
+
+@pytest.mark.kafka
+def test_the_start_of_kafkas_image_accepts_the_environment(
+    services: dict[str, Any], tmp_path: Path
+) -> None:
+    """The class that the image starts with turns the environment into a configuration."""
+    data = tmp_path / "data"
+    given = services["kafka"]["environment"] | {"KAFKA_LOG_DIRS": str(data)}
+    line = [java(), "-cp", f"{jars()}/*", "kafka.docker.KafkaDockerWrapper", "setup"]
+    for name in ("default", "mounted", "final"):
+        (tmp_path / name).mkdir()
+        line += [f"--{name}-configs-dir", str(tmp_path / name)]
+    (tmp_path / "default" / "server.properties").touch()
+    for name in ("log4j2.yaml", "tools-log4j2.yaml"):
+        (tmp_path / "default" / name).write_text(LOGGING)
+    environment = {name: str(value) for name, value in given.items()}
+    done = subprocess.run(
+        line, env=environment, capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-2_000:]
+    written = (tmp_path / "final" / "server.properties").read_text().splitlines()
+    properties = dict(each.split("=", 1) for each in written if each)
+    named = (name for name in given if name.startswith("KAFKA_"))
+    assert properties.keys() == {
+        name.removeprefix("KAFKA_").lower().replace("_", ".") for name in named
+    }
+    assert f"cluster.id={given['CLUSTER_ID']}" in (data / "meta.properties").read_text()
 
 
 def test_the_image_is_locked_and_not_run_as_root(image: dict[str, list[str]]) -> None:

@@ -1,0 +1,150 @@
+"""What the image is built from, and how a container's health is asked, without an engine."""
+
+import fnmatch
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from hashlib import sha256
+from http import HTTPStatus
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import ROOT
+from worker.http.pages import answer
+from worker.http.server import serving
+
+HEALTH = ROOT / "deploy" / "health"
+
+
+def tracked() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [Path(name) for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+def sent(path: Path) -> bool:
+    """Return whether a build sends a file, by the last line of .dockerignore that names it."""
+    kept = True
+    names = [str(path), *map(str, path.parents[:-1])]
+    for line in (ROOT / ".dockerignore").read_text().splitlines():
+        if line and not line.startswith("#"):
+            pattern = line.removeprefix("!").removeprefix("**/")
+            if any(fnmatch.fnmatch(name, pattern) for name in names):
+                kept = line.startswith("!")
+    return kept
+
+
+def wheel(files: list[Path], folder: Path) -> dict[str, str]:
+    """Return the files of the wheel that is built from some files, with their digests."""
+    source = folder / "source"
+    for path in files:
+        (source / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, source / path)
+    build = ["-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run([sys.executable, *build], cwd=source, check=True, capture_output=True)
+    (built,) = folder.glob("*.whl")
+    with zipfile.ZipFile(built) as archive:
+        return {name: sha256(archive.read(name)).hexdigest() for name in archive.namelist()}
+
+
+def test_the_wheel_in_the_image_is_that_of_the_whole_project(tmp_path: Path) -> None:
+    files = tracked()
+    there = [path for path in files if sent(path)]
+    assert len(there) < len(files)
+
+    made = wheel(there, tmp_path / "image")
+    assert made == wheel(files, tmp_path / "whole")
+    assert {"LICENSE", "LICENSE-UNICODE"} <= {name.rpartition("/")[2] for name in made}
+
+
+def test_the_image_has_what_the_dockerfile_copies() -> None:
+    text = (ROOT / "deploy" / "Dockerfile").read_text()
+    copied = [
+        source
+        for line in re.findall(r"^COPY (?!--from)(.+)$", text, re.MULTILINE)
+        for source in line.split()[:-1]
+    ]
+    assert "deploy/health" in copied
+    for source in copied:
+        assert source == "." or sent(Path(source)), source
+
+
+def test_all_name_the_same_licence() -> None:
+    here, alone = (
+        tomllib.loads((ROOT / path).read_text())["project"]["license"]
+        for path in ("pyproject.toml", "lsh/pyproject.toml")
+    )
+    (label,) = re.findall(
+        r'image\.licenses="([^"]+)"', (ROOT / "deploy" / "Dockerfile").read_text()
+    )
+    assert here == alone == label
+    (unicode_data,) = re.findall(r"SPDX: ([\w.-]+)", (ROOT / "LICENSE-UNICODE").read_text())
+    assert here == f"Apache-2.0 AND {unicode_data}"
+
+
+def test_no_health_check_has_an_argument_with_a_space() -> None:
+    """Podman joins the arguments of a check and splits them again at spaces."""
+    text = (ROOT / "deploy" / "Dockerfile").read_text().replace("\\\n", " ")
+    compose = (ROOT / "docker-compose.yml").read_text()
+    checks = re.findall(r"^HEALTHCHECK .*CMD (\[.+\])$", text, re.MULTILINE)
+    checks += re.findall(r"^ +test: (\[.+\])$", compose, re.MULTILINE)
+    assert len(checks) == 3
+    for check in checks:
+        assert not any(" " in argument for argument in json.loads(check)), check
+
+
+def ask(port: int, path: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-IS", HEALTH, path],
+        env={"NEARDUP_WORKER__HTTP_PORT": str(port)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(("status", "code"), [(200, 0), (503, 1), (404, 1)])
+def test_a_container_is_as_healthy_as_its_worker_says(status: int, code: int) -> None:
+    asked: list[bytes] = []
+
+    def respond(head: bytes) -> bytes:
+        asked.append(head)
+        return answer(HTTPStatus(status))
+
+    with serving("127.0.0.1", 0, respond) as port:
+        done = ask(port, "/readyz")
+    assert done.returncode == code, done.stderr
+    assert [head.splitlines()[0] for head in asked] == [b"GET /readyz HTTP/1.1"]
+    assert (str(status) in done.stderr) == bool(code)
+
+
+def test_a_worker_that_does_not_answer_is_unhealthy() -> None:
+    with serving("127.0.0.1", 0, lambda _: answer(HTTPStatus.OK)) as port:
+        assert ask(port, "/healthz").returncode == 0
+    done = ask(port, "/healthz")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"127.0.0.1:{port}: ")
+
+
+def test_health_is_asked_with_little_of_python() -> None:
+    """A check runs every few seconds; http.client alone would take four times as long."""
+    done = subprocess.run(
+        [sys.executable, "-IS", "-X", "importtime", HEALTH, "/healthz"],
+        env={"NEARDUP_WORKER__HTTP_PORT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "socket" in imported
+    assert not imported & {"email", "http.client", "ssl", "urllib.request"}
