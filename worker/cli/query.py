@@ -151,7 +151,13 @@ def _reason(status: int, said: bytes) -> str:
     try:
         return str(json.loads(said)["error"])
     except (ValueError, TypeError, KeyError):
-        return f"not an answer of neardup serve: status {status}"
+        pass
+    if status in {http.client.NOT_FOUND, http.client.METHOD_NOT_ALLOWED}:
+        return (
+            f"takes no queries (status {status}); workers don't. Start a `neardup serve`, and name"
+            " its address (--server URL)"
+        )
+    return f"not an answer of neardup serve: status {status}"
 
 
 def _print(reply: Reply, *, as_json: bool) -> None:

@@ -8,14 +8,17 @@ from typing import Annotated
 
 import typer
 
-from worker.cli.kafka_options import App, Bootstrap, Config, Http, Json, LogFormat, LogLevel
+from worker.cli.kafka_options import App, Bootstrap, Config, Json, LogFormat, LogLevel
 from worker.cli.kafka_options import address as split
 from worker.cli.last_line import last_line
 from worker.cli.offline_options import Format, IdField, TextField
 
 __all__ = ["register"]
 
-_DEFAULT_SERVER = "http://localhost:9464"
+_PORT = 9465
+"""Not that of a worker, which may run on the same machine."""
+_DIRECTORY = Path("neardup-serve")
+_DEFAULT_SERVER = f"http://localhost:{_PORT}"
 
 
 def register(app: typer.Typer) -> None:
@@ -89,10 +92,19 @@ def serve(
     state_dir: Annotated[
         Path | None,
         typer.Option(
-            help="Directory of its copy of the index; never that of a worker.", show_default=False
+            help="Directory of its copy of the index; never that of a worker. Default:"
+            f" {_DIRECTORY}.",
+            show_default=False,
         ),
     ] = None,
-    http: Http = None,
+    http: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help=f"Address for queries, metrics and health. Default: 127.0.0.1:{_PORT}.",
+            show_default=False,
+        ),
+    ] = None,
     log_level: LogLevel = None,
     log_format: LogFormat = None,
 ) -> None:
@@ -116,6 +128,7 @@ def serve(
                 "worker.log_level": log_level,
                 "worker.log_format": log_format,
             },
+            {"worker.state_dir": _DIRECTORY, "worker.http_port": _PORT},
         )
     from worker.cli.serve import serve as body
 

@@ -124,6 +124,7 @@ def _listen(host: str, port: int) -> socket.socket:
         return listener
     raise ConfigurationError(
         f"worker.http_host, worker.http_port: can't listen on {_place(host, port)}: {reason}"
+        " (--http HOST:PORT names another; :0 takes any free port)"
     )
 
 

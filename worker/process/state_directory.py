@@ -45,6 +45,7 @@ def locked(state_dir: Path) -> Iterator[None]:
         except OSError:
             raise ConfigurationError(
                 f"worker.state_dir: {state_dir} is in use by another worker; give each its own"
+                " (--state-dir DIR)"
             ) from None
         before = os.umask(0o077)  # RocksDB takes no mode for its files.
         try:

@@ -25,9 +25,14 @@ __all__ = ["load"]
 
 
 def load(
-    paths: Path | Sequence[Path] | None = None, overrides: Mapping[str, Any] | None = None
+    paths: Path | Sequence[Path] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    defaults: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """Return the settings; ``overrides`` has dotted names and takes precedence.
+    """Return the settings.
+
+    ``overrides`` has dotted names and takes precedence. ``defaults`` has those that this command
+    uses in place of the usual ones.
 
     Of several files, a later one takes precedence, setting by setting and key by key. If none is
     given, ``NEARDUP_CONFIG`` may name some, separated as in ``PATH``.
@@ -35,19 +40,11 @@ def load(
     Raises:
         ConfigurationError: a setting is wrong; the message names the first one.
     """
-    from_files: dict[str, Any] = {}
+    from_files = _nested(defaults or {})
     for path in _files(paths):
         _merge(from_files, _read(path))
     check_environment()
-    nested: dict[str, Any] = {}
-    for name, value in (overrides or {}).items():
-        if value is None:
-            continue
-        *sections, leaf = name.split(".")
-        table = nested
-        for section in sections:
-            table = table.setdefault(section, {})
-        table[leaf] = value
+    nested = _nested(overrides or {})
 
     class FromFiles(Settings):
         @classmethod
@@ -71,6 +68,20 @@ def load(
         raise ConfigurationError(what) from None
     except ValueError as error:
         raise ConfigurationError(str(error).splitlines()[0]) from None
+
+
+def _nested(dotted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as tables, by dotted names; without those that are None."""
+    nested: dict[str, Any] = {}
+    for name, value in dotted.items():
+        if value is None:
+            continue
+        *sections, leaf = name.split(".")
+        table = nested
+        for section in sections:
+            table = table.setdefault(section, {})
+        table[leaf] = value
+    return nested
 
 
 def _files(paths: Path | Sequence[Path] | None) -> list[Path]:

@@ -16,6 +16,8 @@ import pytest
 from tests.support.command_line import dedupe, jsonl, neardup
 from tests.worker.queries.parts import Site
 from worker.app import Application
+from worker.http.health import Health
+from worker.http.pages import Pages
 from worker.http.server import Limits, serving
 from worker.metrics import Metrics
 from worker.queries.service import QueryService
@@ -153,6 +155,14 @@ def test_what_is_no_state_or_no_server_is_an_error_in_one_line(tmp_path: Path) -
     assert "give one of them" in refused(status=2)
     assert "choose one" in refused(TEXT, "--server", "x", "--state", tmp_path, status=2)
     assert "no-such-file: No such file" in refused("--file", "no-such-file", status=2)
+
+
+def test_a_worker_that_is_asked_is_named_as_one() -> None:
+    pages = Pages(Metrics().registry, lambda: Health())
+    with serving("127.0.0.1", 0, pages.answer) as port:
+        said = refused(TEXT, "--server", f"127.0.0.1:{port}")
+    assert "takes no queries (status 405); workers don't" in said
+    assert "--server URL" in said
 
 
 def test_a_server_is_never_in_the_directory_of_a_worker(tmp_path: Path) -> None:

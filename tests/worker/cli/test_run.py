@@ -43,6 +43,7 @@ def test_the_line_that_ends_a_worker_has_the_form_of_its_log(tmp_path: Path, for
     line = json.loads(said)
     assert (line["level"], line["app"]) == ("critical", "neardup")
     assert "is in use by another worker" in line["message"]
+    assert "--state-dir" in line["message"]
 
 
 def test_that_a_setting_is_wrong_is_json_too() -> None:

@@ -171,7 +171,9 @@ def test_an_address_in_use_is_a_wrong_setting() -> None:
 
 @pytest.mark.parametrize("host", ["::1%no-such-link", "a..b", "192.0.2.1"])
 def test_an_address_that_is_none_of_ours_is_a_wrong_setting(host: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"worker\.http_host, .*: can't listen on"):
+    with pytest.raises(
+        ConfigurationError, match=r"worker\.http_host, .*: can't listen on .* \(--http "
+    ):
         serving(host, 0, respond).__enter__()
 
 
