@@ -109,10 +109,30 @@ def test_what_the_index_is_made_of_may_not(launch: Launch) -> None:
 def test_before_the_first_document_all_of_it_may_be_replaced(launch: Launch) -> None:
     application = launch()
     more = {"similarity": {"threshold": 0.6}}
-    assert "--force" in neardup(application, more, "init", status=2)
-    said = neardup(application, more, "init", "--force")
+    assert "init --accept" in neardup(application, more, "init", status=2)
+    assert "init --accept" in neardup(application, more, "topics", "verify", status=2)
+    said = neardup(application, more, "init", "--accept")
     assert "similarity.threshold: 0.8 became 0.6" in said
     assert "similarity.threshold" in refused(application)
+
+
+def test_a_seed_may_follow_a_first_start_that_read_nothing(launch: Launch) -> None:
+    application = launch()
+    application.seat("alpha")
+    alpha = application.worker("alpha")
+    assert alpha.stop() == 0
+    seed = {"similarity": {"seed": "a secret of more than sixteen bytes"}}
+    said = neardup(application, seed, "init", "--accept")
+    assert "similarity.seed (its digest)" in said
+    assert "public" not in said
+    assert "similarity.seed is the default, which is public" in neardup(
+        application, {}, "init", "--accept"
+    )
+    neardup(application, seed, "init", "--accept")
+    alpha.config = application.write_config("seeded.toml", seed)
+    application.seat("alpha")
+    work(application, "a")
+    assert alpha.stop() == 0
 
 
 def test_another_application_goes_on_where_one_ended(launch: Launch) -> None:

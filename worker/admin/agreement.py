@@ -120,7 +120,11 @@ def differences(recorded: Facts, here: Facts) -> list[Difference]:
 
 
 def _different(recorded: Facts, here: Facts) -> Iterator[Difference]:
+    documents = "topics.documents"
+    other = recorded.get(documents) != here.get(documents)
     for name in {**recorded, **here}:
+        if other and name.startswith(_PARTITIONS):
+            continue  # Of different topics, so their numbers say nothing.
         if name == _ALLOWANCE and not (name in recorded and name in here):
             continue  # Only one of them has a window, which is the difference.
         both = [_shown(facts, name) for facts in (recorded, here)]

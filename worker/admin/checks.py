@@ -11,7 +11,7 @@ from worker.admin.layout_record import recorded
 from worker.admin.offsets import check_offsets, check_order, inputs, lost_answers
 from worker.admin.plan import DEFAULT_MAX_BYTES, Rule, TopicPlan, plan
 from worker.admin.problem import Problem
-from worker.admin.reindex.in_use import other_rules, planned
+from worker.admin.reindex.in_use import other_rules, other_than_in_use, planned
 from worker.admin.reindex.rewriting import as_plain
 from worker.admin.starts import used_topics
 from worker.bus import TopicPartition
@@ -57,7 +57,7 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
     """Return the state of everything, in a few requests."""
     reindexed = planned(cluster, settings)
     others = [] if reindexed is None else list(other_rules(reindexed, settings))
-    base = settings
+    base = given = settings
     if reindexed is not None and not others:
         base, settings = reindexed.begun(settings), reindexed.settings(settings)
     named = settings.topology(1)
@@ -87,7 +87,9 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
     internal = topology.internal()
     begun = bool(used_topics({p: span for p, span in ranges.items() if p.topic in internal}))
     different = others or _different(base, topology, topics, facts)
-    problems = list(_layout(topology, different))
+    problems = list(_layout(topology, different, begun=begun))
+    if reindexed is not None and not others:
+        problems += _outdated(topology, reindexed, given)
     if any(one.name == "index.shards" for one in different or ()):
         # These settings then expect the wrong topics and groups: other checks mean nothing.
         return Inspection(topology, brokers, plans, topics, committed, ranges, problems)
@@ -154,7 +156,22 @@ def _different(
     return differences(facts, here)
 
 
-def _layout(topology: Topology, different: list[Difference] | None) -> Iterator[Problem]:
+def _outdated(topology: Topology, plan: Plan, settings: Settings) -> Iterator[Problem]:
+    """Yield settings that are still those from before a reindex; workers don't go by them."""
+    if plan.following is not None:
+        return
+    for one in other_than_in_use(plan, settings):
+        yield Problem(
+            "warning", topology.layout_log, one.name, f"{one.here} here",
+            f"{one.recorded}, as in generation {plan.current.number}, which is in use",
+            "workers go by the generation in use; commands without Kafka, by the settings",
+            fix="change the settings",
+        )  # fmt: skip
+
+
+def _layout(
+    topology: Topology, different: list[Difference] | None, *, begun: bool
+) -> Iterator[Problem]:
     """Yield the differences between these settings and what the workers have agreed on."""
     if different is None:
         yield Problem(
@@ -166,7 +183,7 @@ def _layout(topology: Topology, different: list[Difference] | None) -> Iterator[
         fix = "use another --app for other parameters"
         if one.name.startswith("similarity."):
             fix += ", or neardup reindex --from-documents"
-        if one.by_choice:
+        if one.by_choice or not begun:
             fix = "neardup init --accept, to make all workers use the settings given here"
         yield Problem(
             "error", topology.layout_log, one.name, f"{one.here} here",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
-from worker.admin.cluster import Cluster
+from worker.admin.cluster import Cluster, TopicState
 from worker.admin.layout_record import begun_with
 from worker.admin.plan import DEFAULT_MAX_BYTES, TopicPlan, plan, redrive_plan
 from worker.settings import ConfigurationError, Settings
@@ -17,6 +19,8 @@ _New = tuple[int, dict[str, str]]
 
 _PARTITIONS = 4
 _REPLICATION = 3
+_NEAR = 0.8
+"""How much of two names is the same if one may be a misspelling of the other."""
 
 
 class TooFewBrokers(ConfigurationError):
@@ -61,23 +65,34 @@ def create(
     application have more, a broker is away: they have these then, too.
 
     Raises:
-        ConfigurationError: ``partitions`` differs from the documents' number.
+        ConfigurationError: ``partitions`` differs from the documents' number, topics that exist
+            don't fit, or the documents' name is nearly that of another topic.
         TooFewBrokers: some don't exist, and can't have so many replicas.
         BusError: the cluster doesn't answer, or refuses.
     """
-    name = settings.topology(1).documents
+    named = settings.topology(1)
+    name = named.documents
     brokers, found = cluster.topics([name])
     documents = found[name]
+    begun = begun_with(cluster, named)
     if documents is not None:
         if partitions not in (None, documents.partitions):
             raise ConfigurationError(
                 f"--partitions: got {partitions}, but {name} exists and has {documents.partitions}"
             )
-        partitions = begun_with(cluster, settings.topology(1)) or documents.partitions
+        partitions = documents.partitions
         documents_max_bytes = int(documents.settings.get("max.message.bytes", DEFAULT_MAX_BYTES))
+    else:
+        _refuse_misspelt(cluster, settings, name)
+    if documents is None and begun is not None and partitions not in (None, begun):
+        raise ConfigurationError(
+            f"--partitions: got {partitions}, but {named.app} was set up with {begun}"
+        )
+    partitions = begun or partitions
     topology = settings.topology(partitions or _PARTITIONS)
     plans = list(plan(settings, topology, documents_max_bytes))
     _, states = cluster.topics(one.name for one in plans)
+    _refuse_other_partitions(plans, states)
     most = max(brokers, *(0 if state is None else state.replicas for state in states.values()))
     replicas = replication or min(_REPLICATION, most)
     missing = {one.name: _new(one, replicas) for one in plans if states[one.name] is None}
@@ -88,6 +103,35 @@ def create(
     made = cluster.create(first, replicas)
     made += _create_known(cluster, name, missing, replicas)
     return Created(topology, made, [one.name for one in plans if one.name not in made], replicas)
+
+
+def _refuse_misspelt(cluster: Cluster, settings: Settings, name: str) -> None:
+    """Refuse to create a topic that the settings name if there is one by nearly the same name."""
+    if not settings.topics.documents:
+        return
+    _, there = cluster.counts()
+    others = [topic for topic in there if not topic.startswith(f"{settings.app}.")]
+    near = get_close_matches(name, others, 1, _NEAR)
+    if near:
+        raise ConfigurationError(
+            f"topics.documents: got {name!r}, which is no topic; did you mean {near[0]}? If not,"
+            f" create {name} first"
+        )
+
+
+def _refuse_other_partitions(
+    plans: Sequence[TopicPlan], states: Mapping[str, TopicState | None]
+) -> None:
+    """Refuse topics between the stages that don't fit what is to be created beside them."""
+    for one in plans:
+        state = states[one.name]
+        if state is None or not one.internal or state.partitions == one.partitions:
+            continue
+        if not (one.grows and state.partitions > one.partitions):
+            raise ConfigurationError(
+                f"{one.name} exists and has {state.partitions} partitions, must have"
+                f" {one.partitions_why}. Nothing was created"
+            )
 
 
 def create_redrive(cluster: Cluster, topology: Topology, replicas: int) -> None:

@@ -47,26 +47,22 @@ def agree(
 
 
 def refuse_others(cluster: Cluster, settings: Settings) -> None:
-    """Refuse settings with which this application can't continue, before any topic is created.
+    """Refuse settings other than the recorded ones, before any topic is created.
 
     Raises:
         ConfigurationError: names the settings that differ from the recorded ones.
         BusError: the cluster doesn't answer, or the record can't be understood.
     """
     named = settings.topology(1)
-    _, found = cluster.topics([named.documents, named.layout_log])
-    documents = found[named.documents]
-    if documents is None or found[named.layout_log] is None:
+    _, counts = cluster.counts()
+    known = recorded(cluster, named) if named.layout_log in counts else None
+    if known is None:
         return
     settings = as_begun(cluster, settings)
-    known = recorded(cluster, named)
-    if known is not None:
-        begun_with = partitions_in(known, named.documents)
-        topology = settings.topology(begun_with or documents.partitions)
-        others = [
-            one for one in differences(known, agreed(settings, topology)) if not one.by_choice
-        ]
-        _refuse(topology, others, begun=True, replace=False)
+    topology = settings.topology(partitions_in(known, named.documents) or 1)
+    there = {topic: count for topic, count in topology.internal().items() if topic in counts}
+    begun = bool(used_topics(cluster.ranges(there)))
+    _refuse(topology, differences(known, agreed(settings, topology)), begun=begun, replace=False)
 
 
 def _record(
@@ -103,10 +99,9 @@ def _refuse(topology: Topology, found: list[Difference], *, begun: bool, replace
             f" app:{topology.app} it begins where this one stopped publishing"
         )
     if found and not replace:
-        option = "--accept" if begun else "--force"
         raise ConfigurationError(
             f"{topology.app} was set up with other settings: {_listed(found)}. To make all workers"
-            f" use these from now on, run `neardup init {option}`"
+            " use these from now on, run `neardup init --accept`"
         )
 
 

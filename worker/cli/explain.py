@@ -40,9 +40,13 @@ def explain(
     right: Side,
     *,
     recorded: float | None = None,
+    rules: str | None = None,
     as_json: bool,
 ) -> None:
-    """Print the comparison; ``recorded`` is the similarity in the header of a duplicate.
+    """Print the comparison.
+
+    ``recorded`` is the similarity in the header of a duplicate. ``rules`` says whose the parameters
+    are, if they are not those of the settings.
 
     Raises:
         CommandError: nothing is left of a text once it is normalised.
@@ -57,7 +61,7 @@ def explain(
             )
     pair = compare(fingerprinter, left.text, right.text)
     if as_json:
-        typer.echo(_json(parameters, left, right, pair, recorded))
+        typer.echo(_json(parameters, left, right, pair, recorded, rules))
         return
     console = Console(highlight=False, markup=False, emoji=False)
     console.print(_sentence(left, right, pair))
@@ -65,7 +69,7 @@ def explain(
     budget = 420 if console.width < _NARROW else 900
     sides = [(visible(side.id), side.text) for side in (left, right)]
     console.print(compared(*sides, marked=plain, budget=budget))
-    console.print(_facts(parameters, left, right, pair, recorded))
+    console.print(_facts(parameters, left, right, pair, recorded, rules))
 
 
 def _sentence(left: Side, right: Side, pair: Pair) -> Text:
@@ -79,7 +83,12 @@ def _sentence(left: Side, right: Side, pair: Pair) -> Text:
 
 
 def _facts(
-    parameters: Parameters, left: Side, right: Side, pair: Pair, recorded: float | None
+    parameters: Parameters,
+    left: Side,
+    right: Side,
+    pair: Pair,
+    recorded: float | None,
+    rules: str | None,
 ) -> Table:
     table = Table(box=box.SIMPLE, show_header=False, pad_edge=False, padding=(0, 1))
     table.add_column(style="dim", no_wrap=True)
@@ -94,6 +103,8 @@ def _facts(
     for name, at in (("first in second", 0), ("second in first", 1)):
         if pair.containment is not None:
             table.add_row(name, _contained(pair, at))
+    if rules is not None:
+        table.add_row("rules", rules)
     if recorded is not None:
         table.add_row("recorded", _recorded(recorded, pair.estimate))
     kind = f"{parameters.shingle_size} " + (
@@ -163,7 +174,7 @@ def _recorded(recorded: float, estimate: float) -> str:
     said = f"{recorded:.4f}, in the duplicate's header"
     if round(estimate, 4) == recorded:
         return said
-    return f"{said}; it differs from the estimate, so these are not the worker's settings"
+    return f"{said}; it differs from the estimate, so the worker had other settings"
 
 
 def _same_text(left: Side, right: Side, pair: Pair) -> str:
@@ -192,7 +203,12 @@ def _verdict(pair: Pair) -> str:
 
 
 def _json(
-    parameters: Parameters, left: Side, right: Side, pair: Pair, recorded: float | None
+    parameters: Parameters,
+    left: Side,
+    right: Side,
+    pair: Pair,
+    recorded: float | None,
+    rules: str | None,
 ) -> str:
     sides: list[dict[str, object]] = [
         {
@@ -212,6 +228,7 @@ def _json(
         "estimate": pair.estimate,
         "standard_error": pair.error,
         "recorded": recorded,
+        "rules": rules,
         "candidates": pair.candidates,
         "shared_bands": pair.bands,
         "bands": parameters.bands,

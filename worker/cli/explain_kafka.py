@@ -13,6 +13,7 @@ import msgspec
 
 from worker.admin import Cluster
 from worker.admin.lookup import Spans, newest
+from worker.admin.reindex.in_use import other_rules, planned
 from worker.admin.starts import moment_of
 from worker.bus import LogReader, Record
 from worker.bus.kafka.bus import KafkaBus
@@ -24,7 +25,7 @@ from worker.formats.choice import document_format
 from worker.settings import ConfigurationError, Settings
 from worker.wire.headers import MATCHES, SEQUENCE, SOURCE
 
-__all__ = ["Judged", "judged", "judged_in"]
+__all__ = ["Judged", "in_use_there", "judged", "judged_in"]
 
 _SPLICED_BYTES = 1 << 16
 """More than neardup adds to a document."""
@@ -41,6 +42,18 @@ class Judged(NamedTuple):
 class _Match(msgspec.Struct):
     id: str
     similarity: float
+
+
+def in_use_there(cluster: Cluster, settings: Settings) -> tuple[Settings, str | None]:
+    """Return the settings by which workers judge now, and which generation says them, if any does.
+
+    Raises:
+        BusError: the cluster doesn't answer.
+    """
+    plan = planned(cluster, settings)
+    if plan is None or any(other_rules(plan, settings)):
+        return settings, None
+    return plan.settings(settings), f"generation {plan.current.number} of the index, in use now"
 
 
 def judged(settings: Settings, ids: Sequence[str], since: str) -> Judged:

@@ -71,7 +71,8 @@ def explain(
 ) -> None:
     """Show why two documents are near duplicates, or are not.
 
-    Use the settings of the workers: they decide what is similar.
+    Use the settings of the workers: they decide what is similar. With --kafka, the rules are those
+    of the generation of the index that is in use.
     """
     from worker.cli.errors import CommandError
     from worker.cli.explain import explain as show
@@ -84,22 +85,25 @@ def explain(
     if len(names) != 2 and not (kafka and len(names) == 1):  # noqa: PLR2004 -- a pair
         takes = "one or two ids" if kafka else "two ids" if within else "two files"
         raise CommandError(f"A B: got {len(names)}, takes {takes}")
-    settings = load(
-        config,
-        {
-            "kafka.bootstrap": bootstrap,
-            "app": app,
-            "similarity.threshold": threshold,
-            "similarity.containment": containment,
-            "documents.format": format_,
-            "documents.id_field": id_field,
-            "documents.text_fields": text_field or None,
-        },
-    )
-    recorded = None
+    named = {
+        "kafka.bootstrap": bootstrap,
+        "app": app,
+        "documents.format": format_,
+        "documents.id_field": id_field,
+        "documents.text_fields": text_field or None,
+    }
+    least = {"threshold": threshold, "containment": containment}
+    settings = load(config, named | {f"similarity.{name}": one for name, one in least.items()})
+    recorded = rules = None
     if kafka:
-        from worker.cli.explain_kafka import judged
+        from worker.admin import Cluster
+        from worker.cli.explain_kafka import in_use_there, judged
 
+        settings = load(config, named)
+        settings, rules = in_use_there(Cluster(settings.kafka_options()), settings)
+        given = {name: one for name, one in least.items() if one is not None}
+        similarity = settings.similarity.model_copy(update=given)
+        settings = settings.model_copy(update={"similarity": similarity})
         left, right, recorded = judged(settings, names, since or "24h")
     elif within:
         from worker.cli.explain_files import documents_in
@@ -109,4 +113,4 @@ def explain(
         from worker.cli.explain_files import whole_files
 
         left, right = whole_files(settings, names)
-    show(settings.parameters(), left, right, recorded=recorded, as_json=as_json)
+    show(settings.parameters(), left, right, recorded=recorded, rules=rules, as_json=as_json)

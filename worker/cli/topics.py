@@ -19,12 +19,13 @@ from worker.admin.reindex.in_use import in_use
 from worker.cli.errors import EXIT_USAGE, CommandError
 from worker.cli.inspection_json import facts
 from worker.cli.screen import line, print_json, screen, shown
-from worker.settings import Settings
+from worker.settings import PUBLIC_SEED, Settings
 from worker.topology import STAGES, Topology
 
 __all__ = ["begin", "create", "report", "show"]
 
 _WRONG = Text("wrong", "bold red")
+_SEED_LATER = ", then run `neardup init --accept`"
 
 
 def _cluster(settings: Settings) -> Cluster:
@@ -60,7 +61,7 @@ def create(
     if created.found:
         console.print(f"kept     {len(created.found)} existing topics, unchanged", style="dim")
     topology = created.topology
-    _recorded(console, topology, agree(cluster, settings, topology, replace=force))
+    _recorded(console, settings, topology, agree(cluster, settings, topology, replace=force))
     _report(console, begin_groups(cluster, topology, where, force=force), start)
     _conclude(console, inspect(cluster, settings))
 
@@ -71,7 +72,8 @@ def begin(settings: Settings, *, start: str, force: bool, accept: bool) -> None:
     cluster = _cluster(settings)
     console = screen()
     topology = _existing(cluster, settings)
-    _recorded(console, topology, agree(cluster, settings, topology, replace=force or accept))
+    changed = agree(cluster, settings, topology, replace=force or accept)
+    _recorded(console, settings, topology, changed)
     _report(console, begin_groups(cluster, topology, where, force=force), start)
     _conclude(console, inspect(cluster, settings))
 
@@ -88,14 +90,21 @@ def _existing(cluster: Cluster, settings: Settings) -> Topology:
     return found.topology
 
 
-def _recorded(console: Console, topology: Topology, changed: Sequence[Difference] | None) -> None:
+def _recorded(
+    console: Console,
+    settings: Settings,
+    topology: Topology,
+    changed: Sequence[Difference] | None,
+) -> None:
     if changed is None:
         console.print(shown(f"kept     {topology.layout_log}: the recorded settings", "dim"))
-    else:
-        said = f" {topology.layout_log}: the settings of all workers"
-        console.print(line(("recorded", "green"), said))
-        for one in changed:
-            console.print(shown(f"         {one.name}: {one.recorded} became {one.here}"))
+        return
+    said = f" {topology.layout_log}: the settings of all workers"
+    console.print(line(("recorded", "green"), said))
+    for one in changed:
+        console.print(shown(f"         {one.name}: {one.recorded} became {one.here}"))
+    if settings.similarity.default_seed:
+        console.print(line(("warning ", "yellow"), f" {PUBLIC_SEED}{_SEED_LATER}"))
 
 
 def _report(console: Console, begun: Begun, start: str) -> None:

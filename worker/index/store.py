@@ -163,12 +163,13 @@ class BandStore:
         return StoreDamaged(text) if "Corruption" in text else OSError(text)
 
     def _check(self, header: StoreHeader) -> None:
-        stored = self._get([HEADER])[0]
-        if stored is not None:
+        stored, progress = self._get([HEADER, PROGRESS])
+        if stored is not None and progress is not None:
             check_header(stored, header, self.path)
             return
-        if self._get([PROGRESS])[0] is not None:
+        if progress is not None:
             raise StoreDamaged(f"{self.path}: data, but no header")
+        # Without progress it is empty, and the settings may have changed since it was made.
         first = WriteBatch(raw_mode=True)
         first.put(HEADER, pack_header(header))
         self._db.write(first, write_opt=self._write_options)

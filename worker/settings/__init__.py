@@ -3,7 +3,7 @@
 Precedence: command line, environment (``NEARDUP_SECTION__NAME``), TOML files, defaults.
 """
 
-from worker.settings.advice import advice
+from worker.settings.advice import PUBLIC_SEED, advice
 from worker.settings.errors import ConfigurationError
 from worker.settings.loading import load
 from worker.settings.mask import MASK, without_credentials
@@ -16,6 +16,7 @@ __all__ = [
     "ENV_PREFIX",
     "MASK",
     "MOST_BANDS",
+    "PUBLIC_SEED",
     "ConfigurationError",
     "MemoryShares",
     "Settings",

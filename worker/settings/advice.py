@@ -5,9 +5,14 @@ from __future__ import annotations
 from worker.settings.environment import service_links
 from worker.settings.model import Settings
 
-__all__ = ["advice"]
+__all__ = ["PUBLIC_SEED", "advice"]
 
 _NAMED = 3
+
+PUBLIC_SEED = (
+    "similarity.seed is the default, which is public: whoever may send documents can make some that"
+    " pass for copies of others. Set a seed of your own before the first document is read"
+)
 
 
 def advice(settings: Settings) -> list[str]:
@@ -21,8 +26,5 @@ def advice(settings: Settings) -> list[str]:
             " names begin with neardup. enableServiceLinks: false in the pod leaves them out"
         )
     if settings.similarity.default_seed:
-        found.append(
-            "similarity.seed is the default, which is public: whoever may send documents can make"
-            " some that pass for copies of others. Set a seed of your own before the first start"
-        )
+        found.append(PUBLIC_SEED)
     return found

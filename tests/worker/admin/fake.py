@@ -75,6 +75,11 @@ class FakeCluster:
             self.states[name] = TopicState(partitions, replication, dict(settings))
         return list(topics)
 
+    def known_settings(self, topic: str) -> set[str]:
+        state = self.states[topic]
+        assert state is not None
+        return set(state.settings)
+
     def widen(self, counts: Mapping[str, int]) -> None:
         for name, count in counts.items():
             state = self.states[name]

@@ -164,6 +164,39 @@ def test_more_partitions_than_an_application_began_with_are_read(settings: Setti
     assert [one for one in found.problems if one.severity == "error"] == []
 
 
+def reindexed(cluster: FakeCluster, settings: Settings, threshold: float) -> FakeCluster:
+    """Have a generation in use that has another threshold than the one before."""
+    following = msgspec.structs.replace(Generation.of(settings), threshold=threshold)
+    plan = Plan.of(settings).building(following).done()
+    cluster.records["a.layout"][PLAN_KEY] = dump(plan)
+    own = plan.settings(settings).topology(2)
+    made = FakeCluster(plan.settings(settings))
+    cluster.states |= made.states
+    cluster.offsets |= {
+        own.group(stage): made.offsets[own.group(stage)] for stage in ("index", "route")
+    }
+    return cluster
+
+
+def test_settings_from_before_a_reindex_are_a_warning(settings: Settings) -> None:
+    cluster = reindexed(FakeCluster(settings), settings, 0.9)
+    (line,) = said(cluster, settings)
+    assert line.startswith(
+        "warning a.layout: similarity.threshold is 0.8 here, must be 0.9, as in generation 1,"
+    )
+    after = load(overrides={"app": "a", "similarity.threshold": 0.9})
+    assert said(cluster, after) == []
+
+
+def test_before_anything_was_processed_settings_can_still_be_changed(settings: Settings) -> None:
+    cluster = FakeCluster(settings)
+    own = load(overrides={"app": "a", "similarity.seed": "a secret of many bytes"})
+    (problem,) = inspect(cluster.as_cluster(), own).problems
+    assert problem.fix.startswith("neardup init --accept")
+    cluster.ends[TopicPartition("a.fingerprints", 0)] = (0, 1)
+    assert "neardup init" not in inspect(cluster.as_cluster(), own).problems[0].fix
+
+
 def test_before_anything_was_processed_missing_partitions_can_be_added(settings: Settings) -> None:
     cluster = resized(FakeCluster(settings, partitions=3), "a.matches-0", 2)
     found = inspect(cluster.as_cluster(), settings).problems

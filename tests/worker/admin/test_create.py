@@ -1,10 +1,12 @@
-"""How many replicas new topics get while a broker is away."""
+"""What is created, with how many replicas, and what is refused before anything is."""
 
 import pytest
 
 from tests.worker.admin.fake import FakeCluster
+from worker.admin import refuse_others
 from worker.admin.create import TooFewBrokers, create
-from worker.settings import Settings, load
+from worker.bus import TopicPartition
+from worker.settings import ConfigurationError, Settings, load
 
 SETTINGS: Settings = load(None, {"app": "a"})
 
@@ -35,3 +37,59 @@ def test_nothing_is_wrong_if_all_topics_exist() -> None:
     whole.brokers = 2
     found = create(whole.as_cluster(), SETTINGS)
     assert (found.made, len(found.found)) == ([], len(whole.states))
+
+
+def settings(**topics: str) -> Settings:
+    return load(None, {"app": "a", **{f"topics.{name}": topic for name, topic in topics.items()}})
+
+
+def refusal(cluster: FakeCluster, given: Settings, partitions: int | None = None) -> str:
+    """Return why nothing is created."""
+    before = dict(cluster.states)
+    with pytest.raises(ConfigurationError) as raised:
+        create(cluster.as_cluster(), given, partitions=partitions)
+    assert cluster.states == before
+    return str(raised.value)
+
+
+def test_a_misspelt_topic_is_not_created() -> None:
+    crawled = FakeCluster(SETTINGS)
+    crawled.states = {"crawled.articles": crawled.states["a.documents"]}
+    crawled.records = {}
+    said = refusal(crawled, settings(documents="crawled.artilces"))
+    assert "topics.documents: got 'crawled.artilces'" in said
+    assert "did you mean crawled.articles?" in said
+
+    made = create(crawled.as_cluster(), settings(documents="stories")).made
+    assert "stories" in made
+
+
+def test_documents_that_were_deleted_come_back_with_as_many_partitions() -> None:
+    cluster = FakeCluster(SETTINGS)
+    cluster.states["a.documents"] = None
+    said = refusal(cluster, SETTINGS, partitions=30)
+    assert said == "--partitions: got 30, but a was set up with 2"
+    assert create(cluster.as_cluster(), SETTINGS).topology.layout.partitions == 2
+
+
+def test_topics_that_do_not_fit_are_found_before_others_are_made() -> None:
+    cluster = FakeCluster(SETTINGS)
+    cluster.states["a.documents"] = None
+    cluster.records = {"a.layout": {}}
+    said = refusal(cluster, SETTINGS, partitions=30)
+    assert "a.matches-0 exists and has 2 partitions, must have 30" in said
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_other_settings_are_refused_before_a_topic_is_made(*, begun: bool) -> None:
+    cluster = FakeCluster(SETTINGS)
+    if begun:
+        cluster.ends[TopicPartition("a.fingerprints", 0)] = (0, 1)
+    with pytest.raises(ConfigurationError, match=r"topics.documents is .* there and .* here") as e:
+        refuse_others(cluster.as_cluster(), settings(documents="b"))
+    assert "partitions of" not in str(e.value)
+
+    with pytest.raises(ConfigurationError) as e:
+        refuse_others(cluster.as_cluster(), load(None, {"app": "a", "similarity.seed": "s" * 16}))
+    assert ("neardup init --accept" in str(e.value)) != begun
+    assert ("can't be changed once it has begun" in str(e.value)) == begun

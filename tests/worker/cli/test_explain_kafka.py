@@ -3,13 +3,17 @@
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.support.embedded import Run
+from tests.worker.admin.fake import FakeCluster
+from worker.admin.reindex.plan_log import PLAN_KEY, dump
 from worker.bus import TopicPartition
 from worker.cli.errors import CommandError
-from worker.cli.explain_kafka import Judged, judged_in
-from worker.settings import Settings
+from worker.cli.explain_kafka import Judged, in_use_there, judged_in
+from worker.generations import Generation, Plan
+from worker.settings import Settings, load
 
 TEXT = "The council has voted to close the old ferry line, after two years of debate. " * 4
 DOCUMENTS = [
@@ -78,3 +82,14 @@ def test_other_settings_than_the_workers_are_noticed(run: Run) -> None:
     settings = Settings.model_validate({"documents": {"text_fields": ["body"]}})
     with pytest.raises(CommandError, match=r"no-text.*not the settings of the workers"):
         looked_up(run, "a", "b", settings=settings)
+
+
+def test_after_a_reindex_the_rules_are_those_in_use() -> None:
+    settings: Settings = load(None, {"app": "a"})
+    cluster = FakeCluster(settings)
+    assert in_use_there(cluster.as_cluster(), settings) == (settings, None)
+    following = msgspec.structs.replace(Generation.of(settings), threshold=0.95)
+    cluster.records["a.layout"][PLAN_KEY] = dump(Plan.of(settings).building(following).done())
+    used, whose = in_use_there(cluster.as_cluster(), settings)
+    assert used.parameters().threshold == 0.95
+    assert whose == "generation 1 of the index, in use now"

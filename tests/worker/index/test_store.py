@@ -60,7 +60,9 @@ def test_a_store_that_is_reopened_keeps_its_blocks_in_the_cache_that_it_is_given
 
 
 def test_other_parameters_are_refused_with_the_difference(tmp_path: Path) -> None:
-    BandStore(tmp_path / "s", HEADER).close()
+    store = BandStore(tmp_path / "s", HEADER)
+    fill(store, 42, 2)
+    store.close()
     with pytest.raises(HeaderMismatch, match="rows: it has 7, the settings say 8"):
         BandStore(tmp_path / "s", {**HEADER, "rows": 8})
     with pytest.raises(HeaderMismatch, match="slots: it has none, the settings say 128"):
@@ -301,3 +303,13 @@ def test_a_write_that_has_to_wait_holds_up_no_other_thread(
     store.close()
     assert longest > 0.3, "nothing had to wait"
     assert ticks >= 5
+
+
+def test_an_empty_store_takes_other_parameters(tmp_path: Path) -> None:
+    other = {**HEADER, "rows": 8}
+    BandStore(tmp_path / "s", HEADER).close()
+    store = BandStore(tmp_path / "s", other)
+    fill(store, 42, 2)
+    store.close()
+    with pytest.raises(HeaderMismatch, match="rows: it has 8, the settings say 7"):
+        BandStore(tmp_path / "s", HEADER)

@@ -12,7 +12,7 @@ from worker.generations import Generation, Plan
 from worker.settings import Settings
 from worker.signing import Signing
 
-__all__ = ["as_begun", "in_use", "other_rules", "planned"]
+__all__ = ["as_begun", "in_use", "other_rules", "other_than_in_use", "planned"]
 
 _RULES = {
     "index.shards": "shards",
@@ -75,8 +75,13 @@ def other_rules(plan: Plan, settings: Settings) -> Iterator[Difference]:
     """
     here = _said_by(settings)
     known = (plan.base, *plan.generations(), *plan.left)
-    if any(_agree(_facts(plan, one), here) for one in known):
-        return
+    if not any(_agree(_facts(plan, one), here) for one in known):
+        yield from other_than_in_use(plan, settings)
+
+
+def other_than_in_use(plan: Plan, settings: Settings) -> Iterator[Difference]:
+    """Yield in what settings differ from the generation in use."""
+    here = _said_by(settings)
     used = _facts(plan, plan.current)
     for name in used:
         if name in here and used[name] != here[name]:
