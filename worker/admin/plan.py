@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from worker.admin.retention import DOCUMENTS, FINGERPRINTS, MATCHES
 from worker.admin.rule import Rule, Severity
+from worker.bus.kafka.config import COMPRESSION
 from worker.settings import Settings
 from worker.topology import Topology
 
@@ -72,6 +73,8 @@ def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> It
     output = max(settings.limits.record_bytes, batch) + _BATCH_OVERHEAD_BYTES
     rejected = max(output, documents_max_bytes + REJECTED_HEADERS_BYTES)
     n = topology.layout.partitions
+    producer = settings.kafka.producer
+    codec = str(producer.get("compression.type", producer.get("compression.codec", COMPRESSION)))
     yield TopicPlan(
         topology.documents,
         n,
@@ -87,7 +90,7 @@ def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> It
                 "",
             ),
             *DOCUMENTS.rules(),
-            *_common(),
+            *_elected(),
         ),
         grows=True,
     )
@@ -105,7 +108,7 @@ def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> It
                     "a compacted topic refuses documents without a key, which stops the worker",
                     "warning",
                 ),
-                *_output(output),
+                *_output(output, codec),
             ),
             fixed_partitions=False,
         )
@@ -115,7 +118,7 @@ def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> It
         f"{n}, or any other number",
         (
             _not_compacted("a compacted topic refuses documents without a key, and drops others"),
-            *_output(rejected, value=max(rejected, _GENEROUS_BYTES)),
+            *_output(rejected, codec, value=max(rejected, _GENEROUS_BYTES)),
         ),
         fixed_partitions=False,
     )
@@ -125,14 +128,14 @@ def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> It
         topology.fingerprints,
         1,
         "1: its order is the order of all documents",
-        (*internal, _log_append_time("error"), *kept.rules(), *_common()),
+        (*internal, _log_append_time("error"), *kept.rules(), *_common(codec)),
         internal=True,
     )
     yield TopicPlan(
         topology.seats,
         topology.layout.shards,
         f"{topology.layout.shards}, as index.shards says",
-        (_not_compacted("it stays empty"), *_common()),
+        (_not_compacted("it stays empty"), *_elected()),
         internal=True,
     )
     for shard in range(topology.layout.shards):
@@ -140,7 +143,7 @@ def plan(settings: Settings, topology: Topology, documents_max_bytes: int) -> It
             topology.matches(shard),
             n,
             f"{n}, as many as workers read of {topology.documents}",
-            (*internal, _log_append_time("warning"), *MATCHES.rules(), *_common()),
+            (*internal, _log_append_time("warning"), *MATCHES.rules(), *_common(codec)),
             internal=True,
             grows=True,
         )
@@ -162,7 +165,7 @@ def _layout_plan(topology: Topology) -> TopicPlan:
                 lambda value: value == "compact",
                 "retention would delete what the workers have agreed on, and then none starts",
             ),
-            *_common(),
+            *_elected(),
         ),
         fixed_partitions=False,
     )
@@ -184,14 +187,14 @@ def redrive_plan(topology: Topology) -> TopicPlan:
                 "warning",
             ),
             Rule("segment.bytes", _SMALL_SEGMENT_BYTES, "any size", lambda _: True, ""),
-            *_common(),
+            *_elected(),
         ),
         fixed_partitions=False,
         required=False,
     )
 
 
-def _output(max_bytes: int, *, value: int | None = None) -> Iterator[Rule]:
+def _output(max_bytes: int, codec: str, *, value: int | None = None) -> Iterator[Rule]:
     why = "the topic could refuse a record that neardup writes, which stops the worker"
     yield _sized(max_bytes, why, value=value)
     yield _create_time("warning", "records should keep the documents' time")
@@ -203,7 +206,7 @@ def _output(max_bytes: int, *, value: int | None = None) -> Iterator[Rule]:
             lambda _: True,
             "this topic may refuse a document's time that the documents' topic has accepted",
         )
-    yield from _common()
+    yield from _common(codec)
 
 
 def _frames(max_bytes: int) -> Iterator[Rule]:
@@ -221,21 +224,26 @@ def _sized(max_bytes: int, why: str, *, value: int | None = None) -> Rule:
     )
 
 
-def _common() -> Iterator[Rule]:
+def _common(codec: str) -> Iterator[Rule]:
+    """Yield the rules for topics to which workers write, compressed with ``codec``."""
+    yield from _elected()
+    yield Rule(
+        "compression.type",
+        "producer",
+        f"producer, or {codec}",
+        lambda value: value in {"producer", codec},
+        f"workers write {codec}, which the broker would unpack and compress again",
+        "warning",
+    )
+
+
+def _elected() -> Iterator[Rule]:
     yield Rule(
         "unclean.leader.election.enable",
         "false",
         "false",
         lambda value: value == "false",
         "a broker that lags behind may become the leader, and committed records are lost",
-        "warning",
-    )
-    yield Rule(
-        "compression.type",
-        "producer",
-        "producer",
-        lambda value: value == "producer",
-        "the broker recompresses every batch",
         "warning",
     )
 

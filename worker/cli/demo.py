@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from importlib.resources import as_file, files
@@ -22,7 +23,7 @@ from worker.formats.choice import document_format
 from worker.offline import Counts, OfflineFilter, offline_settings
 from worker.settings import Settings
 
-__all__ = ["demo"]
+__all__ = ["demo", "typed"]
 
 _SAMPLES = {
     "onestop.jsonl.gz": "news at three reading levels",
@@ -57,17 +58,31 @@ def demo() -> None:
         pair = _example(found, texts)
         if pair is not None:
             _show(console, pair, texts)
+    command = typed()
     console.print(
         "Next:\n"
-        "  neardup dedupe FILE    filter your own JSON Lines\n"
-        "  neardup run            filter a Kafka topic\n"
-        "  neardup --help         list all commands\n"
+        f"  {command} dedupe FILE    filter your own JSON Lines\n"
+        f"  {command} run            filter a Kafka topic\n"
+        f"  {command} --help         list all commands\n"
     )
     console.print(
         "Samples: OneStopEnglish corpus (CC BY-SA 4.0), PyPA Advisory Database (CC BY 4.0),"
         " UCI YouTube Spam Collection (CC BY 4.0).",
         style="dim",
     )
+
+
+def typed() -> str:
+    """Return what a user types to run this command: its name, or a path if it isn't found by it."""
+    program = Path(sys.argv[0])
+    found = shutil.which("neardup")
+    if program.stem != "neardup" or not program.exists():
+        return "neardup" if found else f"{sys.executable} -m worker.cli"
+    if found and Path(found).samefile(program):
+        return "neardup"
+    program = program.absolute()
+    here = Path.cwd()
+    return str(program.relative_to(here) if program.is_relative_to(here) else program)
 
 
 def _filter(

@@ -67,6 +67,7 @@ def test_what_create_makes_is_in_order(settings: Settings) -> None:
             {"unclean_leader_election_enable": "true"},
             "warning a.shards: unclean.leader.election.enable",
         ),
+        ("a.unique", {"compression_type": "zstd"}, "warning a.unique: compression.type"),
     ],
 )
 def test_a_wrong_setting_is_named(
@@ -186,6 +187,28 @@ def test_settings_from_before_a_reindex_are_a_warning(settings: Settings) -> Non
     )
     after = load(overrides={"app": "a", "similarity.threshold": 0.9})
     assert said(cluster, after) == []
+
+
+@pytest.mark.parametrize(
+    ("topic", "codec"),
+    [("a.documents", "lz4"), ("a.documents", "zstd"), ("a.unique", "lz4"), ("a.matches-0", "lz4")],
+)
+def test_a_codec_that_makes_no_broker_pack_anew_is_no_problem(
+    settings: Settings, topic: str, codec: str
+) -> None:
+    cluster = FakeCluster(settings)
+    cluster.change(topic, compression_type=codec)
+    assert said(cluster, settings) == []
+
+
+def test_the_codec_is_that_of_the_workers(settings: Settings) -> None:
+    zstd = load(overrides={"app": "a", "kafka.producer": {"compression.type": "zstd"}})
+    cluster = FakeCluster(settings)
+    cluster.change("a.unique", compression_type="zstd")
+    assert said(cluster, zstd) == []
+    cluster.change("a.unique", compression_type="lz4")
+    (line,) = said(cluster, zstd)
+    assert "must be producer, or zstd" in line
 
 
 def test_before_anything_was_processed_settings_can_still_be_changed(settings: Settings) -> None:

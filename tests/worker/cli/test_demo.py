@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
 from tests.support.command_line import neardup
 from worker.cli.comparison import compared
+from worker.cli.demo import typed
 
 
 def test_the_demo_shows_counts_and_pairs_in_plain_text() -> None:
@@ -15,8 +19,31 @@ def test_the_demo_shows_counts_and_pairs_in_plain_text() -> None:
     text = done.stdout.decode()
     assert "5,184" in text
     assert text.count(" is a duplicate of ") == 3
-    assert "neardup dedupe FILE" in text
+    assert f"{typed()} dedupe FILE" in text
     assert "\x1b" not in text
+
+
+def test_the_commands_that_the_demo_names_can_be_typed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "venv" / "bin" / "neardup"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    assert typed() == "venv/bin/neardup"
+    monkeypatch.setattr(sys, "argv", ["venv/bin/neardup"])
+    assert typed() == "venv/bin/neardup"
+    monkeypatch.chdir("/")
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    assert typed() == str(program)[1:]
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert typed() == "neardup"
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(sys, "argv", ["/somewhere/worker/cli/__main__.py"])
+    assert typed() == f"{sys.executable} -m worker.cli"
 
 
 def rendered(width: int, left: str, right: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 __all__ = [
+    "COMPRESSION",
     "PROTECTED",
     "READS",
     "ClientMemory",
@@ -18,6 +19,9 @@ __all__ = [
 ]
 
 _log = logging.getLogger("librdkafka")
+
+COMPRESSION = "lz4"
+"""How stages compress what they write, unless a setting says otherwise."""
 
 Value = str | int | float | bool
 
@@ -252,7 +256,7 @@ class KafkaOptions:
         config = {
             **self.client_config(transactional_id),
             "linger.ms": 2,
-            "compression.type": "lz4" if compress else "none",
+            "compression.type": COMPRESSION if compress else "none",
             "batch.num.messages": 20_000,
             "batch.size": 1_000_000,
             "queue.buffering.max.messages": 200_000,
