@@ -197,9 +197,10 @@ def _watch(names: _Names) -> Iterator[Grant]:
 
 def _explain(names: _Names) -> Iterator[Grant]:
     one, role = names.topology, "explain"
-    for name in (one.unique, one.duplicate):
+    for name in (one.unique, one.duplicate, one.layout_log):
         yield from names.topic(name, "Read", role=role)
-    yield Grant("group", f"{one.app}.explain", "Describe", role=role)
+    for group in (f"{one.app}.explain", one.layout_log):
+        yield Grant("group", group, "Describe", role=role)
 
 
 def _serve(names: _Names) -> Iterator[Grant]:

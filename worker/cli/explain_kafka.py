@@ -48,8 +48,15 @@ def in_use_there(cluster: Cluster, settings: Settings) -> tuple[Settings, str | 
     """Return the settings by which workers judge now, and which generation says them, if any does.
 
     Raises:
+        ConfigurationError: the topic that says so is missing, or may not be seen.
         BusError: the cluster doesn't answer.
     """
+    topic = settings.topology(1).layout_log
+    _, known = cluster.counts()
+    if topic not in known:
+        raise ConfigurationError(
+            f"there is no topic {topic}, or no right to see it; run `neardup topics create`"
+        )
     plan = planned(cluster, settings)
     if plan is None or any(other_rules(plan, settings)):
         return settings, None

@@ -54,11 +54,11 @@ def refusal(cluster: FakeCluster, given: Settings, partitions: int | None = None
 
 def test_a_misspelt_topic_is_not_created() -> None:
     crawled = FakeCluster(SETTINGS)
-    crawled.states = {"crawled.articles": crawled.states["a.documents"]}
+    crawled.states = {"crawled.pages": crawled.states["a.documents"]}
     crawled.records = {}
-    said = refusal(crawled, settings(documents="crawled.artilces"))
-    assert "topics.documents: got 'crawled.artilces'" in said
-    assert "did you mean crawled.articles?" in said
+    said = refusal(crawled, settings(documents="crawled.pagse"))
+    assert "topics.documents: got 'crawled.pagse'" in said
+    assert "did you mean crawled.pages?" in said
 
     made = create(crawled.as_cluster(), settings(documents="stories")).made
     assert "stories" in made
