@@ -1,0 +1,198 @@
+"""Paths to the fields of JSON documents: ``a.b``, ``a[].b`` and ``a[0].b``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from msgspec import UNSET
+
+from worker.formats.fields import kind_of
+from worker.formats.unreadable import Unreadable
+
+__all__ = ["Elements", "Field", "Getter", "Path", "absent", "getter", "joined", "parse", "single"]
+
+Getter: TypeAlias = Callable[[object], object]
+"""Returns a field's value in a payload, `Elements` if its path leads to several, and UNSET if the
+payload doesn't have the field."""
+_Step: TypeAlias = str | int | None
+"""A member's name, an element's number, or None for every element."""
+
+_PART = re.compile(r"([^\[\]]+)((?:\[\d{0,9}\])*)|[^\[\]]*", re.ASCII)
+_BRACKETS = re.compile(r"\[(\d*)\]")
+_KEY_CHARACTERS = 40
+
+
+class Path(NamedTuple):
+    """A path as it is written, the member of a payload where it begins, and the steps from it."""
+
+    name: str
+    head: str
+    steps: tuple[_Step, ...]
+
+    @property
+    def several(self) -> bool:
+        """Return whether the path leads to several values."""
+        return None in self.steps
+
+
+class Field(NamedTuple):
+    """A field of payloads: its path, what returns its value, and what returns that of its head."""
+
+    path: Path
+    get: Getter
+    head: Getter
+
+
+class Elements(list[tuple[str, object]]):
+    """The values to which a path with ``[]`` leads, and the path of each; none of them is null."""
+
+
+def parse(name: str) -> Path:
+    """Return the path that the name of a field is.
+
+    Raises:
+        ValueError: its brackets are wrong; the message says what there is.
+    """
+    steps: list[_Step] = []
+    for part in name.split("."):
+        found = _PART.fullmatch(part)
+        if found is None:
+            raise ValueError(
+                f"got {name!r}, must be a name, or a path such as a.b, a[].b (of every element) or"
+                " a[0].b (of the first)"
+            )
+        steps.append(found[1] if found[2] else part)
+        steps += [int(number) if number else None for number in _BRACKETS.findall(found[2] or "")]
+    head, *rest = steps
+    return Path(name, str(head), tuple(rest))
+
+
+def single(name: str) -> str:
+    """Return the name of a field that leads to one value.
+
+    Raises:
+        ValueError: it doesn't, or its brackets are wrong.
+    """
+    if None in parse(name).steps:
+        raise ValueError(f"got {name!r}, must lead to one value: a[0] does, and a[] to several")
+    return name
+
+
+def getter(path: Path, plain: Getter, head: Getter) -> Getter:
+    """Return what finds a field: the member of that name, or else what its path leads to.
+
+    ``plain`` returns the member that has the path's name, ``head`` the one where the path begins.
+    What is returned raises `Unreadable` if something else than an array is where ``[]`` stands, or
+    else than an object below it.
+    """
+    if not path.steps:
+        return plain
+    follow = _every if path.several else _one
+
+    def get(payload: object) -> object:
+        given = plain(payload)
+        if given is not UNSET and given is not None:
+            return given
+        found = follow(path, head(payload))
+        return given if found is UNSET else found
+
+    return get
+
+
+def joined(path: Path, value: object) -> list[str]:
+    """Return the texts that a field's value is; null has none.
+
+    Raises:
+        Unreadable: a value is no string; the message names it, and the path that may be meant.
+    """
+    if value is None:
+        return []
+    texts = []
+    for place, part in value if isinstance(value, Elements) else [(path.name, value)]:
+        if not isinstance(part, str):
+            raise Unreadable(
+                "text-wrong-type",
+                f"field {place!r} is {kind_of(part)}, not a string{_meant(path.name, part)}",
+            )
+        texts.append(part)
+    return texts
+
+
+def absent(field: Field, payload: object) -> str:
+    """Return the name of a field that a payload lacks, and of an array that its path misses."""
+    value, place = field.head(payload), field.path.head
+    for number, step in enumerate(field.path.steps):
+        if isinstance(step, str) and isinstance(value, list):
+            rest = "".join(_written(each) for each in field.path.steps[number:])
+            return f"{field.path.name!r}; {place!r} is an array: {place}[]{rest} may be meant"
+        if step is None:
+            break
+        value, place = _next(value, step), place + _written(step)
+    return repr(field.path.name)
+
+
+def _written(step: _Step) -> str:
+    if isinstance(step, str):
+        return f".{step}"
+    return "[]" if step is None else f"[{step}]"
+
+
+def _one(path: Path, found: object) -> object:
+    for step in path.steps:
+        found = _next(found, step)
+    return found
+
+
+def _next(value: object, step: _Step) -> object:
+    """Return a member or an element; UNSET if the value doesn't have it."""
+    if isinstance(step, str):
+        return value.get(step, UNSET) if isinstance(value, dict) else UNSET
+    has = isinstance(value, list) and step is not None and step < len(value)
+    return value[step] if has else UNSET  # type: ignore[index]
+
+
+def _every(path: Path, found: object) -> object:
+    """Return all that a path leads to; UNSET if it leads nowhere, though there are elements."""
+    into = Elements()
+    missing = _collect(found, path.steps, path.head, into)
+    return UNSET if missing and not into else into
+
+
+def _collect(value: object, steps: Sequence[_Step], place: str, into: Elements) -> bool:
+    """Add what steps lead to from a value; return whether a value on the way was missing."""
+    for number, step in enumerate(steps):
+        if value is None or value is UNSET:
+            return value is UNSET
+        if step is None:
+            if not isinstance(value, list):
+                raise _wrong(place, value, "an array")
+            missing = False
+            for at, each in enumerate(value):
+                missing |= _collect(each, steps[number + 1 :], f"{place}[{at}]", into)
+            return missing
+        if isinstance(step, str) and not isinstance(value, dict) and "[" in place:
+            raise _wrong(place, value, "an object")
+        value, place = _next(value, step), place + _written(step)
+    if value is None or value is UNSET:
+        return value is UNSET
+    into.append((place, value))
+    return False
+
+
+def _wrong(place: str, value: object, needed: str) -> Unreadable:
+    return Unreadable("text-wrong-type", f"field {place!r} is {kind_of(value)}, not {needed}")
+
+
+def _meant(name: str, value: object) -> str:
+    """Return the path that leads to the texts in an array."""
+    if not isinstance(value, list):
+        return ""
+    objects = [each for each in value if isinstance(each, dict)]
+    if not objects:
+        return f"; {name}[] joins its elements"
+    keys = (key for each in objects for key, text in each.items() if isinstance(text, str))
+    named = {"text": 0, "content": 1}
+    key = min(keys, key=lambda key: named.get(key, 2), default="NAME")[:_KEY_CHARACTERS]
+    return f"; its elements are objects, and {name}[].{key} joins their {key}"
