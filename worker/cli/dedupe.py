@@ -102,7 +102,7 @@ def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
             reached = judge.reached()
         if counts.too_many_misread(limits.reject_share):
             _summarise(counts, monotonic() - began)
-            hints.cause()
+            hints.cause(counts)
             raise CommandError(_refusal(counts, job, settings), EXIT_FAILED)
         hold()
         output.commit()
@@ -110,7 +110,7 @@ def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
             work.commit(reached)
     _summarise(counts, monotonic() - began)
     if counts.rejected * 2 > counts.documents:
-        hints.cause()
+        hints.cause(counts)
     else:
         hints.finish()
     if job.strict and counts.rejected:

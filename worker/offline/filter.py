@@ -64,12 +64,16 @@ class Verdict(NamedTuple):
 
 @dataclass(slots=True)
 class Counts:
-    """Numbers of documents by verdict, and of rejected ones by the code of the reason."""
+    """Numbers of documents by verdict, and of rejected ones by the code of the reason.
+
+    ``first`` is the first reason with each code, as it was given.
+    """
 
     unique: int = 0
     duplicate: int = 0
     rejected: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
+    first: dict[str, str] = field(default_factory=dict)
 
     @property
     def documents(self) -> int:
@@ -82,11 +86,7 @@ class Counts:
 
         A code that isn't a format's is that of a row that has another form than its table.
         """
-        return sum(
-            count
-            for code, count in self.reasons.items()
-            if CAUSES.get(code, "configuration") == "configuration"
-        )
+        return sum(count for code, count in self.reasons.items() if CAUSES.get(code) != "content")
 
     def too_many_misread(self, share: float) -> bool:
         """Return whether more than ``share`` of the documents can't be read."""
@@ -100,7 +100,9 @@ class Counts:
             self.duplicate += 1
         else:
             self.rejected += 1
-            self.reasons[verdict.reason.partition(":")[0]] += 1
+            code = verdict.reason.partition(":")[0]
+            self.reasons[code] += 1
+            self.first.setdefault(code, verdict.reason)
 
 
 def offline_settings(
