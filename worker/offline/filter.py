@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -12,7 +13,7 @@ from worker.bus import Outgoing, Record, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.files.closing import Closing
 from worker.formats.unreadable import CAUSES
-from worker.index.store import HeaderMismatch
+from worker.index.errors import HeaderMismatch, Unrecoverable
 from worker.offline.embedded import Embedded, create_topics
 from worker.settings import Settings, load
 from worker.stages import StageError
@@ -167,11 +168,12 @@ class OfflineFilter(Closing):
         self._embedded = Embedded(
             _without_reject_limit(settings), self.topology, self._bus, directory
         )
-        try:
-            self._embedded.run_until_idle()
-        except BaseException:
-            self._embedded.close()
-            raise
+        with _for_a_command():
+            try:
+                self._embedded.run_until_idle()
+            except BaseException:
+                self._embedded.close()
+                raise
 
     def judge(self, lines: Sequence[Line]) -> list[Verdict]:
         """Return a verdict for each line.
@@ -182,7 +184,8 @@ class OfflineFilter(Closing):
         documents = self.topology.documents
         first = self._bus.end_offset(documents, 0)
         self._bus.append_many(Outgoing(documents, 0, line.key, line.value) for line in lines)
-        self._embedded.run_until_idle()
+        with _for_a_command():
+            self._embedded.run_until_idle()
         verdicts: list[Verdict | None] = [None] * len(lines)
         count = 0
         ends = {}
@@ -221,7 +224,26 @@ class OfflineFilter(Closing):
 
     def close(self) -> None:
         """Flush and close the index."""
-        self._embedded.close()
+        with _for_a_command():
+            self._embedded.close()
+
+
+@contextmanager
+def _for_a_command() -> Iterator[None]:
+    """Have an index that can't be used end a command with what helps one, instead of a worker."""
+    try:
+        yield
+    except StageError as error:
+        found = error.__cause__
+        if isinstance(found, OSError):
+            what = f"the index can't be read or written: {found}"
+            look = "that disk's space, quota and permissions"
+        elif isinstance(found, Unrecoverable):
+            what = "the index was found damaged while it was in use, as the line above says"
+            look = "this machine's disk and memory, and --state"
+        else:
+            raise
+        raise StageError(f"{what}. Check {look}, then run the command again") from found
 
 
 def _without_reject_limit(settings: Settings) -> Settings:
