@@ -11,7 +11,7 @@ import msgspec
 from worker.formats.base import DocumentFormat, DocumentOptions
 from worker.formats.fields import utf8
 from worker.formats.members import members, without_members
-from worker.formats.paths import Field, Getter, Path, absent, getter, joined, parse
+from worker.formats.paths import Field, Getter, absent, getter, joined, parse
 from worker.formats.times import time_reader
 from worker.formats.unreadable import Unreadable
 from worker.wire.headers import DUPLICATE_FIRST, DUPLICATE_OF
@@ -119,20 +119,19 @@ class JsonFormat(DocumentFormat):
 
     def _text(self, payload: object) -> str:
         parts: list[str] = []
-        blank: Path | None = None
+        blank = ""
         for path, get, _ in self._texts:
             part = get(payload)
             if isinstance(part, str):
                 parts.append(part)
             elif part is not msgspec.UNSET:
-                texts = joined(path, part)
-                parts += texts
-                blank = blank if texts else path
+                parts += joined(path, part)
+                what = "is null" if part is None else "has no element"
+                blank = f"field {path.name!r} {what}"
         if parts:
             return parts[0] if len(parts) == 1 else "\n".join(parts)
-        if blank is not None:
-            what = "has no element" if blank.several else "is null"
-            raise Unreadable("empty-text", f"field {blank.name!r} {what}")
+        if blank:
+            raise Unreadable("empty-text", blank)
         names = ", ".join(absent(field, payload) for field in self._texts)
         raise Unreadable("no-text", f"no field {names}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from msgspec import UNSET
@@ -89,13 +90,13 @@ def getter(path: Path, plain: Getter, head: Getter) -> Getter:
     """
     if not path.steps:
         return plain
-    follow = _every if path.several else _one
+    follow = _every(path) if path.several else partial(_along, path.steps)
 
     def get(payload: object) -> object:
         given = plain(payload)
         if given is not UNSET and given is not None:
             return given
-        found = follow(path, head(payload))
+        found = follow(head(payload))
         return given if found is UNSET else found
 
     return get
@@ -139,8 +140,9 @@ def _written(step: _Step) -> str:
     return "[]" if step is None else f"[{step}]"
 
 
-def _one(path: Path, found: object) -> object:
-    for step in path.steps:
+def _along(steps: Sequence[_Step], found: object) -> object:
+    """Return what steps lead to from a value, without `[]`; UNSET if they lead nowhere."""
+    for step in steps:
         found = _next(found, step)
     return found
 
@@ -153,11 +155,21 @@ def _next(value: object, step: _Step) -> object:
     return value[step] if has else UNSET  # type: ignore[index]
 
 
-def _every(path: Path, found: object) -> object:
-    """Return all that a path leads to; UNSET if it leads nowhere, though there are elements."""
-    into = Elements()
-    missing = _collect(found, path.steps, path.head, into)
-    return UNSET if missing and not into else into
+def _every(path: Path) -> Getter:
+    """Return what finds all that a path leads to; UNSET if that is nothing."""
+    reach = path.steps.index(None)
+    before, after = path.steps[:reach], path.steps[reach:]
+    place = path.head + "".join(map(_written, before))
+
+    def follow(found: object) -> object:
+        found = _along(before, found)
+        if found is None or found is UNSET:
+            return found
+        into = Elements()
+        missing = _collect(found, after, place, into)
+        return UNSET if missing and not into else into
+
+    return follow
 
 
 def _collect(value: object, steps: Sequence[_Step], place: str, into: Elements) -> bool:
@@ -172,7 +184,7 @@ def _collect(value: object, steps: Sequence[_Step], place: str, into: Elements) 
             for at, each in enumerate(value):
                 missing |= _collect(each, steps[number + 1 :], f"{place}[{at}]", into)
             return missing
-        if isinstance(step, str) and not isinstance(value, dict) and "[" in place:
+        if isinstance(step, str) and not isinstance(value, dict):
             raise _wrong(place, value, "an object")
         value, place = _next(value, step), place + _written(step)
     if value is None or value is UNSET:
