@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from worker.bus import UNREADABLE_HEADERS, Header, Record
+from worker.fields.time_format import AUTO
 from worker.formats.fields import kind_of
-from worker.formats.times import AUTO, FIRST_TIME, LAST_TIME
+from worker.formats.times import FIRST_TIME, LAST_TIME
 from worker.formats.unreadable import Unreadable
 
 __all__ = ["Document", "DocumentFormat", "DocumentOptions", "Unreadable", "headers_size"]
@@ -27,8 +28,8 @@ class Document(NamedTuple):
 class DocumentOptions:
     """The fields with a payload's id, text and time, and the limits on their sizes.
 
-    A field is a name or a path, see `worker.formats.paths`. ``time_format``: see
-    `worker.formats.times`.
+    A field is a name or a path, see `worker.fields.paths`. ``time_format``: see
+    `worker.fields.time_format`.
     """
 
     id_field: str = "id"

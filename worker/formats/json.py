@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
+from worker.fields.paths import parse
 from worker.formats.base import DocumentFormat, DocumentOptions
 from worker.formats.fields import utf8
 from worker.formats.members import members, without_members
-from worker.formats.paths import Field, Getter, absent, getter, joined, parse
+from worker.formats.paths import Field, Getter, absent, getter, joined
 from worker.formats.times import time_reader
 from worker.formats.unreadable import Unreadable
 from worker.wire.headers import DUPLICATE_FIRST, DUPLICATE_OF
@@ -39,7 +40,7 @@ class JsonFormat(DocumentFormat):
     """JSON objects with members for the id, the text and the time.
 
     A member ``a.b`` is the one of that name, or else ``b`` in the object ``a``; see
-    `worker.formats.paths`.
+    `worker.fields.paths`.
     """
 
     def __init__(self, options: DocumentOptions) -> None:

@@ -1,41 +1,23 @@
-"""Paths to the fields of JSON documents: ``a.b``, ``a[].b`` and ``a[0].b``."""
+"""The fields of JSON documents, to which paths lead, and why they may not."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from msgspec import UNSET
 
+from worker.fields.paths import Path, Step
 from worker.formats.fields import kind_of
 from worker.formats.unreadable import Unreadable
 
-__all__ = ["Elements", "Field", "Getter", "Path", "absent", "getter", "joined", "parse", "single"]
+__all__ = ["Elements", "Field", "Getter", "absent", "getter", "joined"]
 
 Getter: TypeAlias = Callable[[object], object]
 """Returns a field's value in a payload, `Elements` if its path leads to several, and UNSET if the
 payload doesn't have the field."""
-_Step: TypeAlias = str | int | None
-"""A member's name, an element's number, or None for every element."""
-
-_PART = re.compile(r"([^\[\]]+)((?:\[\d{0,9}\])*)|[^\[\]]*", re.ASCII)
-_BRACKETS = re.compile(r"\[(\d*)\]")
 _KEY_CHARACTERS = 40
-
-
-class Path(NamedTuple):
-    """A path as it is written, the member of a payload where it begins, and the steps from it."""
-
-    name: str
-    head: str
-    steps: tuple[_Step, ...]
-
-    @property
-    def several(self) -> bool:
-        """Return whether the path leads to several values."""
-        return None in self.steps
 
 
 class Field(NamedTuple):
@@ -48,37 +30,6 @@ class Field(NamedTuple):
 
 class Elements(list[tuple[str, object]]):
     """The values to which a path with ``[]`` leads, and the path of each; none of them is null."""
-
-
-def parse(name: str) -> Path:
-    """Return the path that the name of a field is.
-
-    Raises:
-        ValueError: its brackets are wrong; the message says what there is.
-    """
-    steps: list[_Step] = []
-    for part in name.split("."):
-        found = _PART.fullmatch(part)
-        if found is None:
-            raise ValueError(
-                f"got {name!r}, must be a name, or a path such as a.b, a[].b (of every element) or"
-                " a[0].b (of the first)"
-            )
-        steps.append(found[1] if found[2] else part)
-        steps += [int(number) if number else None for number in _BRACKETS.findall(found[2] or "")]
-    head, *rest = steps
-    return Path(name, str(head), tuple(rest))
-
-
-def single(name: str) -> str:
-    """Return the name of a field that leads to one value.
-
-    Raises:
-        ValueError: it doesn't, or its brackets are wrong.
-    """
-    if None in parse(name).steps:
-        raise ValueError(f"got {name!r}, must lead to one value: a[0] does, and a[] to several")
-    return name
 
 
 def getter(path: Path, plain: Getter, head: Getter) -> Getter:
@@ -134,20 +85,20 @@ def absent(field: Field, payload: object) -> str:
     return repr(field.path.name)
 
 
-def _written(step: _Step) -> str:
+def _written(step: Step) -> str:
     if isinstance(step, str):
         return f".{step}"
     return "[]" if step is None else f"[{step}]"
 
 
-def _along(steps: Sequence[_Step], found: object) -> object:
+def _along(steps: Sequence[Step], found: object) -> object:
     """Return what steps lead to from a value, without `[]`; UNSET if they lead nowhere."""
     for step in steps:
         found = _next(found, step)
     return found
 
 
-def _next(value: object, step: _Step) -> object:
+def _next(value: object, step: Step) -> object:
     """Return a member or an element; UNSET if the value doesn't have it."""
     if isinstance(step, str):
         return value.get(step, UNSET) if isinstance(value, dict) else UNSET
@@ -172,7 +123,7 @@ def _every(path: Path) -> Getter:
     return follow
 
 
-def _collect(value: object, steps: Sequence[_Step], place: str, into: Elements) -> bool:
+def _collect(value: object, steps: Sequence[Step], place: str, into: Elements) -> bool:
     """Add what steps lead to from a value; return whether a value on the way was missing."""
     for number, step in enumerate(steps):
         if value is None or value is UNSET:

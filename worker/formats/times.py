@@ -8,18 +8,17 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final, TypeAlias
 
+from worker.fields.time_format import AUTO, EXCEL, UNITS, width
 from worker.formats.dates import date_ms
 from worker.formats.fields import kind_of
 from worker.formats.unreadable import Unreadable
 
-__all__ = ["AUTO", "FIRST_TIME", "LAST_TIME", "TimeReader", "check_time_format", "time_reader"]
+__all__ = ["FIRST_TIME", "LAST_TIME", "TimeReader", "time_reader"]
 
 TimeReader: TypeAlias = Callable[[object, str], int]
 """Returns the time that a field's value is, in ms since 1970, rounded down; takes the value and the
 field's name, and raises `Unreadable` if it isn't a time."""
 
-AUTO = "auto"
-_EXCEL = "excel"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAIVE_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- what is without a zone is in UTC
 
@@ -34,13 +33,6 @@ FIRST_TIME: Final = _since_epoch(datetime(1000, 1, 1, tzinfo=UTC))
 LAST_TIME: Final = _since_epoch(datetime(2200, 1, 1, tzinfo=UTC))
 """Times are from the first up to the last, exclusively."""
 
-_UNITS: Final = {
-    "seconds": 1,
-    "milliseconds": 1_000,
-    "microseconds": 1_000_000,
-    "nanoseconds": 1_000_000_000,
-}
-"""How many of each are in a second."""
 _PLAUSIBLE = (
     _since_epoch(datetime(1990, 1, 1, tzinfo=UTC)) // 1_000,
     _since_epoch(datetime(2032, 1, 1, tzinfo=UTC)) // 1_000,
@@ -72,60 +64,17 @@ _NO_SUCH_DAY = 60
 """The serial day of 1900-02-29, which there wasn't: earlier ones are counted from a day later."""
 
 _SETTING = "documents.time_format (--time-format)"
-_SAMPLE = datetime(2024, 3, 5, 16, 7, 8, 901_234, tzinfo=UTC)
-_PARTS = tuple(
-    {"microsecond": 0, "second": 0, "minute": 0, "hour": 0, "day": 1, "month": 1}.items()
-)
-"""From the finest on, with the least value of each."""
-_DIRECTIVES = frozenset("YymdHIMSfjpaAbBzGVu%")
-_TAKES = (
-    f"must be {AUTO}, {', '.join(_UNITS)}, {_EXCEL}, or a pattern of strptime from the year down,"
-    " such as %Y%m%d (%m is the month, %M the minute; %I needs %p)"
-)
 
 
 def time_reader(time_format: str = AUTO) -> TimeReader:
-    """Return what reads times of a format that `check_time_format` accepts."""
+    """Return what reads times of a format that `worker.fields.time_format` accepts."""
     if time_format == AUTO:
         return _automatic
-    if time_format == _EXCEL:
+    if time_format == EXCEL:
         return _of_serial
-    if time_format in _UNITS:
+    if time_format in UNITS:
         return partial(_of_unit, time_format)
-    # Digits lose their leading zeros if they are taken for a number.
-    fixed = not re.search("%[^YymdHIMSjGVu%]", time_format)
-    width = len(_SAMPLE.strftime(time_format)) if fixed else 0
-    return partial(_of_pattern, time_format, width)
-
-
-def check_time_format(time_format: str) -> None:
-    """Check that a format is `AUTO`, a unit, ``excel``, or a pattern that tells a time.
-
-    A pattern is refused that leaves a gap between its parts, as %Y-%M-%d does: it would read
-    everything as January.
-
-    Raises:
-        ValueError: it is none of these; the message says what there is.
-    """
-    if time_format in {AUTO, _EXCEL, *_UNITS}:
-        return
-    directives = re.findall("%(.?)", time_format.replace("%%", ""))
-    known = _DIRECTIVES.issuperset(directives) and ("p" not in directives or "I" in directives)
-    if not known or not _tells(time_format):
-        raise ValueError(f"got {time_format!r}, {_TAKES}")
-
-
-def _tells(pattern: str) -> bool:
-    """Return whether a pattern reads what it writes of a moment, down to some part of it."""
-    try:
-        read = datetime.strptime(_SAMPLE.strftime(pattern), pattern).replace(tzinfo=UTC)
-    except ValueError:
-        return False
-    moment, known = _SAMPLE, {_SAMPLE}
-    for part, least in _PARTS:
-        moment = moment.replace(**{part: least})  # type: ignore[arg-type]
-        known.add(moment)
-    return read in known
+    return partial(_of_pattern, time_format, width(time_format))
 
 
 def _automatic(given: object, field: str) -> int:
@@ -146,7 +95,7 @@ def _automatic(given: object, field: str) -> int:
                     field, given, f"{error}; if it is a time, {_SETTING} takes its pattern"
                 ) from None
     number = _number(given, field)
-    for per_second in _UNITS.values():
+    for per_second in UNITS.values():
         if _PLAUSIBLE[0] * per_second <= number < _PLAUSIBLE[1] * per_second:
             return _ms(number, per_second)
     raise _wrong(
@@ -159,7 +108,7 @@ def _automatic(given: object, field: str) -> int:
 
 def _of_unit(unit: str, given: object, field: str) -> int:
     number = _number(given, field, f"a number of {unit}, as documents.time_format has it")
-    return _checked(_ms(number, _UNITS[unit]), given, field)
+    return _checked(_ms(number, UNITS[unit]), given, field)
 
 
 def _of_serial(given: object, field: str) -> int:
@@ -172,7 +121,7 @@ def _of_serial(given: object, field: str) -> int:
     return _checked(round(days * 86_400_000), given, field)
 
 
-def _of_pattern(pattern: str, width: int, given: object, field: str) -> int:
+def _of_pattern(pattern: str, digits: int, given: object, field: str) -> int:
     text = given.strip() if isinstance(given, str) else ""
     if not text:
         number = _number(given, field)
@@ -180,7 +129,7 @@ def _of_pattern(pattern: str, width: int, given: object, field: str) -> int:
             raise _wrong(field, given, "no whole number")
         text = str(int(number))
     if text.isdecimal():
-        text = text.zfill(width)
+        text = text.zfill(digits)  # A number has lost its leading zeros.
     try:
         read = datetime.strptime(text, pattern)  # noqa: DTZ007 -- without a zone, it is in UTC
     except ValueError:
@@ -229,7 +178,7 @@ def _looks_like(number: float) -> str:
             if year in _CALENDAR_YEARS:
                 return f"it looks like a date: set {_SETTING} to {pattern}"
     if int(number) in _SERIALS:
-        return f"it looks like a serial day of a spreadsheet: set {_SETTING} to {_EXCEL}"
+        return f"it looks like a serial day of a spreadsheet: set {_SETTING} to {EXCEL}"
     return f"if it is a time, {_SETTING} says in which unit"
 
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.formats.times import check_time_format, time_reader
+from worker.fields.time_format import UNITS, check_time_format
+from worker.formats.times import time_reader
 from worker.formats.unreadable import Unreadable
 
 TIME = 1_700_000_000_000
@@ -17,7 +18,6 @@ DAY = 86_400_000
 NEW_YEAR = 1_704_067_200_000
 """2024-01-01."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-UNITS = {"seconds": 1, "milliseconds": 1_000, "microseconds": 10**6, "nanoseconds": 10**9}
 
 
 def read(given: object, time_format: str = "auto") -> int:
@@ -189,39 +189,3 @@ def test_a_format_reads_what_it_says(time_format: str, given: object, expected: 
 )
 def test_a_format_reads_nothing_else(time_format: str, given: object, says: str) -> None:
     assert says in refused(given, time_format)
-
-
-@pytest.mark.parametrize(
-    "time_format",
-    [
-        "Seconds",
-        "iso",
-        "",
-        "%",
-        "%Y%",
-        "%Q",
-        "%m%d",
-        "%Y-%M-%d",
-        "%Y%d",
-        "%Y-%m-%d %M",
-        "%Y-%m-%d %I:%M",
-        "%Y-%m-%d %H:%M %p",
-        "%Y-%m-%d %Z",
-        "%Y-%U",
-        "%s",
-    ],
-)
-def test_a_format_that_tells_no_time_is_refused(time_format: str) -> None:
-    with pytest.raises(
-        ValueError, match=r"must be auto, seconds, .* a pattern of strptime"
-    ) as caught:
-        check_time_format(time_format)
-    assert str(caught.value).startswith(f"got {time_format!r}, ")
-
-
-@pytest.mark.parametrize(
-    "time_format",
-    ["auto", "excel", *UNITS, *CALENDAR, "%d.%m.%y", "%Y-%j", "%G-W%V-%u", "%B %d, %Y %I%p %z"],
-)
-def test_a_format_that_tells_one_is_taken(time_format: str) -> None:
-    check_time_format(time_format)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worker.formats.paths import parse, single
+from worker.fields.paths import parse, single
 
 
 @pytest.mark.parametrize(
