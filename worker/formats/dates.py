@@ -24,7 +24,7 @@ _RFC = re.compile(
     r"(?:(?P<weekday>[A-Za-z]+)(?:\s*,\s*|\s+))?"
     r"(?P<day>\d\d?)[\s-]+(?P<month>[A-Za-z]+)[\s-]+(?P<year>\d{2,4})"
     r"(?:\s+(?P<hour>\d\d?)\s*:\s*(?P<minute>\d\d)(?:\s*:\s*(?P<second>\d\d))?"
-    r"\s*(?P<zone>[A-Za-z]+|[+-]\d{4})?)?",
+    r"\s*(?P<zone>[A-Za-z]+|[+-]\d\d:?\d\d)?)?",
     re.ASCII,
 )
 _COMMENT = re.compile(r"\([^()]*\)")

@@ -60,6 +60,7 @@ def test_mail_is_read_to_the_second(moment: datetime, zone: timezone) -> None:
         ("Mon, 06 Jan 2025 10:00:00 +0530", ms(2025, 1, 6, 10, offset=5.5)),
         ("Mon, 06 Jan 2025 10:00:00 -0000", ms(2025, 1, 6, 10)),
         ("Mon, 06 Jan 2025 10:00:00", ms(2025, 1, 6, 10)),
+        ("Mon, 06 Jan 2025 10:00:00 -03:30", ms(2025, 1, 6, 10, offset=-3.5)),
         ("06 Jan 2025 10:00 EST", ms(2025, 1, 6, 10, offset=-5)),
         ("6 January 2025 10:00 pdt", ms(2025, 1, 6, 10, offset=-7)),
         ("6 Jan 2025", ms(2025, 1, 6)),
