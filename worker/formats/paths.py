@@ -117,31 +117,32 @@ def _every(path: Path) -> Getter:
         if found is None or found is UNSET:
             return found
         into = Elements()
-        missing = _collect(found, after, place, into)
-        return UNSET if missing and not into else into
+        lacks = _collect(found, after, place, into)
+        return UNSET if lacks and not into else into
 
     return follow
 
 
 def _collect(value: object, steps: Sequence[Step], place: str, into: Elements) -> bool:
-    """Add what steps lead to from a value; return whether a value on the way was missing."""
+    """Add what steps lead to from a value; return whether it, or each of its elements, lacks that.
+
+    A null lacks nothing, and adds nothing.
+    """
     for number, step in enumerate(steps):
         if value is None or value is UNSET:
-            return value is UNSET
+            break
         if step is None:
             if not isinstance(value, list):
                 raise _wrong(place, value, "an array")
-            missing = False
-            for at, each in enumerate(value):
-                missing |= _collect(each, steps[number + 1 :], f"{place}[{at}]", into)
-            return missing
+            rest = steps[number + 1 :]
+            lacks = [_collect(each, rest, f"{place}[{at}]", into) for at, each in enumerate(value)]
+            return all(lacks) and bool(lacks)
         if isinstance(step, str) and not isinstance(value, dict):
             raise _wrong(place, value, "an object")
         value, place = _next(value, step), place + _written(step)
-    if value is None or value is UNSET:
-        return value is UNSET
-    into.append((place, value))
-    return False
+    if value is not None and value is not UNSET:
+        into.append((place, value))
+    return value is UNSET
 
 
 def _wrong(place: str, value: object, needed: str) -> Unreadable:

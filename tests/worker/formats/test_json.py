@@ -170,7 +170,8 @@ def test_the_texts_of_an_array_stand_among_those_of_other_fields() -> None:
         ("p[]", {"p": [None]}, "empty-text: field 'p[]' has no element"),
         ("p[]", {"p": None}, "empty-text: field 'p[]' is null"),
         ("a[0].b[]", {"a": [{"b": "one"}]}, "text-wrong-type: field 'a[0].b' is a string, not an"),
-        ("p[].a", {"p": [{"a": None}]}, "empty-text: field 'p[].a' has no element"),
+        ("p[].a", {"p": [{"a": None}, {}]}, "empty-text: field 'p[].a' has no element"),
+        ("p[].a", {"p": [{}, {}]}, "no-text: no field 'p[].a'"),
         ("p[]", {"p": ["", " "]}, "empty-text: the text is empty or blank"),
         ("a.b", {"a": [{"b": 1}]}, "no-text: no field 'a.b'; 'a' is an array: a[].b may be meant"),
         (
