@@ -127,7 +127,7 @@ class JsonFormat(DocumentFormat):
                 parts.append(part)
             elif part is not msgspec.UNSET:
                 parts += joined(path, part)
-                what = "is null" if part is None else "has no element"
+                what = "is null" if part is None else "is empty"
                 blank = f"field {path.name!r} {what}"
         if parts:
             return parts[0] if len(parts) == 1 else "\n".join(parts)

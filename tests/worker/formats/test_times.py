@@ -189,3 +189,28 @@ def test_a_format_reads_what_it_says(time_format: str, given: object, expected: 
 )
 def test_a_format_reads_nothing_else(time_format: str, given: object, says: str) -> None:
     assert says in refused(given, time_format)
+
+
+@given(
+    st.one_of(
+        st.text(),
+        st.text("0123456789-+:.TZ WeE/%", max_size=30),
+        st.integers(),
+        st.integers(-(10**22), 10**22),
+        st.floats(),
+        st.booleans(),
+        st.just([]),
+        st.just({}),
+    ),
+    st.sampled_from(["auto", "excel", *UNITS, "%Y%m%d", "%d.%m.%Y %H:%M", "%y%j", "%Y-%m-%d%z"]),
+)
+def test_whatever_is_given_is_a_time_of_the_known_years_or_has_a_reason(
+    given: object, time_format: str
+) -> None:
+    try:
+        time = read(given, time_format)
+    except Unreadable as error:
+        assert error.code in {"bad-time", "time-wrong-type"}  # noqa: PT017 -- one of two outcomes
+    else:
+        assert datetime(1000, 1, 1, tzinfo=UTC) <= EPOCH + timedelta(milliseconds=time)
+        assert EPOCH + timedelta(milliseconds=time) < datetime(2200, 1, 1, tzinfo=UTC)
