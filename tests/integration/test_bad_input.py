@@ -319,3 +319,19 @@ def test_more_rejects_than_the_set_share_stop_the_worker(launch: Launch) -> None
     application.start("alpha")
     prove(application)
     assert len(application.audit.rejected) == 300
+
+
+@pytest.mark.broad
+def test_a_time_field_that_no_document_can_be_read_by_stops_the_worker(launch: Launch) -> None:
+    application = launch(partitions=1, settings={"documents": {"time_field": "at"}})
+    application.start("alpha")
+    topic = application.topology.documents
+    value = json.dumps({"id": "a", "text": TEXT, "at": 20240101}).encode()
+    application.feed(Outgoing(topic, 0, b"k", value) for _ in range(300))
+    alpha = application.worker("alpha")
+    assert alpha.wait(60) == 1
+    last = alpha.output().splitlines()[-1]
+    assert "can't be read: bad-time" in last
+    assert "field 'at' is 20240101: no time from 1990 to 2031" in last
+    assert "set documents.time_format (--time-format) to %Y%m%d" in last
+    assert not history_of(application).rejected

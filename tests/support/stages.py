@@ -80,8 +80,9 @@ def fingerprint(
     sealed: bool = False,
     starts: Mapping[TopicPartition, int] | None = None,
     events: FingerprintEvents | None = None,
+    options: DocumentOptions | None = None,
 ) -> Fingerprint:
-    reader = JsonFormat(DocumentOptions())
+    reader = JsonFormat(options or DocumentOptions())
     return Fingerprint(
         topology(),
         reader=reader,

@@ -74,6 +74,7 @@ def agreed(settings: Settings, topology: Topology) -> Facts:
         "documents.id_field": documents.id_field,
         "documents.text_fields": list(documents.text_fields),
         "documents.time_field": documents.time_field,
+        "documents.time_format": documents.time_format,
         "documents.require_id": documents.require_id,
         "limits.text_characters": limits.text_characters,
         "limits.id_bytes": limits.id_bytes,

@@ -26,7 +26,8 @@ _MEANING = {
     "documents.format": "json: an object with the fields below; text: the value is the text",
     "documents.id_field": "field with the id; without it, the record's key is the id",
     "documents.text_fields": "fields with the text, joined; a comma-separated list. In all fields,"
-    " a.b is the field of that name, or else b in the object a",
+    " a.b is the field of that name, or else b in the object a; a[] is every element of a list,"
+    " a[0] the first",
     "similarity.threshold": "documents at or above this Jaccard similarity of shingles match",
     "similarity.shingle": "compare runs of characters, or of words",
     "similarity.shingle_size": "characters or words in a shingle",

@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 from types import FrameType
 
-from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.errors import EXIT_FAILED, CommandError, of_file
 from worker.cli.hints import Hints
 from worker.cli.inputs import Inputs
 from worker.cli.output import Output
@@ -60,8 +60,8 @@ def run_job(job: Job, settings: Settings) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        raise CommandError(f"{where}{error.strerror or error}") from None
+        state = f"--state: {job.state}" if job.state else None
+        raise of_file(error, error.filename2 or error.filename or state) from None
 
 
 def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
@@ -102,7 +102,7 @@ def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
             reached = judge.reached()
         if counts.too_many_misread(limits.reject_share):
             _summarise(counts, monotonic() - began)
-            hints.cause()
+            hints.cause(counts)
             raise CommandError(_refusal(counts, job, settings), EXIT_FAILED)
         hold()
         output.commit()
@@ -110,7 +110,7 @@ def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
             work.commit(reached)
     _summarise(counts, monotonic() - began)
     if counts.rejected * 2 > counts.documents:
-        hints.cause()
+        hints.cause(counts)
     else:
         hints.finish()
     if job.strict and counts.rejected:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -9,10 +10,11 @@ from contextlib import contextmanager
 
 from worker.visible import visible
 
-__all__ = ["EXIT_FAILED", "EXIT_USAGE", "CommandError", "reported", "status_of"]
+__all__ = ["EXIT_FAILED", "EXIT_USAGE", "CommandError", "of_file", "reported", "status_of"]
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class CommandError(Exception):
@@ -23,6 +25,19 @@ class CommandError(Exception):
         self.status = status
         self.details = details
         super().__init__(message)
+
+
+def of_file(error: OSError, name: object = None) -> CommandError:
+    """Return how a command ends that can't read or write a file; the error may have its name.
+
+    A wrong name is the caller's to correct. A full disk isn't: the same command works later.
+    """
+    name = name or error.filename2 or error.filename
+    what = error.strerror or str(error)
+    said = what if name is None else f"{name}: {what}"
+    if error.errno not in _FULL:
+        return CommandError(said)
+    return CommandError(f"{said}. Give that disk space, then run the command again", EXIT_FAILED)
 
 
 @contextmanager
@@ -42,6 +57,8 @@ def reported() -> Iterator[None]:
         status = status_of(error)
         if status is None:
             raise
+        if isinstance(error, OSError) and error.errno in _FULL:
+            error = of_file(error)
         _fail(str(error), status)
 
 
@@ -57,7 +74,7 @@ def status_of(error: BaseException) -> int | None:
 def _is_configuration(error: BaseException) -> bool:
     from worker.bus import Denied  # noqa: PLC0415 -- only after an error
     from worker.bus.kafka import OptionError  # noqa: PLC0415 -- only after an error
-    from worker.index.store import HeaderMismatch  # noqa: PLC0415 -- only after an error
+    from worker.index.errors import HeaderMismatch  # noqa: PLC0415 -- only after an error
     from worker.settings import ConfigurationError  # noqa: PLC0415 -- only after an error
 
     return isinstance(error, ConfigurationError | Denied | HeaderMismatch | OptionError)
@@ -65,11 +82,12 @@ def _is_configuration(error: BaseException) -> bool:
 
 def _is_expected(error: BaseException) -> bool:
     from worker.bus import BusError  # noqa: PLC0415 -- only after an error
+    from worker.index.errors import StoreDamaged  # noqa: PLC0415 -- only after an error
     from worker.stages import StageError  # noqa: PLC0415 -- only after an error
     from worker.wire import FrameError  # noqa: PLC0415 -- only after an error
 
     return _is_configuration(error) or isinstance(
-        error, BusError | FrameError | StageError | OSError
+        error, BusError | FrameError | StageError | StoreDamaged | OSError
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from lsh import Parameters, candidate_chance, detection
-from worker.cli.errors import CommandError
+from worker.cli.errors import CommandError, of_file
 from worker.offline.evaluation import Evaluation, Reading, Truth
 
 __all__ = ["draw", "drawable"]
@@ -79,4 +79,5 @@ def draw(
     try:
         figure.savefig(path, dpi=120)
     except OSError as error:
-        raise CommandError(f"--picture: {path}: {error.strerror}") from None
+        path.unlink(missing_ok=True)  # Half of it may be there.
+        raise of_file(error, f"--picture: {path}") from None

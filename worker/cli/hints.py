@@ -8,9 +8,12 @@ from worker.cli.inputs import Inputs
 from worker.cli.inputs.foreign import ARRAY
 from worker.formats.base import DocumentFormat, Unreadable
 from worker.formats.seen import FieldWatch, SeenFields
-from worker.offline import Line
+from worker.offline import Counts, Line
 
 __all__ = ["Hints"]
+
+_SAY_WHAT_TO_DO = {"bad-time", "time-wrong-type", "text-wrong-type", "id-wrong-type"}
+"""The reasons that name the field, what is in it, and what reads it."""
 
 
 class Hints:
@@ -50,8 +53,12 @@ class Hints:
             self._warned = True
             self._say(f"warning: {warning}")
 
-    def cause(self) -> None:
+    def cause(self, counts: Counts) -> None:
         """Say why most documents can't be read, as far as the first one shows it."""
+        code = counts.reasons.most_common(1)[0][0]
+        if code in _SAY_WHAT_TO_DO:
+            self._say(f"the first {code}: {counts.first[code].partition(': ')[2]}")
+            return
         if self._first is None:
             return
         try:

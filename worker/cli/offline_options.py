@@ -50,7 +50,8 @@ TextField = Annotated[
     list[str] | None,
     typer.Option(
         metavar="F",
-        help="Field with the text. Default: text. May be repeated; the texts are joined.",
+        help="Field with the text, such as a, a.b or, for a list, a[] or a[].b. Default: text. May"
+        " be repeated; the texts are joined.",
         show_default=False,
         rich_help_panel=FIELDS,
     ),
@@ -131,7 +132,19 @@ def dedupe(
         str | None,
         typer.Option(
             metavar="F",
-            help="Field with the time: ISO 8601, or seconds or milliseconds since 1970.",
+            help="Field with the time. Default: none; a document's time is that of the run.",
+            show_default=False,
+            rich_help_panel=FIELDS,
+        ),
+    ] = None,
+    time_format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORMAT",
+            help="What that field holds: auto (ISO 8601, RFC 822, or a number that can only be"
+            " seconds, ms, µs or ns since 1970), seconds, milliseconds, microseconds, nanoseconds,"
+            " excel, or a pattern such as %Y%m%d. Default: auto.",
+            show_default=False,
             rich_help_panel=FIELDS,
         ),
     ] = None,
@@ -156,6 +169,7 @@ def dedupe(
             "documents.id_field": id_field,
             "documents.text_fields": text_field or None,
             "documents.time_field": time_field,
+            "documents.time_format": time_format,
         },
     )
     run_job(

@@ -14,7 +14,7 @@ from typing import BinaryIO, cast
 
 import zstandard
 
-from worker.cli.errors import CommandError
+from worker.cli.errors import CommandError, of_file
 from worker.files.closing import Closing
 from worker.index.snapshots.storage import sync_directory
 
@@ -53,7 +53,7 @@ class Output(Closing):
                 self.place = self._open(path)
             except OSError as error:
                 self._stack.close()
-                raise CommandError(f"-o {path}: {error.strerror}") from None
+                raise of_file(error, f"-o {path}") from None
         self._file = _compressed(self._raw, self.place)
 
     def _open(self, path: Path) -> Path:
@@ -111,7 +111,7 @@ class Output(Closing):
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise CommandError(f"{self.place or 'standard output'}: {error.strerror}") from None
+            raise of_file(error, self.place or "standard output") from None
 
     def commit(self) -> None:
         """Move the file to its place, durably."""
@@ -127,7 +127,7 @@ class Output(Closing):
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise CommandError(f"{self.place or 'standard output'}: {error.strerror}") from None
+            raise of_file(error, self.place or "standard output") from None
 
     def close(self) -> None:
         """Close the output; without `commit`, remove what was written."""

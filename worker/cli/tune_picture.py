@@ -9,7 +9,7 @@ import numpy as np
 
 from lsh import Choice, candidate_chance, detection, steepest
 from lsh.spectrum import Spectrum
-from worker.cli.errors import CommandError
+from worker.cli.errors import of_file
 
 __all__ = ["draw"]
 
@@ -45,4 +45,5 @@ def draw(path: Path, seen: Spectrum, choices: Sequence[tuple[float, Choice]]) ->
     try:
         figure.savefig(path, dpi=120)
     except OSError as error:
-        raise CommandError(f"--picture: {path}: {error.strerror}") from None
+        path.unlink(missing_ok=True)  # Half of it may be there.
+        raise of_file(error, f"--picture: {path}") from None

@@ -5,17 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from worker.bus import UNREADABLE_HEADERS, Header, Record
+from worker.fields.time_format import AUTO
 from worker.formats.fields import kind_of
+from worker.formats.times import FIRST_TIME, LAST_TIME
 from worker.formats.unreadable import Unreadable
 
 __all__ = ["Document", "DocumentFormat", "DocumentOptions", "Unreadable", "headers_size"]
-
-_FIRST_TIME = 0
-_LAST_TIME = int(datetime(2200, 1, 1, tzinfo=UTC).timestamp() * 1000)
 
 
 class Document(NamedTuple):
@@ -30,12 +28,14 @@ class Document(NamedTuple):
 class DocumentOptions:
     """The fields with a payload's id, text and time, and the limits on their sizes.
 
-    ``a.b`` is the field of that name, or else the field ``b`` of the object in ``a``.
+    A field is a name or a path, see `worker.fields.paths`. ``time_format``: see
+    `worker.fields.time_format`.
     """
 
     id_field: str = "id"
     text_fields: tuple[str, ...] = ("text",)
     time_field: str | None = None
+    time_format: str = AUTO
     require_id: bool = False
     max_text_characters: int = 2_000_000
     max_id_bytes: int = 1_024
@@ -49,6 +49,8 @@ class DocumentFormat(ABC):
     def __init__(self, options: DocumentOptions) -> None:
         """Keep the fields and the limits."""
         self._options = options
+        self.times_read = 0
+        """How many documents had a time, where they should have it, that could be read."""
 
     def read(self, record: Record) -> Document:
         """Return the document in a record that is not a tombstone.
@@ -62,10 +64,12 @@ class DocumentFormat(ABC):
         assert value is not None  # noqa: S101 -- the caller handles tombstones
         self._check_record(record, value)
         found, text, time = self._parse(value)
+        has_time = time is not None or self._options.time_field is None
         if time is None:
             time = record.timestamp
-        if time != -1 and not _FIRST_TIME <= time < _LAST_TIME:
-            raise Unreadable("bad-time", f"{time} ms is not between the years 1970 and 2200")
+        if time != -1 and not FIRST_TIME <= time < LAST_TIME:
+            raise Unreadable("bad-time", f"{time} ms is not between the years 1000 and 2200")
+        self.times_read += has_time
         self._check_text(text)
         ident = self._id_of_record(record) if found is None else self._id(found)
         return Document(ident, text, time)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
+from worker.fields.paths import single
 from worker.formats.base import DocumentFormat, DocumentOptions
 from worker.formats.json import JsonFormat
 from worker.formats.text import TextFormat
-from worker.settings import Settings
+from worker.settings import ConfigurationError, Settings
 
 __all__ = ["document_format", "key_format", "text_format", "watched_fields"]
 
@@ -30,11 +31,17 @@ def key_format(settings: Settings, field: str | None) -> DocumentFormat:
 
     ``field`` replaces the id field; text documents are then read as JSON, because plain text has
     no fields. A key may be longer than an id.
+
+    Raises:
+        ConfigurationError: ``field`` doesn't lead to one value.
     """
     options = replace(_options(settings), max_id_bytes=sys.maxsize)
     if field is None:
         return _FORMATS[settings.documents.format](options)
-    return JsonFormat(replace(options, id_field=field))
+    try:
+        return JsonFormat(replace(options, id_field=single(field)))
+    except ValueError as error:
+        raise ConfigurationError(f"--key-field: {error}") from None
 
 
 def text_format(settings: Settings) -> DocumentFormat:
@@ -64,6 +71,7 @@ def _options(settings: Settings) -> DocumentOptions:
         id_field=documents.id_field,
         text_fields=documents.text_fields,
         time_field=documents.time_field,
+        time_format=documents.time_format,
         require_id=documents.require_id,
         max_text_characters=limits.text_characters,
         max_id_bytes=limits.id_bytes,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
+from worker.fields.paths import parse
 from worker.formats.base import DocumentFormat, DocumentOptions
-from worker.formats.fields import kind_of, time_of, utf8
+from worker.formats.fields import utf8
 from worker.formats.members import members, without_members
+from worker.formats.paths import Field, Getter, absent, getter, joined
+from worker.formats.times import time_reader
 from worker.formats.unreadable import Unreadable
 from worker.wire.headers import DUPLICATE_FIRST, DUPLICATE_OF
 
@@ -36,7 +39,8 @@ _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 class JsonFormat(DocumentFormat):
     """JSON objects with members for the id, the text and the time.
 
-    A member ``a.b`` is the one of that name, or else ``b`` in the object ``a``.
+    A member ``a.b`` is the one of that name, or else ``b`` in the object ``a``; see
+    `worker.fields.paths`.
     """
 
     def __init__(self, options: DocumentOptions) -> None:
@@ -45,17 +49,14 @@ class JsonFormat(DocumentFormat):
         members = [options.id_field, *options.text_fields]
         if options.time_field is not None:
             members.append(options.time_field)
-        self._decode, self._members = _reader(members)
-        self._id_of = self._members[options.id_field]
-        self._texts = [(member, self._members[member]) for member in options.text_fields]
-        self._time = (
-            (options.time_field, self._members[options.time_field])
-            if options.time_field is not None
-            else None
-        )
+        self._decode, self._fields = _reader(members)
+        self._id_of = self._fields[options.id_field].get
+        self._texts = [self._fields[member] for member in options.text_fields]
+        self._read_time = time_reader(options.time_format)
+        self._time = None if options.time_field is None else self._fields[options.time_field]
         # Finds the id even if the text can't be decoded.
         self._decode_id, found = _reader([options.id_field])
-        self._lone_id = found[options.id_field]
+        self._lone_id = found[options.id_field].get
 
     def excerpt(self, value: bytes) -> str:
         """See `DocumentFormat`."""
@@ -73,7 +74,7 @@ class JsonFormat(DocumentFormat):
     def having(self, value: bytes) -> Collection[str]:
         """See `DocumentFormat`."""
         payload = _decoded(self._decode, value)
-        return [member for member, get in self._members.items() if _given(get(payload)) is not None]
+        return [name for name, field in self._fields.items() if _has(field.get, payload)]
 
     def can_splice(self, value: bytes) -> bool:
         """Return whether a payload is an object."""
@@ -106,10 +107,9 @@ class JsonFormat(DocumentFormat):
         text = self._text(payload)
         time = None
         if self._time is not None:
-            member, get = self._time
-            given = _given(get(payload))
+            given = _given(self._time.get(payload))
             if given is not None:
-                time = time_of(given, member)
+                time = self._read_time(given, self._time.path.name)
         return _given(self._id_of(payload)), text, time
 
     def _find_id(self, value: bytes) -> object:
@@ -119,61 +119,47 @@ class JsonFormat(DocumentFormat):
             return None
 
     def _text(self, payload: object) -> str:
-        parts = []
-        null = None
-        for member, get in self._texts:
+        parts: list[str] = []
+        blank = ""
+        for path, get, _ in self._texts:
             part = get(payload)
-            if part is msgspec.UNSET:
-                continue
-            if part is None:
-                null = member
-                continue
-            if not isinstance(part, str):
-                raise Unreadable(
-                    "text-wrong-type", f"field {member!r} is {kind_of(part)}, not a string"
-                )
-            parts.append(part)
-        if not parts:
-            if null is not None:
-                raise Unreadable("empty-text", f"field {null!r} is null")
-            members = ", ".join(repr(member) for member, _ in self._texts)
-            raise Unreadable("no-text", f"no field {members}")
-        return parts[0] if len(parts) == 1 else "\n".join(parts)
+            if isinstance(part, str):
+                parts.append(part)
+            elif part is not msgspec.UNSET:
+                parts += joined(path, part)
+                what = "is null" if part is None else "is empty"
+                blank = f"field {path.name!r} {what}"
+        if parts:
+            return parts[0] if len(parts) == 1 else "\n".join(parts)
+        if blank:
+            raise Unreadable("empty-text", blank)
+        names = ", ".join(absent(field, payload) for field in self._texts)
+        raise Unreadable("no-text", f"no field {names}")
 
 
-_Getter: TypeAlias = Callable[[object], object]
-
-
-def _reader(members: Sequence[str]) -> tuple[Callable[[bytes], Any], dict[str, _Getter]]:
-    """Return a decoder that skips all other members, and a getter for each of ``members``."""
-    heads = (member.partition(".")[0] for member in members)
+def _reader(members: Sequence[str]) -> tuple[Callable[[bytes], Any], dict[str, Field]]:
+    """Return a decoder that skips all other members, and the fields that ``members`` name."""
+    paths = [parse(member) for member in members]
+    heads = [path.head for path in paths]
     attribute = {name: f"member{n}" for n, name in enumerate(dict.fromkeys([*members, *heads]))}
     names = {name: member for member, name in attribute.items()}
     payload = msgspec.defstruct(
         "Payload", [(name, object, msgspec.UNSET) for name in names], rename=names.get, gc=False
     )
     decode: Callable[[bytes], Any] = msgspec.json.Decoder(payload).decode
-    return decode, {member: _getter(member, attribute) for member in members}
+    fields = {}
+    for path in paths:
+        head = attrgetter(attribute[path.head])
+        fields[path.name] = Field(path, getter(path, attrgetter(attribute[path.name]), head), head)
+    return decode, fields
 
 
-def _getter(member: str, attribute: Mapping[str, str]) -> _Getter:
-    """Return what finds a member, or else follows the path that its name is."""
-    plain: _Getter = attrgetter(attribute[member])
-    head, *path = member.split(".")
-    if not path:
-        return plain
-    first: _Getter = attrgetter(attribute[head])
-
-    def get(payload: object) -> object:
-        given = plain(payload)
-        if _given(given) is not None:
-            return given
-        found = first(payload)
-        for name in path:
-            found = found.get(name, msgspec.UNSET) if isinstance(found, dict) else msgspec.UNSET
-        return given if found is msgspec.UNSET else found
-
-    return get
+def _has(get: Getter, payload: object) -> bool:
+    """Return whether a payload has a field, of whatever type its value is."""
+    try:
+        return _given(get(payload)) is not None
+    except Unreadable:
+        return True
 
 
 def _decoded(decode: Callable[[bytes], Any], value: bytes) -> Any:  # noqa: ANN401 -- depends on the decoder

@@ -7,10 +7,11 @@ from typing import Final, Literal
 
 __all__ = ["CAUSES", "Cause", "Unreadable"]
 
-Cause = Literal["configuration", "content"]
+Cause = Literal["configuration", "time", "content"]
 """``configuration``: the documents have another format, other fields, or fields of other types than
 the settings say. ``content``: whoever writes a web page can bring it about, or a single odd record;
-so any number of these tells nothing about the settings."""
+so any number of these tells nothing about the settings. ``time``: of the configuration as long as
+no document has a time that can be read; otherwise of the content."""
 
 CAUSES: Final[Mapping[str, Cause]] = {
     "not-json": "configuration",
@@ -20,9 +21,9 @@ CAUSES: Final[Mapping[str, Cause]] = {
     "text-wrong-type": "configuration",
     "id-wrong-type": "configuration",
     "time-wrong-type": "configuration",
+    "bad-time": "time",
     "bad-headers": "content",
     "bad-id": "content",
-    "bad-time": "content",
     "empty-text": "content",
     "invalid-utf8": "content",
     "text-too-long": "content",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -12,7 +13,7 @@ from worker.bus import Outgoing, Record, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.files.closing import Closing
 from worker.formats.unreadable import CAUSES
-from worker.index.store import HeaderMismatch
+from worker.index.errors import HeaderMismatch, Unrecoverable
 from worker.offline.embedded import Embedded, create_topics
 from worker.settings import Settings, load
 from worker.stages import StageError
@@ -64,12 +65,16 @@ class Verdict(NamedTuple):
 
 @dataclass(slots=True)
 class Counts:
-    """Numbers of documents by verdict, and of rejected ones by the code of the reason."""
+    """Numbers of documents by verdict, and of rejected ones by the code of the reason.
+
+    ``first`` is the first reason with each code, as it was given.
+    """
 
     unique: int = 0
     duplicate: int = 0
     rejected: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
+    first: dict[str, str] = field(default_factory=dict)
 
     @property
     def documents(self) -> int:
@@ -82,11 +87,7 @@ class Counts:
 
         A code that isn't a format's is that of a row that has another form than its table.
         """
-        return sum(
-            count
-            for code, count in self.reasons.items()
-            if CAUSES.get(code, "configuration") == "configuration"
-        )
+        return sum(count for code, count in self.reasons.items() if CAUSES.get(code) != "content")
 
     def too_many_misread(self, share: float) -> bool:
         """Return whether more than ``share`` of the documents can't be read."""
@@ -100,7 +101,9 @@ class Counts:
             self.duplicate += 1
         else:
             self.rejected += 1
-            self.reasons[verdict.reason.partition(":")[0]] += 1
+            code = verdict.reason.partition(":")[0]
+            self.reasons[code] += 1
+            self.first.setdefault(code, verdict.reason)
 
 
 def offline_settings(
@@ -165,11 +168,12 @@ class OfflineFilter(Closing):
         self._embedded = Embedded(
             _without_reject_limit(settings), self.topology, self._bus, directory
         )
-        try:
-            self._embedded.run_until_idle()
-        except BaseException:
-            self._embedded.close()
-            raise
+        with _for_a_command():
+            try:
+                self._embedded.run_until_idle()
+            except BaseException:
+                self._embedded.close()
+                raise
 
     def judge(self, lines: Sequence[Line]) -> list[Verdict]:
         """Return a verdict for each line.
@@ -180,7 +184,8 @@ class OfflineFilter(Closing):
         documents = self.topology.documents
         first = self._bus.end_offset(documents, 0)
         self._bus.append_many(Outgoing(documents, 0, line.key, line.value) for line in lines)
-        self._embedded.run_until_idle()
+        with _for_a_command():
+            self._embedded.run_until_idle()
         verdicts: list[Verdict | None] = [None] * len(lines)
         count = 0
         ends = {}
@@ -219,7 +224,26 @@ class OfflineFilter(Closing):
 
     def close(self) -> None:
         """Flush and close the index."""
-        self._embedded.close()
+        with _for_a_command():
+            self._embedded.close()
+
+
+@contextmanager
+def _for_a_command() -> Iterator[None]:
+    """Have an index that can't be used end a command with what helps one, instead of a worker."""
+    try:
+        yield
+    except StageError as error:
+        found = error.__cause__
+        if isinstance(found, OSError):
+            what = f"the index can't be read or written: {found}"
+            look = "that disk's space, quota and permissions"
+        elif isinstance(found, Unrecoverable):
+            what = "the index was found damaged while it was in use, as the line above says"
+            look = "this machine's disk and memory, and --state"
+        else:
+            raise
+        raise StageError(f"{what}. Check {look}, then run the command again") from found
 
 
 def _without_reject_limit(settings: Settings) -> Settings:

@@ -24,6 +24,9 @@ from pathlib import Path
 
 from worker.files.closing import Closing
 from worker.files.private import open_private, private_directory
+from worker.index.directory import shard_name
+from worker.index.errors import StoreDamaged
+from worker.index.read_only import ReadOnlyStore
 from worker.index.snapshots.storage import sync_directory
 
 __all__ = ["StateError", "StateVersions", "Work", "current_index"]
@@ -106,9 +109,14 @@ class StateVersions(Closing):
 
     @contextmanager
     def work(self) -> Iterator[Work]:
-        """Yield a copy of the current index; it is removed afterwards unless committed."""
+        """Yield a copy of the current index; it is removed afterwards unless committed.
+
+        Raises:
+            StateError: the index is damaged.
+        """
         number = 1
         if self._current is not None:
+            _check(self._home / self._current, self._offsets)
             number += int(self._current.removeprefix("generation-"))
         work = Work(self._home, number, self._offsets)
         try:
@@ -165,6 +173,28 @@ def _read(home: Path) -> tuple[str | None, dict[str, list[int]]]:
     if not (home / name).is_dir():
         raise StateError(f"--state: {path} names {name}, which is missing")
     return name, offsets
+
+
+def _check(index: Path, offsets: Mapping[str, Sequence[int]]) -> None:
+    """Check that the store of each shard can be opened: nothing else has what is in it."""
+    for shard in range(max(map(len, offsets.values()))):
+        damage = _damage(index / shard_name(shard))
+        if damage is not None:
+            raise StateError(
+                f"--state: {index.parent} is damaged: {damage}. Restore it, or judge the files of"
+                " the earlier runs again with a new directory"
+            )
+
+
+def _damage(store: Path) -> str | None:
+    if not store.is_dir():
+        return f"{store} is missing"
+    try:
+        with ReadOnlyStore(store) as opened:
+            opened.facts()
+    except StoreDamaged as error:
+        return str(error).rstrip(".")
+    return None
 
 
 def _clone(source: Path, target: Path) -> None:

@@ -24,6 +24,8 @@ from pydantic_settings import NoDecode
 from lsh import PRESETS, SWITCHES, Parameters
 from lsh.index import SameId
 from lsh.tuning import CONTAINMENT_RATIO, sought
+from worker.fields.paths import parse, single
+from worker.fields.time_format import AUTO, check_time_format
 from worker.settings.duration import duration_ms, duration_text
 from worker.settings.line_list import line_list
 from worker.settings.mask import REFUSED, is_mask
@@ -152,6 +154,13 @@ class DocumentsSection(_Section):
     time_field: str | None = Field(
         None, description="field with the time; default: the record's timestamp"
     )
+    time_format: str = Field(
+        AUTO,
+        description="what documents.time_field holds; auto: ISO 8601, RFC 822, or seconds,"
+        " milliseconds, microseconds or nanoseconds since 1970 of the years 1990 to 2031; one of"
+        " these units: any time in it; excel: days since 1900; or a pattern of strptime such as"
+        " %Y%m%d",
+    )
     require_id: bool = Field(
         default=False, description="reject documents without an id in the value or the key"
     )
@@ -162,6 +171,24 @@ class DocumentsSection(_Section):
     skip_deleted: bool = Field(
         default=False, description="start even if documents were deleted before they were read"
     )
+
+    @field_validator("text_fields")
+    @classmethod
+    def _check_texts(cls, fields: tuple[str, ...]) -> tuple[str, ...]:
+        for field in fields:
+            parse(field)
+        return fields
+
+    @field_validator("id_field", "time_field")
+    @classmethod
+    def _check_one(cls, field: str | None) -> str | None:
+        return None if field is None else single(field)
+
+    @field_validator("time_format")
+    @classmethod
+    def _check_time_format(cls, time_format: str) -> str:
+        check_time_format(time_format)
+        return time_format
 
 
 class SimilaritySection(_Section):

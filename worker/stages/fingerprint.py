@@ -86,7 +86,7 @@ class Fingerprint(StatelessStage):
         self._framer = Framer(topology.layout.id, frame_bytes)
         self._reader = reader
         self._fingerprinter = fingerprinter
-        self._guard = RejectGuard(reject_limit, reader.fields)
+        self._guard = RejectGuard(reject_limit, reader)
         self._skip_deleted = skip_deleted
         self._watch = watch or FieldWatch(reader, ())
         self._deaths = deaths or Deaths(topology.documents, "", None)

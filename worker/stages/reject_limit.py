@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from worker.formats.base import DocumentFormat
 from worker.formats.seen import SeenFields, shortened
 from worker.formats.unreadable import CAUSES, Unreadable
 from worker.stages.base import StageError
@@ -15,7 +15,7 @@ __all__ = ["RejectGuard", "RejectLimit"]
 
 _SAMPLES = 100
 """The latest documents whose fields a message names."""
-_DETAIL_CHARACTERS = 200
+_DETAIL_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,8 @@ class RejectLimit:
     """At most ``share`` of the last ``window`` documents may not fit the settings; 1 is no limit.
 
     Only reasons that tell of a wrong configuration count (`worker.formats.unreadable`). A limit on
-    what websites write would let them stop the worker.
+    what websites write would let them stop the worker. Times that can't be read count if none of
+    these documents has one that can.
     """
 
     share: float = 0.5
@@ -32,21 +33,24 @@ class RejectLimit:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The documents of a burst, and how many of them don't fit the settings, by code."""
+    """The documents of a burst, how many of them had a time, and how many misfits, by code."""
 
     documents: int
+    times: int
     misfits: Counter[str]
 
 
 class RejectGuard:
     """Counts the latest documents, and those among them that don't fit the settings."""
 
-    def __init__(self, limit: RejectLimit, fields: Callable[[bytes], Sequence[str] | None]) -> None:
-        """Take the limit, and what returns the names of a payload's fields."""
+    def __init__(self, limit: RejectLimit, reader: DocumentFormat) -> None:
+        """Take the limit, and what reads the documents."""
         self._limit = limit
-        self._fields = fields
+        self._reader = reader
         self._bursts: deque[_Seen] = deque()
         self._seen = 0
+        self._times = 0
+        self._times_before = reader.times_read
         self._misfits: Counter[str] = Counter()
         self._burst: Counter[str] = Counter()
         self._details: dict[str, str] = {}
@@ -54,7 +58,7 @@ class RejectGuard:
 
     def rejected(self, error: Unreadable, value: bytes) -> None:
         """Count a document that can't be read."""
-        if self._limit.share >= 1 or CAUSES.get(error.code) != "configuration":
+        if self._limit.share >= 1 or CAUSES.get(error.code) == "content":
             return
         self._burst[error.code] += 1
         self._details[error.code] = error.detail
@@ -67,29 +71,40 @@ class RejectGuard:
             StageError: too many don't fit the settings.
         """
         misfits, self._burst = self._burst, Counter()
-        self._bursts.append(_Seen(documents, misfits))
+        times = self._reader.times_read - self._times_before
+        self._times_before += times
+        self._bursts.append(_Seen(documents, times, misfits))
         self._seen += documents
+        self._times += times
         self._misfits += misfits
         while self._bursts and self._seen - self._bursts[0].documents >= self._limit.window:
             old = self._bursts.popleft()
             self._seen -= old.documents
+            self._times -= old.times
             self._misfits -= old.misfits
+        counted = Counter(
+            {
+                code: count
+                for code, count in self._misfits.items()
+                if CAUSES[code] != "time" or not self._times
+            }
+        )
         # A tenth of the window is enough, so that a bad first burst is caught.
         enough = min(100, self._limit.window // 10)
-        if self._seen >= enough and self._misfits.total() > self._limit.share * self._seen:
-            raise StageError(self._message())
+        if self._seen >= enough and counted.total() > self._limit.share * self._seen:
+            raise StageError(self._message(counted))
 
-    def _message(self) -> str:
+    def _message(self, misfits: Counter[str]) -> str:
         common = "; ".join(
             f"{code} ({count}): {_cut(self._details[code])}"
-            for code, count in self._misfits.most_common(3)
+            for code, count in misfits.most_common(3)
         )
         seen = SeenFields()
         for names in self._names:
             seen.add(names)
         have = f". They have: {seen}" if any(self._names) else ""
         return (
-            f"{self._misfits.total()} of the last {self._seen} documents can't be read: {common}"
+            f"{misfits.total()} of the last {self._seen} documents can't be read: {common}"
             f"{have}. Nothing of this burst was published. Compare the fields that the"
             " settings name (documents.*) with a document, or raise limits.reject_share"
         )
@@ -97,7 +112,7 @@ class RejectGuard:
     def _names_in(self, value: bytes) -> tuple[str, ...]:
         """Return the names of a payload's fields."""
         try:
-            return shortened(self._fields(value) or ())
+            return shortened(self._reader.fields(value) or ())
         except Unreadable:
             return ()
 

@@ -33,6 +33,7 @@ def test_the_same_settings_agree() -> None:
         ("index.same_id", "replace", False),
         ("documents.id_field", "key", True),
         ("documents.time_field", "at", True),
+        ("documents.time_format", "%Y%m%d", True),
         ("limits.record_bytes", "40000", True),
         ("topics.unique", "elsewhere", True),
     ],

@@ -159,6 +159,19 @@ def test_strict_turns_rejections_into_a_status(tmp_path: Path) -> None:
     assert neardup("dedupe", "--strict", stdin=THREE).returncode == 0
 
 
+def test_texts_in_lists_are_joined() -> None:
+    chats = [
+        {"m": [{"content": "How do I boil an egg?"}, {"content": end}]}
+        for end in ("Six minutes in boiling water.", "Six minutes in boiling water!")
+    ]
+    assert [
+        each["verdict"] for each in dedupe("--text-field", "m[].content", stdin=jsonl(chats))
+    ] == [
+        "unique",
+        "duplicate",
+    ]
+
+
 def test_text_fields_are_joined_and_text_format_takes_lines() -> None:
     documents = jsonl([{"title": FOX, "body": SHIP}, {"title": SHIP, "body": SHIP}])
     arguments = ("--text-field", "title", "--text-field", "body")

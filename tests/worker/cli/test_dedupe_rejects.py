@@ -100,6 +100,32 @@ def test_a_field_that_no_document_has_is_a_warning(options: list[str], says: str
     assert warning.endswith(f"{says}; the fields they have: 'id', 'text'")
 
 
+CALENDAR = jsonl({"text": f"{n} is the number of this text", "at": 20240101} for n in range(9))
+
+
+def test_times_that_cannot_be_read_are_a_failure_that_says_what_reads_them() -> None:
+    done = neardup("dedupe", "--time-field", "at", stdin=CALENDAR)
+    assert done.returncode == 1
+    assert done.stderr.decode().splitlines()[1:] == [
+        "neardup: rejected: bad-time 9",
+        (
+            "neardup: the first bad-time: field 'at' is 20240101: no time from 1990 to 2031 in"
+            " seconds, milliseconds, microseconds or nanoseconds; it looks like a date: set"
+            " documents.time_format (--time-format) to %Y%m%d"
+        ),
+        "neardup: 9 of 9 documents can't be read, and limits.reject_share is 0.5",
+    ]
+
+
+def test_texts_in_lists_are_a_failure_that_says_what_reads_them() -> None:
+    done = neardup("dedupe", stdin=jsonl([{"text": ["a first text"]}]))
+    assert done.returncode == 1
+    assert (
+        b"the first text-wrong-type: field 'text' is an array, not a string; text[] joins its"
+        in (done.stderr)
+    )
+
+
 def test_documents_may_do_without_the_default_id() -> None:
     done = neardup("dedupe", stdin=jsonl([{"text": "a first text"}, {"text": "another one"}]))
     assert done.stderr.count(b"\n") == 1

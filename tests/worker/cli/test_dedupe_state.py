@@ -153,6 +153,27 @@ def test_a_damaged_state_is_refused(text: str, tmp_path: Path) -> None:
     assert (state / "generation-0000001").is_dir()
 
 
+@pytest.mark.parametrize("name", ["*.sst", broad("MANIFEST-*"), broad("CURRENT"), broad("*")])
+def test_a_damaged_index_of_a_state_is_named_and_left_alone(name: str, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    dedupe("--state", state, stdin=LINES[0])
+    shard = state / "generation-0000001" / "shard-000"
+    for path in shard.glob(name):
+        path.unlink()
+    if name == "*":
+        shard.rmdir()
+    before = content(state)
+    done = neardup("dedupe", "--state", state, stdin=LINES[0])
+    assert done.returncode == 2
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith(f"neardup: --state: {state} is damaged: {shard}")
+    assert line.endswith("judge the files of the earlier runs again with a new directory")
+    assert content(state) == before
+    shown = neardup("index", "stats", "--state", state)
+    assert shown.returncode == (0 if name == "*" else 1)
+    assert b"Traceback" not in shown.stderr
+
+
 def test_two_runs_do_not_write_one_output(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with (tmp_path / ".out.part").open("wb") as held:

@@ -34,6 +34,30 @@ def test_a_document_is_remembered_for_the_window(days: float, *, remembered: boo
     assert found == {"a": [], "b": ["a"] if remembered else []}
 
 
+@pytest.mark.parametrize(
+    ("time_format", "first", "later"),
+    [
+        ("%Y%m%d", "20240101", "20240601"),
+        broad("%Y%m", "202401", "202406"),
+        broad("excel", "45292", "45444"),
+        broad("seconds", "0", "13132800"),
+        ("auto", "Mon, 01 Jan 2024 00:00:00 GMT", "Sat, 01 Jun 2024 00:00:00 +0200"),
+        broad("auto", "1704067200", "1717200000000"),
+    ],
+)
+@pytest.mark.parametrize("table", [True, False])
+def test_the_window_goes_by_the_times_that_the_format_reads(
+    time_format: str, first: str, later: str, *, table: bool, tmp_path: Path
+) -> None:
+    rows = [{"id": "a", "text": TEXT, "at": first}, {"id": "b", "text": TEXT, "at": later}]
+    file = tmp_path / f"docs.{'csv' if table else 'jsonl'}"
+    lines = "".join(f'{row["id"]},{TEXT.replace(",", "")},"{row["at"]}"\n' for row in rows)
+    file.write_bytes(f"id,text,at\n{lines}".encode() if table else jsonl(rows))
+    for window, verdict in (("30d", "unique"), ("200d", "duplicate")):
+        times = ("--window", window, "--time-field", "at", "--time-format", time_format)
+        assert [line["verdict"] for line in dedupe(*times, file)] == ["unique", verdict]
+
+
 def test_a_copy_renews_what_stands_for_it() -> None:
     found = verdicts(document("a", 0), document("b", 20), document("c", 45), document("d", 80))
     assert found == {"a": [], "b": ["a"], "c": ["a"], "d": []}

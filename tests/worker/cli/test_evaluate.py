@@ -101,7 +101,7 @@ def test_what_the_index_has_forgotten_is_named_as_the_cause_of_a_miss(tmp_path: 
     documents = [{"text": TEXT, "time": 1_000}, {"text": TEXT, "time": 100_000}]
     (tmp_path / "docs.jsonl").write_bytes(jsonl(documents))
     (tmp_path / "window.toml").write_text(
-        '[index]\nwindow = "60s"\n[documents]\ntime_field = "time"\n'
+        '[index]\nwindow = "60s"\n[documents]\ntime_field = "time"\ntime_format = "seconds"\n'
     )
     found = evaluated(tmp_path, "docs.jsonl", "--config", "window.toml")
     assert found["missed"] == {"estimate": 0, "bands": 0, "gone": 1}

@@ -27,10 +27,11 @@ def test_the_format_is_the_one_that_is_named() -> None:
 
 def test_fields_are_those_of_the_settings() -> None:
     fields = {"id_field": "key", "text_fields": ["title", "body"], "time_field": "at"}
+    fields["time_format"] = "%Y%m%d"
     found = document_format(settings(documents=fields)).read(
-        record(b'{"body":"two","at":5,"key":"k","title":"one","id":"no","text":"no"}')
+        record(b'{"body":"two","at":20231114,"key":"k","title":"one","id":"no","text":"no"}')
     )
-    assert found == (b"k", "one\ntwo", 5_000)
+    assert found == (b"k", "one\ntwo", 1_699_920_000_000)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.worker.formats.parts import TIME, read
+from tests.worker.formats.parts import TIME, read, record
 from worker.formats.base import Document, DocumentOptions, Unreadable
 from worker.formats.json import JsonFormat
 
@@ -44,7 +44,7 @@ def read_nested(value: bytes) -> Document:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (b'{"a":{"b":{"c":"deep"},"id":7,"at":5}}', (b"7", "deep", 5_000)),
+        (b'{"a":{"b":{"c":"deep"},"id":7,"at":1700000001}}', (b"7", "deep", TIME + 1_000)),
         (b'{"a.b.c":"plain","a":{"b":{"c":"deep"}}}', (b"docs-3-17", "plain", TIME)),
         (b'{"a.b.c":null,"a":{"b":{"c":"deep"}}}', (b"docs-3-17", "deep", TIME)),
         (b'{"a":{"b":{"c":"deep"}},"a.id":"x"}', (b"x", "deep", TIME)),
@@ -81,12 +81,115 @@ def test_the_id_in_a_path_is_found_whatever_else_is_wrong() -> None:
         ("1700000000", TIME),
         ("1700000000.5", TIME + 500),
         ("1700000000000", TIME),
+        ('"Tue, 14 Nov 2023 22:13:20 GMT"', TIME),
+        ('"1969-12-31T23:59:59.9999Z"', -1),
         ("null", TIME),
     ],
 )
 def test_times(given: str, expected: int) -> None:
     value = f'{{"text":"x","at":{given}}}'.encode()
     assert read(value, time_field="at")[2] == expected
+
+
+def test_a_format_of_times_reads_other_numbers() -> None:
+    value = b'{"text":"x","at":20231114}'
+    assert read(value, time_field="at", time_format="%Y%m%d")[2] == TIME - TIME % 86_400_000
+
+
+def test_times_that_were_read_are_counted() -> None:
+    documents = JsonFormat(DocumentOptions(time_field="at"))
+    for value in (b'{"text":"x","at":1700000000}', b'{"text":"x"}', b'{"text":"x","at":null}'):
+        documents.read(record(value))
+    with pytest.raises(Unreadable, match="bad-time"):
+        documents.read(record(b'{"text":"x","at":1}'))
+    assert documents.times_read == 1
+
+
+CHAT = {
+    "messages": [
+        {"role": "user", "content": "one"},
+        {"role": "tool", "content": None},
+        None,
+        {"role": "assistant"},
+        {"role": "assistant", "content": "two"},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "text"),
+    [
+        ("messages[].content", CHAT, "one\ntwo"),
+        ("messages[0].content", CHAT, "one"),
+        ("p[]", {"p": ["one", None, "two"]}, "one\ntwo"),
+        ("p[].text", {"p": [{"text": "one"}, {"text": "two"}]}, "one\ntwo"),
+        ("a[].b[].c", {"a": [{"b": [{"c": "1"}, {"c": "2"}]}, {"b": [{"c": "3"}]}]}, "1\n2\n3"),
+        ("a.b[]", {"a": {"b": ["one"]}}, "one"),
+        ("a[][]", {"a": [["one"], [], ["two"]]}, "one\ntwo"),
+        ("a[1][0].b", {"a": [[], [{"b": "one"}]]}, "one"),
+        ("p[]", {"p[]": "plain", "p": ["one"]}, "plain"),
+    ],
+)
+def test_a_path_leads_into_arrays(path: str, value: object, text: str) -> None:
+    assert read(json.dumps(value).encode(), text_fields=(path,))[1] == text
+
+
+def test_the_texts_of_an_array_stand_among_those_of_other_fields() -> None:
+    value = b'{"title":"zero","p":["one","two"],"end":"three"}'
+    assert read(value, text_fields=("title", "p[]", "end"))[1] == "zero\none\ntwo\nthree"
+    assert read(b'{"title":"zero","p":[]}', text_fields=("title", "p[]"))[1] == "zero"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        ("p", {"p": ["one"]}, "text-wrong-type: field 'p' is an array, not a string; p[] joins"),
+        (
+            "p",
+            {"p": [{"n": 1, "body": "one"}]},
+            (
+                "text-wrong-type: field 'p' is an array, not a string; its elements are objects,"
+                " and p[].body joins their body"
+            ),
+        ),
+        (
+            "m[].content",
+            {"m": [{"content": "a"}, {"content": [{"type": "text", "text": "b"}]}]},
+            (
+                "text-wrong-type: field 'm[1].content' is an array, not a string; its elements are"
+                " objects, and m[].content[].text joins their text"
+            ),
+        ),
+        ("p[]", {"p": ["one", 2]}, "text-wrong-type: field 'p[1]' is a number, not a string"),
+        ("p[].a", {"p": ["one"]}, "text-wrong-type: field 'p[0]' is a string, not an object"),
+        ("p[]", {"p": "one"}, "text-wrong-type: field 'p' is a string, not an array"),
+        ("p[].a", {"p": [{"b": "one"}]}, "no-text: no field 'p[].a'"),
+        ("p[]", {}, "no-text: no field 'p[]'"),
+        ("p[0]", {"p": []}, "no-text: no field 'p[0]'"),
+        ("p[]", {"p": []}, "empty-text: field 'p[]' is empty"),
+        ("p[]", {"p": [None]}, "empty-text: field 'p[]' is empty"),
+        ("p[]", {"p": None}, "empty-text: field 'p[]' is null"),
+        ("a[0].b[]", {"a": [{"b": "one"}]}, "text-wrong-type: field 'a[0].b' is a string, not an"),
+        ("p[].a", {"p": [{"a": None}, {}]}, "empty-text: field 'p[].a' is empty"),
+        ("p[].a", {"p": [{}, {}]}, "no-text: no field 'p[].a'"),
+        ("p[]", {"p": ["", " "]}, "empty-text: the text is empty or blank"),
+        ("a.b", {"a": [{"b": 1}]}, "no-text: no field 'a.b'; 'a' is an array: a[].b may be meant"),
+        (
+            "a.b.c.d",
+            {"a": {"b": [1]}},
+            "no-text: no field 'a.b.c.d'; 'a.b' is an array: a.b[].c.d may be meant",
+        ),
+    ],
+)
+def test_what_a_path_meets_instead_is_named(path: str, value: object, reason: str) -> None:
+    with pytest.raises(Unreadable) as caught:
+        read(json.dumps(value).encode(), text_fields=(path,))
+    assert str(caught.value).startswith(reason)
+
+
+def test_a_field_is_had_whatever_its_path_meets() -> None:
+    documents = JsonFormat(DocumentOptions(text_fields=("p[].a", "q[]", "r[].s")))
+    assert documents.having(b'{"p":["x"],"q":[],"r":[{}]}') == ["p[].a", "q[]"]
 
 
 DEEP = b'{"text":"a","x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
@@ -129,6 +232,9 @@ DEEP_TEXT = b'{"text":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_000 + b"}"
         ("bad-time", b'{"text":"a","at":253402214400}'),
         ("bad-time", b'{"text":"a","at":1e300}'),
         ("bad-time", b'{"text":"a","at":-5}'),
+        ("bad-time", b'{"text":"a","at":20240101}'),
+        ("bad-time", b'{"text":"a","at":1' + b"0" * 400 + b"}"),
+        ("not-json", b'{"text":"a","at":1e400}'),
         ("time-wrong-type", b'{"text":"a","at":true}'),
     ],
 )

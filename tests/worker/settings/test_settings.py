@@ -160,6 +160,23 @@ def test_a_window_is_kept_in_its_shortest_form(
     assert (index.window, index.window_ms) == (window, window_ms)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "must"),
+    [
+        ("text_fields", "text,a[", "got 'a[', must be a name, or a path such as a.b"),
+        ("id_field", "a[x]", "got 'a[x]', must be a name, or a path such as a.b"),
+        ("id_field", "ids[]", "got 'ids[]', must lead to one value: a[0] does"),
+        ("time_field", "a[].at", "got 'a[].at', must lead to one value: a[0] does"),
+        ("time_format", "iso", "got 'iso', must be auto, seconds, milliseconds, microseconds,"),
+        ("time_format", "%Y-%M-%d", "got '%Y-%M-%d', must be auto, seconds, milliseconds,"),
+    ],
+)
+def test_a_field_or_format_that_leads_nowhere_is_refused(name: str, value: str, must: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(overrides={f"documents.{name}": value})
+    assert str(caught.value).startswith(f"documents.{name}: {must}")
+
+
 def test_without_a_setting_there_is_no_window() -> None:
     assert load().index.window_ms is None
 

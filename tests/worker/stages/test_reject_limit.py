@@ -11,6 +11,7 @@ import pytest
 import worker.formats
 from tests.support.stages import DOCS, document, fingerprint, no_watermarks
 from worker.bus import Record
+from worker.formats.base import DocumentOptions
 from worker.formats.unreadable import CAUSES
 from worker.stages import Fingerprint, RejectLimit, StageError
 
@@ -34,8 +35,15 @@ BY_CONTENT = {
 }
 
 
-def stage() -> Fingerprint:
-    made = fingerprint(LIMIT)
+TIMES = DocumentOptions(time_field="at")
+CALENDAR = b'{"text": "a text", "at": 20240101}'
+GARBAGE = b'{"text": "a text", "at": "noon"}'
+DATED = b'{"text": "a text", "at": "2024-01-01"}'
+UNDATED = b'{"text": "a text", "at": null}'
+
+
+def stage(options: DocumentOptions | None = None) -> Fingerprint:
+    made = fingerprint(LIMIT, options=options)
     made.adopt({DOCS: 0}, no_watermarks)
     return made
 
@@ -55,6 +63,31 @@ def test_what_is_on_web_pages_does_not(code: str) -> None:
     burst = stage().process(all_of(BY_CONTENT[code], 110 if code == "text-too-long" else 200))
     assert burst is not None
     assert burst.offsets[DOCS] >= 110
+
+
+@pytest.mark.parametrize("value", [CALENDAR, GARBAGE])
+def test_a_time_field_that_no_document_can_be_read_by_stops_the_worker(value: bytes) -> None:
+    mixed = [*all_of(value, 120), *all_of(UNDATED, 80)]
+    with pytest.raises(StageError, match=r"120 of the last 200 .* bad-time \(120\): ") as caught:
+        stage(TIMES).process([r._replace(offset=n) for n, r in enumerate(mixed)])
+    assert "field 'at' is " in str(caught.value)
+    assert "documents.time_format (--time-format)" in str(caught.value)
+
+
+def test_wrong_times_are_content_as_long_as_there_are_right_ones() -> None:
+    made = stage(TIMES)
+    mixed = [*all_of(DATED, 1), *all_of(GARBAGE, 999)]
+    assert made.process([r._replace(offset=n) for n, r in enumerate(mixed)]) is not None
+    # That one is in the window no more.
+    with pytest.raises(StageError, match=r"^1000 of the last 1000 .* bad-time \(1000\): "):
+        made.process([r._replace(offset=1_000 + n) for n, r in enumerate(all_of(GARBAGE, 1_000))])
+
+
+def test_without_a_time_field_times_are_those_of_the_records() -> None:
+    wrong = [record._replace(timestamp=1 << 50) for record in all_of(DATED, 199)]
+    assert stage().process([*wrong, *all_of(DATED)[199:]]) is not None
+    with pytest.raises(StageError, match=r"bad-time \(200\): 1125899906842624 ms is not between"):
+        stage().process([record._replace(timestamp=1 << 50) for record in all_of(DATED)])
 
 
 def test_content_dilutes_but_does_not_count() -> None:

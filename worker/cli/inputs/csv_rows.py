@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -19,7 +18,6 @@ __all__ = ["DELIMITERS", "csv_rows"]
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 _BOM = "\ufeff"
-_NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,9})?")
 _SKIP = 1 << 16
 _encode = msgspec.json.encode
 
@@ -110,8 +108,8 @@ def csv_rows(
 ) -> Iterator[Line]:
     """Yield a JSON object for each row below the header, which names the fields.
 
-    Cells are strings. An empty id or time is null, and a time of digits is a number. A row that
-    can't be read has a fault, and so has one that is longer than ``max_row`` bytes.
+    Cells are strings. An empty id or time is null. A row that can't be read has a fault, and so has
+    one that is longer than ``max_row`` bytes.
 
     Raises:
         InputFault: there is no usable header, or the last row doesn't end.
@@ -157,13 +155,6 @@ def _document(names: list[str], row: list[str], documents: DocumentsSection) -> 
     if cells.get(documents.id_field) == "":
         cells[documents.id_field] = None
     field = documents.time_field
-    time = cells.get(field) if field is not None else None
-    if field is not None and isinstance(time, str):
-        cells[field] = _time(time.strip())
+    if field is not None and not str(cells.get(field) or "").strip():
+        cells[field] = None
     return cells
-
-
-def _time(cell: str) -> object:
-    if _NUMBER.fullmatch(cell):
-        return float(cell)
-    return cell or None

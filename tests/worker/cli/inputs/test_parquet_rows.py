@@ -14,8 +14,12 @@ import pytest
 
 from tests.support.command_line import ROOT, environment
 from tests.worker.cli.inputs.parts import documents_of, lines_of
+from tests.worker.formats.parts import TIME, record
 from worker.cli.errors import CommandError
 from worker.cli.inputs import Inputs
+from worker.formats.base import DocumentOptions
+from worker.formats.json import JsonFormat
+from worker.formats.unreadable import Unreadable
 from worker.settings.sections import DocumentsSection
 
 needs_pyarrow = pytest.mark.skipif(
@@ -61,6 +65,56 @@ def test_values_without_a_json_type_are_strings(tmp_path: Path) -> None:
         "bytes": "ä",
         "raw": "/w==",
     }
+
+
+@needs_pyarrow
+def test_times_go_through_the_same_rule_as_those_of_json(tmp_path: Path) -> None:
+    import pyarrow as pa  # noqa: PLC0415 -- an extra
+
+    def times(cells: list[object], kind: object, **options: object) -> list[object]:
+        file = table(tmp_path / "docs.parquet", at=pa.array(cells, kind), text=["a"] * len(cells))
+        documents = DocumentOptions(time_field="at", **options)  # type: ignore[arg-type]
+        return [_time(documents, line.raw) for line in lines_of(file, time_field="at")]
+
+    assert times([1_700_000_000_000_000_001, -1, None], pa.timestamp("ns")) == [TIME, -1, 7]
+    assert times([1_700_000_000_123], pa.timestamp("ms", "Europe/Paris")) == [TIME + 123]
+    assert times([19_723, -1, 10**7, -(10**6)], pa.date32()) == [
+        1_704_067_200_000, -86_400_000, "bad-time", "bad-time",
+    ]  # fmt: skip
+    assert times([10**18, 0], pa.timestamp("us")) == ["bad-time", 0]
+    assert times([20240101, TIME], pa.int64()) == ["bad-time", TIME]
+    assert times([20240101], pa.int32(), time_format="%Y%m%d") == [1_704_067_200_000]
+    assert times([float("nan"), float("inf"), 1.7e9], pa.float64()) == ["bad-time"] * 2 + [TIME]
+    assert times([Decimal(45292)], pa.decimal128(9), time_format="excel") == [1_704_067_200_000]
+    assert times(["20240101", "2024-01-01"], pa.string()) == ["bad-time", 1_704_067_200_000]
+
+
+def _time(documents: DocumentOptions, value: bytes) -> object:
+    try:
+        return JsonFormat(documents).read(record(value, timestamp=7)).time
+    except Unreadable as error:
+        return error.code
+
+
+@needs_pyarrow
+def test_nanoseconds_may_be_nested(tmp_path: Path) -> None:
+    import pyarrow as pa  # noqa: PLC0415 -- an extra
+
+    kind = pa.struct([("at", pa.timestamp("ns")), ("all", pa.list_(pa.timestamp("ns", "UTC")))])
+    file = table(tmp_path / "docs.parquet", meta=pa.array([{"at": 1, "all": [1]}], kind))
+    assert json.loads(lines_of(file)[0].raw) == {
+        "meta": {"at": "1970-01-01T00:00:00", "all": ["1970-01-01T00:00:00Z"]}
+    }
+
+
+@needs_pyarrow
+def test_bytes_in_lists_are_text_or_a_fault(tmp_path: Path) -> None:
+    nested = [[{"x": b"a"}]] * 3
+    file = table(tmp_path / "docs.parquet", p=[[None, b"a"], [b"\xff"], None], q=nested)
+    found = lines_of(file, text_fields=("p[]", "q[].x"))
+    assert json.loads(found[0].raw) == {"p": [None, "a"], "q": [{"x": "a"}]}
+    assert found[1].fault == "invalid-utf8: column 'p' is not UTF-8"
+    assert json.loads(found[2].raw)["p"] is None
 
 
 @needs_pyarrow
