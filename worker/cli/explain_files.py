@@ -74,8 +74,8 @@ def documents_in(settings: Settings, files: Sequence[Path], ids: Sequence[str]) 
     ):
         for chunk in inputs.chunks(settings.limits.record_bytes):
             for line in chunk:
-                named = documents.identify(line.value) if line.complete else None
-                ident = (named or line.key).decode()
+                value = line.value if line.complete else b""
+                ident = (documents.identify(value, line.key) or line.key).decode()
                 if missing[ident]:
                     missing[ident] -= 1
                     found[ident].append(_side(documents, line))

@@ -407,7 +407,9 @@ def forget(
     ids: Annotated[
         list[str],
         typer.Argument(
-            metavar="ID...", help="The ids of the documents to forget.", show_default=False
+            metavar="ID...",
+            help="The ids of the documents to forget, as they are published.",
+            show_default=False,
         ),
     ],
     bootstrap: Bootstrap = None,
@@ -422,8 +424,8 @@ def forget(
 ) -> None:
     """Have the index forget documents, and say when nothing is left of them.
 
-    It sends a tombstone for each id: a record on the documents topic with the id as key and no
-    value. Your own producers may do the same.
+    It sends a tombstone for each id: a record on the documents topic without a value, whose key
+    is the one that has this id (documents.key). Your own producers may do the same.
     """
     from worker.cli.forget import forget as body
 

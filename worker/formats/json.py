@@ -11,7 +11,7 @@ import msgspec
 from worker.formats.base import DocumentFormat, DocumentOptions
 from worker.formats.fields import kind_of, time_of, utf8
 from worker.formats.members import members, without_members
-from worker.formats.unreadable import Unreadable
+from worker.formats.unreadable import NULL_TEXT, Unreadable
 from worker.wire.headers import DUPLICATE_FIRST, DUPLICATE_OF
 
 __all__ = ["JsonFormat"]
@@ -53,9 +53,10 @@ class JsonFormat(DocumentFormat):
             if options.time_field is not None
             else None
         )
-        # Finds the id even if the text can't be decoded.
-        self._decode_id, found = _reader([options.id_field])
-        self._lone_id = found[options.id_field]
+        # Finds ids even if the text can't be decoded.
+        self._deleted_field = options.deleted_id_field or options.id_field
+        self._decode_id, found = _reader([options.id_field, self._deleted_field])
+        self._lone_id, self._deleted_id = found[options.id_field], found[self._deleted_field]
 
     def excerpt(self, value: bytes) -> str:
         """See `DocumentFormat`."""
@@ -118,7 +119,22 @@ class JsonFormat(DocumentFormat):
         except (ValueError, RecursionError):
             return None
 
-    def _text(self, payload: object) -> str:
+    def _find_deleted_id(self, value: bytes) -> object:
+        if self._options.deletes != "forget":
+            return None
+        try:
+            self._text(_decoded(self._decode, value))
+        except Unreadable as error:
+            if error.code != NULL_TEXT:
+                return None
+        else:
+            return None
+        try:
+            return _given(self._deleted_id(self._decode_id(value)))
+        except (ValueError, RecursionError):
+            return None
+
+    def _text(self, payload: Any) -> str:  # noqa: ANN401 -- depends on the decoder
         parts = []
         null = None
         for member, get in self._texts:
@@ -135,7 +151,7 @@ class JsonFormat(DocumentFormat):
             parts.append(part)
         if not parts:
             if null is not None:
-                raise Unreadable("empty-text", f"field {null!r} is null")
+                raise Unreadable("null-text", f"{_null_in(payload, null)!r} is null")
             members = ", ".join(repr(member) for member, _ in self._texts)
             raise Unreadable("no-text", f"no field {members}")
         return parts[0] if len(parts) == 1 else "\n".join(parts)
@@ -170,10 +186,25 @@ def _getter(member: str, attribute: Mapping[str, str]) -> _Getter:
             return given
         found = first(payload)
         for name in path:
+            if found is None:
+                break  # What is in a null is null.
             found = found.get(name, msgspec.UNSET) if isinstance(found, dict) else msgspec.UNSET
         return given if found is msgspec.UNSET else found
 
     return get
+
+
+def _null_in(payload: Any, member: str) -> str:  # noqa: ANN401 -- depends on the decoder
+    """Return which member is null, of a member that is null or in one that is."""
+    found: object = dict(
+        zip(payload.__struct_encode_fields__, msgspec.structs.astuple(payload), strict=True)
+    )
+    names = member.split(".")
+    for depth, name in enumerate(names, 1):
+        found = found.get(name, msgspec.UNSET) if isinstance(found, dict) else msgspec.UNSET
+        if found is None:
+            return ".".join(names[:depth])
+    return member
 
 
 def _decoded(decode: Callable[[bytes], Any], value: bytes) -> Any:  # noqa: ANN401 -- depends on the decoder
@@ -183,6 +214,8 @@ def _decoded(decode: Callable[[bytes], Any], value: bytes) -> Any:  # noqa: ANN4
         if _begins_object(value):
             # A number outside the range of all number types.
             raise Unreadable("not-json", str(error)) from None
+        if value.strip() == b"null":
+            raise Unreadable("null-text", "the JSON value is null") from None
         raise Unreadable("not-an-object", "the JSON value is not an object") from None
     except RecursionError:
         raise Unreadable("too-deep", "the JSON value is nested too deeply") from None

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal
 
-__all__ = ["CAUSES", "Cause", "Unreadable"]
+__all__ = ["CAUSES", "NULL_TEXT", "Cause", "Deleted", "Unreadable"]
 
 Cause = Literal["configuration", "content"]
 """``configuration``: the documents have another format, other fields, or fields of other types than
 the settings say. ``content``: whoever writes a web page can bring it about, or a single odd record;
 so any number of these tells nothing about the settings."""
+
+NULL_TEXT: Final = "null-text"
+"""The code of a record whose text is null, or in an object that is null: a change feed's delete."""
 
 CAUSES: Final[Mapping[str, Cause]] = {
     "not-json": "configuration",
@@ -20,11 +23,12 @@ CAUSES: Final[Mapping[str, Cause]] = {
     "text-wrong-type": "configuration",
     "id-wrong-type": "configuration",
     "time-wrong-type": "configuration",
+    "bad-id": "configuration",
     "bad-headers": "content",
-    "bad-id": "content",
     "bad-time": "content",
     "empty-text": "content",
     "invalid-utf8": "content",
+    "null-text": "content",
     "text-too-long": "content",
     "too-deep": "content",
     "too-large": "content",
@@ -40,3 +44,12 @@ class Unreadable(Exception):
         self.code = code
         self.detail = detail
         super().__init__(f"{code}: {detail}")
+
+
+class Deleted(Unreadable):
+    """A record has no text because its document was deleted; ``id`` is that of the document."""
+
+    def __init__(self, ident: bytes, detail: str) -> None:
+        """Keep the id; ``detail`` says what is null."""
+        self.id = ident
+        super().__init__(NULL_TEXT, detail)

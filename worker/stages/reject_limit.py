@@ -23,7 +23,8 @@ class RejectLimit:
     """At most ``share`` of the last ``window`` documents may not fit the settings; 1 is no limit.
 
     Only reasons that tell of a wrong configuration count (`worker.formats.unreadable`). A limit on
-    what websites write would let them stop the worker.
+    what websites write would let them stop the worker. Tombstones, and records whose text is null,
+    are not among the documents: of a feed with many deletes, the others count as of any feed.
     """
 
     share: float = 0.5
@@ -66,6 +67,8 @@ class RejectGuard:
         Raises:
             StageError: too many don't fit the settings.
         """
+        if not documents:
+            return
         misfits, self._burst = self._burst, Counter()
         self._bursts.append(_Seen(documents, misfits))
         self._seen += documents

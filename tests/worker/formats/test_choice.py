@@ -37,7 +37,7 @@ def test_fields_are_those_of_the_settings() -> None:
     ("code", "section", "name", "limit", "value"),
     [
         ("text-too-long", "limits", "text_characters", 3, {"text": "four"}),
-        ("bad-id", "limits", "id_bytes", 16, {"id": "i" * 17, "text": "a"}),
+        ("bad-id", "limits", "id_bytes", 96, {"id": "i" * 97, "text": "a"}),
         ("too-large", "limits", "record_bytes", 32_768, {"text": "a" * 8_000}),
         ("no-id", "documents", "require_id", True, {"text": "a"}),
     ],
