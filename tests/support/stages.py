@@ -80,8 +80,10 @@ def fingerprint(
     sealed: bool = False,
     starts: Mapping[TopicPartition, int] | None = None,
     events: FingerprintEvents | None = None,
+    options: DocumentOptions | None = None,
+    silent: bool = False,
 ) -> Fingerprint:
-    reader = JsonFormat(DocumentOptions())
+    reader = JsonFormat(options or DocumentOptions())
     return Fingerprint(
         topology(),
         reader=reader,
@@ -94,6 +96,7 @@ def fingerprint(
         sealed=sealed,
         starts=starts,
         events=events,
+        silent=silent,
     )
 
 

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from lsh import Parameters
+from tests.support.ids_of_keys import id_of_key
 from worker.bus.port import Record
 from worker.wire import FingerprintFrame, decode
 
@@ -22,6 +23,7 @@ __all__ = [
     "Verdict",
     "frame_ranges",
     "header",
+    "ident_of",
     "is_tombstone",
     "reason",
     "sightings",
@@ -119,8 +121,18 @@ def verdicts(history: History) -> dict[Source, Verdict]:
 
 
 def is_tombstone(record: Record) -> bool:
-    """Tell a tombstone from a document that has no payload any more."""
-    return record.value is None and not any(name.startswith(OWN) for name, _ in record.headers)
+    """Tell a record that was passed on, such as a tombstone, from one that has a verdict."""
+    return not any(name.startswith(OWN) for name, _ in record.headers)
+
+
+def ident_of(record: Record) -> str:
+    """Give the id of a published document: its own, else its key's, else its position."""
+    found = json.loads(record.value or b"{}").get("id")
+    if found is not None:
+        return str(found)
+    return (
+        id_of_key(record.key) if record.key else header(record, "neardup-source") or b""
+    ).decode()
 
 
 def source(record: Record) -> Source:

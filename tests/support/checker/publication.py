@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
@@ -11,6 +10,7 @@ from tests.support.checker.history import (
     History,
     Source,
     header,
+    ident_of,
     is_tombstone,
     source,
     verdict_of,
@@ -97,10 +97,13 @@ def references(history: History) -> Iterator[str]:
     The first match is the earliest of them.
     """
     numbers: dict[str, int] = {}
-    documents = [record for record in (*history.unique, *history.duplicate) if record.value]
+    documents = [
+        record
+        for record in (*history.unique, *history.duplicate)
+        if record.value and not is_tombstone(record)
+    ]
     for record in documents:
-        assert record.value is not None
-        numbers[str(json.loads(record.value).get("id"))] = verdict_of(record).sequence
+        numbers[ident_of(record)] = verdict_of(record).sequence
     for record in documents:
         verdict = verdict_of(record)
         for ident, _ in verdict.matches:

@@ -84,9 +84,9 @@ def test_a_tombstone_forgets_nothing_if_keys_are_ignored() -> None:
 @pytest.mark.parametrize("kind", VALUE)
 def test_an_id_can_be_required(kind: str) -> None:
     for key in (None, b""):
-        with pytest.raises(Unreadable, match="^no-id: no field 'id', and no key"):
+        with pytest.raises(Unreadable, match=r"^no-id: no field 'id', and no key"):
             read(VALUE[kind], key, kind=kind, require_id=True)
-    with pytest.raises(Unreadable, match="^no-id: no field 'id', and documents.key is ignore"):
+    with pytest.raises(Unreadable, match=r"^no-id: no field 'id', and documents.key is ignore"):
         read(VALUE[kind], b"key", kind=kind, key="ignore", require_id=True)
 
 

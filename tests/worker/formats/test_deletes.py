@@ -50,7 +50,9 @@ def test_a_delete_that_has_the_documents_own_id_field_names_it_by_that() -> None
 def test_a_delete_without_an_id_names_the_document_by_its_key(before: object) -> None:
     value = envelope(op="d", before=before, after=None)
     assert deleted(value, (128).to_bytes(8, "big")).id == b"hex:0000000000000080"
-    with pytest.raises(Unreadable, match="^no-id: .*'payload.after' is null, and it names no") as e:
+    with pytest.raises(
+        Unreadable, match=r"^no-id: .*'payload.after' is null, and it names no"
+    ) as e:
         JsonFormat(ENVELOPE).read(record(value))
     assert "no field 'payload.before.id' and no key" in str(e.value)
 
@@ -88,13 +90,13 @@ def test_what_has_a_text_is_a_document(value: bytes) -> None:
 
 
 def test_what_has_no_such_field_is_neither() -> None:
-    with pytest.raises(Unreadable, match="^no-text: ") as caught:
+    with pytest.raises(Unreadable, match=r"^no-text: ") as caught:
         JsonFormat(ENVELOPE).read(record(envelope(op="c", after={"id": 5, "body": "a"})))
     assert not isinstance(caught.value, Deleted)
 
 
 def test_by_default_it_is_no_delete() -> None:
-    with pytest.raises(Unreadable, match="^null-text: 'payload' is null") as caught:
+    with pytest.raises(Unreadable, match=r"^null-text: 'payload' is null") as caught:
         JsonFormat(DocumentOptions(text_fields=("payload.after.text",))).read(
             record(b'{"payload":null}', b"key")
         )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.support.notes import KeptNotes
 from tests.support.stages import DOCS, LAYOUT, document, fingerprint, no_watermarks, records
 from worker.bus import OffsetOutOfRange, Record
+from worker.formats.base import DocumentOptions
 from worker.stages import Deaths, FingerprintEvents, RejectLimit, StageError
 from worker.wire import ACCOUNTED_OFFSETS, FRAME_BYTES, FingerprintFrame, decode, encode
 
@@ -147,6 +148,9 @@ def frames_of(
     return [decode(FingerprintFrame, record.value, LAYOUT) for record in made]
 
 
+DELETE = b'{"id": %d, "text": null}'
+
+
 def tombstone(offset: int, key: bytes | None) -> Record:
     return Record("documents", 0, offset, 1, key, None)
 
@@ -239,3 +243,54 @@ class TestTombstones:
         for frame in frames:
             within = [*frame.offsets.tolist(), *frame.tombstones.offsets.tolist()]
             assert all(frame.start + offset < frame.end for offset in within)
+
+
+class TestFirstCases:
+    def test_the_first_document_of_each_reason_is_a_line_in_the_log(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Each is another reason, but for the long's, of which there are two."""
+        stage = fingerprint(options=DocumentOptions(key="long"))
+        stage.adopt({DOCS: 0}, no_watermarks)
+        long = document(0)._replace(key=b"12", value=b'{"text": "a text"}')
+        sent = [long, long, document(0)._replace(value=b'{"text": null}'), tombstone(0, b"x")]
+        stage.process([record._replace(offset=n) for n, record in enumerate(sent)])
+        assert [record.getMessage() for record in caplog.records] == [
+            "documents[0]@0: rejected: bad-id: the key has 2 bytes (hexadecimal 3132);"
+            " documents.key is long, which takes 8 bytes. Later ones like it are not named",
+            "documents[0]@2: rejected: null-text: 'text' is null. Later ones like it are not named",
+            "documents[0]@3: a tombstone forgets no document: bad-id: the key has 1 bytes"
+            " (hexadecimal 78); documents.key is long, which takes 8 bytes. It is passed on. Later"
+            " ones like it are not named",
+        ]
+
+    def test_the_first_delete_says_which_document_it_forgets(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level("INFO")
+        stage = fingerprint(options=DocumentOptions(deletes="forget"))
+        stage.adopt({DOCS: 0}, no_watermarks)
+        burst = stage.process([document(n)._replace(value=DELETE % n) for n in range(2)])
+        assert burst is not None
+        (frame,) = records(burst.records, "app.fingerprints")
+        assert forgotten([decode(FingerprintFrame, frame.value, LAYOUT)]) == [(0, b"0"), (1, b"1")]
+        assert [record.getMessage() for record in caplog.records] == [
+            "documents[0]@0: 'text' is null; field 'id' has the id, so it forgets document '0'."
+            " Later ones like it are not named"
+        ]
+
+    def test_whoever_wrote_a_document_writes_no_line(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        stage = fingerprint()
+        stage.adopt({DOCS: 0}, no_watermarks)
+        forged = b'{"text": [], "at": "\\u001b[2J"}'
+        stage.process([document(0)._replace(value=forged), document(1)])
+        assert all(record.getMessage().isprintable() for record in caplog.records)
+        assert len(caplog.records) == 1
+
+    def test_they_can_be_silent(self, caplog: pytest.LogCaptureFixture) -> None:
+        stage = fingerprint(silent=True)
+        stage.adopt({DOCS: 0}, no_watermarks)
+        stage.process([document(0)._replace(value=b"{}")])
+        assert not caplog.records
