@@ -118,4 +118,5 @@ def _is_text(key: bytes) -> bool:
 def _shown(key: bytes) -> str:
     """Return a key's size and its first bytes: whoever wrote it chose them."""
     more = "…" if len(key) > _SHOWN else ""
-    return f"{len(key)} bytes (hexadecimal {key[:_SHOWN].hex()}{more})"
+    noun = "byte" if len(key) == 1 else "bytes"
+    return f"{len(key)} {noun} (hexadecimal {key[:_SHOWN].hex()}{more})"

@@ -266,12 +266,14 @@ class Fingerprint(StatelessStage):
     def _note_rejected(self, record: Record, error: Unreadable) -> None:
         """Count a document that can't be read; log the first for each reason."""
         value = record.value or b""
+        said = f"rejected: {error}"
         self._reasons[error.code] += 1
         if error.code == NULL_TEXT:
+            said += "; for the deletes of a change feed see documents.deletes"
             self._textless += 1
             self._look(record, value)
         self._guard.rejected(error, value)
-        self._first.tell(error.code, record, f"rejected: {error}")
+        self._first.tell(error.code, record, said)
 
     def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
         """Cover ranges without documents by empty frames, so that frames still tile."""

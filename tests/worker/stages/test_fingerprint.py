@@ -255,14 +255,20 @@ class TestFirstCases:
         long = document(0)._replace(key=b"12", value=b'{"text": "a text"}')
         sent = [long, long, document(0)._replace(value=b'{"text": null}'), tombstone(0, b"x")]
         stage.process([record._replace(offset=n) for n, record in enumerate(sent)])
-        assert [record.getMessage() for record in caplog.records] == [
+        bad, null, forgets_nothing = [record.getMessage() for record in caplog.records]
+        assert bad == (
             "documents[0]@0: rejected: bad-id: the key has 2 bytes (hexadecimal 3132);"
-            " documents.key is long, which takes 8 bytes. Later ones like it are not named",
-            "documents[0]@2: rejected: null-text: 'text' is null. Later ones like it are not named",
-            "documents[0]@3: a tombstone forgets no document: bad-id: the key has 1 bytes"
+            " documents.key is long, which takes 8 bytes. Later ones like it are not named"
+        )
+        assert null == (
+            "documents[0]@2: rejected: null-text: 'text' is null; for the deletes of a change feed"
+            " see documents.deletes. Later ones like it are not named"
+        )
+        assert forgets_nothing == (
+            "documents[0]@3: a tombstone forgets no document: bad-id: the key has 1 byte"
             " (hexadecimal 78); documents.key is long, which takes 8 bytes. It is passed on. Later"
-            " ones like it are not named",
-        ]
+            " ones like it are not named"
+        )
 
     def test_the_first_delete_says_which_document_it_forgets(
         self, caplog: pytest.LogCaptureFixture
@@ -274,10 +280,11 @@ class TestFirstCases:
         assert burst is not None
         (frame,) = records(burst.records, "app.fingerprints")
         assert forgotten([decode(FingerprintFrame, frame.value, LAYOUT)]) == [(0, b"0"), (1, b"1")]
-        assert [record.getMessage() for record in caplog.records] == [
+        (said,) = [record.getMessage() for record in caplog.records]
+        assert said == (
             "documents[0]@0: 'text' is null; field 'id' has the id, so it forgets document '0'."
             " Later ones like it are not named"
-        ]
+        )
 
     def test_whoever_wrote_a_document_writes_no_line(
         self, caplog: pytest.LogCaptureFixture
