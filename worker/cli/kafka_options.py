@@ -386,7 +386,7 @@ def redrive(
         typer.Option(
             metavar="CODE",
             help="Only documents rejected for this reason, such as no-text; may be repeated."
-            " Default: all but poison, which must be named.",
+            " Default: all but poison and null-text, which must be named.",
             show_default=False,
         ),
     ] = None,
@@ -397,6 +397,8 @@ def redrive(
     """Send rejected documents through the filter again, exactly once each.
 
     Documents that were rejected as poison have killed workers. They only go with --reason poison.
+    Deletes of a change feed (null-text) only go with --reason null-text: they may forget what came
+    after them.
     """
     from worker.cli.redrive import redrive as body
 

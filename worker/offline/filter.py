@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from worker.bus import Outgoing, Record, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.files.closing import Closing
-from worker.formats.unreadable import CAUSES
+from worker.formats.unreadable import CAUSES, NULL_TEXT
 from worker.index.store import HeaderMismatch
 from worker.offline.embedded import Embedded, create_topics
 from worker.settings import Settings, load
@@ -91,8 +91,11 @@ class Counts:
         )
 
     def too_many_misread(self, share: float) -> bool:
-        """Return whether more than ``share`` of the documents can't be read."""
-        return self.misread > share * self.documents
+        """Return whether more than ``share`` of the documents can't be read.
+
+        Those whose text is null are none: a change feed may have any number of deletes.
+        """
+        return self.misread > share * (self.documents - self.reasons[NULL_TEXT])
 
     def add(self, verdict: Verdict) -> None:
         """Count a verdict."""
