@@ -1,12 +1,14 @@
 """What ``neardup explain --kafka`` finds on an application's outputs."""
 
+import json
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.support.embedded import Run
-from worker.bus import TopicPartition
+from tests.support.ids_of_keys import ODD_KEYS, id_of_key
+from worker.bus import Outgoing, TopicPartition
 from worker.cli.errors import CommandError
 from worker.cli.explain_kafka import Judged, judged_in
 from worker.settings import Settings
@@ -78,3 +80,24 @@ def test_other_settings_than_the_workers_are_noticed(run: Run) -> None:
     settings = Settings.model_validate({"documents": {"text_fields": ["body"]}})
     with pytest.raises(CommandError, match=r"no-text.*not the settings of the workers"):
         looked_up(run, "a", "b", settings=settings)
+
+
+@pytest.mark.parametrize("key", ODD_KEYS)
+def test_a_document_is_looked_up_by_the_id_of_its_key(tmp_path: Path, key: bytes) -> None:
+    run = Run(tmp_path)
+    for partition, (ident, text) in enumerate(DOCUMENTS):
+        value = json.dumps({"text": text}).encode()
+        given = key if partition == 0 else ident.encode()
+        run.put(Outgoing(run.topology.documents, partition, given, value))
+        run.finish()
+    found = looked_up(run, id_of_key(key).decode(), "b")
+    assert (found.left.id, found.left.text) == (id_of_key(key).decode(), DOCUMENTS[0][1])
+    assert found.recorded is not None
+
+
+def test_a_delete_is_not_the_document_that_it_deletes(tmp_path: Path) -> None:
+    run = Run(tmp_path, documents={"deletes": "forget"})
+    run.feed(DOCUMENTS, one_by_one=True)
+    run.put(Outgoing(run.topology.documents, 0, b"key", b'{"id":"b","text":null}'))
+    run.finish()
+    assert looked_up(run, "b").left.text == DOCUMENTS[2][1]
