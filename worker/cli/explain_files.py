@@ -13,7 +13,7 @@ from worker.cli.explain import Side
 from worker.cli.inputs.files import Inputs
 from worker.cli.progress import byte_progress
 from worker.formats.base import DocumentFormat, Unreadable
-from worker.formats.choice import document_format
+from worker.formats.choice import line_format
 from worker.offline import Line
 from worker.settings import Settings
 
@@ -28,7 +28,7 @@ def whole_files(settings: Settings, names: Sequence[str]) -> list[Side]:
     """
     if names.count("-") > 1:
         raise CommandError("-: standard input has one document")
-    documents = document_format(settings)
+    documents = line_format(settings)
     most = settings.limits.record_bytes
     sides = []
     for name in names:
@@ -64,7 +64,7 @@ def documents_in(settings: Settings, files: Sequence[Path], ids: Sequence[str]) 
     Raises:
         CommandError: a file can't be read, an id is not there, or a document can't be judged.
     """
-    documents = document_format(settings)
+    documents = line_format(settings)
     missing = Counter(ids)
     found: dict[str, list[Side]] = {ident: [] for ident in ids}
     done = 0

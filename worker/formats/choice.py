@@ -10,7 +10,7 @@ from worker.formats.json import JsonFormat
 from worker.formats.text import TextFormat
 from worker.settings import Settings
 
-__all__ = ["document_format", "key_format", "text_format", "watched_fields"]
+__all__ = ["document_format", "key_format", "line_format", "text_format", "watched_fields"]
 
 _FORMATS: dict[str, type[DocumentFormat]] = {"json": JsonFormat, "text": TextFormat}
 
@@ -35,6 +35,12 @@ def key_format(settings: Settings, field: str | None) -> DocumentFormat:
     if field is None:
         return _FORMATS[settings.documents.format](options)
     return JsonFormat(replace(options, id_field=field))
+
+
+def line_format(settings: Settings) -> DocumentFormat:
+    """Return the format of an application's documents in files, where keys are names of lines."""
+    options = replace(_options(settings), key="auto", require_id=False)
+    return _FORMATS[settings.documents.format](options)
 
 
 def text_format(settings: Settings) -> DocumentFormat:

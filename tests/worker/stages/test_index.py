@@ -248,7 +248,7 @@ class TestIndex:
         ]
         assert found == (forgets if shard == 0 else [])
         for part in parts:
-            named = part.forgetting if part.forgetting is not None else []
+            named = [] if part.forgetting is None else part.forgetting.tolist()
             assert all(part.start + offset < part.end for offset in named)
 
     def test_a_document_that_many_match_is_named_once(self) -> None:
