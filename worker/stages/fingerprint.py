@@ -167,7 +167,7 @@ class Fingerprint(StatelessStage):
             deaths.reading(self._ends)
             outgoing = self._read(records)
         deaths.done()
-        self._guard.check(len(records) - self._textless)
+        self._guard.check(len(records) - self._textless, self._textless)
         return Burst(outgoing, {**self._turned, **self._ends})
 
     def _read_alone(self, record: Record) -> list[Outgoing]:

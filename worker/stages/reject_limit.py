@@ -16,6 +16,8 @@ __all__ = ["RejectGuard", "RejectLimit"]
 _SAMPLES = 100
 """The latest documents whose fields a message names."""
 _DETAIL_CHARACTERS = 200
+_LEAST = 1 / 4
+"""Of the records that are enough to tell, the least part that must be documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class RejectGuard:
         self._fields = fields
         self._bursts: deque[_Seen] = deque()
         self._seen = 0
+        self._records = 0
         self._misfits: Counter[str] = Counter()
         self._burst: Counter[str] = Counter()
         self._details: dict[str, str] = {}
@@ -61,12 +64,15 @@ class RejectGuard:
         self._details[error.code] = error.detail
         self._names.append(self._names_in(value))
 
-    def check(self, documents: int) -> None:
+    def check(self, documents: int, others: int = 0) -> None:
         """Count a burst's documents, after `rejected` was called for those that can't be read.
+
+        ``others`` are its records that are no documents.
 
         Raises:
             StageError: too many don't fit the settings.
         """
+        self._records += documents + others
         if not documents:
             return
         misfits, self._burst = self._burst, Counter()
@@ -79,7 +85,8 @@ class RejectGuard:
             self._misfits -= old.misfits
         # A tenth of the window is enough, so that a bad first burst is caught.
         enough = min(100, self._limit.window // 10)
-        if self._seen >= enough and self._misfits.total() > self._limit.share * self._seen:
+        told = self._records >= enough and self._seen >= enough * _LEAST
+        if told and self._misfits.total() > self._limit.share * self._seen:
             raise StageError(self._message())
 
     def _message(self) -> str:
