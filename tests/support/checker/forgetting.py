@@ -15,7 +15,6 @@ from tests.support.checker.history import (
     source,
     verdict_of,
 )
-from tests.support.ids_of_keys import id_of_key
 from worker.bus.port import Record
 
 __all__ = ["forgetting"]
@@ -30,9 +29,9 @@ def forgetting(history: History) -> Iterator[str]:
         return
     order = _Order(history.frames)
     tombstones = order.places(
-        (id_of_key(record.key), _here(record))
+        (forgotten, _here(record))
         for record in history.inputs
-        if record.value is None and record.key
+        if (forgotten := history.forgets(record)) is not None
     )
     judged = [
         record

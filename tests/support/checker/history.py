@@ -80,6 +80,7 @@ class History:
         frames: what the records of ``fingerprints`` cover, in their order; None if they
             were not read.
         parameters: by which texts were compared.
+        deletes: whether an input whose text is null is a delete.
         renumbered: by the number that a document has in a later log, that with which it was
             published.
     """
@@ -92,6 +93,19 @@ class History:
     frames: Sequence[FrameRange] | None = None
     parameters: Parameters = field(default_factory=Parameters)
     renumbered: Mapping[int, int] = field(default_factory=dict)
+    deletes: bool = False
+
+    def forgets(self, document: Record) -> bytes | None:
+        """Give the id that an input forgets; None if it is a document, or forgets none."""
+        if document.value is None:
+            return id_of_key(document.key) if document.key else None
+        return ident_of(document).encode() if self.is_passed_on(document) else None
+
+    def is_passed_on(self, document: Record) -> bool:
+        """Tell whether an input is no document, but a tombstone or a delete."""
+        if document.value is None:
+            return True
+        return self.deletes and json.loads(document.value).get("text", "") is None
 
     def published(self) -> Iterator[tuple[str, Record]]:
         """Give every record with the kind of its topic."""
