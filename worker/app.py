@@ -95,6 +95,7 @@ class Application:
         self.metrics = metrics or Metrics()
         self._bus = bus
         self._background = background
+        self._watch = watch
         self._watched = watched_fields(settings) if watch else ()
         name = f"reading-g{topology.log}.journal" if topology.log else "reading.journal"
         self._journal = state_dir / name if journal and not building and not sealed else None
@@ -243,6 +244,7 @@ class Application:
             skip_deleted=settings.documents.skip_deleted,
             deaths=self._deaths(self._journal) if self._journal else None,
             watch=FieldWatch(reader, self._watched),
+            silent=not self._watch,
             sealed=self._sealed,
             starts={
                 TopicPartition(topology.documents, number): start

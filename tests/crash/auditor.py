@@ -102,6 +102,7 @@ class Auditor:
                 for frame in frame_ranges(log.own(), log.topology.layout.id)
             ],
             parameters=topology.layout.parameters,
+            deletes=True,
         )
 
     def all_of(self, topic: str) -> list[Record]:

@@ -47,6 +47,7 @@ def _settings(measures: Measures, snapshots: Path | None) -> Settings:
         {
             "index": index,
             "similarity": {"containment": measures.containment},
+            "documents": {"deletes": "forget"},
             "worker": {"batch_records": measures.batch},
         }
     )

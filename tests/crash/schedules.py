@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.crash.measures import Measures
 from tests.crash.world import World
+from tests.support.checker import History
 from tests.support.points import DONE, Fault, Point, Strike
 from tests.support.texts import near_copies
 from worker.topology import STAGES
@@ -38,20 +39,22 @@ class Feed(NamedTuple):
 
 
 class Forget(NamedTuple):
-    """A document is forgotten: so many before the last one."""
+    """A document is forgotten: so many before the last one; by a delete with a value, or not."""
 
     back: int
+    delete: bool
 
     def do(self, world: World) -> None:
         """See `Act`."""
         fed = min(_fed(world), len(TEXTS))
         if fed:
             ident, _ = TEXTS[max(0, fed - 1 - self.back)]
-            world.forget(ident)
+            world.forget(ident, delete=self.delete)
 
 
 def _fed(world: World) -> int:
-    return sum(record.value is not None for record in world.inputs)
+    own = History(world.inputs, deletes=True)
+    return sum(not own.is_passed_on(record) for record in world.inputs)
 
 
 class Go(NamedTuple):
@@ -199,7 +202,7 @@ def acts() -> st.SearchStrategy[list[Act]]:
         st.builds(Restart, workers),
         st.builds(Leave, workers),
         st.builds(Flush, workers),
-        st.builds(Forget, st.integers(0, 20)),
+        st.builds(Forget, st.integers(0, 20), st.booleans()),
     )
     heap = st.tuples(
         st.builds(Feed, st.integers(4, 14)),

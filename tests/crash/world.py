@@ -105,9 +105,10 @@ class World:
         for ident, text in texts:
             self._write(None, json.dumps({"id": ident, "text": text}).encode())
 
-    def forget(self, ident: str) -> None:
-        """Write a tombstone, to the partition whose turn it is."""
-        self._write(ident.encode(), None)
+    def forget(self, ident: str, *, delete: bool = False) -> None:
+        """Write a tombstone, or a delete with a value, to the partition whose turn it is."""
+        value = json.dumps({"id": ident, "text": None}).encode() if delete else None
+        self._write(ident.encode(), value)
 
     def _write(self, key: bytes | None, value: bytes | None) -> None:
         partition = len(self.inputs) % self.topology.layout.partitions

@@ -1,10 +1,13 @@
 """The stream of documents of a run: even, held up, past a partition, or in transactions.
 
-Tombstones of earlier documents may be among them.
+Tombstones of earlier documents may be among them. Then some documents have no ids but those of
+their keys, which are any bytes.
 """
 
+import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from random import Random
 from threading import Event, Lock
 from time import monotonic
@@ -38,7 +41,7 @@ class Feeding:
             application: gets the documents.
             over: ends the feeding.
             aborts: of transactions the share that is aborted; 0: none are used.
-            forgets: tombstones, as a share of the documents.
+            forgets: tombstones, as a share of the documents; 0: all have ids in their values.
         """
         self._application = application
         self._over = over
@@ -115,6 +118,8 @@ class Feeding:
 
     def _feed(self, texts: Sequence[tuple[str, str]], first: int) -> None:
         records = self._placed(self._application.documents(texts, first))
+        if self._forgets:
+            records = list(map(_keyed, records))
         if self._transactions is None:
             self._application.feed(records, self._over)
         else:
@@ -131,7 +136,7 @@ class Feeding:
             Outgoing(
                 topology.documents,
                 place % topology.layout.partitions,
-                fed[place][0].encode(),
+                _key(fed[place][0].encode()) or fed[place][0].encode(),
                 None,
             )
             for place in places
@@ -150,3 +155,21 @@ class Feeding:
             record._replace(partition=taken[number % len(taken)])
             for number, record in enumerate(records)
         ]
+
+
+def _key(ident: bytes) -> bytes | None:
+    """Return the key of a document that has no id but that; None if it has one."""
+    digest = sha256(ident).digest()
+    kind = digest[0] % 16
+    if kind > 2:
+        return None
+    return (digest[:8], b"\0" * 1_100 + ident, ident * 200)[kind]
+
+
+def _keyed(record: Outgoing) -> Outgoing:
+    key = _key(record.key or b"")
+    if key is None:
+        return record
+    payload = json.loads(record.value or b"")
+    del payload["id"]
+    return record._replace(key=key, value=json.dumps(payload).encode())

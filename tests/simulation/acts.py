@@ -38,13 +38,15 @@ class Write(NamedTuple):
     partitions: tuple[int, ...]
     manner: Manner
     age_hours: int
+    salt: bytes | None = None
+    """What their keys begin with, if these are their ids."""
 
     def do(self, world: World) -> None:
         """See `Act`."""
         done = len(world.writer.written)
         texts = TEXTS if world.measures.window == "none" else PAIRS
         new = texts[done : done + self.documents]
-        world.writer.write(new, self.partitions, self.manner, self.age_hours)
+        world.writer.write(new, self.partitions, self.manner, self.age_hours, self.salt)
 
 
 class Stall(NamedTuple):
@@ -214,6 +216,7 @@ def acts() -> st.SearchStrategy[list[Act]]:
         some,
         st.sampled_from(manners),
         st.sampled_from([0, 0, 0, 0, 30]),
+        st.none() | st.binary(max_size=9) | st.sampled_from([b"k" * 1_024, b"\xff" * 1_024]),
     )
     act: st.SearchStrategy[Act] = st.one_of(
         st.builds(Start, workers),

@@ -36,15 +36,19 @@ class Writer:
         partitions: Sequence[int],
         manner: Manner = "plain",
         age_hours: int = 0,
+        salt: bytes | None = None,
     ) -> None:
-        """Write ids and texts; ``age_hours`` is how far in the past their timestamps lie."""
+        """Write ids and texts; ``age_hours`` is how far in the past their timestamps lie.
+
+        With a salt, the ids are not in the values: each record has a key that begins with it.
+        """
         stamp = self._clock.milliseconds() - age_hours * HOUR
         records = [
             Outgoing(
                 self._topology.documents,
                 partitions[number % len(partitions)],
-                None,
-                json.dumps({"id": ident, "text": text}).encode(),
+                None if salt is None else salt + ident.encode(),
+                json.dumps({"text": text} | ({"id": ident} if salt is None else {})).encode(),
                 (),
                 stamp,
             )

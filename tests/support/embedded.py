@@ -67,6 +67,7 @@ class Run:
         snapshots: Mapping[str, object] | None = None,
         window: str = "none",
         same_id: str = "duplicate",
+        documents: Mapping[str, object] | None = None,
     ) -> None:
         self.settings = Settings.model_validate(
             {
@@ -79,6 +80,7 @@ class Run:
                     "same_id": same_id,
                 },
                 "worker": {"batch_records": batch},
+                "documents": documents or {},
             }
         )
         self.topology = self.settings.topology(partitions)

@@ -81,6 +81,7 @@ def fingerprint(
     starts: Mapping[TopicPartition, int] | None = None,
     events: FingerprintEvents | None = None,
     options: DocumentOptions | None = None,
+    silent: bool = False,
 ) -> Fingerprint:
     reader = JsonFormat(options or DocumentOptions())
     return Fingerprint(
@@ -95,6 +96,7 @@ def fingerprint(
         sealed=sealed,
         starts=starts,
         events=events,
+        silent=silent,
     )
 
 

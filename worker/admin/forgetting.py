@@ -18,7 +18,9 @@ from worker.bus import (
     Outgoing,
     TopicPartition,
 )
+from worker.formats.keys import Keys
 from worker.topology import Topology
+from worker.wire.headers import FORGET
 
 __all__ = ["Behind", "behind", "judged_reader", "send_tombstones"]
 
@@ -34,20 +36,30 @@ class Behind(NamedTuple):
 
 
 def send_tombstones(
-    bus: Bus, topology: Topology, ids: Iterable[bytes], *, clock: Callable[[], float] = monotonic
+    bus: Bus,
+    topology: Topology,
+    ids: Iterable[bytes],
+    *,
+    keys: Keys | None = None,
+    clock: Callable[[], float] = monotonic,
 ) -> dict[TopicPartition, int]:
     """Send a tombstone for each id; return the last one's offset in each partition of documents.
 
-    The record's key is the id. Kafka's default partitioner chooses the partition from it, as it
-    does for documents with that key. A transaction that fails is repeated for up to 60 s: whether
-    a document is forgotten once or twice makes no difference. Runs may take place at the same
-    time: one that was fenced by another begins anew.
+    The record's key is the one that has the id, if there is one, or else the id. Kafka's default
+    partitioner chooses the partition from it, as it does for documents with that key. A header has
+    the id, so the tombstone forgets it whatever the key. A transaction that fails is repeated for
+    up to 60 s: whether a document is forgotten once or twice makes no difference. Runs may take
+    place at the same time: one that was fenced by another begins anew.
 
     Raises:
         Refused: the topic refuses one.
         BusError: Kafka failed.
     """
-    tombstones = [Outgoing(topology.documents, None, ident, None) for ident in ids]
+    keys = keys or Keys()
+    tombstones = [
+        Outgoing(topology.documents, None, keys.key(ident), None, ((FORGET, ident),))
+        for ident in ids
+    ]
     deadline = clock() + _SECONDS
     with closing(bus.log_writer(topology.forget, topology.documents)) as writer:
         while True:

@@ -25,6 +25,7 @@ from worker.bus import (
 from worker.bus.kafka.bus import KafkaBus
 from worker.settings import ConfigurationError, Settings
 from worker.topology import STAGES
+from worker.wire.headers import VERDICT
 
 __all__ = ["VERDICTS", "Lag", "Observer", "Tally", "View"]
 
@@ -209,8 +210,8 @@ class Observer:
 
     def _count(self, record: Record) -> None:
         verdict = self._verdicts[record.topic]
-        if record.value is None and verdict != "rejected":
-            return  # a forwarded tombstone
+        if verdict != "rejected" and not any(name == VERDICT for name, _ in record.headers):
+            return  # passed on: a tombstone, or a delete with a value
         with self._lock:
             self._shared.tally.add(monotonic(), verdict, 1)
             if verdict == "duplicate":

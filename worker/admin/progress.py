@@ -12,12 +12,15 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from worker.formats.unreadable import NULL_TEXT
+
 __all__ = ["BY_NAME", "Progress", "ProgressError", "Refusal", "key_of", "place_of", "topic_of"]
 
 _VERSION = 1
 
-BY_NAME = frozenset({"poison"})
-"""The reasons of documents that are sent again only if the reason is named: they kill workers."""
+BY_NAME = frozenset({"poison", NULL_TEXT})
+"""The reasons of what is sent again only if the reason is named. Poison kills workers. A delete of
+a change feed that comes later than it should may forget what was written after it."""
 
 
 class ProgressError(ValueError):

@@ -24,7 +24,7 @@ __all__ = ["Setting", "reference", "settings", "show", "to_toml"]
 _MEANING = {
     "kafka.session_timeout_ms": "time until others take over a dead worker's partitions (classic)",
     "documents.format": "json: an object with the fields below; text: the value is the text",
-    "documents.id_field": "field with the id; without it, the record's key is the id",
+    "documents.id_field": "field with the id; without it, the id follows from the record's key",
     "documents.text_fields": "fields with the text, joined; a comma-separated list. In all fields,"
     " a.b is the field of that name, or else b in the object a; a[] is every element of a list,"
     " a[0] the first",
@@ -57,7 +57,7 @@ _MEANING = {
     "index.flush_documents": "flush a shard to disk after this many documents",
     "index.flush_seconds": "flush a shard to disk after this time",
     "limits.text_characters": "longer texts are rejected",
-    "limits.id_bytes": "longer ids are rejected",
+    "limits.id_bytes": "longer ids are rejected; those of longer keys are cut, with a digest",
     "limits.reject_share": "the worker stops if more than this share doesn't fit `documents.*`",
     "limits.reject_window": "number of latest documents to which limits.reject_share applies",
     "worker.state_dir": "directory of the index; a separate one for each worker",

@@ -176,6 +176,7 @@ def _summarise(counts: Counts, seconds: float) -> None:
     _say(
         f"{counts.documents:,} {noun} in {seconds:,.1f} s ({rate:,.0f}/s):"
         f" {counts.unique:,} unique, {counts.duplicate:,} duplicate, {counts.rejected:,} rejected"
+        + (f"; {counts.deleted:,} deleted" if counts.deleted else "")
     )
     if counts.reasons:
         listed = ", ".join(f"{code} {count:,}" for code, count in counts.reasons.most_common())

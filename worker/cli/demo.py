@@ -102,7 +102,7 @@ def _filter(
         for chunk in inputs.chunks(settings.limits.record_bytes, lines=250):
             for given, verdict in zip(chunk, judge.judge(chunk), strict=True):
                 name = given.key.decode().rpartition(":")[0]
-                ident = (documents.identify(given.value) or given.key).decode()
+                ident = (documents.identify(given.value, given.key) or given.key).decode()
                 texts[ident] = documents.excerpt(given.value)
                 counts[name].add(verdict)
                 if verdict.kind == "duplicate":

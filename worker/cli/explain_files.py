@@ -13,7 +13,7 @@ from worker.cli.explain import Side
 from worker.cli.inputs.files import Inputs
 from worker.cli.progress import byte_progress
 from worker.formats.base import DocumentFormat, Unreadable
-from worker.formats.choice import document_format
+from worker.formats.choice import line_format
 from worker.offline import Line
 from worker.settings import Settings
 
@@ -28,7 +28,7 @@ def whole_files(settings: Settings, names: Sequence[str]) -> list[Side]:
     """
     if names.count("-") > 1:
         raise CommandError("-: standard input has one document")
-    documents = document_format(settings)
+    documents = line_format(settings)
     most = settings.limits.record_bytes
     sides = []
     for name in names:
@@ -64,7 +64,7 @@ def documents_in(settings: Settings, files: Sequence[Path], ids: Sequence[str]) 
     Raises:
         CommandError: a file can't be read, an id is not there, or a document can't be judged.
     """
-    documents = document_format(settings)
+    documents = line_format(settings)
     missing = Counter(ids)
     found: dict[str, list[Side]] = {ident: [] for ident in ids}
     done = 0
@@ -74,8 +74,8 @@ def documents_in(settings: Settings, files: Sequence[Path], ids: Sequence[str]) 
     ):
         for chunk in inputs.chunks(settings.limits.record_bytes):
             for line in chunk:
-                named = documents.identify(line.value) if line.complete else None
-                ident = (named or line.key).decode()
+                value = line.value if line.complete else b""
+                ident = (documents.identify(value, line.key) or line.key).decode()
                 if missing[ident]:
                     missing[ident] -= 1
                     found[ident].append(_side(documents, line))

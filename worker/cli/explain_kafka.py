@@ -156,14 +156,16 @@ def _roomier(settings: Settings) -> Settings:
 
 def _ident(documents: DocumentFormat, record: Record) -> str:
     """Return the id under which the index knows the document."""
-    found = documents.identify(record.value or b"") or record.key or _header(record, SOURCE) or b""
-    return found.decode(errors="replace")
+    source = _header(record, SOURCE)
+    if source is None:
+        return ""  # Passed on: a tombstone, or a delete with a value.
+    return (documents.identify(record.value or b"", record.key) or source).decode(errors="replace")
 
 
 def _side(documents: DocumentFormat, record: Record) -> Side:
     ident = _ident(documents, record)
     try:
-        text = documents.read(record._replace(key=ident.encode(), headers=())).text
+        text = documents.read(record._replace(headers=())).text
     except Unreadable as error:
         raise CommandError(
             f"{ident!r}: {error}: these are not the settings of the workers that judged it",

@@ -15,10 +15,11 @@ from worker.bus import Bus, BusError, Record, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
 from worker.cli.errors import EXIT_FAILED, CommandError, status_of
 from worker.cli.screen import print_json, tell
-from worker.formats.base import Unreadable
+from worker.formats.base import DocumentFormat, Unreadable
 from worker.formats.choice import document_format
 from worker.settings import Settings
 from worker.topology import Topology
+from worker.wire.headers import FORGET
 
 __all__ = ["forget", "forget_on"]
 
@@ -50,35 +51,35 @@ def forget_on(
 ) -> None:
     """Do what `forget` does, on any bus; ``pause`` waits for some seconds."""
     topology = settings.topology(1)
-    keys = _keys(settings, topology, ids)
+    documents = document_format(settings)
+    wanted = _wanted(documents, ids)
     if bus.partitions([topology.documents])[topology.documents] is None:
         raise CommandError(f"there is no topic {topology.documents}; run `neardup topics create`")
-    sent = send_tombstones(bus, topology, keys)
+    sent = send_tombstones(bus, topology, wanted, keys=documents.keys)
     if wait:
         _await(bus, topology, sent, pause)
     seconds = settings.index.erasure_seconds
     if as_json:
         print_json(_summary(ids, sent, seconds, judged=wait))
     else:
-        tell(_said(len(keys), topology, seconds, judged=wait))
+        tell(_said(len(wanted), topology, seconds, judged=wait))
 
 
-def _keys(settings: Settings, topology: Topology, ids: Sequence[str]) -> list[bytes]:
-    """Return the tombstones' keys, each once.
+def _wanted(documents: DocumentFormat, ids: Sequence[str]) -> list[bytes]:
+    """Return the ids, each once.
 
     Raises:
         CommandError: no document can have this id.
     """
-    documents = document_format(settings)
-    keys: dict[bytes, None] = {}
+    wanted: dict[bytes, None] = {}
     for ident in ids:
-        key = ident.encode(errors="surrogateescape")
+        header = (FORGET, ident.encode(errors="surrogateescape"))
         try:
-            found = documents.forgotten(Record(topology.documents, 0, 0, -1, key, None))
+            found = documents.forgotten(Record("", 0, 0, -1, None, None, (header,)))
         except Unreadable as error:
             raise CommandError(f"{ident!r}: {error}; nothing was sent") from None
-        keys[found] = None
-    return list(keys)
+        wanted[found] = None
+    return list(wanted)
 
 
 def _await(

@@ -386,7 +386,7 @@ def redrive(
         typer.Option(
             metavar="CODE",
             help="Only documents rejected for this reason, such as no-text; may be repeated."
-            " Default: all but poison, which must be named.",
+            " Default: all but poison and null-text, which must be named.",
             show_default=False,
         ),
     ] = None,
@@ -397,6 +397,8 @@ def redrive(
     """Send rejected documents through the filter again, exactly once each.
 
     Documents that were rejected as poison have killed workers. They only go with --reason poison.
+    Deletes of a change feed (null-text) only go with --reason null-text: they may forget what came
+    after them.
     """
     from worker.cli.redrive import redrive as body
 
@@ -407,7 +409,9 @@ def forget(
     ids: Annotated[
         list[str],
         typer.Argument(
-            metavar="ID...", help="The ids of the documents to forget.", show_default=False
+            metavar="ID...",
+            help="The ids of the documents to forget, as they are published.",
+            show_default=False,
         ),
     ],
     bootstrap: Bootstrap = None,
@@ -422,8 +426,8 @@ def forget(
 ) -> None:
     """Have the index forget documents, and say when nothing is left of them.
 
-    It sends a tombstone for each id: a record on the documents topic with the id as key and no
-    value. Your own producers may do the same.
+    It sends a tombstone for each id: a record on the documents topic without a value, whose key
+    is the one that has this id (documents.key). Your own producers may do the same.
     """
     from worker.cli.forget import forget as body
 

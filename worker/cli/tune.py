@@ -64,7 +64,7 @@ class _Sample:
                     text = _text(documents, line)
                     if text is None or len(self.texts) == most:
                         continue
-                    named = documents.identify(line.value) or line.key
+                    named = documents.identify(line.value, line.key) or line.key
                     self.numbers[named.decode()] = len(self.texts)
                     self.texts.append(text)
                 if len(self.texts) == most:

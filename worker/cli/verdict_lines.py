@@ -49,13 +49,15 @@ class VerdictLines:
                 verdict.matches,
                 first,
             )
+        if verdict.kind == "deleted":
+            return b'{"id":%s,"verdict":"deleted"}\n' % ident
         reason = _encode(verdict.reason)
         return b'{"id":%s,"verdict":"rejected","reason":%s}\n' % (ident, reason)
 
     def _identify(self, line: Line) -> str:
         """Return the id as the stages see it, or FILE:LINE if it is missing or invalid."""
-        found = self._format.identify(line.value) if line.complete else None
-        return (found or line.key).decode()
+        value = line.value if line.complete else b""
+        return (self._format.identify(value, line.key) or line.key).decode()
 
 
 def _inert(line: bytes) -> bytes:

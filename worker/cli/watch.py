@@ -239,15 +239,14 @@ class Screen:
         return table
 
     def _id(self, record: Record) -> str:
-        """Return the id, or else the key, or else the position of the document."""
-        found = self._documents.identify(record.value or b"")
+        """Return the id of the document: its own, or else that of its key, or its position."""
+        found = self._documents.identify(record.value or b"", record.key)
         if found is not None:
             return found.decode()
         source = [_header(record, name) for name in (SOURCE_PARTITION, SOURCE_OFFSET)]
         if None in source:
             source = [b"%d" % record.partition, b"%d" % record.offset]
-        place = b"-".join(part or b"" for part in source).decode(errors="replace")
-        return (record.key or b"").decode(errors="replace") or place
+        return b"-".join(part or b"" for part in source).decode(errors="replace")
 
 
 def _table(first: str, *others: str) -> Table:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from worker.bus import UNREADABLE_HEADERS, Header, Record
 from worker.fields.time_format import AUTO
 from worker.formats.fields import kind_of
+from worker.formats.keys import KeyKind, Keys
 from worker.formats.times import FIRST_TIME, LAST_TIME
-from worker.formats.unreadable import Unreadable
+from worker.formats.unreadable import NULL_TEXT, Deleted, Unreadable
+from worker.wire.headers import FORGET
 
 __all__ = ["Document", "DocumentFormat", "DocumentOptions", "Unreadable", "headers_size"]
 
@@ -26,10 +29,12 @@ class Document(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DocumentOptions:
-    """The fields with a payload's id, text and time, and the limits on their sizes.
+    """The fields with a payload's id, text and time, what keys are, and the limits on sizes.
 
     A field is a name or a path, see `worker.fields.paths`. ``time_format``: see
     `worker.fields.time_format`.
+    With ``deletes`` forget, a record whose text is null deletes the document whose id is in its
+    ``id_field``, or else in its ``deleted_id_field``, or else its key's.
     """
 
     id_field: str = "id"
@@ -37,6 +42,9 @@ class DocumentOptions:
     time_field: str | None = None
     time_format: str = AUTO
     require_id: bool = False
+    key: KeyKind = "auto"
+    deletes: Literal["reject", "forget"] = "reject"
+    deleted_id_field: str | None = None
     max_text_characters: int = 2_000_000
     max_id_bytes: int = 1_024
     max_record_bytes: int = 1_000_000
@@ -49,21 +57,28 @@ class DocumentFormat(ABC):
     def __init__(self, options: DocumentOptions) -> None:
         """Keep the fields and the limits."""
         self._options = options
+        self.keys = Keys(options.key, options.max_id_bytes)
         self.times_read = 0
         """How many documents had a time, where they should have it, that could be read."""
 
     def read(self, record: Record) -> Document:
         """Return the document in a record that is not a tombstone.
 
-        If the payload has no id, the id is the record's key, or else its position.
+        If the payload has no id, the id is that of the record's key, or else its position.
 
         Raises:
+            Deleted: the record deletes a document.
             Unreadable: the document can't be judged; the error has the reason.
         """
         value = record.value
         assert value is not None  # noqa: S101 -- the caller handles tombstones
         self._check_record(record, value)
-        found, text, time = self._parse(value)
+        try:
+            found, text, time = self._parse(value)
+        except Unreadable as error:
+            if error.code == NULL_TEXT and self._options.deletes == "forget":
+                raise self._deleted(record, value, error.detail) from None
+            raise
         has_time = time is not None or self._options.time_field is None
         if time is None:
             time = record.timestamp
@@ -75,25 +90,34 @@ class DocumentFormat(ABC):
         return Document(ident, text, time)
 
     def forgotten(self, tombstone: Record) -> bytes:
-        """Return the id that a tombstone forgets: its key, whatever the documents' id field is.
+        """Return the id that a tombstone forgets: that in its header, or else its key's.
 
         Raises:
-            Unreadable: the key is not an id, so no document has it.
+            Unreadable: it has none, or what it has is no id.
         """
-        if tombstone.key is None:
-            raise Unreadable("bad-id", "it has no key")
-        return self._id_of_key(tombstone.key)
+        named = [value for name, value in tombstone.headers if name == FORGET]
+        if named:
+            return self._checked(named[-1] or b"")
+        ident = self.keys.ident(tombstone.key)
+        if ident is None:
+            ignored = self._options.key == "ignore"
+            why = "documents.key is ignore" if ignored else "its key is absent or empty"
+            raise Unreadable("no-id", f"{why}, and it has no header {FORGET}")
+        return ident
 
-    def identify(self, value: bytes) -> bytes | None:
-        """Return the id in a payload, even if the rest is invalid.
+    def identify(self, value: bytes, key: bytes | None = None) -> bytes | None:
+        """Return the id in a payload, or else that of its key, even if the rest is invalid.
 
-        None if it has no id, or an invalid one.
+        None if it has neither, or invalid ones.
         """
         found = self._find_id(value)
         if found is None:
-            return None
+            found = self._find_deleted_id(value)
+        if found is not None:
+            with suppress(Unreadable):
+                return self._id(found)
         try:
-            return self._id(found)
+            return self.keys.ident(key)
         except Unreadable:
             return None
 
@@ -143,6 +167,29 @@ class DocumentFormat(ABC):
     def _find_id(self, value: bytes) -> object:
         """Return a payload's id as found; None if it has none, or can't be read."""
 
+    def _find_deleted_id(self, value: bytes) -> object:  # noqa: ARG002 -- of formats with fields
+        """Return the id in the field for deletes if the payload is a delete; None otherwise."""
+        return None
+
+    def _deleted(self, record: Record, value: bytes, why: str) -> Deleted:
+        """Return which document a record deletes.
+
+        Raises:
+            Unreadable: it names none.
+        """
+        field = self._options.deleted_id_field
+        for named, found in (
+            (self._options.id_field, self._find_id(value)),
+            (field, self._find_deleted_id(value)),
+        ):
+            if found is not None:
+                return Deleted(self._id(found), f"{why}; field {named!r} has the id")
+        ident = self.keys.ident(record.key)
+        if ident is None:
+            where = "" if field is None else f"no field {field!r} and "
+            raise Unreadable("no-id", f"{why}, and it names no document: it has {where}no key")
+        return Deleted(ident, f"{why}; its key has the id")
+
     def _check_record(self, record: Record, value: bytes) -> None:
         size = len(value) + len(record.key or b"") + headers_size(record.headers)
         if size > self._options.max_record_bytes:
@@ -174,26 +221,30 @@ class DocumentFormat(ABC):
         )
 
     def _id_of_record(self, record: Record) -> bytes:
-        if record.key is not None:
-            return self._id_of_key(record.key)
+        ident = self.keys.ident(record.key)
+        if ident is not None:
+            return ident
         if self._options.require_id:
-            raise Unreadable("no-id", f"no field {self._options.id_field!r} and no key")
+            key = "documents.key is ignore" if self._options.key == "ignore" else "no key"
+            raise Unreadable("no-id", f"no field {self._options.id_field!r}, and {key}")
         return f"{record.topic}-{record.partition}-{record.offset}".encode()
 
-    def _id_of_key(self, key: bytes) -> bytes:
-        try:
-            key.decode()
-        except UnicodeDecodeError:
-            raise Unreadable("bad-id", "the key, which is the id, is not UTF-8") from None
-        return self._checked(key)
-
     def _checked(self, ident: bytes) -> bytes:
+        """Return an id that isn't a key's, if it can be one.
+
+        Raises:
+            Unreadable: it is empty, too long, or not UTF-8.
+        """
         if not ident:
             raise Unreadable("bad-id", "the id is empty")
+        try:
+            ident.decode()
+        except UnicodeDecodeError:
+            raise Unreadable("bad-id", "the id is not UTF-8") from None
         if len(ident) > self._options.max_id_bytes:
             raise Unreadable(
                 "bad-id",
-                f"the id has {len(ident)} bytes; the limit is {self._options.max_id_bytes}",
+                f"the id has {len(ident)} bytes; limits.id_bytes is {self._options.max_id_bytes}",
             )
         return ident
 

@@ -11,7 +11,7 @@ from worker.formats.json import JsonFormat
 from worker.formats.text import TextFormat
 from worker.settings import ConfigurationError, Settings
 
-__all__ = ["document_format", "key_format", "text_format", "watched_fields"]
+__all__ = ["document_format", "key_format", "line_format", "text_format", "watched_fields"]
 
 _FORMATS: dict[str, type[DocumentFormat]] = {"json": JsonFormat, "text": TextFormat}
 
@@ -44,6 +44,12 @@ def key_format(settings: Settings, field: str | None) -> DocumentFormat:
         raise ConfigurationError(f"--key-field: {error}") from None
 
 
+def line_format(settings: Settings) -> DocumentFormat:
+    """Return the format of an application's documents in files, where keys are names of lines."""
+    options = replace(_options(settings), key="auto", require_id=False)
+    return _FORMATS[settings.documents.format](options)
+
+
 def text_format(settings: Settings) -> DocumentFormat:
     """Return the format of bare texts, with the limits of an application's documents."""
     return TextFormat(replace(_options(settings), require_id=False))
@@ -73,6 +79,9 @@ def _options(settings: Settings) -> DocumentOptions:
         time_field=documents.time_field,
         time_format=documents.time_format,
         require_id=documents.require_id,
+        key=documents.key,
+        deletes=documents.deletes,
+        deleted_id_field=documents.deleted_id_field,
         max_text_characters=limits.text_characters,
         max_id_bytes=limits.id_bytes,
         max_record_bytes=limits.record_bytes - _MATCH_RESERVE_BYTES,

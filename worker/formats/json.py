@@ -12,9 +12,9 @@ from worker.fields.paths import parse
 from worker.formats.base import DocumentFormat, DocumentOptions
 from worker.formats.fields import utf8
 from worker.formats.members import members, without_members
-from worker.formats.paths import Field, Getter, absent, getter, joined
+from worker.formats.paths import Field, Getter, absent, getter, joined, null_in
 from worker.formats.times import time_reader
-from worker.formats.unreadable import Unreadable
+from worker.formats.unreadable import NULL_TEXT, Unreadable
 from worker.wire.headers import DUPLICATE_FIRST, DUPLICATE_OF
 
 __all__ = ["JsonFormat"]
@@ -54,9 +54,11 @@ class JsonFormat(DocumentFormat):
         self._texts = [self._fields[member] for member in options.text_fields]
         self._read_time = time_reader(options.time_format)
         self._time = None if options.time_field is None else self._fields[options.time_field]
-        # Finds the id even if the text can't be decoded.
-        self._decode_id, found = _reader([options.id_field])
+        # Finds ids even if the text can't be decoded.
+        self._deleted_field = options.deleted_id_field or options.id_field
+        self._decode_id, found = _reader([options.id_field, self._deleted_field])
         self._lone_id = found[options.id_field].get
+        self._deleted_id = found[self._deleted_field].get
 
     def excerpt(self, value: bytes) -> str:
         """See `DocumentFormat`."""
@@ -118,21 +120,40 @@ class JsonFormat(DocumentFormat):
         except (ValueError, RecursionError):
             return None
 
+    def _find_deleted_id(self, value: bytes) -> object:
+        if self._options.deletes != "forget":
+            return None
+        try:
+            self._text(_decoded(self._decode, value))
+        except Unreadable as error:
+            if error.code != NULL_TEXT:
+                return None
+        else:
+            return None
+        try:
+            return _given(self._deleted_id(self._decode_id(value)))
+        except (ValueError, RecursionError):
+            return None
+
     def _text(self, payload: object) -> str:
         parts: list[str] = []
         blank = ""
-        for path, get, _ in self._texts:
-            part = get(payload)
+        null: Field | None = None
+        for field in self._texts:
+            part = field.get(payload)
             if isinstance(part, str):
                 parts.append(part)
+            elif part is None:
+                null = field
             elif part is not msgspec.UNSET:
-                parts += joined(path, part)
-                what = "is null" if part is None else "is empty"
-                blank = f"field {path.name!r} {what}"
+                parts += joined(field.path, part)
+                blank = f"field {field.path.name!r} is empty"
         if parts:
             return parts[0] if len(parts) == 1 else "\n".join(parts)
         if blank:
             raise Unreadable("empty-text", blank)
+        if null is not None:
+            raise Unreadable(NULL_TEXT, f"{null_in(null, payload)!r} is null")
         names = ", ".join(absent(field, payload) for field in self._texts)
         raise Unreadable("no-text", f"no field {names}")
 
@@ -169,6 +190,8 @@ def _decoded(decode: Callable[[bytes], Any], value: bytes) -> Any:  # noqa: ANN4
         if _begins_object(value):
             # A number outside the range of all number types.
             raise Unreadable("not-json", str(error)) from None
+        if value.strip() == b"null":
+            raise Unreadable("null-text", "the JSON value is null") from None
         raise Unreadable("not-an-object", "the JSON value is not an object") from None
     except RecursionError:
         raise Unreadable("too-deep", "the JSON value is nested too deeply") from None

@@ -12,7 +12,7 @@ from worker.fields.paths import Path, Step
 from worker.formats.fields import kind_of
 from worker.formats.unreadable import Unreadable
 
-__all__ = ["Elements", "Field", "Getter", "absent", "getter", "joined"]
+__all__ = ["Elements", "Field", "Getter", "absent", "getter", "joined", "null_in"]
 
 Getter: TypeAlias = Callable[[object], object]
 """Returns a field's value in a payload, `Elements` if its path leads to several, and UNSET if the
@@ -85,6 +85,16 @@ def absent(field: Field, payload: object) -> str:
     return repr(field.path.name)
 
 
+def null_in(field: Field, payload: object) -> str:
+    """Return the name of the field that is null, of one that is null or in an object that is."""
+    value, place = field.head(payload), field.path.head
+    for step in field.path.steps:
+        if value is None or step is None:
+            break
+        value, place = _next(value, step), place + _written(step)
+    return place if value is None else field.path.name
+
+
 def _written(step: Step) -> str:
     if isinstance(step, str):
         return f".{step}"
@@ -92,8 +102,13 @@ def _written(step: Step) -> str:
 
 
 def _along(steps: Sequence[Step], found: object) -> object:
-    """Return what steps lead to from a value, without `[]`; UNSET if they lead nowhere."""
+    """Return what steps lead to from a value, without `[]`; UNSET if they lead nowhere.
+
+    What is in a null is null.
+    """
     for step in steps:
+        if found is None:
+            break
         found = _next(found, step)
     return found
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal
 
-__all__ = ["CAUSES", "Cause", "Unreadable"]
+__all__ = ["CAUSES", "NULL_TEXT", "Cause", "Deleted", "Unreadable"]
 
 Cause = Literal["configuration", "time", "content"]
 """``configuration``: the documents have another format, other fields, or fields of other types than
 the settings say. ``content``: whoever writes a web page can bring it about, or a single odd record;
 so any number of these tells nothing about the settings. ``time``: of the configuration as long as
 no document has a time that can be read; otherwise of the content."""
+
+NULL_TEXT: Final = "null-text"
+"""The code of a record whose text is null, or in an object that is null: a change feed's delete."""
 
 CAUSES: Final[Mapping[str, Cause]] = {
     "not-json": "configuration",
@@ -23,9 +26,10 @@ CAUSES: Final[Mapping[str, Cause]] = {
     "time-wrong-type": "configuration",
     "bad-time": "time",
     "bad-headers": "content",
-    "bad-id": "content",
+    "bad-id": "configuration",
     "empty-text": "content",
     "invalid-utf8": "content",
+    "null-text": "content",
     "text-too-long": "content",
     "too-deep": "content",
     "too-large": "content",
@@ -41,3 +45,12 @@ class Unreadable(Exception):
         self.code = code
         self.detail = detail
         super().__init__(f"{code}: {detail}")
+
+
+class Deleted(Unreadable):
+    """A record has no text because its document was deleted; ``id`` is that of the document."""
+
+    def __init__(self, ident: bytes, detail: str) -> None:
+        """Keep the id; ``detail`` says what is null."""
+        self.id = ident
+        super().__init__(NULL_TEXT, detail)

@@ -60,7 +60,8 @@ TABLE: Final = (
         "verdicts",
         "neardup_tombstones_total",
         "counter",
-        "Tombstones (null values) that were copied to both outputs.",
+        "Tombstones that were copied to both outputs: records without a value, and deletes of"
+        " change feeds with `documents.deletes` forget.",
         "Nothing to do: they delete documents from compacted outputs, and [from the"
         " index](operations.md#forgetting-a-document).",
     ),
@@ -68,9 +69,10 @@ TABLE: Final = (
         "verdicts",
         "neardup_tombstones_unusable_total",
         "counter",
-        "Tombstones that forget no document, because their key is absent or can't be an id.",
-        "Send tombstones whose key is the [id of the"
-        " document](operations.md#forgetting-a-document). A warning in the log names the first.",
+        "Tombstones that forget no document, because their key is absent, empty, not what"
+        " `documents.key` says, or ignored.",
+        "Send tombstones with the [key of the document](topics.md#ids-and-keys), or use"
+        " `neardup forget`. A warning in the log names the first.",
     ),
     Metric(
         "verdicts",

@@ -227,14 +227,16 @@ class Reading:
         for line, verdict in zip(lines, verdicts, strict=True):
             number = len(self._duplicate)
             self._duplicate.append(verdict.kind == "duplicate")
-            self._rejected.append(verdict.kind == "rejected")
-            texts.append("" if verdict.kind == "rejected" else self._text(line))
+            unread = verdict.kind in {"rejected", "deleted"}
+            self._rejected.append(unread)
+            texts.append("" if unread else self._text(line))
             if verdict.kind == "duplicate":
                 for match in msgspec.json.decode(verdict.matches):
                     earlier, estimate = self._numbers[match["id"]], match["similarity"]
                     self._pairs.append((number, earlier, estimate, "containment" in match))
-            named = self._format.identify(line.value) if line.complete else None
-            self._numbers[(named or line.key).decode()] = number
+            value = line.value if line.complete else b""
+            named = self._format.identify(value, line.key) or line.key
+            self._numbers[named.decode()] = number
         if self._exact:
             self._sets.add(self._fingerprinter.shingles(texts))
         prints = self._fingerprinter.fingerprint(texts)

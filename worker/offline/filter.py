@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from worker.bus import Outgoing, Record, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.files.closing import Closing
-from worker.formats.unreadable import CAUSES
+from worker.formats.unreadable import CAUSES, NULL_TEXT
 from worker.index.errors import HeaderMismatch, Unrecoverable
 from worker.offline.embedded import Embedded, create_topics
 from worker.settings import Settings, load
@@ -51,13 +51,13 @@ class Line(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The verdict on a document.
+    """The verdict on a document; ``deleted`` is that on a record that deletes one.
 
     ``matches`` are those of a duplicate as JSON, best first; ``first`` is the earliest of them,
     with its sequence number.
     """
 
-    kind: Literal["unique", "duplicate", "rejected"]
+    kind: Literal["unique", "duplicate", "rejected", "deleted"]
     matches: bytes = b""
     first: bytes = b""
     reason: str = ""
@@ -73,6 +73,8 @@ class Counts:
     unique: int = 0
     duplicate: int = 0
     rejected: int = 0
+    deleted: int = 0
+    """Records that delete a document; they are none themselves."""
     reasons: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
 
@@ -90,8 +92,11 @@ class Counts:
         return sum(count for code, count in self.reasons.items() if CAUSES.get(code) != "content")
 
     def too_many_misread(self, share: float) -> bool:
-        """Return whether more than ``share`` of the documents can't be read."""
-        return self.misread > share * self.documents
+        """Return whether more than ``share`` of the documents can't be read.
+
+        Those whose text is null are none: a change feed may have any number of deletes.
+        """
+        return self.misread > share * (self.documents - self.reasons[NULL_TEXT])
 
     def add(self, verdict: Verdict) -> None:
         """Count a verdict."""
@@ -99,6 +104,8 @@ class Counts:
             self.unique += 1
         elif verdict.kind == "duplicate":
             self.duplicate += 1
+        elif verdict.kind == "deleted":
+            self.deleted += 1
         else:
             self.rejected += 1
             code = verdict.reason.partition(":")[0]
@@ -112,7 +119,7 @@ def offline_settings(
     """Return the settings for a run without Kafka; ``overrides`` has dotted names, None is unset.
 
     Topic names are fixed, so that state doesn't depend on them. Nobody reads the values of the
-    outputs, so nothing is spliced in. One shard is fastest in one thread.
+    outputs, so nothing is spliced in. One shard is fastest in one thread. Keys are names of lines.
 
     Raises:
         ConfigurationError: a setting is wrong; the message names the first one.
@@ -125,6 +132,7 @@ def offline_settings(
         "topics.rejected": "",
         "documents.splice": False,
         "documents.require_id": False,
+        "documents.key": "auto",
     }
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
     return load(paths, {"index.shards": 1, **given, **forced})
@@ -187,21 +195,25 @@ class OfflineFilter(Closing):
         with _for_a_command():
             self._embedded.run_until_idle()
         verdicts: list[Verdict | None] = [None] * len(lines)
-        count = 0
+        count = passed_on = 0
         ends = {}
         for place, of in zip(self._outputs, (_unique, _duplicate, _rejected), strict=True):
             start = self._bus.start_offset(*place)
             for record in self._bus.read(*place, start, len(lines) + 1):
+                if not record.headers:  # A delete, which is on both outputs.
+                    passed_on += 1
+                    continue
                 offset, verdict = of(record)
                 verdicts[offset - first] = verdict
                 count += 1
             ends[place] = self._bus.end_offset(*place)
         self._bus.commit_offsets(_READER, ends)
-        found = [verdict for verdict in verdicts if verdict is not None]
-        if not count == len(found) == len(lines):
+        found = [_DELETED if verdict is None else verdict for verdict in verdicts]
+        deleted = verdicts.count(None)
+        if not count + deleted == len(lines) or passed_on != 2 * deleted:
             raise StageError(
-                f"{count} verdicts on {len(found)} of {len(lines)} documents, instead of one"
-                " on each: this is a bug in neardup"
+                f"{count} verdicts and {passed_on / 2:g} deletes of {len(lines)} documents, instead"
+                " of one on each: this is a bug in neardup"
             )
         return [
             verdict if line.complete else Verdict("rejected", reason=line.fault or _too_large(line))
@@ -252,6 +264,7 @@ def _without_reject_limit(settings: Settings) -> Settings:
 
 
 _UNIQUE = Verdict("unique")
+_DELETED = Verdict("deleted")
 
 
 def _unique(record: Record) -> tuple[int, Verdict]:

@@ -164,6 +164,25 @@ class DocumentsSection(_Section):
     require_id: bool = Field(
         default=False, description="reject documents without an id in the value or the key"
     )
+    key: Literal["auto", "text", "bytes", "long", "int", "ignore"] = Field(
+        "auto",
+        description="what keys are, for documents without an id in the value and for tombstones:"
+        " auto: text as it is, other bytes in hexadecimal; text; bytes: all in hexadecimal; long"
+        " and int: big-endian numbers of 8 and 4 bytes; ignore: no ids. A key that isn't that is"
+        " bad-id",
+    )
+    deletes: Literal["reject", "forget"] = Field(
+        "reject",
+        description="what a record is whose text is null, or in an object that is null, as in the"
+        " deletes of change feeds: reject: set aside on *rejected*; forget: a tombstone for the id"
+        " in id_field, else deleted_id_field, else the key, passed on to both outputs",
+    )
+    deleted_id_field: str | None = Field(
+        None,
+        min_length=1,
+        description="field with the id in deletes, such as payload.before.id; needed with forget"
+        " if id_field is set",
+    )
     splice: bool = Field(
         default=True,
         description="add duplicate_of and duplicate_first to JSON objects on *duplicate*",
@@ -179,7 +198,7 @@ class DocumentsSection(_Section):
             parse(field)
         return fields
 
-    @field_validator("id_field", "time_field")
+    @field_validator("id_field", "time_field", "deleted_id_field")
     @classmethod
     def _check_one(cls, field: str | None) -> str | None:
         return None if field is None else single(field)
@@ -189,6 +208,23 @@ class DocumentsSection(_Section):
     def _check_time_format(cls, time_format: str) -> str:
         check_time_format(time_format)
         return time_format
+
+    @model_validator(mode="after")
+    def _check_deletes(self) -> DocumentsSection:
+        if self.deletes == "reject":
+            return self
+        if self.format == "text":
+            raise ValueError(
+                "documents.deletes: got forget, must be reject with documents.format text: plain"
+                " text has no fields that could be null; send tombstones"
+            )
+        if "id_field" in self.model_fields_set and self.deleted_id_field is None:
+            raise ValueError(
+                "documents.deletes: forget needs documents.deleted_id_field, the field with the id"
+                f" in deletes, since documents.id_field is {self.id_field!r}: such as"
+                " payload.before.id, or the same field if deletes have it"
+            )
+        return self
 
 
 class SimilaritySection(_Section):
@@ -475,7 +511,7 @@ class LimitsSection(_Section):
     """Limits on the size of documents, and on the share of unreadable ones."""
 
     text_characters: int = Field(2_000_000, ge=1)
-    id_bytes: int = Field(1_024, ge=16, le=1_024)
+    id_bytes: int = Field(1_024, ge=96, le=1_024)
     record_bytes: int = Field(
         1_000_000, ge=32_768, description="largest output record; the topics must accept it"
     )

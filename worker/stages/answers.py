@@ -89,6 +89,9 @@ class _Part:
             ids=Ids.pack([ident for _, ident in self._places]),
             accounted=_within(frame.accounted, skipped, end - frame.start) if shard == 0 else None,
             containments=np.array(self._containments, np.float32) if self._any_contained else None,
+            forgetting=_within(frame.tombstones.offsets, skipped, end - frame.start)
+            if shard == 0 and len(frame.tombstones)
+            else None,
         )
 
 
@@ -103,6 +106,7 @@ def split_answer(
     handed_on = 0
     if shard == 0:
         handed_on = frame.checksums.nbytes + frame.offsets.nbytes + frame.accounted.nbytes
+        handed_on += frame.tombstones.offsets.nbytes
     part = _Part(0)
     for row in sorted(matches):
         if not part.has_room(matches[row], limit - handed_on):
@@ -112,7 +116,7 @@ def split_answer(
     yield part.frame(placed, shard, placed.count)
 
 
-def _within(accounted: npt.NDArray[np.uint32], low: np.uint32, high: int) -> npt.NDArray[np.uint32]:
-    """Return the accounted offsets from ``low`` to ``high``, relative to ``low``."""
-    first, last = np.searchsorted(accounted, (int(low), high))
-    return accounted[first:last] - low
+def _within(offsets: npt.NDArray[np.uint32], low: np.uint32, high: int) -> npt.NDArray[np.uint32]:
+    """Return the ascending offsets from ``low`` to ``high``, relative to ``low``."""
+    first, last = np.searchsorted(offsets, (int(low), high))
+    return offsets[first:last] - low

@@ -8,14 +8,16 @@ from __future__ import annotations
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from lsh import Fingerprinter
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.formats.base import Document, DocumentFormat, Unreadable
 from worker.formats.seen import FieldWatch
+from worker.formats.unreadable import NULL_TEXT, Deleted
 from worker.stages.base import Burst, StageError, StatelessStage
 from worker.stages.deaths import Deaths
+from worker.stages.first_cases import FirstCases
 from worker.stages.framing import Aside, Framer, Signed, Span
 from worker.stages.reject_limit import RejectGuard, RejectLimit
 from worker.stages.turns import BUILDING, SEALED
@@ -67,6 +69,7 @@ class Fingerprint(StatelessStage):
         skip_deleted: bool = False,
         deaths: Deaths | None = None,
         watch: FieldWatch | None = None,
+        silent: bool = False,
         sealed: bool = False,
         starts: Mapping[TopicPartition, int] | None = None,
         events: FingerprintEvents | None = None,
@@ -76,6 +79,7 @@ class Fingerprint(StatelessStage):
         ``skip_deleted``: if documents were deleted unread, continue from the log's start.
         ``deaths``: what the worker has died of; by default it notes nothing.
         ``watch``: warns in the log of a field that none of the first documents has.
+        ``silent``: the first document of each reason for a rejection is no line in the log.
         ``sealed``: seal the partitions instead of reading them.
         ``starts``: where to begin the partitions that have not been begun; see
         `worker.stages.turns`.
@@ -95,7 +99,9 @@ class Fingerprint(StatelessStage):
         self._starts = starts or {}
         self._turned: dict[TopicPartition, int] = {}
         self._next: dict[TopicPartition, int] = {}
-        self._told = False
+        self._first = FirstCases(_log, silent=silent)
+        self._textless = 0
+        """How many records of the burst are no documents: tombstones and deletes."""
         self._unusable = 0
         self._reasons: Counter[str] = Counter()
         self._ends: dict[TopicPartition, int] = {}
@@ -148,6 +154,7 @@ class Fingerprint(StatelessStage):
         if not records:
             # Before anything else is committed: only then does the group say where it stands.
             return Burst((), self._turned) if self._turned else None
+        self._textless = 0
         self._unusable = 0
         self._reasons = Counter()
         deaths = self._deaths
@@ -160,7 +167,7 @@ class Fingerprint(StatelessStage):
             deaths.reading(self._ends)
             outgoing = self._read(records)
         deaths.done()
-        self._guard.check(len(records))
+        self._guard.check(len(records) - self._textless, self._textless)
         return Burst(outgoing, {**self._turned, **self._ends})
 
     def _read_alone(self, record: Record) -> list[Outgoing]:
@@ -193,20 +200,22 @@ class Fingerprint(StatelessStage):
             partition = TopicPartition(record.topic, record.partition)
             ends[partition] = record.offset + 1
             kept = rows.setdefault(partition, [])
-            if record.value is None:
-                unread = aside.setdefault(partition, Aside.nothing())
-                unread.offsets.append(record.offset)
-                unread.tombstones.extend(self._forgotten(record))
-                continue
+            ident = None
             try:
-                kept.append((record, self._reader.read(record)))
-                if warning := self._watch.add(record.value):
-                    _log.warning("%s: %s", record.topic, warning)
+                if record.value is not None:
+                    kept.append((record, self._reader.read(record)))
+                    self._look(record, record.value)
+                    continue
+                ident = self._forgotten(record)
+            except Deleted as deletion:
+                ident = self._deleted(record, deletion)
             except Unreadable as error:
-                self._reasons[error.code] += 1
-                self._guard.rejected(error, record.value)
+                self._note_rejected(record, error)
                 outgoing.append(self._reject(record, str(error)))
-                aside.setdefault(partition, Aside.nothing()).offsets.append(record.offset)
+            unread = aside.setdefault(partition, Aside.nothing())
+            unread.offsets.append(record.offset)
+            if ident is not None:
+                unread.tombstones.append((record.offset, ident))
         texts = [document.text for kept in rows.values() for _, document in kept]
         signed = self._fingerprinter.fingerprint(texts)
         blank = signed.blank
@@ -230,24 +239,41 @@ class Fingerprint(StatelessStage):
             self._next[partition] = span.end
         return outgoing
 
-    def _forgotten(self, record: Record) -> Iterator[tuple[int, bytes]]:
-        """Yield the offset and the id that a tombstone forgets, if its key can be an id."""
+    def _look(self, record: Record, value: bytes) -> None:
+        """Warn of a field that the first documents lack, if this is the last of them."""
+        if warning := self._watch.add(value):
+            _log.warning("%s: %s", record.topic, warning)
+
+    def _forgotten(self, record: Record) -> bytes | None:
+        """Return the id that a tombstone forgets; None if it can't be told."""
+        self._textless += 1
         try:
-            yield record.offset, self._reader.forgotten(record)
+            return self._reader.forgotten(record)
         except Unreadable as error:
-            if not self._told:
-                _log.warning(
-                    "%s[%d]@%d: a tombstone forgets no document: %s. It is passed on; later ones"
-                    " like it are not named",
-                    record.topic, record.partition, record.offset, error,
-                    extra={
-                        "topic": record.topic,
-                        "partition": record.partition,
-                        "offset": record.offset,
-                    },
-                )  # fmt: skip
-            self._told = True
+            said = f"a tombstone forgets no document: {error}. It is passed on"
+            self._first.tell("tombstone", record, said)
             self._unusable += 1
+            return None
+
+    def _deleted(self, record: Record, deletion: Deleted) -> bytes:
+        """Return the id that a delete with a value forgets."""
+        self._textless += 1
+        self._look(record, record.value or b"")
+        said = f"{deletion.detail}, so it forgets document {deletion.id.decode()!r}"
+        self._first.tell("delete", record, said, logging.INFO)
+        return deletion.id
+
+    def _note_rejected(self, record: Record, error: Unreadable) -> None:
+        """Count a document that can't be read; log the first for each reason."""
+        value = record.value or b""
+        said = f"rejected: {error}"
+        self._reasons[error.code] += 1
+        if error.code == NULL_TEXT:
+            said += "; for the deletes of a change feed see documents.deletes"
+            self._textless += 1
+            self._look(record, value)
+        self._guard.rejected(error, value)
+        self._first.tell(error.code, record, said)
 
     def settle(self, positions: Mapping[TopicPartition, int]) -> Burst | None:
         """Cover ranges without documents by empty frames, so that frames still tile."""

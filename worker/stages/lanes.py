@@ -38,11 +38,13 @@ class Step(NamedTuple):
     """The shards' answers for a range of offsets up to ``end``.
 
     ``accounted`` are the offsets that were read but not judged; None from older workers.
+    ``forgetting`` are those of them that forget a document.
     """
 
     end: int
     judged: deque[Judged]
     accounted: frozenset[int] | None
+    forgetting: frozenset[int]
     found: Mapping[int, list[Found]]
 
 
@@ -129,6 +131,7 @@ def _nothing(following: MatchFrame, offsets: range) -> MatchFrame:
         sequences=following.sequences[:0],
         ids=Ids.pack([]),
         accounted=accounted,
+        forgetting=None,
         **none,
     )
 
@@ -222,8 +225,7 @@ class Lane:
         found: dict[int, list[Found]] = {}
         for frame in heads:
             add_found(frame, self.published, end, found)
-        judged, accounted = judged_of(heads[0], self.published, end)
-        return Step(end, judged, accounted, found)
+        return Step(end, *judged_of(heads[0], self.published, end), found)
 
     def _fits(self, room: int) -> int:
         """Return before which offset documents fit into ``room`` bytes; the first always fits."""

@@ -16,6 +16,8 @@ __all__ = ["RejectGuard", "RejectLimit"]
 _SAMPLES = 100
 """The latest documents whose fields a message names."""
 _DETAIL_CHARACTERS = 300
+_LEAST = 1 / 4
+"""Of the records that are enough to tell, the least part that must be documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,8 @@ class RejectLimit:
 
     Only reasons that tell of a wrong configuration count (`worker.formats.unreadable`). A limit on
     what websites write would let them stop the worker. Times that can't be read count if none of
-    these documents has one that can.
+    these documents has one that can. Tombstones, and records whose text is null, are not among the
+    documents: of a feed with many deletes, the others count as of any feed.
     """
 
     share: float = 0.5
@@ -51,6 +54,7 @@ class RejectGuard:
         self._seen = 0
         self._times = 0
         self._times_before = reader.times_read
+        self._records = 0
         self._misfits: Counter[str] = Counter()
         self._burst: Counter[str] = Counter()
         self._details: dict[str, str] = {}
@@ -64,12 +68,17 @@ class RejectGuard:
         self._details[error.code] = error.detail
         self._names.append(self._names_in(value))
 
-    def check(self, documents: int) -> None:
+    def check(self, documents: int, others: int = 0) -> None:
         """Count a burst's documents, after `rejected` was called for those that can't be read.
+
+        ``others`` are its records that are no documents.
 
         Raises:
             StageError: too many don't fit the settings.
         """
+        self._records += documents + others
+        if not documents:
+            return
         misfits, self._burst = self._burst, Counter()
         times = self._reader.times_read - self._times_before
         self._times_before += times
@@ -91,7 +100,8 @@ class RejectGuard:
         )
         # A tenth of the window is enough, so that a bad first burst is caught.
         enough = min(100, self._limit.window // 10)
-        if self._seen >= enough and counted.total() > self._limit.share * self._seen:
+        told = self._records >= enough and self._seen >= enough * _LEAST
+        if told and counted.total() > self._limit.share * self._seen:
             raise StageError(self._message(counted))
 
     def _message(self, misfits: Counter[str]) -> str:

@@ -262,8 +262,8 @@ class Route:
             offset = record.offset
             while judged and judged[0].offset < offset:
                 yield self._gone(number, judged.popleft())
-            if record.value is None:
-                yield from self._pass_tombstone(record)
+            if record.value is None or offset in step.forgetting:
+                yield from self._pass_on(record)
             elif judged and judged[0].offset == offset:
                 yield self._verdict(record, judged.popleft(), step.found.get(offset))
             elif step.accounted is not None and offset not in step.accounted:
@@ -310,11 +310,14 @@ class Route:
             record.timestamp if record.timestamp >= 0 else None,
         )
 
-    def _pass_tombstone(self, record: Record) -> Iterator[Outgoing]:
-        """Send a tombstone to both outputs, so that compaction deletes its key from either."""
+    def _pass_on(self, record: Record) -> Iterator[Outgoing]:
+        """Send a tombstone, or a delete with a value, to both outputs.
+
+        Whoever reads one of them, or compacts it, has to delete the document as well.
+        """
         self._counts.tombstones += 1
         for topic in (self._unique, self._duplicate):
-            yield self._forward(topic, record, None, without_own(record.headers))
+            yield self._forward(topic, record, record.value, without_own(record.headers))
 
     def _changed(self, record: Record) -> Outgoing:
         reason = "payload-changed: its checksum is not that of the document that was judged"

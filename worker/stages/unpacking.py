@@ -80,8 +80,11 @@ def next_named(frame: MatchFrame, offset: int) -> int:
 
 def judged_of(
     frame: MatchFrame, low: int, high: int
-) -> tuple[deque[Judged], frozenset[int] | None]:
-    """Return shard 0's judged documents from ``low`` to ``high``, and the accounted offsets."""
+) -> tuple[deque[Judged], frozenset[int] | None, frozenset[int]]:
+    """Return shard 0's judged documents from ``low`` to ``high``, and other offsets of the frame.
+
+    These are the accounted ones, and those of them that forget a document.
+    """
     start, base = frame.start, frame.sequence
     first, last = _places(frame.offsets, start, low, high)
     judged = deque(
@@ -92,9 +95,17 @@ def judged_of(
             range(base + first, base + last),
         )
     )
-    if frame.accounted is None:
-        return judged, None
-    return judged, frozenset((frame.accounted.astype(np.int64) + start).tolist())
+    accounted, forgetting = frame.accounted, frame.forgetting
+    return (
+        judged,
+        None if accounted is None else _absolute(accounted, start),
+        frozenset() if forgetting is None else _absolute(forgetting, start),
+    )
+
+
+def _absolute(offsets: npt.NDArray[np.uint32], start: int) -> frozenset[int]:
+    """Return offsets that are relative to ``start``."""
+    return frozenset((offsets.astype(np.int64) + start).tolist())
 
 
 def add_found(frame: MatchFrame, low: int, high: int, found: dict[int, list[Found]]) -> None:

@@ -8,6 +8,7 @@ __all__ = [
     "DUPLICATE_FIRST",
     "DUPLICATE_OF",
     "FIRST",
+    "FORGET",
     "MATCHES",
     "PAYLOAD",
     "PREFIX",
@@ -45,8 +46,11 @@ PAYLOAD = "neardup-error-payload"
 """Set on a rejected record that was published in part: what was left out, and where it is."""
 
 REDRIVEN = "neardup-redriven"
-"""The number of times that a rejected document was sent again. The only header of ours that
-documents may bring: whoever writes documents can set it, and nothing but a count depends on it."""
+"""The number of times that a rejected document was sent again. Whoever writes documents can set it:
+nothing but a count depends on it."""
+FORGET = "neardup-forget"
+"""On a tombstone: the id that it forgets, whatever its key. Whoever writes documents can set it, as
+they can send a tombstone with any key."""
 
 _LONGEST_NUMBER = 18
 """Headers may be forged. An offset has at most 19 digits; Python refuses to parse 4,301."""

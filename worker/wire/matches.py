@@ -28,9 +28,9 @@ __all__ = [
     "NAMED_BYTES",
     "ROW_BYTES",
     "MatchFrame",
-    "PackedContainments",
     "PackedMatches",
     "PackedMatches1",
+    "PackedWhole",
     "answer_bytes",
 ]
 
@@ -60,7 +60,9 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
 
     Shard 0 also forwards ``offsets`` (uint32[n], relative to ``start``) and ``checksums``
     (uint64[n]) of all documents in the range, and ``accounted`` (uint32, see `FingerprintFrame`).
-    In the other shards' frames the two arrays are empty, and ``accounted`` is None.
+    In the other shards' frames the two arrays are empty, and ``accounted`` is None. ``forgetting``
+    uint32 are those of ``accounted`` that forget a document. *route* passes them on, whether they
+    have a value or not. It is None if there are none.
     """
 
     shard: int
@@ -76,6 +78,7 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
     ids: Ids
     accounted: npt.NDArray[np.uint32] | None = None
     containments: npt.NDArray[np.float32] | None = None
+    forgetting: npt.NDArray[np.uint32] | None = None
 
     @property
     def sequence(self) -> int:
@@ -106,14 +109,18 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
             self.ids.packed(),
             any_packed(self.accounted, U32),
         )
-        if self.containments is None:
+        if self.containments is None and self.forgetting is None:
             return without
         fields = msgspec.structs.asdict(without)
-        return PackedContainments(**fields, containments=packed(self.containments, F32))
+        return PackedWhole(
+            **fields,
+            containments=any_packed(self.containments, F32),
+            forgetting=any_packed(self.forgetting, U32),
+        )
 
 
 class PackedMatches(Frame, array_like=True, frozen=True, gc=False, eq=False):
-    """The written form, version 2, of a frame without containments."""
+    """The written form, version 2, of a frame without containments and tombstones."""
 
     shard: int
     number: int
@@ -164,10 +171,11 @@ class PackedMatches(Frame, array_like=True, frozen=True, gc=False, eq=False):
         )
 
 
-class PackedContainments(PackedMatches, array_like=True, frozen=True, gc=False, eq=False):
+class PackedWhole(PackedMatches, array_like=True, frozen=True, gc=False, eq=False):
     """The written form, version 2, of any frame."""
 
     containments: memoryview | None = None
+    forgetting: memoryview | None = None
 
     def frame(self) -> MatchFrame:
         """Return the frame.
@@ -176,10 +184,13 @@ class PackedContainments(PackedMatches, array_like=True, frozen=True, gc=False, 
             ColumnError: see `PackedMatches.frame`.
         """
         frame = super().frame()
-        if self.containments is None:
-            return frame
-        shares = column("containments", self.containments, F32, len(frame.which))
-        return msgspec.structs.replace(frame, containments=shares)
+        if self.containments is not None:
+            shares = column("containments", self.containments, F32, len(frame.which))
+            frame = msgspec.structs.replace(frame, containments=shares)
+        if self.forgetting is not None:
+            forgetting = any_column("forgetting", self.forgetting, U32)
+            frame = msgspec.structs.replace(frame, forgetting=forgetting)
+        return frame
 
 
 class PackedMatches1(Frame, array_like=True, frozen=True, gc=False, eq=False):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,6 +10,7 @@ from tests.support.checker.history import (
     FrameRange,
     History,
     Source,
+    ident_of,
     is_tombstone,
     source,
     verdict_of,
@@ -29,14 +29,16 @@ def forgetting(history: History) -> Iterator[str]:
         return
     order = _Order(history.frames)
     tombstones = order.places(
-        (record.key or b"", _here(record)) for record in history.inputs if record.value is None
+        (forgotten, _here(record))
+        for record in history.inputs
+        if (forgotten := history.forgets(record)) is not None
     )
     judged = [
         record
         for record in (*history.unique, *history.duplicate)
         if not is_tombstone(record) and record.value is not None
     ]
-    named = order.places((_id(record), source(record)) for record in judged)
+    named = order.places((ident_of(record).encode(), source(record)) for record in judged)
     for record in judged if tombstones else ():
         at = order.place(source(record))
         for ident, _ in verdict_of(record).matches:
@@ -74,11 +76,6 @@ class _Order:
 
 def _here(record: Record) -> Source:
     return record.partition, record.offset
-
-
-def _id(record: Record) -> bytes:
-    found = json.loads(record.value or b"").get("id")
-    return (record.key or b"") if found is None else str(found).encode()
 
 
 def _last_before(places: Sequence[Place], at: Place | None) -> Place | None:

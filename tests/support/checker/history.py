@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from lsh import Parameters
+from tests.support.ids_of_keys import id_of_key
 from worker.bus.port import Record
 from worker.wire import FingerprintFrame, decode
 
@@ -22,6 +23,7 @@ __all__ = [
     "Verdict",
     "frame_ranges",
     "header",
+    "ident_of",
     "is_tombstone",
     "reason",
     "sightings",
@@ -78,6 +80,7 @@ class History:
         frames: what the records of ``fingerprints`` cover, in their order; None if they
             were not read.
         parameters: by which texts were compared.
+        deletes: whether an input whose text is null is a delete.
         renumbered: by the number that a document has in a later log, that with which it was
             published.
     """
@@ -90,6 +93,19 @@ class History:
     frames: Sequence[FrameRange] | None = None
     parameters: Parameters = field(default_factory=Parameters)
     renumbered: Mapping[int, int] = field(default_factory=dict)
+    deletes: bool = False
+
+    def forgets(self, document: Record) -> bytes | None:
+        """Give the id that an input forgets; None if it is a document, or forgets none."""
+        if document.value is None:
+            return id_of_key(document.key) if document.key else None
+        return ident_of(document).encode() if self.is_passed_on(document) else None
+
+    def is_passed_on(self, document: Record) -> bool:
+        """Tell whether an input is no document, but a tombstone or a delete."""
+        if document.value is None:
+            return True
+        return self.deletes and json.loads(document.value).get("text", "") is None
 
     def published(self) -> Iterator[tuple[str, Record]]:
         """Give every record with the kind of its topic."""
@@ -119,8 +135,18 @@ def verdicts(history: History) -> dict[Source, Verdict]:
 
 
 def is_tombstone(record: Record) -> bool:
-    """Tell a tombstone from a document that has no payload any more."""
-    return record.value is None and not any(name.startswith(OWN) for name, _ in record.headers)
+    """Tell a record that was passed on, such as a tombstone, from one that has a verdict."""
+    return not any(name.startswith(OWN) for name, _ in record.headers)
+
+
+def ident_of(record: Record) -> str:
+    """Give the id of a published document: its own, else its key's, else its position."""
+    found = json.loads(record.value or b"{}").get("id")
+    if found is not None:
+        return str(found)
+    return (
+        id_of_key(record.key) if record.key else header(record, "neardup-source") or b""
+    ).decode()
 
 
 def source(record: Record) -> Source:

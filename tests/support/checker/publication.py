@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
@@ -11,6 +10,7 @@ from tests.support.checker.history import (
     History,
     Source,
     header,
+    ident_of,
     is_tombstone,
     source,
     verdict_of,
@@ -23,18 +23,18 @@ __all__ = ["decisions", "exactly_once", "order", "payloads", "references"]
 def exactly_once(history: History) -> Iterator[str]:
     """Every document on exactly one output; every tombstone on unique and on duplicate."""
     seen: dict[Source, list[str]] = defaultdict(list)
-    tombstones: Counter[tuple[str, int, bytes | None]] = Counter()
+    tombstones: Counter[tuple[str, int, bytes | None, bytes | None]] = Counter()
     for kind, record in history.published():
         if is_tombstone(record):
-            tombstones[kind, record.partition, record.key] += 1
+            tombstones[kind, record.partition, record.key, record.value] += 1
         else:
             seen[source(record)].append(kind)
-    wanted: Counter[tuple[str, int, bytes | None]] = Counter()
+    wanted: Counter[tuple[str, int, bytes | None, bytes | None]] = Counter()
     for document in history.inputs:
         at = (document.partition, document.offset)
-        if document.value is None:
-            wanted["unique", document.partition, document.key] += 1
-            wanted["duplicate", document.partition, document.key] += 1
+        if history.is_passed_on(document):
+            wanted["unique", document.partition, document.key, document.value] += 1
+            wanted["duplicate", document.partition, document.key, document.value] += 1
         elif len(where := seen.pop(at, [])) != 1:
             yield f"document {at} is on {where or 'no output'}"
     for at, where in seen.items():
@@ -97,10 +97,13 @@ def references(history: History) -> Iterator[str]:
     The first match is the earliest of them.
     """
     numbers: dict[str, int] = {}
-    documents = [record for record in (*history.unique, *history.duplicate) if record.value]
+    documents = [
+        record
+        for record in (*history.unique, *history.duplicate)
+        if record.value and not is_tombstone(record)
+    ]
     for record in documents:
-        assert record.value is not None
-        numbers[str(json.loads(record.value).get("id"))] = verdict_of(record).sequence
+        numbers[ident_of(record)] = verdict_of(record).sequence
     for record in documents:
         verdict = verdict_of(record)
         for ident, _ in verdict.matches:

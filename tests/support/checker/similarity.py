@@ -20,7 +20,14 @@ from random import Random
 from typing import Final, NamedTuple
 
 from lsh import Parameters
-from tests.support.checker.history import History, Source, is_tombstone, source, verdict_of
+from tests.support.checker.history import (
+    History,
+    Source,
+    ident_of,
+    is_tombstone,
+    source,
+    verdict_of,
+)
 from tests.support.reference import normalise
 from worker.bus.port import Record
 
@@ -119,5 +126,4 @@ def _pairs(history: History) -> Iterator[_Pair]:
 
 
 def _id_and_text(record: Record) -> tuple[str, str]:
-    payload = json.loads(record.value or b"")
-    return str(payload.get("id")), payload.get("text", "")
+    return ident_of(record), json.loads(record.value or b"").get("text", "")

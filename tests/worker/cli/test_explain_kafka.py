@@ -1,5 +1,6 @@
 """What ``neardup explain --kafka`` finds on an application's outputs."""
 
+import json
 from contextlib import closing
 from pathlib import Path
 
@@ -7,9 +8,10 @@ import msgspec
 import pytest
 
 from tests.support.embedded import Run
+from tests.support.ids_of_keys import ODD_KEYS, id_of_key
 from tests.worker.admin.fake import FakeCluster
 from worker.admin.reindex.plan_log import PLAN_KEY, dump
-from worker.bus import TopicPartition
+from worker.bus import Outgoing, TopicPartition
 from worker.cli.errors import CommandError
 from worker.cli.explain_kafka import Judged, in_use_there, judged_in
 from worker.generations import Generation, Plan
@@ -93,3 +95,24 @@ def test_after_a_reindex_the_rules_are_those_in_use() -> None:
     used, whose = in_use_there(cluster.as_cluster(), settings)
     assert used.parameters().threshold == 0.95
     assert whose == "generation 1 of the index, in use now"
+
+
+@pytest.mark.parametrize("key", ODD_KEYS)
+def test_a_document_is_looked_up_by_the_id_of_its_key(tmp_path: Path, key: bytes) -> None:
+    run = Run(tmp_path)
+    for partition, (ident, text) in enumerate(DOCUMENTS):
+        value = json.dumps({"text": text}).encode()
+        given = key if partition == 0 else ident.encode()
+        run.put(Outgoing(run.topology.documents, partition, given, value))
+        run.finish()
+    found = looked_up(run, id_of_key(key).decode(), "b")
+    assert (found.left.id, found.left.text) == (id_of_key(key).decode(), DOCUMENTS[0][1])
+    assert found.recorded is not None
+
+
+def test_a_delete_is_not_the_document_that_it_deletes(tmp_path: Path) -> None:
+    run = Run(tmp_path, documents={"deletes": "forget"})
+    run.feed(DOCUMENTS, one_by_one=True)
+    run.put(Outgoing(run.topology.documents, 0, b"key", b'{"id":"b","text":null}'))
+    run.finish()
+    assert looked_up(run, "b").left.text == DOCUMENTS[2][1]

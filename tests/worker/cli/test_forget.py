@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.checker import verdict_of
 from tests.support.embedded import Run
+from tests.support.ids_of_keys import ODD_KEYS
 from worker.bus import Outgoing
 from worker.bus.memory import MemoryBus
 from worker.cli.errors import CommandError
@@ -131,3 +133,42 @@ def test_a_wait_that_fails_says_that_they_were_sent(run: Run) -> None:
 
 def no_pause(seconds: float) -> None:
     raise AssertionError(seconds)
+
+
+@pytest.mark.parametrize("key", ODD_KEYS)
+def test_an_id_is_taken_as_it_is_published(tmp_path: Path, key: bytes) -> None:
+    run = Run(tmp_path, partitions=1, shards=1)
+    value = json.dumps({"text": TEXT}).encode()
+    run.put(Outgoing(run.topology.documents, 0, key, value))
+    run.put(Outgoing(run.topology.documents, 0, b"copy", value))
+    run.embedded.run_until_idle()
+    (record,) = run.bus.read(run.topology.duplicate, 0, 0, 10)
+    ((published, _),) = verdict_of(record).matches
+    forget_on(run.bus, run.settings, [published, "copy"], wait=False, as_json=False)
+    run.put(Outgoing(run.topology.documents, 0, b"again", value))
+    run.embedded.run_until_idle()
+    assert [record.key for record in run.bus.read(run.topology.unique, 0, 0, 10)][-1] == b"again"
+    cut = "~sha256:" in published and not published.startswith("hex:6b7e")
+    assert keys(run.bus, run.topology.unique)[0] == (published.encode() if cut else key)
+
+
+@pytest.mark.parametrize(
+    ("kind", "ident", "key"),
+    [
+        ("long", "-1", b"\xff" * 8),
+        ("int", "128", b"\0\0\0\x80"),
+        ("ignore", "neardup.documents-0-0", b"neardup.documents-0-0"),
+        ("long", "of a value", b"of a value"),
+    ],
+)
+def test_whatever_keys_are_an_id_is_forgotten(
+    tmp_path: Path, kind: str, ident: str, key: bytes
+) -> None:
+    run = Run(tmp_path, partitions=1, shards=1, documents={"key": kind})
+    named = {"text": TEXT} | ({"id": ident} if ident == "of a value" else {})
+    run.put(Outgoing(run.topology.documents, 0, key, json.dumps(named).encode()))
+    forget_on(run.bus, run.settings, [ident], wait=False, as_json=False)
+    run.put(Outgoing(run.topology.documents, 0, None, json.dumps({"text": TEXT}).encode()))
+    run.embedded.run_until_idle()
+    assert len(run.bus.read(run.topology.unique, 0, 0, 10)) == 3
+    assert keys(run.bus, run.topology.unique) == [key]

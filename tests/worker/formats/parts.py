@@ -22,7 +22,8 @@ def record(value: bytes, key: bytes | None = None, timestamp: int = TIME) -> Rec
 
 
 def read(
-    value: bytes, key: bytes | None = None, *, kind: str = "json", **options: object
+    value: bytes, given: bytes | None = None, /, *, kind: str = "json", **options: object
 ) -> Document:
+    """Read a record with this value and key, in a format with these options."""
     made = _FORMATS[kind](DocumentOptions(**options))  # type: ignore[arg-type]
-    return made.read(record(value, key))
+    return made.read(record(value, given))

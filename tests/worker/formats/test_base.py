@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
+from tests.support.ids_of_keys import ODD_KEYS, id_of_key
 from tests.worker.formats.parts import formats, read, record
 from worker.bus import UNREADABLE_HEADERS
 from worker.formats.base import DocumentFormat, DocumentOptions, Unreadable, headers_size
 from worker.formats.json import JsonFormat
+from worker.formats.keys import KeyKind
+from worker.wire.headers import FORGET
 
 VALUE = {"json": b'{"text":"a"}', "text": b"a"}
 
@@ -19,17 +24,26 @@ def test_without_an_id_in_the_payload_it_is_the_key_else_the_position(kind: str)
 
 
 @pytest.mark.parametrize("kind", VALUE)
-@pytest.mark.parametrize(
-    ("key", "detail"),
-    [
-        (b"\xff", "the key, which is the id, is not UTF-8"),
-        (b"", "the id is empty"),
-        (b"k" * 17, "the id has 17 bytes; the limit is 16"),
-    ],
-)
-def test_a_key_that_must_serve_as_id_has_to_be_one(kind: str, key: bytes, detail: str) -> None:
-    with pytest.raises(Unreadable, match=f"^bad-id: {detail}$"):
-        read(VALUE[kind], key, kind=kind, max_id_bytes=16)
+@pytest.mark.parametrize("key", ODD_KEYS)
+def test_no_key_costs_a_document(kind: str, key: bytes) -> None:
+    assert read(VALUE[kind], key, kind=kind)[0] == id_of_key(key)
+    made = formats()[list(VALUE).index(kind)]
+    assert made.forgotten(record(b"", key)._replace(value=None)) == id_of_key(key)
+
+
+@pytest.mark.parametrize("kind", VALUE)
+def test_without_a_key_or_if_keys_are_ignored_the_position_is_the_id(kind: str) -> None:
+    for key in (None, b""):
+        assert read(VALUE[kind], key, kind=kind)[0] == b"docs-3-17"
+    assert read(VALUE[kind], b"key", kind=kind, key="ignore")[0] == b"docs-3-17"
+
+
+@pytest.mark.parametrize("kind", VALUE)
+def test_keys_are_what_the_settings_say(kind: str) -> None:
+    assert read(VALUE[kind], b"\0\0\0\0\0\0\0\x80", kind=kind, key="long")[0] == b"128"
+    assert read(VALUE[kind], b"abc", kind=kind, key="bytes")[0] == b"hex:616263"
+    with pytest.raises(Unreadable, match=r"^bad-id: .* documents\.key is long"):
+        read(VALUE[kind], b"128", kind=kind, key="long")
 
 
 @pytest.mark.parametrize("documents", formats(), ids=lambda made: type(made).__name__)
@@ -39,18 +53,41 @@ def test_a_tombstone_forgets_the_id_that_its_key_is(documents: DocumentFormat) -
 
 
 @pytest.mark.parametrize("documents", formats(), ids=lambda made: type(made).__name__)
-@pytest.mark.parametrize("key", [None, b"", b"\xff", b"k" * 1_025])
-def test_a_tombstone_whose_key_is_no_id_forgets_nothing(
+@pytest.mark.parametrize("key", [None, b""])
+def test_a_tombstone_without_a_key_forgets_nothing(
     documents: DocumentFormat, key: bytes | None
 ) -> None:
-    with pytest.raises(Unreadable, match=r"^bad-id: "):
+    with pytest.raises(Unreadable, match=r"^no-id: its key is absent or empty"):
         documents.forgotten(record(b"", key)._replace(value=None))
+
+
+@pytest.mark.parametrize("kind", get_args(KeyKind))
+def test_a_tombstone_can_name_the_id_whatever_keys_are(kind: KeyKind) -> None:
+    documents = JsonFormat(DocumentOptions(key=kind))
+    named = record(b"", b"other")._replace(value=None, headers=((FORGET, b"docs-3-17"),))
+    assert documents.forgotten(named) == b"docs-3-17"
+
+
+@pytest.mark.parametrize("ident", [None, b"", b"\xff", b"i" * 1_025])
+def test_a_tombstone_that_names_no_id_forgets_nothing(ident: bytes | None) -> None:
+    named = record(b"", b"key")._replace(value=None, headers=((FORGET, ident),))
+    with pytest.raises(Unreadable, match=r"^bad-id: "):
+        JsonFormat(DocumentOptions()).forgotten(named)
+
+
+def test_a_tombstone_forgets_nothing_if_keys_are_ignored() -> None:
+    tombstone = record(b"", b"key")._replace(value=None)
+    with pytest.raises(Unreadable, match=r"^no-id: documents\.key is ignore"):
+        JsonFormat(DocumentOptions(key="ignore")).forgotten(tombstone)
 
 
 @pytest.mark.parametrize("kind", VALUE)
 def test_an_id_can_be_required(kind: str) -> None:
-    with pytest.raises(Unreadable, match="no-id"):
-        read(VALUE[kind], kind=kind, require_id=True)
+    for key in (None, b""):
+        with pytest.raises(Unreadable, match=r"^no-id: no field 'id', and no key"):
+            read(VALUE[kind], key, kind=kind, require_id=True)
+    with pytest.raises(Unreadable, match=r"^no-id: no field 'id', and documents.key is ignore"):
+        read(VALUE[kind], b"key", kind=kind, key="ignore", require_id=True)
 
 
 @pytest.mark.parametrize("documents", formats(), ids=lambda made: type(made).__name__)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import get_args
 
 import pytest
 
 from tests.worker.formats.parts import record
 from worker.formats.base import Unreadable
-from worker.formats.choice import document_format, key_format
+from worker.formats.choice import document_format, key_format, line_format
 from worker.formats.json import JsonFormat
+from worker.formats.keys import KeyKind
 from worker.formats.text import TextFormat
 from worker.settings import Settings
 
@@ -38,7 +40,7 @@ def test_fields_are_those_of_the_settings() -> None:
     ("code", "section", "name", "limit", "value"),
     [
         ("text-too-long", "limits", "text_characters", 3, {"text": "four"}),
-        ("bad-id", "limits", "id_bytes", 16, {"id": "i" * 17, "text": "a"}),
+        ("bad-id", "limits", "id_bytes", 96, {"id": "i" * 97, "text": "a"}),
         ("too-large", "limits", "record_bytes", 32_768, {"text": "a" * 8_000}),
         ("no-id", "documents", "require_id", True, {"text": "a"}),
     ],
@@ -88,3 +90,9 @@ def test_text_has_a_key_only_if_its_field_is_named() -> None:
     text = settings(documents={"format": "text"})
     assert key_format(text, None).identify(b'{"id": "a"}') is None
     assert key_format(text, "id").identify(b'{"id": "a"}') == b"a"
+
+
+@pytest.mark.parametrize("kind", get_args(KeyKind))
+def test_the_name_of_a_line_is_an_id_whatever_keys_are(kind: str) -> None:
+    given = settings(documents={"key": kind, "require_id": True})
+    assert line_format(given).read(record(b'{"text": "a"}', b"docs.jsonl:7")).id == b"docs.jsonl:7"

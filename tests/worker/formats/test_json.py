@@ -54,16 +54,39 @@ def test_a_name_with_dots_is_a_field_or_else_a_path(value: bytes, expected: obje
     assert read_nested(value) == expected
 
 
-@pytest.mark.parametrize("inner", ["1", '"x"', "null", "[]", "{}", '{"b":[]}', '{"b":{"d":1}}'])
+@pytest.mark.parametrize("inner", ["1", '"x"', "[]", "{}", '{"b":[]}', '{"b":{"d":1}}'])
 def test_a_path_that_leads_nowhere_is_no_field(inner: str) -> None:
     with pytest.raises(Unreadable, match=r"^no-text: no field 'a\.b\.c'"):
         read_nested(f'{{"a":{inner}}}'.encode())
 
 
 @pytest.mark.parametrize("value", [b'{"a":{"b":{"c":null}}}', b'{"a.b.c":null,"a":1}'])
-def test_a_null_at_the_end_of_a_path_is_an_empty_text(value: bytes) -> None:
-    with pytest.raises(Unreadable, match=r"^empty-text: field 'a\.b\.c' is null"):
+def test_a_null_at_the_end_of_a_path_is_named(value: bytes) -> None:
+    with pytest.raises(Unreadable, match=r"^null-text: 'a\.b\.c' is null"):
         read_nested(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "null"),
+    [
+        (b'{"a":null}', "a"),
+        (b'{"a":{"b":null,"x":1}}', "a.b"),
+        (b'{"a":null,"a.b.c":null}', "a"),
+    ],
+)
+def test_a_null_on_the_way_is_no_missing_field(value: bytes, null: str) -> None:
+    with pytest.raises(Unreadable, match=rf"^null-text: '{null}' is null"):
+        read_nested(value)
+
+
+def test_a_null_beside_a_text_is_left_out() -> None:
+    value = b'{"a":null,"body":"two"}'
+    assert read(value, text_fields=("a.title", "body")).text == "two"
+
+
+def test_an_id_or_a_time_in_a_null_is_none() -> None:
+    found = read(b'{"a":null,"text":"x"}', b"key", id_field="a.id", time_field="a.at")
+    assert found == (b"key", "x", TIME)
 
 
 def test_the_id_in_a_path_is_found_whatever_else_is_wrong() -> None:
@@ -168,7 +191,7 @@ def test_the_texts_of_an_array_stand_among_those_of_other_fields() -> None:
         ("p[0]", {"p": []}, "no-text: no field 'p[0]'"),
         ("p[]", {"p": []}, "empty-text: field 'p[]' is empty"),
         ("p[]", {"p": [None]}, "empty-text: field 'p[]' is empty"),
-        ("p[]", {"p": None}, "empty-text: field 'p[]' is null"),
+        ("p[]", {"p": None}, "null-text: 'p' is null"),
         ("a[0].b[]", {"a": [{"b": "one"}]}, "text-wrong-type: field 'a[0].b' is a string, not an"),
         ("p[].a", {"p": [{"a": None}, {}]}, "empty-text: field 'p[].a' is empty"),
         ("p[].a", {"p": [{}, {}]}, "no-text: no field 'p[].a'"),
@@ -208,9 +231,9 @@ DEEP_TEXT = b'{"text":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_000 + b"}"
         ("not-json", b'{"text":"a\x00b"}'),
         ("not-an-object", b"[1,2]"),
         ("not-an-object", b'"text"'),
-        ("not-an-object", b"null"),
+        ("null-text", b"null"),
         ("no-text", b'{"id":"a"}'),
-        ("empty-text", b'{"id":"a","text":null}'),
+        ("null-text", b'{"id":"a","text":null}'),
         ("text-wrong-type", b'{"text":["a"]}'),
         ("text-wrong-type", b'{"text":5}'),
         ("empty-text", b'{"text":""}'),

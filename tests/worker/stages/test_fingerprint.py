@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.support.notes import KeptNotes
 from tests.support.stages import DOCS, LAYOUT, document, fingerprint, no_watermarks, records
 from worker.bus import OffsetOutOfRange, Record
+from worker.formats.base import DocumentOptions
 from worker.stages import Deaths, FingerprintEvents, RejectLimit, StageError
 from worker.wire import ACCOUNTED_OFFSETS, FRAME_BYTES, FingerprintFrame, decode, encode
 
@@ -147,6 +148,9 @@ def frames_of(
     return [decode(FingerprintFrame, record.value, LAYOUT) for record in made]
 
 
+DELETE = b'{"id": %d, "text": null}'
+
+
 def tombstone(offset: int, key: bytes | None) -> Record:
     return Record("documents", 0, offset, 1, key, None)
 
@@ -175,15 +179,15 @@ class TestTombstones:
         assert forgotten([frame]) == [(2, b"a"), (4, "ä".encode()), (5, b"d3")]
         assert accounted(frame) == [2, 4, 5]
 
-    @pytest.mark.parametrize("key", [None, b"", b"\xff", b"k" * 1_025])
-    def test_a_key_that_is_no_id_forgets_nothing(
+    @pytest.mark.parametrize("key", [None, b""])
+    def test_without_a_key_it_forgets_nothing(
         self, key: bytes | None, caplog: pytest.LogCaptureFixture
     ) -> None:
         frames = frames_of([tombstone(0, key), tombstone(1, b"k" * 1_024), tombstone(2, key)])
         assert forgotten(frames) == [(1, b"k" * 1_024)]
         assert [offset for frame in frames for offset in accounted(frame)] == [0, 1, 2]
         (said,) = [record.getMessage() for record in caplog.records]
-        assert said.startswith("documents[0]@0: a tombstone forgets no document: bad-id: ")
+        assert said.startswith("documents[0]@0: a tombstone forgets no document: no-id: its key")
 
     def test_those_that_forget_nothing_are_counted_when_they_are_committed(self) -> None:
         counted: list[int] = []
@@ -239,3 +243,61 @@ class TestTombstones:
         for frame in frames:
             within = [*frame.offsets.tolist(), *frame.tombstones.offsets.tolist()]
             assert all(frame.start + offset < frame.end for offset in within)
+
+
+class TestFirstCases:
+    def test_the_first_document_of_each_reason_is_a_line_in_the_log(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Each is another reason, but for the long's, of which there are two."""
+        stage = fingerprint(options=DocumentOptions(key="long"))
+        stage.adopt({DOCS: 0}, no_watermarks)
+        long = document(0)._replace(key=b"12", value=b'{"text": "a text"}')
+        sent = [long, long, document(0)._replace(value=b'{"text": null}'), tombstone(0, b"x")]
+        stage.process([record._replace(offset=n) for n, record in enumerate(sent)])
+        bad, null, forgets_nothing = [record.getMessage() for record in caplog.records]
+        assert bad == (
+            "documents[0]@0: rejected: bad-id: the key has 2 bytes (hexadecimal 3132);"
+            " documents.key is long, which takes 8 bytes. Later ones like it are not named"
+        )
+        assert null == (
+            "documents[0]@2: rejected: null-text: 'text' is null; for the deletes of a change feed"
+            " see documents.deletes. Later ones like it are not named"
+        )
+        assert forgets_nothing == (
+            "documents[0]@3: a tombstone forgets no document: bad-id: the key has 1 byte"
+            " (hexadecimal 78); documents.key is long, which takes 8 bytes. It is passed on. Later"
+            " ones like it are not named"
+        )
+
+    def test_the_first_delete_says_which_document_it_forgets(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level("INFO")
+        stage = fingerprint(options=DocumentOptions(deletes="forget"))
+        stage.adopt({DOCS: 0}, no_watermarks)
+        burst = stage.process([document(n)._replace(value=DELETE % n) for n in range(2)])
+        assert burst is not None
+        (frame,) = records(burst.records, "app.fingerprints")
+        assert forgotten([decode(FingerprintFrame, frame.value, LAYOUT)]) == [(0, b"0"), (1, b"1")]
+        (said,) = [record.getMessage() for record in caplog.records]
+        assert said == (
+            "documents[0]@0: 'text' is null; field 'id' has the id, so it forgets document '0'."
+            " Later ones like it are not named"
+        )
+
+    def test_whoever_wrote_a_document_writes_no_line(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        stage = fingerprint()
+        stage.adopt({DOCS: 0}, no_watermarks)
+        forged = b'{"text": [], "at": "\\u001b[2J"}'
+        stage.process([document(0)._replace(value=forged), document(1)])
+        assert all(record.getMessage().isprintable() for record in caplog.records)
+        assert len(caplog.records) == 1
+
+    def test_they_can_be_silent(self, caplog: pytest.LogCaptureFixture) -> None:
+        stage = fingerprint(silent=True)
+        stage.adopt({DOCS: 0}, no_watermarks)
+        stage.process([document(0)._replace(value=b"{}")])
+        assert not caplog.records

@@ -223,6 +223,34 @@ class TestIndex:
         else:
             assert given == [None] * len(parts)
 
+    @pytest.mark.parametrize("shard", [0, 1])
+    def test_each_part_names_what_forgets_within_it(self, shard: int) -> None:
+        """Route passes that on, and knows it by nothing else."""
+        made = fingerprint()
+        made.adopt({DOCS: 0}, no_watermarks)
+        forgets = [3, 4, 9, 11]
+        sent = [
+            document(n)._replace(value=None, key=b"k") if n in forgets else document(n)
+            for n in range(12)
+        ]
+        burst = made.process(sent)
+        assert burst is not None
+        (record,) = records(burst.records, "app.fingerprints")
+        one = placed(record, topology().layout, 0)
+        match = Match(1, 0.9, b"i" * 100)
+        parts = list(split_answer(one, shard, dict.fromkeys(range(one.count), [match] * 9), 150))
+        assert len(parts) > 3
+        found = [
+            part.start + offset
+            for part in parts
+            if part.forgetting is not None
+            for offset in part.forgetting.tolist()
+        ]
+        assert found == (forgets if shard == 0 else [])
+        for part in parts:
+            named = [] if part.forgetting is None else part.forgetting.tolist()
+            assert all(part.start + offset < part.end for offset in named)
+
     def test_a_document_that_many_match_is_named_once(self) -> None:
         (record,) = self.frames(1)
         one = placed(record, topology().layout, 0)

@@ -23,6 +23,7 @@ BY_CONFIGURATION = {
     "no-text": b'{"body": "x"}',
     "text-wrong-type": b'{"text": ["x"]}',
     "id-wrong-type": b'{"id": {}, "text": "x"}',
+    "bad-id": json.dumps({"id": "i" * 2_000, "text": "x"}).encode(),
 }
 BY_CONTENT = {
     "empty-text": b'{"text": " \\u00a0"}',
@@ -30,7 +31,7 @@ BY_CONTENT = {
     "invisible": b'{"text": "\\u0000\\u200b"}',
     "text-too-long": json.dumps({"text": "x" * 2_000_001}).encode(),
     "too-deep": b'{"text":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
-    "bad-id": json.dumps({"id": "i" * 2_000, "text": "x"}).encode(),
+    "null on the way": b"null",
     "invalid-utf8": b'{"text": "\xff"}',
 }
 

@@ -10,7 +10,15 @@ import numpy as np
 
 from worker.wire import FingerprintFrame, Ids, MatchFrame, Tombstones
 
-__all__ = ["ANSWER", "CONTAINING", "FINGERPRINTS", "content", "recorded", "with_columns"]
+__all__ = [
+    "ANSWER",
+    "CONTAINING",
+    "FINGERPRINTS",
+    "FORGETTING",
+    "content",
+    "recorded",
+    "with_columns",
+]
 
 FINGERPRINTS = FingerprintFrame(
     layout="layout",
@@ -49,6 +57,8 @@ ANSWER = MatchFrame(
 
 CONTAINING = msgspec.structs.replace(ANSWER, containments=np.array([0, 0.96875, 1], np.float32))
 """The same answer, of which two matches have a containment."""
+FORGETTING = msgspec.structs.replace(ANSWER, forgetting=np.array([3], np.uint32))
+"""The same answer, to a frame with a tombstone."""
 
 
 def recorded(name: str) -> bytes:

@@ -1,0 +1,39 @@
+"""The first record of each kind of trouble is a line in the log; metrics count the others."""
+
+from __future__ import annotations
+
+import logging
+
+from worker.bus import Record
+from worker.visible import excerpt
+
+__all__ = ["FirstCases"]
+
+_CHARACTERS = 400
+
+
+class FirstCases:
+    """Logs the first case of each kind, so that an endless feed of them fills no log."""
+
+    def __init__(self, log: logging.Logger, *, silent: bool = False) -> None:
+        """Take where to log; ``silent``: log nothing, since somebody else tells the user."""
+        self._log = log
+        self._silent = silent
+        self._told: set[str] = set()
+
+    def tell(self, kind: str, record: Record, said: str, level: int = logging.WARNING) -> None:
+        """Log what is the matter with a record, unless a record of its kind was logged before.
+
+        Whoever wrote the record may have chosen a part of ``said``.
+        """
+        if self._silent or kind in self._told:
+            return
+        self._told.add(kind)
+        self._log.log(
+            level,
+            "%s[%d]@%d: %s. Later ones like it are not named",
+            record.topic, record.partition, record.offset, excerpt(said, _CHARACTERS),
+            extra={
+                "topic": record.topic, "partition": record.partition, "offset": record.offset
+            },
+        )  # fmt: skip
