@@ -29,7 +29,7 @@ def filled(path: Path) -> BandStore:
         fill(store, offset, RUN, COLUMNS)
     documents = random_documents(3, first=store.inserted, columns=COLUMNS)
     documents.keys[1] = 7
-    store.apply(store.decide(documents, RULES), offset=WRITES, now=0, documents=3)
+    store.apply(store.decide(documents, RULES), offset=WRITES, documents=3)
     assert {run.tier for run in store._cells.list.runs} == {0, 1}
     return store
 

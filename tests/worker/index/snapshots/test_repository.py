@@ -42,7 +42,6 @@ def manifest(offset: int, files: list[FileEntry], **more: str) -> Manifest:
     return Manifest(
         shard=3,
         offset=offset,
-        now=5,
         documents=offset * 10,
         created=time(),
         header={**HEADER, **more},
