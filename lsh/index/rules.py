@@ -40,8 +40,8 @@ class BucketRules:
         as `lsh.band_keys` makes them. So who knows two sketches knows in which of these columns
         they share a bucket. 0: they don't follow from sketches.
     crowded: how many entries make a bucket crowded; a full one always is. See `lsh.index.walk`.
-    now_rank, now_of, now_least: now is the ``now_rank``-th latest of the last ``now_of`` times, once
-        there are ``now_least``; see `lsh.index.clock`.
+    now_rank, now_of, now_least: now is the ``now_rank``-th latest of the last ``now_of`` times,
+        once there are ``now_least``; see `lsh.index.clock`.
 
     Raises ValueError unless 1 <= now_rank <= now_least <= now_of, and now_least <= 63.
     """

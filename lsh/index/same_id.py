@@ -71,7 +71,7 @@ class Repeats:
 
     @classmethod
     def of(cls, reader: BucketReader, batch: DocumentBatch, dates: Dated) -> Repeats:
-        """Return which documents of a batch, whose times are those of ``dates``, were sent again."""
+        """Return which documents of a batch were sent again; its times are those of ``dates``."""
         stored = _stored(reader, batch.ids, dates.clock)
         firsts = _firsts(batch, dates.oldest, stored)
         rows = np.delete(np.arange(len(batch.ids)), list(firsts))

@@ -8,18 +8,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from lsh.index import NO_TIME
 from worker.bus import UNREADABLE_HEADERS, Header, Record
 from worker.formats.fields import kind_of
 from worker.formats.unreadable import Unreadable
 
 __all__ = ["Document", "DocumentFormat", "DocumentOptions", "Unreadable", "headers_size"]
 
+_NO_TIMESTAMP = -1
+"""What Kafka has for a record without one."""
 _FIRST_TIME = 0
 _LAST_TIME = int(datetime(2200, 1, 1, tzinfo=UTC).timestamp() * 1000)
 
 
 class Document(NamedTuple):
-    """A document that can be judged; ``time`` is in ms, ``id`` is UTF-8."""
+    """A document that can be judged; ``time`` is in ms, or `NO_TIME`; ``id`` is UTF-8."""
 
     id: bytes
     text: str
@@ -63,8 +66,8 @@ class DocumentFormat(ABC):
         self._check_record(record, value)
         found, text, time = self._parse(value)
         if time is None:
-            time = record.timestamp
-        if time != -1 and not _FIRST_TIME <= time < _LAST_TIME:
+            time = self._time_of(record)
+        if time != NO_TIME and not _FIRST_TIME <= time < _LAST_TIME:
             raise Unreadable("bad-time", f"{time} ms is not between the years 1970 and 2200")
         self._check_text(text)
         ident = self._id_of_record(record) if found is None else self._id(found)
@@ -158,6 +161,12 @@ class DocumentFormat(ABC):
             )
         if not text or text.isspace():
             raise Unreadable("empty-text", "the text is empty or blank")
+
+    def _time_of(self, record: Record) -> int:
+        """Return the time of a payload that has none: the record's, if no field is to have it."""
+        if self._options.time_field is not None or record.timestamp == _NO_TIMESTAMP:
+            return NO_TIME
+        return record.timestamp
 
     def _id(self, found: object) -> bytes:
         if isinstance(found, str):

@@ -119,9 +119,11 @@ class Progress(NamedTuple):
         if packed is None:
             return cls()
         try:
-            return cls(*_progress.unpack_from(packed), Clock.unpacked(packed[_progress.size :]))
-        except struct.error as error:
+            offset, documents, inserted = _progress.unpack_from(packed)
+            clock = Clock.unpacked(packed[_progress.size :])
+        except (struct.error, ValueError) as error:
             raise ValueError(f"its progress can't be read: {error}") from error
+        return cls(offset, documents, inserted, clock)
 
 
 class Place(NamedTuple):

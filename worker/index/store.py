@@ -89,7 +89,8 @@ class BandStore:
     """One shard's buckets and document records.
 
     Not thread-safe. ``offset`` is the next offset to read in ``fingerprints``; ``documents`` is how
-    many were judged so far; ``clock`` is what they say about the time; ``coverage`` is which offsets of ``documents`` the applied frames have covered.
+    many were judged so far; ``clock`` is what they say about the time; ``coverage`` is which
+    offsets of ``documents`` the applied frames have covered.
 
     Every method that reads or writes raises `StoreDamaged` if RocksDB finds other bytes
     than it wrote, and OSError if the disk is full or an operation fails. After either, RocksDB

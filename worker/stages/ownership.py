@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from lsh.index import BucketRules, Decision, DocumentBatch
+from lsh.index import BucketRules, Clock, Decision, DocumentBatch
 from worker.bus import TopicPartition
 from worker.stages.base import RestoreState
 from worker.stages.coverage import Coverage

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import given, settings
@@ -55,7 +56,7 @@ def test_it_is_the_naive_rule_wherever_batches_are_cut(
     nows = [one.now for one in came]
     clock, parts = Clock(), list[Dated]()
     edges = [0, *sorted(cut for cut in cuts if cut < len(times)), len(times)]
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in pairwise(edges):
         parts.append(dated(clock, columns(times[low:high]), rules))
         clock = Clock.unpacked(parts[-1].clock.packed())
         assert clock == parts[-1].clock
@@ -97,9 +98,7 @@ def test_an_entry_that_stands_for_several_counts_as_of_the_latest(
 
 @settings(max_examples=examples(100, 1_000))
 @given(times=times_strategy, own=times_strategy, rules=rules_strategy)
-def test_a_query_comes_as_its_document_would(
-    times: Times, own: Times, rules: BucketRules
-) -> None:
+def test_a_query_comes_as_its_document_would(times: Times, own: Times, rules: BucketRules) -> None:
     clock = dated(Clock(), columns(times), rules).clock
     found = clock.oldest_alone(columns(own), rules).tolist()
     for time, oldest in zip(own, found, strict=True):
@@ -108,5 +107,3 @@ def test_a_query_comes_as_its_document_would(
             assert oldest == NO_TIME
         elif alone is not None:
             assert oldest == alone[0]
-
-

@@ -182,7 +182,7 @@ def _batch(record: Record, topology: Topology, shard: int) -> DocumentBatch:
     first = (topology.layout.numbered_from + record.offset) << POSITION_BITS
     return DocumentBatch(
         sequences=np.uint64(first) + np.arange(count, dtype=np.uint64),
-        times=np.where(own < 0, record.timestamp, np.minimum(own, record.timestamp + ALLOWANCE_MS)),
+        times=np.minimum(own, record.timestamp + ALLOWANCE_MS),
         ids=frame.ids.unpack(),
         shingles=frame.shingles,
         columns=columns,

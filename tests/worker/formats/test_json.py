@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from lsh.index import NO_TIME
 from tests.worker.formats.parts import TIME, read
 from worker.formats.base import Document, DocumentOptions, Unreadable
 from worker.formats.json import JsonFormat
@@ -45,9 +46,9 @@ def read_nested(value: bytes) -> Document:
     ("value", "expected"),
     [
         (b'{"a":{"b":{"c":"deep"},"id":7,"at":5}}', (b"7", "deep", 5_000)),
-        (b'{"a.b.c":"plain","a":{"b":{"c":"deep"}}}', (b"docs-3-17", "plain", TIME)),
-        (b'{"a.b.c":null,"a":{"b":{"c":"deep"}}}', (b"docs-3-17", "deep", TIME)),
-        (b'{"a":{"b":{"c":"deep"}},"a.id":"x"}', (b"x", "deep", TIME)),
+        (b'{"a.b.c":"plain","a":{"b":{"c":"deep"}}}', (b"docs-3-17", "plain", NO_TIME)),
+        (b'{"a.b.c":null,"a":{"b":{"c":"deep"}}}', (b"docs-3-17", "deep", NO_TIME)),
+        (b'{"a":{"b":{"c":"deep"}},"a.id":"x"}', (b"x", "deep", NO_TIME)),
     ],
 )
 def test_a_name_with_dots_is_a_field_or_else_a_path(value: bytes, expected: object) -> None:

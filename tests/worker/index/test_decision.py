@@ -29,8 +29,8 @@ from tests.worker.index.decisions import (
     model,
     rules_strategy,
     timed_documents_strategy,
-    with_now,
     with_forgotten,
+    with_now,
 )
 from worker.index.inspection import verify_store
 from worker.index.read_only import ReadOnlyStore

@@ -14,7 +14,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lsh.index import BucketKeys, BucketReader, BucketRules, DocumentBatch, MemoryIndex, decide, match
+from lsh.index import (
+    BucketKeys,
+    BucketReader,
+    BucketRules,
+    DocumentBatch,
+    MemoryIndex,
+    decide,
+    match,
+)
 from lsh.index.clock import NO_TIME
 from lsh.index.layout import BEYOND, Record, unpack_record
 from tests.support.corpus import examples

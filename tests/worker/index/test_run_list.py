@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from worker.index.run_layout import FILTER_BITS, RunShape
 from worker.index.run_list import Merging, Run, RunList
 
 

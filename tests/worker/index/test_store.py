@@ -20,10 +20,8 @@ import worker.index.store
 from lsh.index import BucketKeys, DocumentBatch
 from lsh.index.layout import unpack_record
 from tests.support.filling import RULES, fill, random_documents
-from worker.index.keyspace import RUNS
 from worker.index.memory import StoreMemory
 from worker.index.rocksdb import tuned
-from worker.index.run_layout import RunShape
 from worker.index.store import BandStore, HeaderMismatch, StoreDamaged, StoreOptions
 
 HEADER: dict[str, str | int | float | bool] = {"bands": 18, "rows": 7}
