@@ -35,16 +35,24 @@ class Writer:
         texts: Sequence[tuple[str, str]],
         partitions: Sequence[int],
         manner: Manner = "plain",
-        age_hours: int = 0,
+        age_hours: int | None = 0,
+        *,
+        dated: bool = False,
     ) -> None:
-        """Write ids and texts; ``age_hours`` is how far in the past their timestamps lie."""
-        stamp = self._clock.milliseconds() - age_hours * HOUR
+        """Write ids and texts.
+
+        ``age_hours`` is how far in the past their timestamps lie. If they are ``dated``, it is how
+        far their dates do, and None is none.
+        """
+        stamp = self._clock.milliseconds() - (age_hours or 0) * HOUR
+        more = {"at": stamp} if dated and age_hours is not None else {}
+        stamp = self._clock.milliseconds() if dated else stamp
         records = [
             Outgoing(
                 self._topology.documents,
                 partitions[number % len(partitions)],
                 None,
-                json.dumps({"id": ident, "text": text}).encode(),
+                json.dumps({"id": ident, "text": text, **more}).encode(),
                 (),
                 stamp,
             )

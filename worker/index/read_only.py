@@ -30,7 +30,7 @@ _SIZE = "rocksdb.total-sst-files-size"
 class StoreFacts(NamedTuple):
     """A store's header, progress and size.
 
-    ``offset``, ``now`` (ms; None if there is none yet), ``documents`` and ``coverage`` are as of the
+    ``offset``, ``now`` (ms; None until there is one), ``documents`` and ``coverage`` are as of the
     last flush; ``keys`` is how many records and cells of runs it has; ``size_bytes`` is the size on
     disk.
     """

@@ -16,7 +16,7 @@ _MORE = 10
 
 
 class DateReports:
-    """Warns of documents that came older than the window, and of leaps of the index's time."""
+    """Tells of documents older than the window, and warns of leaps of the index's time."""
 
     def __init__(self) -> None:
         """Begin without any."""
@@ -27,7 +27,7 @@ class DateReports:
         """Take the times of documents that were judged and committed."""
         self._older += dates.older
         if self._older >= self._told_at:
-            _log.warning(
+            _log.info(
                 "documents dated more than index.window before now, which is %s: %d so far. They"
                 " count as of now (docs/operations.md, 'How long the index remembers')",
                 _shown(dates.clock.now),

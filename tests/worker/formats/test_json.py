@@ -82,7 +82,7 @@ def test_the_id_in_a_path_is_found_whatever_else_is_wrong() -> None:
         ("1700000000", TIME),
         ("1700000000.5", TIME + 500),
         ("1700000000000", TIME),
-        ("null", TIME),
+        ("null", NO_TIME),
     ],
 )
 def test_times(given: str, expected: int) -> None:
