@@ -150,7 +150,9 @@ class DocumentsSection(_Section):
     id_field: str = Field("id", min_length=1)
     text_fields: _Names = ("text",)
     time_field: str | None = Field(
-        None, description="field with the time; default: the record's timestamp"
+        None,
+        description="field with the time; a document without a value there counts as of now; default:"
+        " the record's timestamp",
     )
     require_id: bool = Field(
         default=False, description="reject documents without an id in the value or the key"
@@ -331,8 +333,8 @@ class IndexSection(_Section):
     )
     window: str = Field(
         _NO_WINDOW,
-        description="how long a document is remembered after its time, or after that of the last"
-        " copy that it stands for: a length such as 30d, 12h, 90m, 45s or 1d12h; none: for ever",
+        description="how long a document is remembered after its time, or after that of the latest"
+        " copy that it stands for; older ones count as of now: a length such as 30d, 12h, 90m, 45s or 1d12h; none: for ever",
     )
     same_id: SameId = Field(
         "duplicate",
