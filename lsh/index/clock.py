@@ -215,6 +215,6 @@ def _leap(before: int, nows: NDArray[np.int64], window: int) -> Leap | None:
     """Return the last leap, if there is one. nows: int64[m], at each document, ascending."""
     if nows[-1] - before <= window:
         return None
-    froms = np.concatenate(([before], nows[:-1]))
-    leaps = np.flatnonzero(nows - froms > window)
-    return Leap(int(froms[leaps[-1]]), int(nows[leaps[-1]])) if len(leaps) else None
+    before_each = np.concatenate(([before], nows[:-1]))
+    leaps = np.flatnonzero(nows - before_each > window)
+    return Leap(int(before_each[leaps[-1]]), int(nows[leaps[-1]])) if len(leaps) else None

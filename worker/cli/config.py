@@ -52,7 +52,7 @@ _MEANING = {
     "index.shards": "number of shards; at most this many workers share the index",
     "index.bucket_capacity": "most entries of a bucket; later ones go to finer buckets",
     "index.max_matches": "most matches published with a duplicate, best first",
-    "index.future_allowance_seconds": "how far a document's time may be ahead of the log's; later ones count as that",
+    "index.future_allowance_seconds": "how far a document's time may be ahead of the log's",
     "index.flush_documents": "flush a shard to disk after this many documents",
     "index.flush_seconds": "flush a shard to disk after this time",
     "limits.text_characters": "longer texts are rejected",

@@ -151,8 +151,8 @@ class DocumentsSection(_Section):
     text_fields: _Names = ("text",)
     time_field: str | None = Field(
         None,
-        description="field with the time; a document without a value there counts as of now; default:"
-        " the record's timestamp",
+        description="field with the time, without which a document counts as of now; default: the"
+        " record's timestamp",
     )
     require_id: bool = Field(
         default=False, description="reject documents without an id in the value or the key"
@@ -334,7 +334,7 @@ class IndexSection(_Section):
     window: str = Field(
         _NO_WINDOW,
         description="how long a document is remembered after its time, or after that of the latest"
-        " copy that it stands for; older ones count as of now: a length such as 30d, 12h, 90m, 45s or 1d12h; none: for ever",
+        " copy that it stands for: a length such as 30d, 12h, 90m, 45s or 1d12h; none: for ever",
     )
     same_id: SameId = Field(
         "duplicate",
