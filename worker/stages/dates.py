@@ -11,6 +11,8 @@ __all__ = ["DateReports"]
 
 _log = logging.getLogger(__name__)
 
+_WITHOUT_NOW = 100
+"""Of so many documents, some should have a time."""
 _MORE = 10
 """Old documents are told of again when there are so many times as many."""
 
@@ -22,9 +24,11 @@ class DateReports:
         """Begin without any."""
         self._older = 0
         self._told_at = 1
+        self._timeless = 0
 
     def judged(self, dates: Dated) -> None:
         """Take the times of documents that were judged and committed."""
+        self._await(dates)
         self._older += dates.older
         if self._older >= self._told_at:
             _log.info(
@@ -37,6 +41,20 @@ class DateReports:
                 self._told_at *= _MORE
         if dates.leap is not None:
             _warn(dates.leap)
+
+    def _await(self, dates: Dated) -> None:
+        """Warn once if there is no now for long, although there is a window."""
+        told = self._timeless >= _WITHOUT_NOW
+        if dates.clock.now is not None or dates.oldest is None or told:
+            return
+        self._timeless += len(dates.times)
+        if self._timeless >= _WITHOUT_NOW:
+            _log.warning(
+                "of the first %d documents, %d have a time: nothing expires before 32 have"
+                " (index.window, documents.time_field)",
+                self._timeless,
+                len(dates.clock.recent),
+            )
 
 
 def _warn(leap: Leap) -> None:

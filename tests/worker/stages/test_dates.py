@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from lsh.index import BucketRules, Clock
+from lsh.index import NO_TIME, BucketRules, Clock
 from lsh.index.clock import dated
 from worker.stages.dates import DateReports
 
@@ -16,12 +16,13 @@ START = 1_550_000_000_000
 RULES = BucketRules(threshold=0.8, window_ms=30 * DAY)
 
 
-def told(caplog: pytest.LogCaptureFixture, bursts: Sequence[Sequence[int]]) -> list[str]:
-    """Return what is said of documents that come at some days."""
+def told(caplog: pytest.LogCaptureFixture, bursts: Sequence[Sequence[int | None]]) -> list[str]:
+    """Return what is said of documents that come at some days, or have no time."""
     caplog.set_level("INFO")
     reports, clock = DateReports(), Clock()
     for burst in bursts:
-        dates = dated(clock, START + DAY * np.array(burst, np.int64), RULES)
+        times = [NO_TIME if day is None else START + DAY * day for day in burst]
+        dates = dated(clock, np.array(times, np.int64), RULES)
         clock = dates.clock
         reports.judged(dates)
     return [f"{one.levelname} {one.getMessage()}" for one in caplog.records]
@@ -50,3 +51,17 @@ def test_a_leap_over_a_window_is_a_warning(caplog: pytest.LogCaptureFixture) -> 
         " more than index.window: the index has forgotten what is older."
     )
     assert f"to {START + DAY * 10**9} ms at one document" in said[1]
+
+
+def test_it_is_said_once_that_documents_have_no_time(caplog: pytest.LogCaptureFixture) -> None:
+    said = told(caplog, [[None] * 60, [0] * 9, [None] * 40, [None] * 200, [0] * 64])
+    assert said == [
+        (
+            "WARNING of the first 109 documents, 9 have a time: nothing expires before 32 have"
+            " (index.window, documents.time_field)"
+        )
+    ]
+
+
+def test_a_feed_with_times_is_no_news(caplog: pytest.LogCaptureFixture) -> None:
+    assert told(caplog, [[0, None, 1] * 20, [2] * 100]) == []

@@ -212,7 +212,7 @@ DIGEST = "0" * 64
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"format": 2}, "format 2, but this version reads 1"),
+        ({"format": 1}, "format 1, but this version reads 2"),
         ({"files": [FileEntry("../x", 1, DIGEST)]}, "bad file name"),
         ({"files": [FileEntry("..", 1, DIGEST)]}, "bad file name"),
         ({"files": [FileEntry("x", 1, "../../etc/passwd")]}, "or digest"),
