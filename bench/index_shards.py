@@ -50,7 +50,7 @@ class Shards:
             own = batch.keys if len(self._stores) == 1 else batch.keys[list(columns)]
             decision = store.decide(replace(batch, columns=columns, keys=own), self._rules)
             count = len(batch.ids)
-            store.apply(decision, offset=store.offset + 1, now=decision.now, documents=count)
+            store.apply(decision, offset=store.offset + 1, documents=count)
             matched.update(decision.matches)
         return len(matched)
 

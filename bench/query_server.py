@@ -187,7 +187,7 @@ def _fill(application: Application, frames: _Frames, documents: int) -> None:
     while frames.made < documents:
         frame = frames.next(min(_FRAME, documents - frames.made))
         at = store.offset
-        placed = Placed(frame, at, at, int(frame.times[-1]), frame.times)
+        placed = Placed(frame, at, at, frame.times)
         judge.replay(0, store, Documents([placed]))
     store.close()
 

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from lsh.index.batch import DocumentBatch, Forgotten, Match
 from lsh.index.buckets import BucketReader, RecordMissing
+from lsh.index.clock import NO_TIME, Clock, Dated, Leap
 from lsh.index.decide import decide
 from lsh.index.decision import Decision, NewCells
 from lsh.index.layout import BucketKeys
@@ -36,13 +37,17 @@ from lsh.index.query import Answer, MetBucket, match, query
 from lsh.index.rules import BucketRules, SameId
 
 __all__ = [
+    "NO_TIME",
     "Answer",
     "BucketKeys",
     "BucketReader",
     "BucketRules",
+    "Clock",
+    "Dated",
     "Decision",
     "DocumentBatch",
     "Forgotten",
+    "Leap",
     "Match",
     "MemoryIndex",
     "MetBucket",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from lsh.index.batch import DocumentBatch
+from lsh.index.clock import Clock
 from lsh.index.decide import decide
 from lsh.index.documents import Documents
 from lsh.index.finer import LEVELS, finer_keys
@@ -79,7 +80,7 @@ class ArrayIndex:
         self._rules = rules
         self._documents = Documents(columns, slots)
         self._table = BucketTable(self._documents)
-        self.now = 0
+        self.clock = Clock()  # Without a window, it decides nothing.
         self.moved_below = 0
         self.all_kept = True  # No bucket names a document that was removed.
 

@@ -47,7 +47,7 @@ class DocumentBatch:
     """n documents in sequence order, with the key columns of one index.
 
     sequences: uint64[n], ascending; the documents' numbers in the global order.
-    times: int64[n], ms.
+    times: int64[n], ms, or `lsh.index.clock.NO_TIME`.
     ids: n ids.
     shingles: uint32[n], the number of shingles of each: of different ones, if the rules have a
         containment.

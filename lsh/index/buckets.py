@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lsh.index.clock import Clock
     from lsh.index.layout import BucketKeys, Renewals
     from lsh.index.records import Records
     from lsh.index.verdicts import Verdict
@@ -123,8 +124,8 @@ class BucketReader(Protocol):
         """Return how many documents were inserted so far: the number that the next one gets."""
 
     @property
-    def now(self) -> int:
-        """Return the latest time of a document so far, in ms."""
+    def clock(self) -> Clock:
+        """Return what the documents so far say about the time."""
 
     @property
     def moved_below(self) -> int:

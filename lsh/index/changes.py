@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from lsh.index.buckets import Buckets
+from lsh.index.clock import NO_TIME
 from lsh.index.decision import NewCells
 from lsh.index.layout import (
     BEYOND,
@@ -36,7 +37,6 @@ __all__ = ["Changes"]
 # An index has fewer documents at a time than there are numbers of so many bits.
 _BITS = MOST_DOCUMENTS.bit_length() - 1
 _LOW_BITS = MOST_DOCUMENTS - 1
-_EARLIEST = np.iinfo(np.int64).min
 
 
 class Changes:
@@ -143,7 +143,7 @@ class Changes:
         made.records += map(with_others, self._known.packed(documents.tolist()))
         order: NDArray[np.int64] = np.argsort(held.numbers, kind="stable")
         ordered = held.take(order)
-        earliest = np.full(len(ordered.numbers), _EARLIEST)
+        earliest = np.full(len(ordered.numbers), NO_TIME)
         times = self._known.renewed.latest(ordered.numbers, ordered.columns, earliest)
         firsts = np.flatnonzero(first_of_each(ordered.numbers))
         ends = firsts + lengths(firsts, len(times))

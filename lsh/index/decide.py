@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from lsh.index.cells import cells_of
+from lsh.index.clock import dated
 from lsh.index.decision import Decision
 from lsh.index.judging import Judging
 from lsh.index.same_id import Repeats, replacing
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from lsh.index.batch import DocumentBatch
     from lsh.index.buckets import BucketReader
+    from lsh.index.clock import Dated
     from lsh.index.rules import BucketRules
 
 __all__ = ["decide"]
@@ -35,28 +34,26 @@ def decide(reader: BucketReader, batch: DocumentBatch, rules: BucketRules) -> De
     """
     if rules.same_id == "replace":
         batch = replacing(reader, batch)
-    nows = np.maximum.accumulate(np.maximum(batch.times, reader.now))
+    dates = dated(reader.clock, batch.times, rules)
+    batch = replace(batch, times=dates.times)
     if rules.same_id != "ignore":
-        return _judged(reader, batch, rules, nows)
-    repeats = Repeats.of(reader, batch, nows, rules)
-    decision = _judged(reader, repeats.others(), rules, nows[repeats.rows])
-    decision.now = int(nows.max(initial=reader.now))
+        return _judged(reader, batch, rules, dates)
+    repeats = Repeats.of(reader, batch, dates)
+    decision = _judged(reader, repeats.others(), rules, dates.of(repeats.rows))
     decision.matches = repeats.matches(reader, decision.matches)
     decision.repeated = len(repeats.firsts)
     return decision
 
 
 def _judged(
-    reader: BucketReader, batch: DocumentBatch, rules: BucketRules, nows: NDArray[np.int64]
+    reader: BucketReader, batch: DocumentBatch, rules: BucketRules, dates: Dated
 ) -> Decision:
-    """Judge documents of which none was sent again.
-
-    nows: int64[n], the latest time of a document so far, at each of the batch, in ms.
-    """
+    """Judge documents of which none was sent again; their times are as of when they count."""
     if not len(batch.ids):
-        nothing = Decision.nothing(reader.now)
+        nothing = Decision.nothing()
+        nothing.dates = dates
         found = reader.identified({one.id for one in batch.forgotten})
         nothing.forgotten = sorted(number for numbers in found.values() for number in numbers)
         return nothing
     cells = cells_of(batch.columns, batch.keys)
-    return Judging(reader, batch, rules, cells, nows).decision()
+    return Judging(reader, batch, rules, cells, dates).decision()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from lsh.index.buckets import Buckets
+from lsh.index.clock import Clock, Dated
 from lsh.index.layout import BucketKeys
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Decision:
 
     matches: the matches of each document that has any, best first, by row of the batch,
         ascending.
-    now: the latest time of a document so far, in ms.
+    dates: as of when the documents count, and the clock after them.
     cells: the new buckets.
     changed: the keys of the buckets whose content isn't one new cell. They replace earlier ones.
     buckets: the content of each changed bucket, by its place in ``changed``.
@@ -54,12 +55,11 @@ class Decision:
     covered: how many of these are less similar to it than `BucketRules.absorb`, in crowded buckets.
     divided: how many buckets were full, and have finer ones from now on.
     dropped: how many entries were removed from the finest buckets, which were full.
-    late: how many documents were not inserted because they are older than the window.
     repeated: how many documents were ignored because they were sent again.
     """
 
     matches: Mapping[int, list[Match]]
-    now: int
+    dates: Dated
     cells: NewCells
     changed: BucketKeys
     buckets: Buckets
@@ -73,11 +73,10 @@ class Decision:
     covered: int = 0
     divided: int = 0
     dropped: int = 0
-    late: int = 0
     repeated: int = 0
 
     @classmethod
-    def nothing(cls, now: int = 0) -> Decision:
+    def nothing(cls, clock: Clock | None = None) -> Decision:
         """Return the decision about no documents."""
         cells = NewCells(BucketKeys.none(), np.empty(0, np.int64))
-        return cls({}, now, cells, BucketKeys.none(), Buckets.of({}), [])
+        return cls({}, Dated.nothing(clock), cells, BucketKeys.none(), Buckets.of({}), [])

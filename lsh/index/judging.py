@@ -16,7 +16,7 @@ from lsh.index.matched import matched, once
 from lsh.index.renewed import COLUMN_BITS, RenewedEntries
 from lsh.index.rounds import Rounds, disturbed
 from lsh.index.walk import Pairs, Walk
-from lsh.ordered import last_of_each
+from lsh.ordered import first_of_each
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lsh.index.batch import DocumentBatch
     from lsh.index.buckets import BucketReader
     from lsh.index.cells import Cells
+    from lsh.index.clock import Dated
     from lsh.index.rules import BucketRules
     from lsh.index.walk import Ends
 
@@ -44,11 +45,9 @@ class Judging:
         batch: DocumentBatch,
         rules: BucketRules,
         cells: Cells,
-        nows: NDArray[np.int64],
+        dates: Dated,
     ) -> None:
-        """Read what the batch meets.
-
-        nows: int64[n], the latest time of a document so far, at each of the batch, in ms.
+        """Read what the batch meets; its times are those of ``dates``.
 
         Raises RecordMissing if a bucket names a document that has no record.
         """
@@ -56,11 +55,12 @@ class Judging:
         self._batch = batch
         self._rules = rules
         self._cells = cells
-        window = rules.window_ms
-        self._oldest = None if window is None else nows - window
-        self._made = Decision.nothing(int(nows[-1]))
+        self._oldest = dates.oldest
+        self._later = dates.clock.later
+        self._made = Decision.nothing()
+        self._made.dates = dates
         self._made.columns = batch.columns
-        self._known = Known(reader, batch.sketches.shape[1], batch)
+        self._known = Known(reader, batch.sketches.shape[1], dates.clock, batch)
         self._made.forgotten = forgotten_rows(reader, batch, self._known)
         found = read_buckets(reader, batch.columns, cells, self._known, rules)
         self._new = np.ones(len(cells.sizes), np.bool_)
@@ -73,27 +73,18 @@ class Judging:
     def decision(self) -> Decision:
         """Judge the batch."""
         made, cells = self._made, self._cells
-        late = self._late()
-        made.late = int(np.count_nonzero(late))
         rows = cells.rows[cells.starts]
-        kept = self._new & (cells.sizes == 1) & ~late[rows]
+        kept = self._new & (cells.sizes == 1)
         self._inserted[rows[kept]] = True
-        self._judge(np.flatnonzero(~self._new | (cells.sizes > 1)), late)
+        self._judge(np.flatnonzero(~self._new | (cells.sizes > 1)))
         pairs = once(Pairs.joined(self._pairs), self._batch.sketches.shape[1])
         found = matched(pairs, self._batch.shingles, self._known, self._rules)
         made.candidates, made.matches = found.compared, found
         made.divided = self._buckets.divided
-        self._write(kept, late)
+        self._write(kept)
         return made
 
-    def _late(self) -> NDArray[np.bool_]:
-        """Return which documents are older than the window when they come: bool[n]."""
-        if self._oldest is None:
-            return np.zeros(len(self._batch.ids), np.bool_)
-        late: NDArray[np.bool_] = self._batch.times < self._oldest
-        return late
-
-    def _judge(self, contested: NDArray[np.int64], late: NDArray[np.bool_]) -> None:
+    def _judge(self, contested: NDArray[np.int64]) -> None:
         """Judge the cells of runs: int64[k], ascending."""
         rounds = Rounds(self._cells, contested)
         while rounds:
@@ -108,10 +99,10 @@ class Judging:
                 self._oldest,
             ).ends()
             columns = self._cells.keys.columns[runs]
-            inserted = (ends.standing < 0) & ~late[rows]
-            renewed = self._renewing(rows, columns, ends) & ~late[rows]
+            inserted = ends.standing < 0
+            renewed = self._renewing(rows, columns, ends)
             stands = rounds.judged(disturbed(ends, inserted, renewed))
-            self._settle(rows, ends, inserted & stands, stands & (ends.standing >= 0) & ~late[rows])
+            self._settle(rows, ends, inserted & stands, stands & ~inserted)
             self._pairs.append(_settled(ends.pairs, rows, stands))
             self._renew(rows, columns, ends, renewed & stands)
             self._divide(ends, (inserted | renewed) & stands)
@@ -124,7 +115,7 @@ class Judging:
         if self._rules.window_ms is not None:
             stands = np.flatnonzero(ends.standing >= 0)
             times = self._known.renewed_times(ends.standing[stands], columns[stands])
-            renewing[stands] = self._batch.times[rows[stands]] > times
+            renewing[stands] = self._later(self._batch.times[rows[stands]], times) != times
         return renewing
 
     def _settle(
@@ -170,23 +161,23 @@ class Judging:
         at = np.flatnonzero(renewed)
         if not len(at):
             return
-        columns, times = columns[at], self._batch.times[rows[at]]
-        keys = ends.standing[at] << COLUMN_BITS | columns
-        order = np.lexsort((times, keys))
-        last = order[last_of_each(keys[order])]
-        places, buckets, columns = ends.standing[at][last], ends.last[at][last], columns[last]
-        self._known.renew(places, columns, times[last])
+        keys = ends.standing[at] << COLUMN_BITS | columns[at]
+        order = np.argsort(keys, kind="stable")
+        firsts = np.flatnonzero(first_of_each(keys[order]))
+        times = self._later.reduceat(self._batch.times[rows[at]][order], firsts)
+        at = at[order[firsts]]
+        places, buckets, columns = ends.standing[at], ends.last[at], columns[at]
+        self._known.renew(places, columns, times)
         self._renewed.append(RenewedEntries(self._known.numbers(places), buckets, columns))
 
-    def _write(self, kept: NDArray[np.bool_], late: NDArray[np.bool_]) -> None:
+    def _write(self, kept: NDArray[np.bool_]) -> None:
         """Write down the changes.
 
-        kept: bool[r], the runs that are new buckets of one document. late: bool[n].
+        kept: bool[r], the runs that are new buckets of one document.
         """
         cells, own = self._cells, self._known.gone_rows()
         kept &= ~own[cells.rows[cells.starts]]
-        recorded = ~late if self._rules.same_id == "ignore" else self._inserted.copy()
-        recorded &= ~own
+        recorded = ~own if self._rules.same_id == "ignore" else self._inserted & ~own
         changes = Changes(self._reader, self._batch, self._rules, cells, self._known, recorded)
         oldest = None if self._oldest is None else int(self._oldest[-1])
         changed = (self._buckets, RenewedEntries.joined(self._renewed), oldest)

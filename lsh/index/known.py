@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from lsh.index.batch import DocumentBatch
     from lsh.index.buckets import BucketReader
+    from lsh.index.clock import Clock
 
 __all__ = ["NEVER", "Known"]
 
@@ -34,10 +35,18 @@ class Known:
     """
 
     def __init__(
-        self, reader: BucketReader, slots: int, batch: DocumentBatch | None = None
+        self,
+        reader: BucketReader,
+        slots: int,
+        clock: Clock,
+        batch: DocumentBatch | None = None,
     ) -> None:
-        """Begin with the documents of a batch, which get the numbers that come next."""
+        """Begin with the documents of a batch, which get the numbers that come next.
+
+        clock: after the batch, by which stored times are read.
+        """
         self._reader = reader
+        self._clock = clock
         self._stored_kept = reader.all_kept
         self.first = reader.inserted
         self.own = 0 if batch is None else len(batch.ids)
@@ -48,7 +57,7 @@ class Known:
         self._learned = Places()
         self.any_gone = False
         self._gone_numbers: dict[int, int] = {}
-        self.renewed = RenewedTimes(reader.renewals, self.first)
+        self.renewed = RenewedTimes(reader.renewals, self.first, clock)
         if batch is not None:
             self._records = self._records._replace(
                 sequences=batch.sequences,
@@ -126,6 +135,7 @@ class Known:
         records = self._reader.recorded(numbers, self._records.sketches.shape[1])
         if not records.exist.all():
             raise RecordMissing(int(numbers[records.exist.argmin()]))
+        records = records._replace(times=self._clock.settled(records.times))
         first = self._count
         self._add(records, numbers)
         self._learned.add(numbers, np.arange(first, self._count))
@@ -209,5 +219,5 @@ class Known:
     def renew(
         self, places: NDArray[np.int64], columns: NDArray[np.uint8], times: NDArray[np.int64]
     ) -> None:
-        """Renew entries to times that are later than theirs: int64[e], uint8[e], int64[e], ms."""
+        """Renew entries, which differ, to later times: int64[e], uint8[e], int64[e], ms."""
         self.renewed.put(self.numbers(places), columns, times)

@@ -3,11 +3,11 @@
 A bucket's key is its column's number (1 byte), then the band key (8, big-endian), so that the
 buckets of a column are adjacent. A bucket is the lowest 31 bits of the numbers of its documents, in
 the order in which they came, 4 bytes each, and all bits for `BEYOND`. A document's record is its
-sequence number (8 bytes), the time in ms (8), the number of shingles (4), the number of slots of
-its sketch (2), the number of bytes that say which of its buckets were new (1), the sketch, those
-bytes, then the id, to the record's end. Renewals are, for each time, the time (8 bytes), how many
-columns have it (1), and these columns' numbers (1 each). Numbers are little-endian unless stated
-otherwise.
+sequence number (8 bytes), the time in ms, or a mark of `lsh.index.clock` (8), the number of
+shingles (4), the number of slots of its sketch (2), the number of bytes that say which of its
+buckets were new (1), the sketch, those bytes, then the id, to the record's end. Renewals are, for
+each time or mark, that (8 bytes), how many columns have it (1), and these columns' numbers (1
+each). Numbers are little-endian unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ BEYOND = -1
 """The last entry of a bucket that has finer ones; see `lsh.index.finer`."""
 
 Renewals = dict[int, int]
-"""The times, in ms, of a document's entries that have stood for later ones, by column."""
+"""The times in ms, or marks, of a document's entries that have stood for later ones, by column."""
 
 _KEY = np.dtype([("column", "u1"), ("hash", ">u8")])
 _NUMBER = struct.Struct("<I")
@@ -118,9 +118,9 @@ class BucketKeys(NamedTuple):
 class Record(NamedTuple):
     """A document's record.
 
-    time: in ms. new: which of its buckets were new when it came, so that it is the only document
-    in those that have not grown: a bit for each column of the index, the lowest ones first; no
-    bytes if that isn't known.
+    time: as of when the document counts, in ms, or a mark of `lsh.index.clock`. new: which of its
+    buckets were new when it came, so that it is the only document in those that have not grown: a
+    bit for each column of the index, the lowest ones first; no bytes if that isn't known.
     """
 
     sequence: int

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lsh.index.clock import Clock
 from lsh.index.layout import id_of
 from lsh.index.records import Records
 
@@ -32,7 +33,7 @@ class MemoryIndex:
         self._renewals: dict[int, Renewals] = {}
         self._verdicts: dict[int, Verdict] = {}
         self._by_id: dict[bytes, list[int]] = {}
-        self.now = 0
+        self.clock = Clock()
         self.moved_below = 0
         self.all_kept = True
 
@@ -94,7 +95,7 @@ class MemoryIndex:
         self.all_kept = self.all_kept and not decision.forgotten
         self._renewals |= decision.renewals
         self._verdicts |= decision.verdicts
-        self.now = decision.now
+        self.clock = decision.dates.clock
 
     def items(self) -> Mapping[bytes, Bucket]:
         """Return all buckets by key, as a read-only view."""

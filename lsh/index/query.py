@@ -8,6 +8,7 @@ import numpy as np
 
 from lsh.index.buckets import Buckets
 from lsh.index.cells import cells_of
+from lsh.index.clock import NO_TIME
 from lsh.index.growing import GrowingBuckets
 from lsh.index.known import Known
 from lsh.index.matched import matched, once
@@ -65,13 +66,13 @@ def query(  # noqa: PLR0913 -- what a document has, and what it is judged by
 ) -> list[Answer]:
     """Return for each of n queries what a document like it would match; change nothing.
 
-    Each query is answered as if it came alone. With the rules' window, entries that are too old
-    by its time, or by the latest time of a document so far, don't answer.
+    Each query is answered as if it came alone. With the rules' window, entries that would be too
+    old once it came don't answer; see `lsh.index.clock`.
 
     columns: c numbers of columns.
     keys: uint64[c, n], the queries' keys in each column.
     sketches: uint8[n, slots], the queries' sketches.
-    times: int64[n], when each query comes, in ms; None: at the latest time of a document so far.
+    times: int64[n], the time of each query's document, in ms, or `NO_TIME`; None: none has one.
     sizes: uint32[n], the number of the different shingles of each query. Rules with a containment
         need it.
 
@@ -88,9 +89,11 @@ def query(  # noqa: PLR0913 -- what a document has, and what it is judged by
     found = Buckets.of(reader.buckets(cells.keys))
     if not len(found):
         return answers
-    nows = np.full(count, reader.now) if times is None else np.maximum(times, reader.now)
-    oldest = None if rules.window_ms is None else nows - rules.window_ms
-    known = Known(reader, sketches.shape[1])
+    oldest = None
+    if rules.window_ms is not None:
+        own = np.full(count, NO_TIME) if times is None else times
+        oldest = reader.clock.oldest_alone(own, rules)
+    known = Known(reader, sketches.shape[1], reader.clock)
     buckets = GrowingBuckets(reader, cells, found, known)
     rows, runs = cells.pairs(found.places)
     ends = Walk(buckets, known, rules, sketches, rows, runs, oldest).ends()

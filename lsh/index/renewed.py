@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lsh.ordered import last_of_each, without_repeats
+from lsh.ordered import first_of_each, without_repeats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from lsh.index.clock import Clock
     from lsh.index.layout import Renewals
 
 __all__ = ["COLUMN_BITS", "RenewedEntries", "RenewedTimes", "by_document"]
@@ -47,10 +48,16 @@ class RenewedTimes:
     What is stored is read when it is asked for.
     """
 
-    def __init__(self, read: Callable[[Sequence[int]], Mapping[int, Renewals]], end: int) -> None:
-        """Take what reads the renewals of documents; those from the number ``end`` on have none."""
+    def __init__(
+        self, read: Callable[[Sequence[int]], Mapping[int, Renewals]], end: int, clock: Clock
+    ) -> None:
+        """Take what reads the renewals of documents; those from the number ``end`` on have none.
+
+        clock: by which stored times are read.
+        """
         self._read = read
         self._end = end
+        self._clock = clock
         self._asked = np.empty(0, np.int64)
         # The number and column of each as one, ascending.
         self._keys, self._times = np.empty(0, np.int64), np.empty(0, np.int64)
@@ -67,13 +74,13 @@ class RenewedTimes:
             return times
         own = _joined(numbers, columns)
         at = np.minimum(np.searchsorted(self._keys, own), len(self._keys) - 1)
-        renewed = np.maximum(self._times.take(at), times)
+        renewed = self._clock.later(self._times.take(at), times)
         return np.where(self._keys.take(at) == own, renewed, times)
 
     def put(
         self, numbers: NDArray[np.int64], columns: NDArray[np.uint8], times: NDArray[np.int64]
     ) -> None:
-        """Renew entries: int64[e], uint8[e], int64[e], ms. The latest time of each stays."""
+        """Renew entries: int64[e], uint8[e], int64[e], ms; see `Clock.later`."""
         self._learn(numbers)
         self._add(_joined(numbers, columns), times)
 
@@ -97,14 +104,15 @@ class RenewedTimes:
             for column, time in columns.items()
         ]
         if pairs:
-            self._add(*np.array(pairs, np.int64).T)
+            keys, times = np.array(pairs, np.int64).T
+            self._add(keys, self._clock.settled(times))
 
     def _add(self, keys: NDArray[np.int64], times: NDArray[np.int64]) -> None:
         keys, times = np.concatenate((self._keys, keys)), np.concatenate((self._times, times))
-        order = np.lexsort((times, keys))
+        order = np.argsort(keys, kind="stable")
         keys, times = keys.take(order), times.take(order)
-        last = last_of_each(keys)
-        self._keys, self._times = keys[last], times[last]
+        firsts = np.flatnonzero(first_of_each(keys))
+        self._keys, self._times = keys[firsts], self._clock.later.reduceat(times, firsts)
 
 
 def by_document(

@@ -13,6 +13,8 @@ __all__ = ["BucketRules", "SameId"]
 SameId = Literal["duplicate", "replace", "ignore"]
 """What a document is whose id the index already has; see `lsh.index.same_id`."""
 
+_MOST_MARKED = 63
+"""A mark of `lsh.index.clock` has a bit for each time before the first now."""
 _MOSTLY = 0.8
 """The similarity of two texts of which each has eight ninths of the other."""
 
@@ -26,8 +28,8 @@ class BucketRules:
         inserted, because the entry stands for it.
     capacity: most entries in a bucket; later ones go to finer buckets, see `lsh.index.finer`.
     max_matches: most matches that are reported for a document, best first.
-    window_ms: how long an entry lives after its own time, or after that of the last document that
-        it absorbed; None: for ever.
+    window_ms: how long an entry lives after its own time, or after the latest of those of the
+        documents that it absorbed; None: for ever.
     same_id: what a document is whose id the index already has.
     containment: least estimated share of a document that is in a candidate at which that is a
         match, whatever their similarity; None: only the similarity counts.
@@ -38,6 +40,10 @@ class BucketRules:
         as `lsh.band_keys` makes them. So who knows two sketches knows in which of these columns
         they share a bucket. 0: they don't follow from sketches.
     crowded: how many entries make a bucket crowded; a full one always is. See `lsh.index.walk`.
+    now_rank, now_of, now_least: now is the ``now_rank``-th latest of the last ``now_of`` times,
+        once there are ``now_least``; see `lsh.index.clock`.
+
+    Raises ValueError unless 1 <= now_rank <= now_least <= now_of, and now_least <= 63.
     """
 
     threshold: float
@@ -51,6 +57,14 @@ class BucketRules:
     bands: int = 0
     rows: int = 0
     crowded: int = 8
+    now_rank: int = 16
+    now_of: int = 64
+    now_least: int = 32
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.now_rank <= self.now_least <= min(self.now_of, _MOST_MARKED):
+            numbers = f"now_rank {self.now_rank}, now_least {self.now_least}, now_of {self.now_of}"
+            raise ValueError(f"got {numbers}: takes 1 <= now_rank <= now_least <= now_of, 63")
 
     @property
     def covers(self) -> float:

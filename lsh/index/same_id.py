@@ -4,9 +4,9 @@ duplicate: a document like any other. It may match the earlier one.
 replace: the earlier one is forgotten just before, as by a tombstone. So they never match.
 ignore: it was sent again. Its matches are those of the first one, and it changes nothing.
 
-To be ignored, a document needs a first one that was not older than the window when it came, isn't
-now, and was not forgotten. Ids, times and what is forgotten decide that, and nothing else. So all
-indexes that divide the columns of the same documents agree.
+To be ignored, a document needs a first one that isn't older than the window by now, and was not
+forgotten. Ids, times and what is forgotten decide that, and nothing else. So all indexes that
+divide the columns of the same documents agree.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 
 from lsh.index.batch import DocumentBatch, Forgotten, Match
 from lsh.index.buckets import RecordMissing
+from lsh.index.clock import NO_TIME
 from lsh.index.layout import id_of, unpack_record
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lsh.index.buckets import BucketReader
-    from lsh.index.rules import BucketRules
+    from lsh.index.clock import Clock, Dated
 
 __all__ = ["First", "Repeats", "replacing"]
 
@@ -48,7 +49,7 @@ class First(NamedTuple):
     """The first document with an id.
 
     row: its row in the batch; -1 if it came before that. number: its number in the index; -1 if it
-    is in the batch. time: its own, in ms.
+    is in the batch. time: as of when it counts, in ms.
     """
 
     row: int
@@ -69,18 +70,10 @@ class Repeats:
     rows: NDArray[np.int64]
 
     @classmethod
-    def of(
-        cls,
-        reader: BucketReader,
-        batch: DocumentBatch,
-        nows: NDArray[np.int64],
-        rules: BucketRules,
-    ) -> Repeats:
-        """Return which documents of a batch were sent again.
-
-        nows: int64[n], the latest time of a document so far, at each of the batch, in ms.
-        """
-        firsts = _firsts(batch, nows, _stored(reader, batch.ids), rules.window_ms)
+    def of(cls, reader: BucketReader, batch: DocumentBatch, dates: Dated) -> Repeats:
+        """Return which documents of a batch were sent again; its times are those of ``dates``."""
+        stored = _stored(reader, batch.ids, dates.clock)
+        firsts = _firsts(batch, dates.oldest, stored)
         rows = np.delete(np.arange(len(batch.ids)), list(firsts))
         return cls(batch, firsts, rows)
 
@@ -129,26 +122,28 @@ class Repeats:
 
 
 def _firsts(
-    batch: DocumentBatch,
-    nows: NDArray[np.int64],
-    stored: Mapping[bytes, First],
-    window: int | None,
+    batch: DocumentBatch, oldest: NDArray[np.int64] | None, stored: Mapping[bytes, First]
 ) -> dict[int, First]:
-    """Return the first document of each that was sent again, by row."""
+    """Return the first document of each that was sent again, by row.
+
+    oldest: int64[n], the least time of one that counts, at each of the batch; None: any.
+    """
     known, left, found = dict(stored), deque(batch.forgotten), {}
-    rows = zip(batch.ids, batch.times.tolist(), nows.tolist(), strict=True)
-    for row, (ident, time, now) in enumerate(rows):
+    since = [NO_TIME] * len(batch.ids) if oldest is None else oldest.tolist()
+    for row, (ident, time, least) in enumerate(
+        zip(batch.ids, batch.times.tolist(), since, strict=True)
+    ):
         while left and left[0].row <= row:
             known.pop(left.popleft().id, None)
         first = known.get(ident)
-        if first is not None and (window is None or first.time >= now - window):
+        if first is not None and first.time >= least:
             found[row] = first
         else:  # One that is older than the window now is the first of none.
             known[ident] = First(row, -1, time)
     return found
 
 
-def _stored(reader: BucketReader, ids: Iterable[bytes]) -> dict[bytes, First]:
+def _stored(reader: BucketReader, ids: Iterable[bytes], clock: Clock) -> dict[bytes, First]:
     """Return the first document of each id that the index has: of several, the newest.
 
     A document that has moved has several numbers; its verdict is under the lowest.
@@ -159,7 +154,8 @@ def _stored(reader: BucketReader, ids: Iterable[bytes]) -> dict[bytes, First]:
     for ident, numbers in identified.items():
         known = {number: unpack_record(records[number]) for number in numbers}
         number = max(known, key=lambda one: (known[one].sequence, -one))
-        firsts[ident] = First(-1, number, known[number].time)
+        (time,) = clock.settled(np.array([known[number].time])).tolist()
+        firsts[ident] = First(-1, number, time)
     return firsts
 
 

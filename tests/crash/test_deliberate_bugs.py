@@ -108,7 +108,7 @@ def halved(store: BandStore, offsets: list[Callable[[], None]]) -> Callable[...,
     apply = store.apply
 
     def half(decision: Decision, **reached: Any) -> None:  # noqa: ANN401 -- the method's own
-        apply(decision, offset=store.offset, now=store.now, documents=0)
+        apply(decision, offset=store.offset, documents=0)
         offsets.append(partial(apply, Decision.nothing(), **reached))
 
     return half

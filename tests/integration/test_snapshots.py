@@ -63,7 +63,7 @@ def _empty_a_bucket(path: Path) -> None:
     try:
         for key in sorted(store.contents().buckets())[:1]:  # None, if another worker had it.
             emptied = with_bucket(key[0], int.from_bytes(key[1:], "big"), [])
-            store.apply(emptied, offset=store.offset, now=store.now, documents=0)
+            store.apply(emptied, offset=store.offset, documents=0)
     finally:
         store.close()
 

@@ -22,6 +22,9 @@ TEXTS: Final = near_copies(400, 7)
 PAIRS: Final = pairs(400, 7)
 """For worlds with a window: no verdict depends on what a shortened log has lost."""
 DAY: Final = 24
+_STAMPED: Final = (0, 30)
+_DATED: Final = (None, 3 * DAY, 400 * DAY, 500_000, -30, -3 * DAY, -500_000)
+"""Ages of dates, in hours: of before 1970, and of the years after 2050, too."""
 
 
 class Act(Protocol):
@@ -37,7 +40,7 @@ class Write(NamedTuple):
     documents: int
     partitions: tuple[int, ...]
     manner: Manner
-    age_hours: int
+    age_hours: int | None
     salt: bytes | None = None
     """What their keys begin with, if these are their ids."""
 
@@ -46,7 +49,9 @@ class Write(NamedTuple):
         done = len(world.writer.written)
         texts = TEXTS if world.measures.window == "none" else PAIRS
         new = texts[done : done + self.documents]
-        world.writer.write(new, self.partitions, self.manner, self.age_hours, self.salt)
+        dated = world.measures.dated
+        age = self.age_hours if dated or self.age_hours in _STAMPED else 0
+        world.writer.write(new, self.partitions, self.manner, age, self.salt, dated=dated)
 
 
 class Stall(NamedTuple):
@@ -172,10 +177,11 @@ def _outage(names: Sequence[str], stages: int, hours: int) -> list[Act]:
     return [*done, *(Kill(name, lose_disk=False) for name in names), Pass(hours)]
 
 
-def measures(*, window: bool = False) -> st.SearchStrategy[Measures]:
+def measures(*, window: bool = False, dated: bool = False) -> st.SearchStrategy[Measures]:
     """Draw how large a world is, and for how long it keeps what.
 
-    With a window, brokers delete old frames, unless the log is trimmed behind snapshots.
+    With a window, brokers delete old frames, unless the log is trimmed behind snapshots. Documents
+    may be dated, at any time.
     """
     hours = st.sampled_from([None, DAY, 3 * DAY])
 
@@ -187,6 +193,7 @@ def measures(*, window: bool = False) -> st.SearchStrategy[Measures]:
             snapshots=snapshots,
             standby=standby,
             window="2d" if window else "none",
+            dated=dated,
             overlap=overlap,
             keep=keep,
         )
@@ -215,7 +222,7 @@ def acts() -> st.SearchStrategy[list[Act]]:
         st.integers(1, 12),
         some,
         st.sampled_from(manners),
-        st.sampled_from([0, 0, 0, 0, 30]),
+        st.sampled_from([*_STAMPED * 7, *[0] * 14, *_DATED]),
         st.none() | st.binary(max_size=9) | st.sampled_from([b"k" * 1_024, b"\xff" * 1_024]),
     )
     act: st.SearchStrategy[Act] = st.one_of(

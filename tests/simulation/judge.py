@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from lsh.index import NO_TIME
 from tests.simulation.clock import HOUR
 from tests.simulation.world import World
 from tests.support.checker import (
@@ -22,9 +23,10 @@ from tests.support.checker import (
     source,
     verdicts,
 )
+from tests.support.naive_time import NaiveTime
 from tests.support.replay import replay
 from worker.app import Application
-from worker.wire import MatchFrame, decode
+from worker.wire import FingerprintFrame, MatchFrame, decode
 
 __all__ = ["problems"]
 
@@ -134,24 +136,37 @@ def _published(world: World, directory: Path, *, complete: bool) -> Iterator[str
 
 
 def _late(world: World) -> set[Source]:
-    """Return the documents that were judged when frames of their time may have been deleted.
+    """Return the documents that were judged when frames may have been deleted that still count.
 
     What they match may be on no disk by then, and nowhere in the log.
     """
     kept, window = world.measures.keep.fingerprints, world.settings.index.window_ms
-    if kept is None or window is None:
+    if kept is None or window is None or not world.bus.start_offset(*world.topology.order):
         return set()
     margin = kept * HOUR - window
-    times = {(one.partition, one.offset): one.timestamp for one in world.writer.written}
+    nows = _nows(world)
     late = set()
     for shard in range(world.topology.layout.shards):
         for record in world.archive.of(world.topology.matches(shard)):
             frame = decode(MatchFrame, record.value, world.topology.layout.id)
             for offset in range(frame.start, frame.end):
                 at = frame.partition, offset
-                if at in times and record.timestamp - times[at] > margin:
+                now = nows.get(at)
+                if now is None or record.timestamp - now > margin:
                     late.add(at)
     return late
+
+
+def _nows(world: World) -> dict[Source, int | None]:
+    """Return what was now when each document came."""
+    allowance = world.settings.index.future_allowance_ms
+    naive, nows = NaiveTime(world.settings.rules()), dict[Source, int | None]()
+    for record in world.archive.of(world.topology.fingerprints):
+        frame = decode(FingerprintFrame, record.value, world.topology.layout.id)
+        for offset, time in zip(frame.offsets.tolist(), frame.times.tolist(), strict=True):
+            own = None if time == NO_TIME else min(time, record.timestamp + allowance)
+            nows[frame.partition, frame.start + offset] = naive.come(own).now
+    return nows
 
 
 def _indexes(world: World, directory: Path) -> Iterator[str]:

@@ -46,8 +46,9 @@ class Measures:
     """Counts and hours. ``snapshots`` are shipped every few seconds, and the log is trimmed.
 
     With ``standby``, every worker keeps the shards of all others warm. ``window`` is how long the
-    index remembers. If transactions ``overlap``, whoever commits lets the others write first: a
-    log's records and markers come in the order that brokers get from workers that write at once.
+    index remembers; if documents are ``dated``, it goes by a field of theirs. If transactions
+    ``overlap``, whoever commits lets the others write first: a log's records and markers come in
+    the order that brokers get from workers that write at once.
     """
 
     partitions: int = 3
@@ -56,6 +57,7 @@ class Measures:
     snapshots: bool = False
     standby: bool = False
     window: str = "none"
+    dated: bool = False
     overlap: bool = False
     keep: Keep = field(default_factory=Keep)
 
@@ -78,4 +80,6 @@ def _settings(measures: Measures, snapshots: Path | None) -> Settings:
     if snapshots is not None:
         url = str(snapshots)
         index["snapshots"] = {"url": url, "every_seconds": 5, "keep": 2, "trim_log": True}
-    return Settings.model_validate({"index": index, "worker": {"batch_records": measures.batch}})
+    documents = {"time_field": "at"} if measures.dated else {}
+    worker = {"batch_records": measures.batch}
+    return Settings.model_validate({"index": index, "documents": documents, "worker": worker})

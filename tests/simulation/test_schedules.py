@@ -18,7 +18,7 @@ from tests.simulation.measures import Measures
 from tests.simulation.world import World
 from tests.support.corpus import FULL, examples
 
-WORLDS = measures() | measures(window=True)
+WORLDS = measures() | measures(window=True) | measures(window=True, dated=True)
 FEW = settings(
     max_examples=examples(10),
     derandomize=True,

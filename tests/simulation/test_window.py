@@ -17,6 +17,7 @@ from tests.support.texts import near_copies
 from worker.bus import Outgoing
 
 TEXTS = near_copies(60, 8)
+MANY = near_copies(180, 8)
 EVERYWHERE = range(3)
 KEEP = Keep(documents=None, matches=None, outputs=None, offsets=None, fingerprints=72)
 
@@ -59,7 +60,8 @@ def test_weeks_go_by(world: MakeWorld, tmp_path: Path, manner: Manner, *, standb
     one.start("a")
     one.start("b")
     for part in range(10):
-        one.writer.write(TEXTS[6 * part : 6 * part + 6], EVERYWHERE, manner)
+        # Now is the 16th latest time: with fewer documents, it would be behind by days.
+        one.writer.write(MANY[18 * part : 18 * part + 18], EVERYWHERE, manner)
         one.pass_hours(20)
         one.stop("ab"[part % 2])
         one.start("ab"[part % 2])

@@ -35,20 +35,28 @@ class Writer:
         texts: Sequence[tuple[str, str]],
         partitions: Sequence[int],
         manner: Manner = "plain",
-        age_hours: int = 0,
+        age_hours: int | None = 0,
         salt: bytes | None = None,
+        *,
+        dated: bool = False,
     ) -> None:
-        """Write ids and texts; ``age_hours`` is how far in the past their timestamps lie.
+        """Write ids and texts.
 
-        With a salt, the ids are not in the values: each record has a key that begins with it.
+        ``age_hours`` is how far in the past their timestamps lie. If they are ``dated``, it is how
+        far their dates do, and None is none. With a salt, the ids are not in the values: each
+        record has a key that begins with it.
         """
-        stamp = self._clock.milliseconds() - age_hours * HOUR
+        stamp = self._clock.milliseconds() - (age_hours or 0) * HOUR
+        more = {"at": stamp} if dated and age_hours is not None else {}
+        stamp = self._clock.milliseconds() if dated else stamp
         records = [
             Outgoing(
                 self._topology.documents,
                 partitions[number % len(partitions)],
                 None if salt is None else salt + ident.encode(),
-                json.dumps({"text": text} | ({"id": ident} if salt is None else {})).encode(),
+                json.dumps(
+                    ({"id": ident} if salt is None else {}) | {"text": text} | more
+                ).encode(),
                 (),
                 stamp,
             )

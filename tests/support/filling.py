@@ -35,13 +35,13 @@ def fill(store: BandStore, offset: int, count: int, columns: range = range(1)) -
     documents = random_documents(count, first=store.inserted, columns=columns)
     decision = store.decide(documents, RULES)
     assert len(decision.records) == count
-    store.apply(decision, offset=offset, now=0, documents=count)
+    store.apply(decision, offset=offset, documents=count)
     return documents
 
 
 def with_bucket(column: int, key: int, documents: list[int]) -> Decision:
     """Return a decision that replaces a bucket, and changes nothing else."""
-    decision = Decision.nothing(0)
+    decision = Decision.nothing()
     decision.changed = BucketKeys(np.array([column], np.uint8), np.array([key], np.uint64))
     sizes, entries = np.array([len(documents)]), np.array(documents, np.int64)
     decision.buckets = Buckets(np.zeros(1, np.int64), sizes, entries)

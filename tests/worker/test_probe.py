@@ -82,7 +82,7 @@ class Watched:
 
 def write(store: BandStore, documents: int) -> None:
     offset = store.offset + 1
-    store.apply(Decision.nothing(), offset=offset, now=offset, documents=documents)
+    store.apply(Decision.nothing(), offset=offset, documents=documents)
 
 
 def test_what_fails_has_not_been_done() -> None:

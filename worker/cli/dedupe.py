@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import tempfile
@@ -84,6 +85,7 @@ def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
         documents = document_format(settings)
         hints = Hints(documents, watched_fields(settings), inputs, _say)
         lines = UniqueLines() if job.unique_only else VerdictLines(documents)
+        stack.enter_context(_saying_warnings())
         relax()
         stack.enter_context(collecting())
         with OfflineFilter(settings, directory, work.offsets if work else None) as judge:
@@ -99,7 +101,7 @@ def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
                     window_ends = before < limits.reject_window <= counts.documents
                     if window_ends and counts.too_many_misread(limits.reject_share):
                         break
-            reached = judge.reached()
+            reached, counts.older = judge.reached(), judge.older
         if counts.too_many_misread(limits.reject_share):
             _summarise(counts, monotonic() - began)
             hints.cause(counts)
@@ -170,6 +172,24 @@ def _raising_on_signals() -> Iterator[Callable[[], None]]:
             signal.signal(number, handler)
 
 
+class _Saying(logging.Handler):
+    """Says on standard error what a worker has in its log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _say(record.getMessage())
+
+
+@contextmanager
+def _saying_warnings() -> Iterator[None]:
+    """Say what the stages warn of."""
+    log, handler = logging.getLogger("worker"), _Saying(logging.WARNING)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+
+
 def _summarise(counts: Counts, seconds: float) -> None:
     rate = counts.documents / seconds if seconds else 0.0
     noun = "document" if counts.documents == 1 else "documents"
@@ -181,6 +201,9 @@ def _summarise(counts: Counts, seconds: float) -> None:
     if counts.reasons:
         listed = ", ".join(f"{code} {count:,}" for code, count in counts.reasons.most_common())
         _say(f"rejected: {listed}")
+    if counts.older:
+        old = "document was" if counts.older == 1 else "documents were"
+        _say(f"{counts.older:,} {old} dated more than a window before now, and counted as of now")
 
 
 def _refusal(counts: Counts, job: Job, settings: Settings) -> str:

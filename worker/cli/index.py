@@ -82,7 +82,7 @@ def _row(shard: int, facts: StoreFacts) -> dict[str, Any]:
 
 
 def _print_rows(rows: list[dict[str, Any]]) -> None:
-    table = Table("shard", "offset", "documents", "keys", "size", "newest", box=None)
+    table = Table("shard", "offset", "documents", "keys", "size", "now", box=None)
     for row in rows:
         table.add_row(
             str(row["shard"]),
@@ -90,7 +90,7 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
             f"{row['documents']:,}",
             f"{row['keys']:,}",
             size(row["bytes"]),
-            time_of(row["now"] / 1000) if row["now"] else "",
+            "" if row["now"] is None else time_of(row["now"] / 1000),
         )
     screen().print(table)
 

@@ -88,9 +88,7 @@ def _answered(asked: Asked, settings: Settings, shards: StateShards) -> Answer:
         question = questions.document(content)
     if isinstance(question, Unreadable):
         return rejected(question)
-    rules = settings.rules()
-    allowance = settings.index.future_allowance_ms
-    asker = Asker(settings.topology(1).layout, rules, future_allowance_ms=allowance)
+    asker = Asker(settings.topology(1).layout, settings.rules())
     return asker.answers(shards, [question])[0]
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from lsh.index import NO_TIME
 from worker.bus import UNREADABLE_HEADERS, Header, Record
 from worker.fields.time_format import AUTO
 from worker.formats.fields import kind_of
@@ -18,9 +19,12 @@ from worker.wire.headers import FORGET
 
 __all__ = ["Document", "DocumentFormat", "DocumentOptions", "Unreadable", "headers_size"]
 
+_NO_TIMESTAMP = -1
+"""What Kafka has for a record without one."""
+
 
 class Document(NamedTuple):
-    """A document that can be judged; ``time`` is in ms, ``id`` is UTF-8."""
+    """A document that can be judged; ``time`` is in ms, or `NO_TIME`; ``id`` is UTF-8."""
 
     id: bytes
     text: str
@@ -81,8 +85,8 @@ class DocumentFormat(ABC):
             raise
         has_time = time is not None or self._options.time_field is None
         if time is None:
-            time = record.timestamp
-        if time != -1 and not FIRST_TIME <= time < LAST_TIME:
+            time = self._time_of(record)
+        if time != NO_TIME and not FIRST_TIME <= time < LAST_TIME:
             raise Unreadable("bad-time", f"{time} ms is not between the years 1000 and 2200")
         self.times_read += has_time
         self._check_text(text)
@@ -209,6 +213,12 @@ class DocumentFormat(ABC):
             )
         if not text or text.isspace():
             raise Unreadable("empty-text", "the text is empty or blank")
+
+    def _time_of(self, record: Record) -> int:
+        """Return the time of a payload that has none: the record's, if no field is to have it."""
+        if self._options.time_field is not None or record.timestamp == _NO_TIMESTAMP:
+            return NO_TIME
+        return record.timestamp
 
     def _id(self, found: object) -> bytes:
         if isinstance(found, str):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
-from worker.formats.base import DocumentFormat
+from worker.formats.base import DocumentFormat, DocumentOptions
 from worker.formats.fields import utf8
 
 __all__ = ["TextFormat"]
@@ -12,6 +13,10 @@ __all__ = ["TextFormat"]
 
 class TextFormat(DocumentFormat):
     """Plain text in UTF-8. It has no fields: the id and the time are those of the record."""
+
+    def __init__(self, options: DocumentOptions) -> None:
+        """Keep the limits."""
+        super().__init__(replace(options, time_field=None))
 
     def excerpt(self, value: bytes) -> str:
         """See `DocumentFormat`."""

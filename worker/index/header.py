@@ -9,14 +9,8 @@ from worker.index.errors import HeaderMismatch, StoreDamaged
 
 __all__ = ["StoreHeader", "check_header", "pack_header", "unpack_header"]
 
-FORMAT_VERSION = 10
-"""That of new stores. Up to version 2, the offset referred to a separate log for each shard; up to
-3, each bucket and each record was a key; up to 5, records didn't say which buckets were new; up to
-6, merged runs were keys among others; up to 7, a filter's words had three bits of a cell, and an
-entry stood for a document only if it was all but identical; up to 8, nothing said whether a
-document was ever forgotten; up to 9, the list of runs didn't say how many bits filters have."""
-_READ_FROM = 9
-"""The earliest version that is read, and written on."""
+FORMAT_VERSION = 11
+"""Earlier versions have other keys or values, or were judged by other rules; none is read."""
 
 StoreHeader = dict[str, str | int | float | bool]
 
@@ -46,9 +40,9 @@ def check_header(packed: bytes, wanted: StoreHeader, path: Path) -> None:
     """
     found = _load(packed, path)
     version = found.pop("format", None)
-    if version not in range(_READ_FROM, FORMAT_VERSION + 1):
+    if version != FORMAT_VERSION:
         raise HeaderMismatch(
-            f"{path} has format {version}, and this neardup reads {_READ_FROM} to {FORMAT_VERSION}:"
+            f"{path} has format {version}, and this neardup reads {FORMAT_VERSION}:"
             " begin with a new index, or run the version that made this one"
         )
     if found == wanted:

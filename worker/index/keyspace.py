@@ -29,6 +29,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lsh.index.clock import Clock
+
 __all__ = [
     "CELLS",
     "COVERAGE",
@@ -83,7 +85,7 @@ PROGRESS: Final = b"\xffprogress"
 RUNS: Final = b"\xffruns"
 COVERAGE: Final = b"\xfftiles"
 
-_progress = struct.Struct("<qqqq")
+_progress = struct.Struct("<qqq")
 _place = struct.Struct(">cIBI")
 _run = struct.Struct(">cI")
 _era = struct.Struct(">cI")
@@ -94,30 +96,34 @@ _value = struct.Struct("<q")
 class Progress(NamedTuple):
     """How far a store is.
 
-    ``offset`` is the next offset to read in the log; ``now`` is the log's time there in ms;
-    ``documents`` is how many were judged; ``inserted`` is how many of these have a record.
+    ``offset`` is the next offset to read in the log; ``documents`` is how many were judged;
+    ``inserted`` is how many of these have a record; ``clock`` is what they all say about the time.
     """
 
     offset: int = 0
-    now: int = 0
     documents: int = 0
     inserted: int = 0
+    clock: Clock = Clock()
 
     def pack(self) -> bytes:
         """Return the packed bytes."""
-        return _progress.pack(*self)
+        return _progress.pack(*self[:3]) + self.clock.packed()
 
     @classmethod
     def unpack(cls, packed: bytes | None) -> Progress:
         """Return the progress that `pack` packed; an empty store's if there is none.
 
         Raises:
-            ValueError: it has another length.
+            ValueError: it is something else.
         """
+        if packed is None:
+            return cls()
         try:
-            return cls() if packed is None else cls(*_progress.unpack(packed))
-        except struct.error as error:
+            offset, documents, inserted = _progress.unpack_from(packed)
+            clock = Clock.unpacked(packed[_progress.size :])
+        except (struct.error, ValueError) as error:
             raise ValueError(f"its progress can't be read: {error}") from error
+        return cls(offset, documents, inserted, clock)
 
 
 class Place(NamedTuple):

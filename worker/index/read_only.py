@@ -30,13 +30,14 @@ _SIZE = "rocksdb.total-sst-files-size"
 class StoreFacts(NamedTuple):
     """A store's header, progress and size.
 
-    ``offset``, ``now`` (ms), ``documents`` and ``coverage`` are as of the last flush; ``keys`` is
-    how many records and cells of runs it has; ``size_bytes`` is the size on disk.
+    ``offset``, ``now`` (ms; None until there is one), ``documents`` and ``coverage`` are as of the
+    last flush; ``keys`` is how many records and cells of runs it has; ``size_bytes`` is the size on
+    disk.
     """
 
     header: StoreHeader
     offset: int
-    now: int
+    now: int | None
     documents: int
     keys: int
     size_bytes: int
@@ -80,7 +81,7 @@ class ReadOnlyStore(Closing):
             raise StoreDamaged(f"{self._path}: no header")
         header = unpack_header(packed, self._path)
         try:
-            offset, now, documents, inserted = Progress.unpack(self._one(PROGRESS))
+            offset, documents, inserted, clock = Progress.unpack(self._one(PROGRESS))
             coverage = Coverage.decode(self._one(COVERAGE), offset)
             listed = self._runs_listed()
         except ValueError as error:
@@ -88,7 +89,7 @@ class ReadOnlyStore(Closing):
         return StoreFacts(
             header,
             offset,
-            now,
+            clock.now,
             documents,
             inserted - listed.eras.first + sum(run.cells for run in listed.runs),
             int(self._db.property_int_value(_SIZE) or 0) + self._pages.sum(_SIZE),
@@ -145,7 +146,7 @@ class ReadOnlyStore(Closing):
         except ValueError as error:
             raise StoreDamaged(f"{self._path}: {error}") from error
         recent = RecentBuckets()
-        return StoreReader(self._path, self.runs(), records, self._many, recent, progress.now)
+        return StoreReader(self._path, self.runs(), records, self._many, recent, progress.clock)
 
     def _many(self, keys: list[bytes]) -> list[bytes | None]:
         try:

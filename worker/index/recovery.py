@@ -154,8 +154,8 @@ class Recovery:
             shard,
             offset,
         )
-        nothing = Decision.nothing(store.now)
-        store.apply(nothing, offset=offset, now=nothing.now, documents=0, coverage=Coverage())
+        nothing = Decision.nothing(store.clock)
+        store.apply(nothing, offset=offset, documents=0, coverage=Coverage())
 
     def _local(self, attempt: _Attempt) -> BandStore | None:
         """Open the local store; return None if it had to be put aside."""

@@ -21,8 +21,6 @@ ID_COLUMN = 251
 """The column of documents' ids; see `identities`. Those below are bands and the exact text."""
 _Column = Annotated[int, msgspec.Meta(ge=0, le=ID_COLUMN)]
 _Bits = Annotated[int, msgspec.Meta(gt=0, le=64)]
-_FORMER_FILTER_BITS = (24, 18, 13)
-"""Those of a store of format 9, whose list doesn't say so."""
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -61,7 +59,7 @@ class _Packed(msgspec.Struct):
     runs: list[Run]
     merging: list[Merging]
     eras: Annotated[list[Era], msgspec.Meta(min_length=1)]
-    filter_bits: Annotated[tuple[_Bits, ...], msgspec.Meta(min_length=1)] = _FORMER_FILTER_BITS
+    filter_bits: Annotated[tuple[_Bits, ...], msgspec.Meta(min_length=1)]
 
 
 @dataclass(slots=True)

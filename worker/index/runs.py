@@ -145,7 +145,7 @@ class Runs:
         end = self._end + len(decision.records)
         ids = identities.add(batch, self._end, decision.records)
         full = self._is_full(end - self._end)
-        ends = self._era_ends(decision.now)
+        ends = self._era_ends(decision.dates.clock.now)
         self._merge_some(batch, end - self._end, give_way, growing=full)
         run = self._drafted(batch, self._lookup.open, give_way) if full else None
         cells, alone = self._new_cells(batch, decision, standing, end)
@@ -166,9 +166,12 @@ class Runs:
         self._lookup.take(prepared.filters)
         self._remember(decision, prepared.alone)
         listed = bool(self._merges) or prepared.run is not None
-        if self._end == self._list.eras.current.first:
-            self._list.eras.begin(self._end, decision.now)
+        dates, eras = decision.dates, self._list.eras
+        now = dates.clock.now
+        if self._end == eras.current.first:
+            eras.begin(self._end, now)
             listed = True
+        listed |= eras.note(now, dates.latest, self._window)
         for merge in list(self._merges):
             if merge.done and merge in self._merges:  # Another that ended may have ended it.
                 self._finish(batch, merge)
@@ -181,7 +184,7 @@ class Runs:
             self._lookup.open.add(cells)
             self._lookup.open.put(ids)
         self._end += len(decision.records)
-        listed |= self._next_era(batch, decision.now, prepared.last)
+        listed |= self._next_era(batch, now, prepared.last)
         if listed:
             batch.put(RUNS, self._list.pack())
 
@@ -246,15 +249,15 @@ class Runs:
         has = self._end - self._lookup.open.first
         return has > 0 and 2 * (self._list.run_documents - has) < documents
 
-    def _era_ends(self, now: int) -> bool:
-        """Return whether the current era ends with a write at the log's time ``now``, in ms.
+    def _era_ends(self, now: int | None) -> bool:
+        """Return whether the current era ends with a write, after which it is ``now``, in ms.
 
         An empty era begins anew instead.
         """
         eras = self._list.eras
         return self._end > eras.current.first and eras.due(now, self._window)
 
-    def _next_era(self, batch: WriteBatch, now: int, last: Draft | None) -> bool:
+    def _next_era(self, batch: WriteBatch, now: int | None, last: Draft | None) -> bool:
         """Begin an era if it is due, and drop what is older than the window; return whether.
 
         ``last`` is the last run of the era that ends.

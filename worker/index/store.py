@@ -88,9 +88,9 @@ _BACKGROUND = (
 class BandStore:
     """One shard's buckets and document records.
 
-    Not thread-safe. ``offset`` is the next offset to read in ``fingerprints``; ``now`` is the
-    latest time of a document so far, in ms; ``documents`` is how many were judged so far;
-    ``coverage`` is which offsets of ``documents`` the applied frames have covered.
+    Not thread-safe. ``offset`` is the next offset to read in ``fingerprints``; ``documents`` is how
+    many were judged so far; ``clock`` is what they say about the time; ``coverage`` is which
+    offsets of ``documents`` the applied frames have covered.
 
     Every method that reads or writes raises `StoreDamaged` if RocksDB finds other bytes
     than it wrote, and OSError if the disk is full or an operation fails. After either, RocksDB
@@ -149,7 +149,7 @@ class BandStore:
         try:
             self._check(header)
             progress, self.coverage = self._reached()
-            self.offset, self.now, self.documents, inserted = progress
+            self.offset, self.documents, inserted, self.clock = progress
             self._read(inserted, on_cells)
         except BaseException:
             self._tables.close()
@@ -293,7 +293,7 @@ class BandStore:
     def reader(self) -> StoreReader:
         """Return a reader for another thread. `apply` must not run while it is used."""
         parts = self._cells, self._records, self._get, self._grown
-        return StoreReader(self.path, *parts, self.now)
+        return StoreReader(self.path, *parts, self.clock)
 
     def decide(self, batch: DocumentBatch, rules: BucketRules) -> Decision:
         """Judge a batch of documents against this store; see `lsh.index.decide`."""
@@ -302,12 +302,11 @@ class BandStore:
         except RecordMissing as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
 
-    def apply(  # noqa: PLR0913 -- all that a write reaches
+    def apply(
         self,
         decision: Decision,
         *,
         offset: int,
-        now: int,
         documents: int,
         coverage: Coverage | None = None,
         readers: Readers = _NOBODY_READS,
@@ -329,13 +328,14 @@ class BandStore:
             with readers:
                 self._change(writes, decision, prepared)
                 writes.put(COVERAGE, covered.encode(offset))
-                writes.put(PROGRESS, Progress(offset, now, total, self.inserted).pack())
+                clock = decision.dates.clock
+                writes.put(PROGRESS, Progress(offset, total, self.inserted, clock).pack())
                 try:
                     self._db.write(writes, write_opt=self._write_options)
                 except Exception as error:
                     raise self._meaning(error) from error
                 self.offset = offset
-                self.now = now
+                self.clock = clock
             self.documents = total
             self.coverage = covered
             self.unflushed += documents
@@ -473,11 +473,12 @@ class BandStore:
         return Parts(self.inserted - listed.eras.first, len(listed.eras.kept), runs, cells)
 
     def oldest_seconds(self) -> float | None:
-        """Return how much older its oldest era is than its newest document; None if it is empty."""
+        """Return how long ago its oldest era began, in its own time; None if it has nothing."""
         eras = self._cells.list.eras
-        if self.inserted == eras.first:
+        now, since = self.clock.now, eras.kept[0].since
+        if self.inserted == eras.first or now is None or since is None:
             return None
-        return (self.now - eras.kept[0].since) / 1_000
+        return (now - since) / 1_000
 
     def expired_eras(self) -> int:
         """Return how many eras it has given back since it was made."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from lsh.index import BucketKeys
 from lsh.index.buckets import Buckets
+from lsh.index.clock import Clock
 from lsh.index.layout import Renewals, unpack_renewals
 from lsh.index.records import Records
 from lsh.index.verdicts import Verdict, unpack_verdict
@@ -41,10 +42,10 @@ class StoreReader:
         records: RecordPages,
         get: Get,
         recent: RecentBuckets,
-        now: int,
+        clock: Clock,
     ) -> None:
-        """Take the store's parts; ``now`` is the latest time of a document so far, in ms."""
-        self.now = now
+        """Take the store's parts; ``clock`` is what its documents say about the time."""
+        self.clock = clock
         self._path = path
         self._runs = runs
         self._records = records

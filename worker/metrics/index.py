@@ -38,7 +38,7 @@ class IndexMetrics(IndexEvents):
         self._covered = instruments.counter("neardup_index_covered_total")
         self._divided = instruments.counter("neardup_index_divided_total")
         self._dropped = instruments.counter("neardup_index_dropped_total")
-        self._late = instruments.counter("neardup_index_late_total")
+        self._older = instruments.counter("neardup_index_older_total")
         self._repeated = instruments.counter("neardup_index_repeated_total")
         self._expired = instruments.counter("neardup_index_expired_eras_total")
         self._eras: dict[int, int] = {}
@@ -65,7 +65,7 @@ class IndexMetrics(IndexEvents):
         self._covered.inc(counts.covered)
         self._divided.inc(counts.divided)
         self._dropped.inc(counts.dropped)
-        self._late.inc(counts.late)
+        self._older.inc(counts.older)
         self._repeated.inc(counts.repeated)
 
     def status(self, status: Status) -> None:

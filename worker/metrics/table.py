@@ -233,13 +233,13 @@ TABLE: Final = (
     ),
     Metric(
         "index",
-        "neardup_index_late_total",
+        "neardup_index_older_total",
         "counter",
-        "Documents that were older than index.window when they came: judged, and not remembered;"
+        "Documents dated more than index.window before now when they came: they count as of now;"
         " every shard counts each one.",
-        "A later copy of such a document may be judged unique. If there are many, old documents are"
-        " fed beside new ones: see [How long the index"
-        " remembers](operations.md#how-long-the-index-remembers).",
+        "Nothing to do if an archive is fed, or if some dates are wrong. If nearly all documents"
+        " count here, now is ahead of them, and nothing expires until they catch up: see [Wrong"
+        " dates](operations.md#wrong-dates).",
     ),
     Metric(
         "index",

@@ -68,6 +68,7 @@ class Counts:
     """Numbers of documents by verdict, and of rejected ones by the code of the reason.
 
     ``first`` is the first reason with each code, as it was given.
+    ``older`` is how many came more than the window older than now.
     """
 
     unique: int = 0
@@ -77,6 +78,7 @@ class Counts:
     """Records that delete a document; they are none themselves."""
     reasons: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
+    older: int = 0
 
     @property
     def documents(self) -> int:
@@ -223,8 +225,16 @@ class OfflineFilter(Closing):
     @property
     def comparisons(self) -> int:
         """Return how many comparisons with candidates were made."""
+        return self._counted("neardup_index_candidates_total")
+
+    @property
+    def older(self) -> int:
+        """Return how many documents came more than the window older than now."""
+        return self._counted("neardup_index_older_total") // self.topology.layout.shards
+
+    def _counted(self, name: str) -> int:
         registry = self._embedded.application.metrics.registry
-        return int(registry.get_sample_value("neardup_index_candidates_total") or 0)
+        return int(registry.get_sample_value(name) or 0)
 
     def memory(self) -> dict[str, tuple[int, int]]:
         """Return what the index takes of its memory; see `Application.memory`."""

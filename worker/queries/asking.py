@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from time import time
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -48,22 +47,10 @@ class Shards(Protocol):
 class Asker:
     """Answers questions by an application's layout and rules. Thread-safe."""
 
-    def __init__(
-        self,
-        layout: Layout,
-        rules: BucketRules,
-        *,
-        future_allowance_ms: int,
-        clock: Callable[[], float] = time,
-    ) -> None:
-        """Take what all workers agree on; ``clock`` returns seconds since the epoch.
-
-        A document's time is at most the clock's and ``future_allowance_ms``.
-        """
+    def __init__(self, layout: Layout, rules: BucketRules) -> None:
+        """Take what all workers agree on."""
         self._layout = layout
         self._rules = rules
-        self._allowance = future_allowance_ms
-        self._clock = clock
         self._own = threading.local()
 
     @property
@@ -81,7 +68,7 @@ class Asker:
         """
         asked = [one for one in questions if isinstance(one, Question)]
         prints = self._fingerprinter().fingerprint([one.text for one in asked])
-        times = self._times(asked)
+        times = np.array([one.time for one in asked], np.int64)
         found = iter(self._found(shards, prints, times))
         return [rejected(one) if isinstance(one, Unreadable) else next(found) for one in questions]
 
@@ -91,12 +78,6 @@ class Asker:
         if made is None:
             made = self._own.fingerprinter = Fingerprinter(self._layout.parameters)
         return made
-
-    def _times(self, questions: Sequence[Question]) -> npt.NDArray[np.int64]:
-        """Return when the documents come, int64[n] in ms."""
-        now = int(1_000 * self._clock())
-        given = np.array([one.time for one in questions], np.int64)
-        return np.where(given < 0, now, np.minimum(given, now + self._allowance))
 
     def _found(
         self, shards: Shards, prints: Fingerprints, times: npt.NDArray[np.int64]

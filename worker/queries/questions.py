@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from time import time
 from typing import NamedTuple
 
 import msgspec
@@ -23,7 +24,7 @@ class BadRequest(ValueError):
 
 
 class Question(NamedTuple):
-    """A text, and when its document comes, in ms; -1: now."""
+    """A text, and the time of its document in ms, or `NO_TIME`."""
 
     text: str
     time: int
@@ -46,8 +47,14 @@ _string = msgspec.json.Decoder(str).decode
 class Questions:
     """Reads questions by an application's settings. Thread-safe."""
 
-    def __init__(self, settings: Settings) -> None:
-        """Take how documents are read, and their limits."""
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time) -> None:
+        """Take how documents are read, and their limits.
+
+        ``clock`` returns seconds since the epoch, which stamps a document as if it were sent now. A
+        text has no time if a field of the documents has theirs.
+        """
+        self._clock = clock
+        self._dated = settings.documents.time_field is not None
         self._documents = document_format(settings)
         self._texts = text_format(settings)
         self._strings = settings.documents.format == "text"
@@ -92,8 +99,9 @@ class Questions:
 
     def _read(self, value: bytes, *, texts: bool) -> Question | Unreadable:
         documents = self._texts if texts else self._documents
+        stamp = -1 if texts and self._dated else int(1_000 * self._clock())
         try:
-            found = documents.read(Record("query", 0, 0, -1, None, value))
+            found = documents.read(Record("query", 0, 0, stamp, None, value))
         except Unreadable as error:
             return error
         return Question(found.text, found.time)

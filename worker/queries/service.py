@@ -86,11 +86,7 @@ class QueryService(Closing):
         """Begin to follow the log, and to answer; return what follows. See `Following`."""
         self._application = application
         self._following = following = Following(application, clock, lock, gather_seconds)
-        asker = Asker(
-            application.topology.layout,
-            application.rules(),
-            future_allowance_ms=self._settings.index.future_allowance_ms,
-        )
+        asker = Asker(application.topology.layout, application.rules())
         questions = Questions(self._settings)
         self._pages = QueryPages(questions, asker, following, self._metrics, self.health)
         return following

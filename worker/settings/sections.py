@@ -152,7 +152,9 @@ class DocumentsSection(_Section):
     id_field: str = Field("id", min_length=1)
     text_fields: _Names = ("text",)
     time_field: str | None = Field(
-        None, description="field with the time; default: the record's timestamp"
+        None,
+        description="field with the time, without which a document counts as of now; default: the"
+        " record's timestamp",
     )
     time_format: str = Field(
         AUTO,
@@ -394,7 +396,7 @@ class IndexSection(_Section):
     )
     window: str = Field(
         _NO_WINDOW,
-        description="how long a document is remembered after its time, or after that of the last"
+        description="how long a document is remembered after its time, or after that of the latest"
         " copy that it stands for: a length such as 30d, 12h, 90m, 45s or 1d12h; none: for ever",
     )
     same_id: SameId = Field(

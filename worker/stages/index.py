@@ -12,6 +12,7 @@ from lsh.index import Decision
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.stages.answers import split_answer
 from worker.stages.base import Burst, StageError, Status
+from worker.stages.dates import DateReports
 from worker.stages.judge import Judge, Judgement, pass_over
 from worker.stages.order import Documents, Placed
 from worker.stages.ownership import Ownership, Shard, ShardStore, StoreSize
@@ -36,7 +37,7 @@ class IndexCounts:
     covered: int = 0
     divided: int = 0
     dropped: int = 0
-    late: int = 0
+    older: int = 0
     repeated: int = 0
 
 
@@ -115,6 +116,7 @@ class Index(Generic[StoreT]):
         self._reported: dict[TopicPartition, int] = {}
         self._report = False
         self._counts = IndexCounts()
+        self._dates = DateReports()
 
     def adopt(
         self,
@@ -220,7 +222,7 @@ class Index(Generic[StoreT]):
         self._counts.covered += decision.covered
         self._counts.divided += decision.divided
         self._counts.dropped += decision.dropped
-        self._counts.late += decision.late
+        self._counts.older += decision.dates.older
         self._counts.repeated += decision.repeated
 
     def _answers(
@@ -256,6 +258,8 @@ class Index(Generic[StoreT]):
             partition, judgement = self._pending.popitem()
             shard = self._shards.owned[partition]
             shard.committed = judgement.offset
+            if partition == min(self._shards.owned):  # All shards see the same documents.
+                self._dates.judged(judgement.decision.dates)
             with self._shards.guarded(partition):
                 judgement.apply(shard.store)
         self.events.indexed(self._counts)

@@ -24,7 +24,6 @@ class Judgement(NamedTuple):
 
     decision: Decision
     offset: int
-    now: int
     documents: int
     coverage: Coverage
 
@@ -33,7 +32,6 @@ class Judgement(NamedTuple):
         store.apply(
             self.decision,
             offset=self.offset,
-            now=self.now,
             documents=self.documents,
             coverage=self.coverage,
             readers=readers,
@@ -74,7 +72,7 @@ class Judge:
         batch = documents.batch(self._layout, shard)
         decision = store.decide(batch, self._rules)
         after = frames[-1].offset + 1
-        return Judgement(decision, after, decision.now, len(documents), coverage)
+        return Judgement(decision, after, len(documents), coverage)
 
     def replay(self, shard: int, store: ShardStore, documents: Documents) -> int:
         """Apply the changes of frames without answering; return their number of documents."""
@@ -92,5 +90,5 @@ class Judge:
 
 def pass_over(store: ShardStore, offset: int) -> None:
     """Note that a store has read a hand-over: it changes nothing but the offset."""
-    nothing = Decision.nothing(store.now)
-    store.apply(nothing, offset=offset, now=nothing.now, documents=0, coverage=store.coverage)
+    nothing = Decision.nothing(store.clock)
+    store.apply(nothing, offset=offset, documents=0, coverage=store.coverage)

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lsh import Parameters, band_keys
-from lsh.index.batch import DocumentBatch, Forgotten
+from lsh.index import DocumentBatch
+from lsh.index.batch import Forgotten
 from worker.bus import Record
 from worker.wire import POSITION_BITS, FingerprintFrame, FrameError, Layout, decode
 
@@ -26,15 +27,14 @@ ScalarT = TypeVar("ScalarT", bound=np.generic)
 class Placed:
     """A frame with its place in the order.
 
-    ``offset`` is that in the log, ``now`` its timestamp there in ms. ``number`` is the offset and
-    what the layout adds to it. ``times`` int64[n] are the documents' own times in ms, capped at
-    ``now`` plus an allowance.
+    ``offset`` is that in the log. ``number`` is the offset and what the layout adds to it.
+    ``times`` int64[n] are the documents' own times in ms, at most that of the frame in the log plus
+    an allowance, or `NO_TIME`.
     """
 
     frame: FingerprintFrame
     offset: int
     number: int
-    now: int
     times: npt.NDArray[np.int64]
 
     @property
@@ -57,9 +57,8 @@ def placed(record: Record, layout: Layout, allowance_ms: int) -> Placed:
             f"a damaged FingerprintFrame: its column sketches has {slots} values for each document,"
             f" expected {expected}"
         )
-    now = record.timestamp
-    times = np.where(frame.times < 0, now, np.minimum(frame.times, now + allowance_ms))
-    return Placed(frame, record.offset, layout.numbered_from + record.offset, now, times)
+    times = np.minimum(frame.times, record.timestamp + allowance_ms)
+    return Placed(frame, record.offset, layout.numbered_from + record.offset, times)
 
 
 @dataclass(frozen=True)

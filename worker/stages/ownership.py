@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from lsh.index import BucketRules, Decision, DocumentBatch
+from lsh.index import BucketRules, Clock, Decision, DocumentBatch
 from worker.bus import TopicPartition
 from worker.stages.base import RestoreState
 from worker.stages.coverage import Coverage
@@ -109,8 +109,8 @@ class ShardStore(StoreSize, Protocol):
         """Return the next offset to read in ``fingerprints``."""
 
     @property
-    def now(self) -> int:
-        """Return the running maximum of the log's time, in ms."""
+    def clock(self) -> Clock:
+        """Return what the documents so far say about the time."""
 
     @property
     def coverage(self) -> Coverage:
@@ -119,12 +119,11 @@ class ShardStore(StoreSize, Protocol):
     def decide(self, batch: DocumentBatch, rules: BucketRules) -> Decision:
         """Judge a batch of documents; see `lsh.index.decide`."""
 
-    def apply(  # noqa: PLR0913 -- all that a write reaches
+    def apply(
         self,
         decision: Decision,
         *,
         offset: int,
-        now: int,
         documents: int,
         coverage: Coverage,
         readers: Readers = ...,

@@ -15,16 +15,16 @@ __all__ = ["FrameError", "decode", "encode"]
 FrameT = TypeVar("FrameT", FingerprintFrame, MatchFrame)
 _Packed = PackedFingerprints | PackedMatches1 | PackedMatches
 
-_WRITTEN: dict[type, int] = {FingerprintFrame: 3, MatchFrame: 2}
+_WRITTEN: dict[type, int] = {FingerprintFrame: 4, MatchFrame: 2}
 """The version that is written. Adding a field at the end, with a default, needs no new version."""
 
 _READ: dict[tuple[type, int], msgspec.msgpack.Decoder[_Packed]] = {
-    (FingerprintFrame, 3): msgspec.msgpack.Decoder(PackedFingerprints),
+    (FingerprintFrame, 4): msgspec.msgpack.Decoder(PackedFingerprints),
     (MatchFrame, 1): msgspec.msgpack.Decoder(PackedMatches1),
     (MatchFrame, 2): msgspec.msgpack.Decoder(PackedWhole),
 }
-"""The versions that are read. Fingerprints of versions 1 and 2 are of earlier schemes, and with
-that of other layouts."""
+"""The versions that are read. Fingerprints of earlier versions have another number for no time, or
+are of earlier schemes."""
 
 _encoder = msgspec.msgpack.Encoder()
 

@@ -28,10 +28,10 @@ _SPARE_BYTES = 5
 class FingerprintFrame(Frame, frozen=True, gc=False, eq=False):
     """The fingerprints of a range with n documents.
 
-    ``offsets`` uint32[n], relative to ``start``; ``times`` int64[n], ms; ``checksums``
-    uint64[n] of the payloads; ``shingles`` uint32[n], their count; ``texts`` uint64[n], the keys
-    of the exact texts; ``sketches`` uint8[n, s], from which the keys of the bands follow. A
-    decoded frame without documents has s = 0.
+    ``offsets`` uint32[n], relative to ``start``; ``times`` int64[n], ms, or `NO_TIME`;
+    ``checksums`` uint64[n] of the payloads; ``shingles`` uint32[n], their count; ``texts``
+    uint64[n], the keys of the exact texts; ``sketches`` uint8[n, s], from which the keys of the
+    bands follow. A decoded frame without documents has s = 0.
 
     ``accounted`` uint32[r], relative to ``start``, are the offsets of the range that were read but
     not judged: rejected records and tombstones. *fingerprint* has read no record at offsets that
@@ -70,7 +70,7 @@ class FingerprintFrame(Frame, frozen=True, gc=False, eq=False):
 
 
 class PackedFingerprints(Frame, array_like=True, frozen=True, gc=False, eq=False):
-    """The written form, version 3."""
+    """The written form, version 4."""
 
     offsets: memoryview
     times: memoryview

@@ -171,7 +171,9 @@ def test_a_query_goes_no_further_than_a_crowded_bucket_that_covers_it() -> None:
 
 
 def test_queries_see_what_is_not_too_old_when_each_comes() -> None:
-    rules = BucketRules(threshold=0.5, absorb=1.0, capacity=4, window_ms=10)
+    rules = BucketRules(
+        threshold=0.5, absorb=1.0, capacity=4, window_ms=10, now_rank=1, now_of=1, now_least=1
+    )
     index = indexed(rules)
     times = np.array([11, 10, 0], np.int64)
     found = query(

@@ -9,12 +9,14 @@ import numpy.typing as npt
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lsh.index.clock import Clock
 from lsh.index.layout import Renewals
 from lsh.index.renewed import RenewedEntries, RenewedTimes
 
 END = 6
 """Documents from here on are those of the batch, of which nothing is stored."""
 TIMES = st.integers(0, 9)
+CLOCK = Clock(now=0)
 ENTRIES = st.lists(st.tuples(st.integers(0, END + 3), st.integers(0, 255), TIMES), max_size=12)
 STORED = st.dictionaries(
     st.integers(0, END - 1), st.dictionaries(st.integers(0, 255), TIMES, min_size=1)
@@ -39,7 +41,7 @@ def test_the_latest_time_of_each_entry_stays(
         asked.extend(numbers)
         return {number: stored[number] for number in numbers if number in stored}
 
-    renewed, met = RenewedTimes(read, END), set[int]()
+    renewed, met = RenewedTimes(read, END, CLOCK), set[int]()
     for puts, entries in steps:
         met.update(number for number, _, _ in entries)
         if puts:

@@ -40,7 +40,7 @@ def same(one: Decision, other: Decision) -> None:
     assert sorted(changed) == sorted(others)
     assert one.renewals == other.renewals
     counts = [
-        (d.candidates, d.absorbed, d.covered, d.divided, d.dropped, d.late, d.now)
+        (d.candidates, d.absorbed, d.covered, d.divided, d.dropped, d.dates.clock)
         for d in (one, other)
     ]
     assert counts[0] == counts[1]

@@ -38,7 +38,7 @@ class Dump(NamedTuple):
     buckets: Mapping[bytes, bytes]
     records: Mapping[int, bytes | None]
     offset: int
-    now: int
+    now: int | None
 
 
 def dump(store: BandStore) -> Dump:
@@ -46,6 +46,8 @@ def dump(store: BandStore) -> Dump:
     contents = store.contents()
     packed = dict(enumerate(contents.records(), contents.runs.eras.first))
     documents = {number: unpack_record(record) for number, record in packed.items() if record}
+    stored = np.array([document.time for document in documents.values()], np.int64)
+    times = dict(zip(documents, store.clock.settled(stored).tolist(), strict=True))
     buckets = {
         key: [number for number in bucket if number in documents]
         for key, bucket in contents.buckets().items()
@@ -53,13 +55,13 @@ def dump(store: BandStore) -> Dump:
     named = {number for bucket in buckets.values() for number in bucket}
     return Dump(
         {
-            key: b"".join(_ENTRY.pack(documents[n].sequence, documents[n].time) for n in bucket)
+            key: b"".join(_ENTRY.pack(documents[n].sequence, times[n]) for n in bucket)
             for key, bucket in buckets.items()
             if bucket
         },
         {documents[number].sequence: _decisive(packed[number]) for number in named},
         store.offset,
-        store.now,
+        store.clock.now,
     )
 
 
@@ -107,7 +109,6 @@ def continued(
             store.apply(
                 decision,
                 offset=record.offset + 1,
-                now=decision.now,
                 documents=len(batch.ids),
             )
         return dump(store)
@@ -125,7 +126,7 @@ def unexpired(whole: Dump, window_ms: int) -> Dump:
         key: b"".join(
             _ENTRY.pack(*entry)
             for entry in sorted(entries(bucket))
-            if entry[1] >= whole.now - window_ms
+            if whole.now is None or entry[1] >= whole.now - window_ms
         )
         for key, bucket in whole.buckets.items()
     }
@@ -181,7 +182,7 @@ def _batch(record: Record, topology: Topology, shard: int) -> DocumentBatch:
     first = (topology.layout.numbered_from + record.offset) << POSITION_BITS
     return DocumentBatch(
         sequences=np.uint64(first) + np.arange(count, dtype=np.uint64),
-        times=np.where(own < 0, record.timestamp, np.minimum(own, record.timestamp + ALLOWANCE_MS)),
+        times=np.minimum(own, record.timestamp + ALLOWANCE_MS),
         ids=frame.ids.unpack(),
         shingles=frame.shingles,
         columns=columns,

@@ -2,35 +2,60 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from tests.support.breadth import broad
-from tests.support.command_line import dedupe, jsonl
+from tests.support.command_line import dedupe, jsonl, neardup
 
 TEXT = "The quick brown fox jumps over the lazy dog, again and again. "
-OTHER = "A text that nothing else resembles, not even from a great distance. "
 FIRST = datetime(2019, 5, 1, tzinfo=UTC)
+NUMBERS = count()
+
+Line = dict[str, str]
 
 
-def document(ident: str, days: float, text: str = TEXT) -> dict[str, str]:
-    return {"id": ident, "text": text, "at": (FIRST + timedelta(days=days)).isoformat()}
+def document(ident: str, days: float | None, text: str = TEXT) -> Line:
+    line = {"id": ident, "text": text}
+    return line if days is None else {**line, "at": (FIRST + timedelta(days=days)).isoformat()}
 
 
-def verdicts(*documents: dict[str, str], more: tuple[str | Path, ...] = ()) -> dict[str, list[str]]:
-    """Return the ids that each document matched."""
-    arguments = ("--window", "30d", "--time-field", "at", *more)
-    return {
-        line["id"]: [match["id"] for match in line.get("duplicate_of", ())]
-        for line in dedupe(*arguments, stdin=jsonl(documents))
-    }
+def others(many: int, days: float) -> list[Line]:
+    """Return documents that nothing else resembles."""
+    numbers = [next(NUMBERS) for _ in range(many)]
+    return [document(f"other {n}", days, unlike_all(n)) for n in numbers]
+
+
+def unlike_all(number: int) -> str:
+    return " ".join(Random(number).choices("abcdefghijklmnopqrstuvwxyz", k=60))
+
+
+BEFORE, LATER = 32, 16
+"""So many documents make a first now; so many make another one."""
+
+
+def judged(*documents: Line, more: tuple[str | Path, ...] = ()) -> tuple[dict[str, list[str]], str]:
+    """Return the ids that each document matched, without others, and what the run said."""
+    done = neardup("dedupe", "--window", "30d", "--time-field", "at", *more, stdin=jsonl(documents))
+    assert done.returncode == 0, done.stderr.decode()
+    lines = map(json.loads, done.stdout.splitlines())
+    found = {line["id"]: [match["id"] for match in line.get("duplicate_of", ())] for line in lines}
+    for ident in [ident for ident in found if ident.startswith("other")]:
+        assert found.pop(ident) == []
+    return found, done.stderr.decode()
 
 
 @pytest.mark.parametrize(("days", "remembered"), [(29.99, True), (30, True), (30.01, False)])
 def test_a_document_is_remembered_for_the_window(days: float, *, remembered: bool) -> None:
-    found = verdicts(document("a", 0), document("b", days))
+    found, _ = judged(
+        *others(BEFORE, 0), document("a", 0), *others(LATER, days), document("b", days)
+    )
     assert found == {"a": [], "b": ["a"] if remembered else []}
 
 
@@ -49,39 +74,102 @@ def test_a_document_is_remembered_for_the_window(days: float, *, remembered: boo
 def test_the_window_goes_by_the_times_that_the_format_reads(
     time_format: str, first: str, later: str, *, table: bool, tmp_path: Path
 ) -> None:
-    rows = [{"id": "a", "text": TEXT, "at": first}, {"id": "b", "text": TEXT, "at": later}]
+    text = TEXT.replace(",", "")
+    dated = [(text, first), *[(unlike_all(n), first) for n in range(BEFORE)]]
+    dated += [*[(unlike_all(n), later) for n in range(BEFORE, BEFORE + LATER)], (text, later)]
+    rows = [{"id": str(n), "text": text, "at": at} for n, (text, at) in enumerate(dated)]
     file = tmp_path / f"docs.{'csv' if table else 'jsonl'}"
-    lines = "".join(f'{row["id"]},{TEXT.replace(",", "")},"{row["at"]}"\n' for row in rows)
+    lines = "".join(f'{row["id"]},{row["text"]},"{row["at"]}"\n' for row in rows)
     file.write_bytes(f"id,text,at\n{lines}".encode() if table else jsonl(rows))
     for window, verdict in (("30d", "unique"), ("200d", "duplicate")):
         times = ("--window", window, "--time-field", "at", "--time-format", time_format)
-        assert [line["verdict"] for line in dedupe(*times, file)] == ["unique", verdict]
+        assert dedupe(*times, file)[-1]["verdict"] == verdict
 
 
 def test_a_copy_renews_what_stands_for_it() -> None:
-    found = verdicts(document("a", 0), document("b", 20), document("c", 45), document("d", 80))
+    found, _ = judged(
+        *others(BEFORE, 0), document("a", 0),
+        *others(LATER, 20), document("b", 20),
+        *others(LATER, 45), document("c", 45),
+        *others(LATER, 80), document("d", 80),
+    )  # fmt: skip
     assert found == {"a": [], "b": ["a"], "c": ["a"], "d": []}
 
 
-def test_a_late_document_is_judged_and_not_remembered() -> None:
-    found = verdicts(
-        document("now", 100, OTHER), document("late", 60), document("later", 61),
-        document("back", 80), document("again", 100),
+def test_copies_of_what_is_old_meet_and_are_counted() -> None:
+    found, said = judged(
+        *others(BEFORE, 100), document("old", 60), document("copy", 2), document("1971", -17_600),
+        *others(LATER, 129), document("still", 10), *others(LATER, 160), document("gone", 160),
     )  # fmt: skip
-    assert found == {"now": [], "late": [], "later": [], "back": [], "again": ["back"]}
+    assert found == {"old": [], "copy": ["old"], "1971": ["old"], "still": ["old"], "gone": []}
+    assert said.splitlines()[-1] == (
+        "neardup: 4 documents were dated more than a window before now, and counted as of now"
+    )
 
 
-def test_times_of_the_future_expire_nothing() -> None:
-    found = verdicts(
-        document("a", 0), document("wild", 30_000, OTHER), document("b", 1),
-        more=("--window", "10000d"),
+@pytest.mark.parametrize("place", [0, 30, 31, 32, 119])
+def test_one_wrong_date_decides_nothing(place: int) -> None:
+    """Sixty pairs of 2019, each a day apart, and one record of 2024 somewhere among them."""
+    texts = [unlike_all(next(NUMBERS)) for _ in range(60)]
+    lines = [
+        document(f"{number}{twice}", number + (twice == "b"), texts[number])
+        for number in range(60)
+        for twice in "ab"
+    ]
+    lines.insert(place, document("other wrong", 1_800, unlike_all(next(NUMBERS))))
+    found, said = judged(*lines)
+    assert found == {f"{n}{twice}": [f"{n}a"] * (twice == "b") for n in range(60) for twice in "ab"}
+    assert "now went" not in said
+    assert "dated more than a window before now" not in said
+
+
+def feed(days: int) -> Iterator[list[Line]]:
+    """Yield a day's documents, and next to them a copy of one of the day before."""
+    before = ""
+    for day in range(days):
+        text = unlike_all(next(NUMBERS))
+        yield [
+            *others(4, day),
+            document(f"{day}", day, text),
+            *([document(f"copy {day}", day, before)] if before else []),
+        ]
+        before = text
+
+
+def test_a_file_of_wrong_dates_forgets_once_and_says_so() -> None:
+    days = list(feed(20))
+    found, said = judged(
+        *(line for day in days[:10] for line in day),
+        *others(LATER, 4_000),
+        *(line for day in days[10:] for line in day),
+    )
+    missed = [f"copy {day}" for day in range(1, 20) if found[f"copy {day}"] != [f"{day - 1}"]]
+    assert missed == ["copy 10"]
+    (leap,) = [line for line in said.splitlines() if "at one document" in line]
+    assert leap.startswith("neardup: now went from 2019-05-")
+    assert "the index has forgotten what is older" in leap
+
+
+def test_what_has_no_date_counts_as_of_now() -> None:
+    found, _ = judged(
+        *others(BEFORE, 0), document("a", None), *others(LATER, 29), document("b", None),
+        *others(LATER, 58), document("c", None), *others(LATER, 90), document("d", None),
     )  # fmt: skip
-    assert found == {"a": [], "wild": [], "b": ["a"]}
+    assert found == {"a": [], "b": ["a"], "c": ["a"], "d": []}
+
+
+def test_before_there_is_a_now_nothing_expires() -> None:
+    found, _ = judged(document("a", 0), *others(15, 400), document("b", 400), document("c", 9_000))
+    assert found == {"a": [], "b": ["a"], "c": ["a"]}
 
 
 @pytest.mark.parametrize("shards", [broad("1"), "3"])
-def test_a_window_reaches_into_earlier_runs(shards: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", [5, BEFORE])
+def test_a_window_reaches_into_earlier_runs(shards: str, first: int, tmp_path: Path) -> None:
+    """Also into those before there was a now."""
     more = ("--state", tmp_path / "state", "--shards", shards)
-    assert verdicts(document("a", 0), more=more) == {"a": []}
-    assert verdicts(document("b", 25), document("x", 25, OTHER), more=more) == {"b": ["a"], "x": []}
-    assert verdicts(document("c", 50), document("y", 56, OTHER), more=more) == {"c": ["a"], "y": []}
+    assert judged(*others(first, 0), document("a", 0), more=more)[0] == {"a": []}
+    again = others(BEFORE, 25)
+    assert judged(*again, document("b", 25), more=more)[0] == {"b": ["a"]}
+    assert judged(*others(LATER, 50), document("c", 50), more=more)[0] == {"c": ["a"]}
+    assert judged(*others(LATER, 81), document("d", 81), more=more)[0] == {"d": []}

@@ -131,7 +131,7 @@ def broken(store: BandStore, column: int, documents: list[int]) -> None:
     key = next(key for key in store.contents().buckets() if key[0] == 2)
     decision = with_bucket(column, int.from_bytes(key[1:], "big"), documents)
     store.buckets(decision.changed)  # A decision is made from buckets that were read.
-    store.apply(decision, offset=store.offset, now=store.now, documents=0)
+    store.apply(decision, offset=store.offset, documents=0)
 
 
 def without_a_record(store: BandStore) -> None:
@@ -186,7 +186,6 @@ def _over_a_frame(store: BandStore, skipped: int) -> None:
     store.apply(
         Decision.nothing(),
         offset=store.offset + 1,
-        now=store.now,
         documents=40,
         coverage=coverage,
     )

@@ -6,8 +6,9 @@ from typing import get_args
 
 import pytest
 
+from lsh.index import NO_TIME
 from tests.support.ids_of_keys import ODD_KEYS, id_of_key
-from tests.worker.formats.parts import formats, read, record
+from tests.worker.formats.parts import TIME, formats, read, record
 from worker.bus import UNREADABLE_HEADERS
 from worker.formats.base import DocumentFormat, DocumentOptions, Unreadable, headers_size
 from worker.formats.json import JsonFormat
@@ -95,7 +96,15 @@ def test_a_records_own_time_must_be_plausible(documents: DocumentFormat) -> None
     value = b'{"text":"a"}'
     with pytest.raises(Unreadable, match="bad-time"):
         documents.read(record(value, timestamp=253_402_300_799_000))
-    assert documents.read(record(value, timestamp=-1)).time == -1
+    assert documents.read(record(value, timestamp=-1)).time == NO_TIME
+
+
+def test_what_has_no_time_where_it_should_be_has_none() -> None:
+    """The record's time is when it was sent, which may be years later."""
+    value = b'{"text":"a","at":null}'
+    assert read(value, time_field="at").time == NO_TIME
+    assert read(value).time == TIME
+    assert read(value, kind="text", time_field="at").time == TIME
 
 
 @pytest.mark.parametrize("documents", formats(), ids=lambda made: type(made).__name__)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from lsh.index import NO_TIME
 from tests.worker.formats.parts import TIME, read, record
 from worker.formats.base import Document, DocumentOptions, Unreadable
 from worker.formats.json import JsonFormat
@@ -45,9 +46,9 @@ def read_nested(value: bytes) -> Document:
     ("value", "expected"),
     [
         (b'{"a":{"b":{"c":"deep"},"id":7,"at":1700000001}}', (b"7", "deep", TIME + 1_000)),
-        (b'{"a.b.c":"plain","a":{"b":{"c":"deep"}}}', (b"docs-3-17", "plain", TIME)),
-        (b'{"a.b.c":null,"a":{"b":{"c":"deep"}}}', (b"docs-3-17", "deep", TIME)),
-        (b'{"a":{"b":{"c":"deep"}},"a.id":"x"}', (b"x", "deep", TIME)),
+        (b'{"a.b.c":"plain","a":{"b":{"c":"deep"}}}', (b"docs-3-17", "plain", NO_TIME)),
+        (b'{"a.b.c":null,"a":{"b":{"c":"deep"}}}', (b"docs-3-17", "deep", NO_TIME)),
+        (b'{"a":{"b":{"c":"deep"}},"a.id":"x"}', (b"x", "deep", NO_TIME)),
     ],
 )
 def test_a_name_with_dots_is_a_field_or_else_a_path(value: bytes, expected: object) -> None:
@@ -86,7 +87,7 @@ def test_a_null_beside_a_text_is_left_out() -> None:
 
 def test_an_id_or_a_time_in_a_null_is_none() -> None:
     found = read(b'{"a":null,"text":"x"}', b"key", id_field="a.id", time_field="a.at")
-    assert found == (b"key", "x", TIME)
+    assert found == (b"key", "x", NO_TIME)
 
 
 def test_the_id_in_a_path_is_found_whatever_else_is_wrong() -> None:
@@ -106,7 +107,7 @@ def test_the_id_in_a_path_is_found_whatever_else_is_wrong() -> None:
         ("1700000000000", TIME),
         ('"Tue, 14 Nov 2023 22:13:20 GMT"', TIME),
         ('"1969-12-31T23:59:59.9999Z"', -1),
-        ("null", TIME),
+        ("null", NO_TIME),
     ],
 )
 def test_times(given: str, expected: int) -> None:

@@ -13,15 +13,31 @@ from hypothesis import strategies as st
 from lsh import pairwise_similarity
 from lsh.containment import containment_of, error_of
 from lsh.index import BucketRules, DocumentBatch, Forgotten, Match
+from lsh.index.clock import NO_TIME
 from lsh.index.finer import LEVELS, finer_keys
+from tests.support.naive_time import Came, NaiveTime
 
 SLOTS = 16
 LITTLE = 4 << 10
 """A write buffer beside which a store keeps a handful of buckets and records in memory."""
-RULES = BucketRules(threshold=0.6, absorb=0.9, capacity=3, max_matches=4)
+RULES = BucketRules(
+    threshold=0.6, absorb=0.9, capacity=3, max_matches=4, now_rank=1, now_of=1, now_least=1
+)
+"""Now is the latest time. `rules_strategy` draws others."""
 CONTAINING = replace(RULES, containment=0.8, containment_error=0.25)
 CROWDED = replace(RULES, capacity=6, crowded=2)
-rules_strategy = st.sampled_from([RULES, CONTAINING, CROWDED])
+NOWS = [(1, 1, 1), (2, 5, 4), (3, 3, 3), (2, 9, 8), (16, 64, 32)]
+"""Which rank of how many times is now, and from how many on."""
+
+
+def with_now(rules: BucketRules, now: tuple[int, int, int]) -> BucketRules:
+    rank, last, least = now
+    return replace(rules, now_rank=rank, now_of=last, now_least=least)
+
+
+rules_strategy = st.builds(
+    with_now, st.sampled_from([RULES, CONTAINING, CROWDED]), st.sampled_from(NOWS)
+)
 
 
 def sketch(family: int, changes: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
@@ -43,7 +59,7 @@ class Document:
         time: int | None = None,
     ) -> None:
         self.sequence = sequence
-        self.time = sequence * 10 if time is None else time
+        self.time: int | None = sequence * 10 if time is None else time
         self.id = b"d%d" % sequence
         self.sketch = sketch(family, changes)
         self.keys = keys
@@ -61,7 +77,7 @@ def batch(events: Sequence[Document | bytes], columns: list[int]) -> DocumentBat
             documents.append(event)
     return DocumentBatch(
         sequences=np.array([d.sequence for d in documents], np.uint64),
-        times=np.array([d.time for d in documents], np.int64),
+        times=np.array([NO_TIME if d.time is None else d.time for d in documents], np.int64),
         ids=[d.id for d in documents],
         shingles=np.array([d.shingles for d in documents], np.uint32),
         columns=columns,
@@ -83,11 +99,19 @@ documents_strategy = st.lists(
 """The first one has the sequence number 0, as the first document of a log."""
 
 
-def _at_times(rows: list[tuple[int, int, tuple[int, ...], int, int]]) -> list[Document]:
-    documents, clock = [], 1_000
-    for number, (family, changes, keys, step, late) in enumerate(rows):
+Row = tuple[int, int, tuple[int, ...], int, int | None]
+"""A family, how many slots are another's, keys, how much later than the document before it one
+comes, and how old it says it is; None: it says nothing."""
+
+
+def at_times(rows: list[Row]) -> list[Document]:
+    """Return documents of a feed that goes on, from before 1970 into the years after."""
+    documents, clock = [], -50
+    for number, (family, changes, keys, step, age) in enumerate(rows):
         clock += step
-        documents.append(Document(number, family, changes, keys, clock - late))
+        documents.append(Document(number, family, changes, keys, clock - (age or 0)))
+        if age is None:
+            documents[-1].time = None
     return documents
 
 
@@ -97,13 +121,16 @@ timed_documents_strategy = st.lists(
         st.sampled_from([0, 0, 0, 1, 8]),
         st.tuples(*[st.integers(0, 1)] * 4),
         st.sampled_from([0, 1, 10, 20, 30, 60, 250]),
-        st.sampled_from([0, 0, 0, 0, 10, 50, 99, 100, 101, 300]),
+        st.sampled_from([0, 0, 0, 0, 50, 99, 100, 101, 300, -10, -99, -100, -101, -9_999, None]),
     ),
     min_size=1,
     max_size=60,
-).map(_at_times)
-"""Documents at times that mostly ascend; some are late."""
+).map(at_times)
+"""Documents at times that mostly ascend; some are of the past or of the future, or have none."""
 WINDOW = 100
+
+
+_AGES = [*[0] * 12, 30, 99, 100, 101, 5_000, -30, -99, -101, -5_000, None, None]
 
 
 def drawn_documents(count: int, seed: int, *, crowded: bool) -> list[Document]:
@@ -112,16 +139,16 @@ def drawn_documents(count: int, seed: int, *, crowded: bool) -> list[Document]:
     If crowded, they share few keys, so nearly all buckets are full.
     """
     chance = np.random.default_rng(seed)
-    rows: list[tuple[int, int, tuple[int, ...], int, int]] = []
+    rows: list[Row] = []
     for number in range(count):
         family = int(chance.integers(number // 40, number // 40 + 12))
         changes = int(chance.choice([0, 0, 0, 1, 5, 8]))
         place = number // 150 if crowded else family * 3
         keys = tuple(int(place + key) for key in chance.integers(0, 2, 4))
-        late = int(chance.choice([0, 0, 0, 0, 30, 99, 100, 101]))
+        age = _AGES[int(chance.integers(len(_AGES)))]
         step = int(chance.choice([0, 1, 2, 2, 1, 0, 1, 1, 1, 45], p=[0.11] * 9 + [0.01]))
-        rows.append((family, changes, keys, step, late))
-    return _at_times(rows)
+        rows.append((family, changes, keys, step, age))
+    return at_times(rows)
 
 
 def with_forgotten(documents: list[Document], seed: int) -> list[Document | bytes]:
@@ -142,19 +169,19 @@ def with_forgotten(documents: list[Document], seed: int) -> list[Document | byte
 def drawn_repeats(seed: int) -> list[Document | bytes]:
     """Return documents at random: few texts, few ids, and ids that are forgotten."""
     chance = np.random.default_rng(seed)
-    rows: list[tuple[int, int, tuple[int, ...], int, int]] = [
+    rows: list[Row] = [
         (
             int(chance.integers(0, 2)),
             int(chance.choice([0, 0, 0, 1, 8])),
             tuple(chance.integers(0, 2, 4).tolist()),
             int(chance.choice([0, 1, 10, 30, 60], p=[0.3, 0.3, 0.2, 0.1, 0.1])),
-            int(chance.choice([0, 50, 100, 101], p=[0.7, 0.1, 0.1, 0.1])),
+            _AGES[int(chance.integers(len(_AGES)))],
         )
         for _ in range(40)
     ]
     events: list[Document | bytes] = []
     ids: list[bytes] = []
-    for document in _at_times(rows):
+    for document in at_times(rows):
         if ids and chance.random() < 0.5:
             document.id = ids[int(chance.integers(0, len(ids)))]
         ids.append(document.id)
@@ -171,8 +198,8 @@ class _Model:
         self._columns = columns
         self._rules = rules
         self._buckets: dict[tuple[int, int, int], list[list[Any]]] = {}
-        self._now = 0
-        self._firsts: dict[bytes, tuple[int, list[Match]]] = {}
+        self._time = NaiveTime(rules)
+        self._firsts: dict[bytes, tuple[Came, list[Match]]] = {}
 
     def forget(self, ident: bytes) -> None:
         self._firsts.pop(ident, None)
@@ -188,19 +215,18 @@ class _Model:
         rules, near = self._rules, {}
         if rules.same_id == "replace":
             self.forget(document.id)
-        self._now = max(self._now, document.time)
-        oldest = self._now - (1 << 60 if rules.window_ms is None else rules.window_ms)
-        time, first = self._firsts.get(document.id, (0, []))
-        if rules.same_id == "ignore" and document.id in self._firsts and time >= oldest:
-            return list(first)
+        came = self._time.come(document.time)
+        if rules.same_id == "ignore" and document.id in self._firsts:
+            earlier, first = self._firsts[document.id]
+            if self._time.lives([earlier]):
+                return list(first)
         for column in self._columns:
-            for other, similarity in self._met(document, column, oldest):
+            for other, similarity in self._met(document, column, came):
                 share = self._share(document, other, similarity)
                 if similarity >= rules.threshold or share is not None:
                     near[other.sequence] = Match(other.sequence, similarity, other.id, share)
         ordered = sorted(near.values(), key=lambda match: (-match.similarity, match.sequence))
-        if document.time >= oldest:
-            self._firsts[document.id] = (document.time, ordered[: rules.max_matches])
+        self._firsts[document.id] = (came, ordered[: rules.max_matches])
         return ordered[: rules.max_matches]
 
     def _share(self, document: Document, other: Document, similarity: float) -> float | None:
@@ -212,12 +238,12 @@ class _Model:
         share, error = float(containment_of(*pair)[0]), float(error_of(*pair)[0])
         return share if share >= least and error <= self._rules.containment_error else None
 
-    def _met(self, document: Document, column: int, oldest: int) -> list[tuple[Document, float]]:
+    def _met(self, document: Document, column: int, came: Came) -> list[tuple[Document, float]]:
         """Return what a document is compared with in a column, and insert it there."""
         rules, met = self._rules, []
         levels, room = self._levels(document, column), None
         for bucket in levels:
-            bucket[:] = [entry for entry in bucket if entry[1] >= oldest]
+            bucket[:] = [entry for entry in bucket if self._time.lives(entry[1])]
             alike = [(_similar(entry[0], document), entry) for entry in bucket]
             least = rules.absorb
             covering = [at for at, one in enumerate(alike) if one[0] >= rules.covers]
@@ -228,15 +254,13 @@ class _Model:
             met += [(entry[0], similarity) for similarity, entry in alike]
             similarity, best = max(alike, key=itemgetter(0), default=(0.0, []))
             if best and similarity >= least:
-                if document.time >= oldest:
-                    best[1] = max(best[1], document.time)
+                best[1].append(came)
                 return met
             if room is None and len(bucket) < rules.capacity:
                 room = bucket
-        if document.time >= oldest:
-            into = levels[-1] if room is None else room
-            into.append([document, document.time])
-            del into[: -rules.capacity]
+        into = levels[-1] if room is None else room
+        into.append([document, [came]])
+        del into[: -rules.capacity]
         return met
 
     def _levels(self, document: Document, column: int) -> list[list[list[Any]]]:

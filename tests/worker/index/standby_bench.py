@@ -101,9 +101,7 @@ class Bench:
         )
         self.applied += [record.offset for record in records]
         self.together.append(len(records))
-        store.apply(
-            Decision.nothing(), offset=records[-1].offset + 1, now=0, documents=len(records)
-        )
+        store.apply(Decision.nothing(), offset=records[-1].offset + 1, documents=len(records))
 
     def taken_over(self) -> BandStore:
         """Take the store over, at once or, if it is at work, as soon as that has ended."""

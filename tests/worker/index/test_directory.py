@@ -16,7 +16,7 @@ def test_a_store_put_aside_is_out_of_the_way_and_replaces_the_one_before(tmp_pat
     for offset in (1, 2):
         store = directories.open(0)
         assert store.offset == 0
-        store.apply(Decision.nothing(), offset=offset, now=0, documents=0)
+        store.apply(Decision.nothing(), offset=offset, documents=0)
         store.close()
         aside = directories.put_aside(0, "a test")
     kept = BandStore(aside, HEADER)

@@ -24,7 +24,6 @@ def publish(
         return Manifest(
             shard=0,
             offset=offset,
-            now=0,
             documents=offset,
             created=time(),
             header=header,

@@ -28,7 +28,7 @@ def test_an_id_that_is_replaced_again_and_again_has_a_short_chain(tmp_path: Path
         document.id = b"page"
     for offset, document in enumerate([other, *documents], 1):
         decision = store.decide(batch([document], COLUMNS), rules)
-        store.apply(decision, offset=offset, now=0, documents=1)
+        store.apply(decision, offset=offset, documents=1)
     assert decision.records, "the last version is no copy"
     assert store.identified([b"page"]) == {b"page": [store.inserted - 1]}
     assert list(span(store._db, PREVIOUS)) == []
@@ -41,7 +41,7 @@ def test_without_a_rule_all_documents_of_an_id_are_found(tmp_path: Path) -> None
         document = Document(number + 1, number, 0, (number, number))
         document.id = b"page"
         decision = store.decide(batch([document], COLUMNS), RULES)
-        store.apply(decision, offset=number + 1, now=0, documents=1)
+        store.apply(decision, offset=number + 1, documents=1)
     assert store.identified([b"page", b"none"]) == {b"page": [4, 3, 2, 1, 0]}
     store.close()
 
@@ -57,7 +57,7 @@ def test_what_verdicts_name_is_kept_once_an_era(tmp_path: Path) -> None:
     later = [Document(n, 0, 4, (0, n), 50 + n // 10) for n in range(1, 20)]
     for offset, document in enumerate([first, *later], 1):
         decision = store.decide(batch([document], COLUMNS), rules)
-        store.apply(decision, offset=offset, now=decision.now, documents=1)
+        store.apply(decision, offset=offset, documents=1)
     own, copy = sorted(store.identified([first.id])[first.id])
     assert own == 0 < store.moved_below <= copy
     named = [match.number for match in store.verdicts([store.inserted - 1])[store.inserted - 1]]
@@ -66,7 +66,7 @@ def test_what_verdicts_name_is_kept_once_an_era(tmp_path: Path) -> None:
     assert gone.forgotten == [own, copy]
     store.flush()
     assert in_files(tmp_path, first.id)
-    store.apply(gone, offset=store.offset + 1, now=gone.now, documents=0)
+    store.apply(gone, offset=store.offset + 1, documents=0)
     while store._purge.due:
         store.purge_if_due()
     assert not in_files(tmp_path, first.id)
@@ -88,10 +88,10 @@ def test_an_index_begins_with_all_its_columns(tmp_path: Path) -> None:
         store = BandStore(tmp_path / name, {"test": 1})
         decision = store.decide(batch([first, copy, first.id], COLUMNS), rules)
         assert (len(decision.cells.documents), len(decision.records)) == (column, 1)
-        store.apply(decision, offset=1, now=decision.now, documents=2)
+        store.apply(decision, offset=1, documents=2)
         again = store.decide(batch([copy, Document(3, 0, 0, (0, 1))], COLUMNS), rules)
         assert again.repeated == 1
-        store.apply(again, offset=2, now=again.now, documents=2)
+        store.apply(again, offset=2, documents=2)
         assert store.inserted == 2
         store.close()
 
@@ -113,7 +113,7 @@ def test_a_copy_takes_the_space_of_its_id_and_a_match(tmp_path: Path) -> None:
     decision = store.decide(all_alike, rules)
     assert len(decision.verdicts) == copies - 1
     assert [bool(unpack_record(one).sketch) for one in decision.records[:3]] == [True, False, False]
-    store.apply(decision, offset=1, now=0, documents=copies)
+    store.apply(decision, offset=1, documents=copies)
     store.flush()
     assert store.inserted == copies
     assert store.size_bytes() < 60 * copies

@@ -102,7 +102,7 @@ def run(
         answers += [decision.matches.get(row, []) for row in range(len(part.ids))]
         if len(part.ids) and not part.forgotten:
             assert asked[0].matches == decision.matches.get(0, [])
-        store.apply(decision, offset=high, now=decision.now, documents=len(part.ids))
+        store.apply(decision, offset=high, documents=len(part.ids))
         low = high
     return answers
 

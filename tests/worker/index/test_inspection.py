@@ -29,7 +29,7 @@ def filled(path: Path) -> BandStore:
         fill(store, offset, RUN, COLUMNS)
     documents = random_documents(3, first=store.inserted, columns=COLUMNS)
     documents.keys[1] = 7
-    store.apply(store.decide(documents, RULES), offset=WRITES, now=0, documents=3)
+    store.apply(store.decide(documents, RULES), offset=WRITES, documents=3)
     assert {run.tier for run in store._cells.list.runs} == {0, 1}
     return store
 
@@ -123,7 +123,7 @@ def test_a_page_that_is_cut_is_damage(tmp_path: Path) -> None:
 
 def test_a_last_page_of_records_that_does_not_fit_is_damage(tmp_path: Path) -> None:
     store = filled(tmp_path / "s")
-    store._db[PROGRESS] = Progress(store.offset, 0, 0, store.inserted - 1).pack()
+    store._db[PROGRESS] = Progress(store.offset, 0, store.inserted - 1).pack()
     store.close()
     with pytest.raises(StoreDamaged, match=r"its last page has 7 of 262 records"):
         BandStore(tmp_path / "s", {"shard": 1, "shards": 2, "bucket_capacity": 32})

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsh.index import BucketKeys
+from lsh.index import BucketKeys, Clock
 from worker.index.keyspace import (
     CELLS,
     COVERAGE,
@@ -75,12 +75,19 @@ def test_another_key_is_no_place() -> None:
         place_in(b"\xfb123")
 
 
-@given(*[st.integers(-(2**63), 2**63 - 1)] * 4)
+numbers = st.integers(-(2**63) + 1, 2**63 - 1)
+some = st.lists(numbers, max_size=70).map(tuple)
+clocks = st.builds(Clock, st.none(), some) | st.builds(
+    Clock, numbers, some, st.lists(numbers, min_size=1, max_size=70).map(tuple)
+)
+
+
+@given(numbers, numbers, numbers, clocks)
 def test_progress_is_read_as_it_was_written(
-    offset: int, now: int, documents: int, inserted: int
+    offset: int, documents: int, inserted: int, clock: Clock
 ) -> None:
-    progress = Progress(offset, now, documents, inserted)
+    progress = Progress(offset, documents, inserted, clock)
     assert Progress.unpack(progress.pack()) == progress
-    assert Progress.unpack(None) == Progress(0, 0, 0, 0)
+    assert Progress.unpack(None) == Progress(0, 0, 0, Clock())
     with pytest.raises(ValueError, match="its progress can't be read"):
         Progress.unpack(progress.pack()[:-1])

@@ -9,22 +9,34 @@ from itertools import chain, count, cycle, repeat
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lsh.index import BucketKeys, BucketReader, DocumentBatch, MemoryIndex, decide, match
+from lsh.index import (
+    BucketKeys,
+    BucketReader,
+    BucketRules,
+    DocumentBatch,
+    MemoryIndex,
+    decide,
+    match,
+)
+from lsh.index.clock import NO_TIME
 from lsh.index.layout import BEYOND, Record, unpack_record
 from tests.support.corpus import examples
 from tests.support.killed_disk import left_by_kill
 from tests.worker.index.decisions import (
     LITTLE,
+    NOWS,
     RULES,
     WINDOW,
     Document,
     batch,
     documents_strategy,
     timed_documents_strategy,
+    with_now,
 )
 from worker.index.store import BandStore, StoreOptions
 
@@ -53,9 +65,11 @@ def entries(index: BucketReader, keys: BucketKeys, window: int) -> dict[bytes, l
         for number, record in zip(numbers, map(read_record(index), numbers), strict=True):
             if record is not None:
                 renewed = index.renewals([number]).get(number, {})
-                entry = Entry(record.sequence, renewed.get(column, record.time))
+                time = np.array([renewed.get(column, record.time)], np.int64)
+                entry = Entry(record.sequence, int(index.clock.settled(time)[0]))
                 live.setdefault(packed[place], []).append(entry)
-    oldest = index.now - window
+    now = index.clock.now
+    oldest = NO_TIME if now is None else now - window
     kept = {key: [entry for entry in some if entry.time >= oldest] for key, some in live.items()}
     return {key: some for key, some in kept.items() if some}
 
@@ -78,13 +92,13 @@ class Survivor:
     """
 
     def __init__(
-        self, paths: Iterator[Path], run_documents: int, window: int | None = None
+        self, paths: Iterator[Path], run_documents: int, rules: BucketRules = RULES
     ) -> None:
         self._paths = paths
         self._path = next(paths)
-        self._options = StoreOptions(run_documents=run_documents, window_ms=window)
+        self._options = StoreOptions(run_documents=run_documents, window_ms=rules.window_ms)
         self._buffers = cycle((LITTLE, self._options.write_buffer_bytes))
-        self._rules = replace(RULES, window_ms=window)
+        self._rules = rules
         self.store = self._opened()
         self.states = {0: MemoryIndex()}
 
@@ -98,8 +112,9 @@ class Survivor:
         of_memory = decide(memory, documents, self._rules)
         of_store = self.store.decide(documents, self._rules)
         assert of_memory.matches == of_store.matches
-        counts = [(d.now, d.absorbed, d.divided, d.dropped, d.late) for d in (of_memory, of_store)]
+        counts = [(d.absorbed, d.divided, d.dropped) for d in (of_memory, of_store)]
         assert counts[0] == counts[1]
+        assert of_memory.dates.clock == of_store.dates.clock
         if self._rules.window_ms is None:
             assert of_memory.candidates == of_store.candidates
             assert of_memory.buckets == of_store.buckets
@@ -107,7 +122,7 @@ class Survivor:
         memory.apply(of_memory)
         count = len(documents.ids)
         offset = self.store.offset + count
-        self.store.apply(of_store, offset=offset, now=of_store.now, documents=count)
+        self.store.apply(of_store, offset=offset, documents=count)
         self.states[offset] = memory
 
     def flush(self) -> None:
@@ -134,7 +149,7 @@ class Survivor:
         window = self._rules.window_ms
         if window is not None:
             keys = BucketKeys.unpacked(sorted(memory.items()))
-            assert self.store.now == memory.now
+            assert self.store.clock == memory.clock
             assert entries(self.store, keys, window) == entries(memory, keys, window)
             return
         assert contents.buckets() == dict(memory.items())
@@ -184,6 +199,7 @@ def test_a_store_is_a_dictionary_whatever_happens_to_it(
     sizes=st.lists(st.integers(1, 6), min_size=1, max_size=12),
     events=st.lists(st.sampled_from(["", "", "flush", "reopen", "kill"]), max_size=24),
     run_documents=st.integers(1, 5),
+    rules=st.sampled_from([with_now(RULES, now) for now in NOWS]),
 )
 def test_with_a_window_it_forgets_what_the_dictionary_has_forgotten(
     paths: Iterator[Path],
@@ -191,8 +207,9 @@ def test_with_a_window_it_forgets_what_the_dictionary_has_forgotten(
     sizes: list[int],
     events: list[str],
     run_documents: int,
+    rules: BucketRules,
 ) -> None:
-    survivor = Survivor(paths, run_documents, WINDOW)
+    survivor = Survivor(paths, run_documents, replace(rules, window_ms=WINDOW))
     for size, event in zip(cycle(sizes), chain(events, repeat(""))):
         some = documents[survivor.store.offset :][:size]
         if not some:

@@ -49,7 +49,7 @@ def inserted(store: BandStore) -> DocumentBatch:
             documents.keys[:, rows],
             documents.sketches[rows],
         )
-        store.apply(store.decide(part, RULES), offset=first + 1, now=0, documents=100)
+        store.apply(store.decide(part, RULES), offset=first + 1, documents=100)
         store.flush()
     return documents
 
@@ -60,7 +60,7 @@ def forget(store: BandStore, ids: list[bytes]) -> None:
     )
     decision = store.decide(nothing, RULES)
     assert len(decision.forgotten) == len(ids)
-    store.apply(decision, offset=store.offset + 1, now=0, documents=0)
+    store.apply(decision, offset=store.offset + 1, documents=0)
 
 
 def test_a_store_remembers_that_something_was_forgotten(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_store_remembers_that_something_was_forgotten(tmp_path: Path) -> None:
     )
     decision = store.decide(more, RULES)
     assert (len(decision.records), decision.forgotten) == (1, [])
-    store.apply(decision, offset=store.offset + 1, now=0, documents=2)
+    store.apply(decision, offset=store.offset + 1, documents=2)
     assert store.all_kept
     assert store.reader().all_kept
     forget(store, [documents.ids[3]])
@@ -149,7 +149,7 @@ def test_far_apart_pages_are_purged_one_range_at_a_time(tmp_path: Path) -> None:
     store = BandStore(path, {"test": 1}, options=OPTIONS, clock=clock)
     for offset in range(1, 6):
         documents = random_documents(COUNT, first=store.inserted, columns=range(3))
-        store.apply(store.decide(documents, RULES), offset=offset, now=0, documents=COUNT)
+        store.apply(store.decide(documents, RULES), offset=offset, documents=COUNT)
     forget(store, [b"document 10", b"document 4990"])
     clock.now = 50
     for left in (1, 0):

@@ -184,7 +184,7 @@ def test_what_an_era_had_that_was_dropped_is_nothing(tmp_path: Path) -> None:
     rules = replace(RULES, window_ms=80)
     for offset in range(30):
         decision = store.decide(random_documents(10, first=store.inserted), rules)
-        store.apply(decision, offset=offset, now=decision.now, documents=10)
+        store.apply(decision, offset=offset, documents=10)
     eras = store._cells.list.eras
     keys = BucketKeys(np.zeros(1, np.uint8), np.arange(7, 8, dtype=np.uint64))
     for era, kept in ((eras.kept[0].number - 1, []), (eras.kept[0].number, [[BEYOND]])):
@@ -208,7 +208,7 @@ def test_a_flood_finds_its_buckets_in_memory(tmp_path: Path) -> None:
         documents = random_documents(20, first=store.inserted)
         documents.keys[:] = np.arange(5).repeat(4)
         decision = store.decide(documents, RULES)
-        store.apply(decision, offset=20 * (turn + 1), now=0, documents=20)
+        store.apply(decision, offset=20 * (turn + 1), documents=20)
     assert read == []
     assert store.held_bytes() > store._grown.size_bytes > 0
     keys = BucketKeys(np.zeros(5, np.uint8), np.arange(5, dtype=np.uint64))

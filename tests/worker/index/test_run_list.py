@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from worker.index.run_layout import FILTER_BITS, RunShape
 from worker.index.run_list import Merging, Run, RunList
 
 
@@ -34,15 +31,6 @@ def test_a_list_is_read_as_it_was_written() -> None:
     assert RunList.unpack(listed.pack(), 99) == listed
     assert RunList.unpack(None, 99) == RunList(99)
     assert RunList(99).end == 0
-
-
-def test_a_list_of_the_format_before_has_the_filters_of_that() -> None:
-    given = json.loads(a_list().pack())
-    assert given.pop("filter_bits") == list(FILTER_BITS)
-    listed = RunList.unpack(json.dumps(given).encode(), 99)
-    assert listed.filter_bits == (24, 18, 13)
-    assert listed.shape(2) == RunShape.of(10, 2, (24, 18, 13)) != RunShape.of(10, 2)
-    assert listed.runs == a_list().runs
 
 
 @pytest.mark.parametrize("packed", [b"", b"5", b"{}", b'{"runs": [[1]]}', b"\xff"])

@@ -88,7 +88,7 @@ def test_a_merge_ends_in_time_by_itself(tmp_path: Path, monkeypatch: pytest.Monk
     for offset in range(2 * RUN // write):
         documents = random_documents(write, first=store.inserted, columns=columns)
         documents.keys[1:] = 7
-        store.apply(store.decide(documents, RULES), offset=offset, now=0, documents=write)
+        store.apply(store.decide(documents, RULES), offset=offset, documents=write)
     assert len(store._cells.list.of_tier(1)) == 1
     assert hurried == []
     store.close()
@@ -107,7 +107,7 @@ def test_the_end_of_an_era_hurries_no_merge(
     for offset in range(10 * RUN // WRITE):
         documents = random_documents(WRITE, first=store.inserted, columns=COLUMNS)
         decision, eras = store.decide(documents, rules), len(listed.eras.kept)
-        store.apply(decision, offset=offset, now=decision.now, documents=WRITE)
+        store.apply(decision, offset=offset, documents=WRITE)
         if len(listed.eras.kept) > eras:
             met.append((len(listed.of_tier(0)), len(listed.merging)))
     assert met == [(FAN_IN + 1, 1)], "no era ended while runs were merged"
@@ -163,7 +163,7 @@ def test_a_run_may_have_no_cells(tmp_path: Path) -> None:
         documents = random_documents(2, first=store.inserted)
         documents.keys[:] = 7
         decision = store.decide(documents, RULES)
-        store.apply(decision, offset=offset, now=0, documents=2)
+        store.apply(decision, offset=offset, documents=2)
     assert [run.cells for run in store._cells.list.runs] == [4, 2, 2, 2, 2, 2, 2]
     key = BucketKeys(np.zeros(1, np.uint8), np.array([7], np.uint64))
     assert store.buckets(key) == {0: list(range(16))}
@@ -270,7 +270,7 @@ def test_readers_wait_for_no_packing_and_see_nothing_before_they_wait(
     for offset in range(10 * RUN // WRITE):
         readers.writing = random_documents(WRITE, first=store.inserted, columns=COLUMNS)
         decision = store.decide(readers.writing, RULES)
-        store.apply(decision, offset=offset, now=0, documents=WRITE, readers=readers)
+        store.apply(decision, offset=offset, documents=WRITE, readers=readers)
         assert len(readers.read(readers.writing)) == len(COLUMNS) * WRITE
     listed = store._cells.list
     assert [run.tier for run in listed.runs].count(1) == 1

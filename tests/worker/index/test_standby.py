@@ -290,7 +290,7 @@ def test_it_follows_the_group_and_never_passes_it(tmp_path: Path) -> None:
     assert warm.offset == 500
     assert bench.standby.hand_over(OWNED) == {}
     # The stage goes on with it, and gives it back.
-    warm.apply(Decision.nothing(), offset=510, now=0, documents=10)
+    warm.apply(Decision.nothing(), offset=510, documents=10)
     bench.tape.group = 600
     assert bench.standby.take(PLACE, warm)
     bench.until(lambda: bench.applied[-1] == 599)

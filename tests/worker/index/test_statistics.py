@@ -31,7 +31,7 @@ def filled(path: Path, window: int | None, seed: int) -> None:
     for low in range(0, len(events), 6):
         documents = batch(events[low : low + 6], COLUMNS)
         decision = store.decide(documents, rules)
-        store.apply(decision, offset=low + 6, now=decision.now, documents=len(documents.ids))
+        store.apply(decision, offset=low + 6, documents=len(documents.ids))
     store.close()
 
 

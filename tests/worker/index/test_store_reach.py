@@ -17,12 +17,12 @@ HEADER: dict[str, str | int | float | bool] = {"shard": 1}
 def fed(path: Path, seconds: int, window_ms: int | None) -> BandStore:
     """Return a store that was given a document each second."""
     store = BandStore(path, HEADER, options=StoreOptions(run_documents=16, window_ms=window_ms))
-    rules = replace(RULES, window_ms=window_ms)
+    rules = replace(RULES, window_ms=window_ms, now_rank=1, now_of=1, now_least=1)
     for second in range(seconds):
         documents = random_documents(1, first=second)
         documents.times[:] = second * 1_000
         decision = store.decide(documents, rules)
-        store.apply(decision, offset=second + 1, now=decision.now, documents=1)
+        store.apply(decision, offset=second + 1, documents=1)
     return store
 
 

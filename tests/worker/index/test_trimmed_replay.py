@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate, product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lsh import pairwise_similarity
 from lsh.index import BucketRules, DocumentBatch, Match, MemoryIndex, decide, match
+from lsh.index.clock import NO_TIME
 from lsh.index.layout import unpack_record
+from tests.support.corpus import examples
 
 SLOTS = 16
 WINDOW = 20
-RULES = BucketRules(threshold=0.3, absorb=0.8, capacity=64, window_ms=WINDOW)
+RULES = BucketRules(
+    threshold=0.3, absorb=0.8, capacity=64, window_ms=WINDOW, now_rank=1, now_of=1, now_least=1
+)
 COLUMNS = [1, 2]
 
 Text = tuple[int, int, int]
@@ -30,7 +35,8 @@ def bits(most: int) -> st.SearchStrategy[int]:
 
 
 pauses = st.sampled_from([0, 5, 10])
-ages = st.sampled_from([0, 0, 0, 5, 30])
+ages = st.sampled_from([0, 0, 0, 5, 30, None])
+nows = st.sampled_from([(1, 1, 1), (2, 4, 3), (3, 6, 4)])
 texts = st.tuples(bits(3), st.just(0), st.integers(0, 1))
 
 
@@ -47,7 +53,9 @@ def keys(some: Sequence[Text]) -> np.ndarray[tuple[int, int], np.dtype[np.uint64
     return np.array([[text[column] for text in some] for column in COLUMNS], np.uint64)
 
 
-def built(order: Sequence[Text], times: Sequence[int], first: int) -> MemoryIndex:
+def built(
+    order: Sequence[Text], times: Sequence[int], first: int, rules: BucketRules = RULES
+) -> MemoryIndex:
     """Return the index of an order from its ``first`` document on, made three at a time."""
     index = MemoryIndex()
     for low in range(first, len(order), 3):
@@ -62,7 +70,7 @@ def built(order: Sequence[Text], times: Sequence[int], first: int) -> MemoryInde
             keys=keys(some),
             sketches=np.array([sketch(text) for text in some], np.uint8),
         )
-        index.apply(decide(index, documents, RULES))
+        index.apply(decide(index, documents, rules))
     return index
 
 
@@ -74,8 +82,9 @@ def living(index: MemoryIndex, order: Sequence[Text]) -> dict[bytes, list[Text]]
         for number, packed in zip(bucket, index.records(bucket), strict=True):
             assert packed is not None
             record = unpack_record(packed)
-            time = renewals.get(number, {}).get(key[0], record.time)
-            if time >= index.now - WINDOW:
+            stored = np.array([renewals.get(number, {}).get(key[0], record.time)], np.int64)
+            now = index.clock.now
+            if now is None or index.clock.settled(stored)[0] >= now - WINDOW:
                 found.setdefault(key, []).append(order[record.sequence])
     return found
 
@@ -85,14 +94,23 @@ def matches(index: MemoryIndex, text: Text) -> list[Match]:
     return found.get(0, [])
 
 
-@given(st.lists(st.tuples(texts, pauses, ages), min_size=1, max_size=12))
-def test_each_living_entry_is_stood_for(documents: list[tuple[Text, int, int]]) -> None:
+@settings(max_examples=examples(100, 2_000))
+@given(st.lists(st.tuples(texts, pauses, ages), min_size=1, max_size=16), nows)
+def test_each_living_entry_is_stood_for(
+    documents: list[tuple[Text, int, int | None]], now: tuple[int, int, int]
+) -> None:
+    rank, last, least = now
+    rules = replace(RULES, now_rank=rank, now_of=last, now_least=least)
     order = [text for text, _, _ in documents]
     appended = list(accumulate(pause for _, pause, _ in documents))
-    times = [at - age for at, (_, _, age) in zip(appended, documents, strict=True)]
-    live = built(order, times, 0)
-    kept = next(n for n, at in enumerate(appended) if at >= live.now - WINDOW)
-    rebuilt = living(built(order, times, kept), order)
+    times = [
+        NO_TIME if age is None else at - age
+        for at, (_, _, age) in zip(appended, documents, strict=True)
+    ]
+    live = built(order, times, 0, rules)
+    since = 0 if live.clock.now is None else live.clock.now - WINDOW
+    kept = next(n for n, at in enumerate(appended) if at >= since)
+    rebuilt = living(built(order, times, kept, rules), order)
     for key, bucket in living(live, order).items():
         for entry in bucket:
             assert any(similarity(entry, other) >= 2 * RULES.absorb - 1 for other in rebuilt[key])

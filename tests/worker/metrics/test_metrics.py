@@ -114,11 +114,11 @@ def test_eras_are_counted_from_when_a_shard_is_first_seen() -> None:
     assert expired() == 5
 
 
-def test_late_documents_are_counted() -> None:
+def test_documents_older_than_the_window_are_counted() -> None:
     metrics = Metrics()
-    metrics.index.indexed(IndexCounts(documents=9, late=2))
-    metrics.index.indexed(IndexCounts(documents=1, late=1))
-    assert metrics.registry.get_sample_value("neardup_index_late_total") == 3
+    metrics.index.indexed(IndexCounts(documents=9, older=2))
+    metrics.index.indexed(IndexCounts(documents=1, older=1))
+    assert metrics.registry.get_sample_value("neardup_index_older_total") == 3
 
 
 def test_buckets_that_became_full_are_counted() -> None:

@@ -83,9 +83,7 @@ def fed() -> Metrics:
 
 
 def manifest() -> Manifest:
-    return Manifest(
-        shard=0, offset=7, now=0, documents=1, created=9.0, header={}, files=[], checked=True
-    )
+    return Manifest(shard=0, offset=7, documents=1, created=9.0, header={}, files=[], checked=True)
 
 
 def exported(registry: CollectorRegistry) -> dict[str, tuple[str, str]]:

@@ -42,14 +42,8 @@ class Site(Closing):
         self.embedded = Embedded(self.settings, self.topology, self.bus, directory / "worker")
         self.directory = directory
         self.following = self.follow("follower")
-        index = self.settings.index
-        self.asker = Asker(
-            self.topology.layout,
-            self.embedded.application.rules(),
-            future_allowance_ms=index.future_allowance_ms,
-            clock=lambda: NOW / 1_000,
-        )
-        self.questions = Questions(self.settings)
+        self.asker = Asker(self.topology.layout, self.embedded.application.rules())
+        self.questions = Questions(self.settings, clock=lambda: NOW / 1_000)
 
     def follow(self, name: str) -> Following:
         """Return another follower, with a directory of its own."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lsh import Parameters
-from lsh.index import Answer, BucketReader, BucketRules, Match, MetBucket
+from lsh.index import NO_TIME, Answer, BucketReader, BucketRules, Match, MetBucket
 from worker.queries.answers import First, Met
 from worker.queries.asking import Asker
 from worker.queries.questions import Question
@@ -35,8 +35,8 @@ def test_the_best_of_all_shards_are_told_once_with_all_their_bands() -> None:
         ]
     )
     layout = Layout.of("app", 1, 2, Parameters())
-    asker = Asker(layout, BucketRules(threshold=0.8, max_matches=2), future_allowance_ms=0)
-    (answer,) = asker.answers(shards, [Question("a text", -1)])
+    asker = Asker(layout, BucketRules(threshold=0.8, max_matches=2))
+    (answer,) = asker.answers(shards, [Question("a text", NO_TIME)])
     assert [(one.id, one.bands, one.same_text) for one in answer.matches] == [
         ("i", [1], False),
         ("e", [2], True),

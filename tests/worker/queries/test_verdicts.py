@@ -17,6 +17,7 @@ from worker.bus import Record
 from worker.queries.answers import Answer
 
 TEXTS = near_copies(45, 3)
+MANY = near_copies(110, 3)
 SECOND = 1_000
 
 
@@ -32,7 +33,10 @@ def agree(answer: Answer, published: Record) -> None:
 def test_a_query_before_a_document_tells_its_verdict_and_matches(
     tmp_path: Path, shards: int
 ) -> None:
-    """Buckets overflow, entries expire and are renewed, and documents are forgotten."""
+    """Buckets overflow, entries expire and are renewed, and documents are forgotten.
+
+    The first of them come before there is a now; some dates are wrong, and some are missing.
+    """
     random = Random(shards)
     duplicates = expired = 0
     with Site(
@@ -41,17 +45,21 @@ def test_a_query_before_a_document_tells_its_verdict_and_matches(
         documents={"time_field": "time"},
         similarity={"threshold": 0.5, "recall": 0.8},
     ) as site:
-        for number, (ident, text) in enumerate(TEXTS):
-            time = NOW - 600 * SECOND + (10 * number + random.randrange(-50, 50)) * SECOND
-            document = {"id": ident, "text": text, "time": time}
+        for number, (ident, text) in enumerate(MANY):
+            time = NOW - 1_200 * SECOND + (10 * number + random.randrange(-50, 50)) * SECOND
+            wrong = random.choice([None, 1, NOW - 10**10, NOW + 10**10])
+            document = {"id": ident, "text": text, "time": wrong if number % 7 == 3 else time}
+            if number in {20, 50}:
+                site.following.close()
+                site.following = site.follow("follower")
             site.catch_up()
             (answer,) = site.answers(body(document))
             site.judge(document)
             agree(answer, site.last())
             duplicates += answer.verdict == "duplicate"
-            expired += text in [before for _, before in TEXTS[:number]] and not answer.matches
+            expired += text in [before for _, before in MANY[:number]] and not answer.matches
             if random.random() < 0.1:
-                site.put(random.choice(TEXTS[: number + 1])[0], None)
+                site.put(random.choice(MANY[: number + 1])[0], None)
     assert duplicates > 5
     assert expired > 0
 

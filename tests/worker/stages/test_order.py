@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lsh import Fingerprinter
+from lsh.index import NO_TIME
 from lsh.index.batch import Forgotten
 from tests.support.stages import (
     DOCS,
@@ -50,11 +51,15 @@ def two_frames() -> list[Placed]:
 
 class TestPlaced:
     def test_times_are_bounded_by_the_logs(self) -> None:
+        """Also those of before 1970; what has no time gets none."""
         future = document(1)._replace(timestamp=4_000_000_000_000)
         timeless = document(2)._replace(timestamp=-1)
         one = placed(frame(document(0), future, timeless, number=77), WHOLE, ALLOWANCE)
-        assert one.times.tolist() == [1_000, 9_000 + ALLOWANCE, 9_000]
-        assert (one.number, one.now, one.count) == (77, 9_000, 3)
+        assert one.times.tolist() == [1_000, 9_000 + ALLOWANCE, NO_TIME]
+        assert (one.number, one.count) == (77, 3)
+        before = msgspec.structs.replace(one.frame, times=np.array([-1, 0, -(10**12)]))
+        record = frame(document(0), number=77)._replace(value=encode(before))
+        assert placed(record, WHOLE, ALLOWANCE).times.tolist() == [-1, 0, -(10**12)]
 
     def test_numbers_go_on_from_those_of_an_earlier_log(self) -> None:
         later = replace(WHOLE, numbered_from=1 << 30)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lsh import Fingerprinter, Fingerprints
 from lsh.columns import Column
+from lsh.index import NO_TIME
 from tests.support.corpus import examples
 from tests.support.refingerprinting import ALLOWANCE, NEW, START, TwoLogs, judged
 from worker.bus import Aborted, OffsetOutOfRange, OutcomeUnknown, Outgoing, TopicPartition
@@ -263,20 +264,20 @@ def test_a_document_that_never_comes_is_logged(caplog: pytest.LogCaptureFixture)
     assert said[0].startswith("documents[0] offset 0: this document was judged, but can't be read")
 
 
-def test_a_document_without_a_time_keeps_that_of_its_frame() -> None:
+def test_times_stay_those_of_the_earlier_log() -> None:
     logs = TwoLogs()
     logs.text(WORDS)
     logs.text(f"{WORDS} nine", timestamp=START + 10 * ALLOWANCE)
     logs.sign()
     ((record, frame),) = logs.frames(logs.source)
-    earlier = msgspec.structs.replace(frame, times=np.array([-1, frame.times[1]], np.int64))
+    earlier = msgspec.structs.replace(frame, times=np.array([NO_TIME, frame.times[1]]))
     logs.stage.adopt({ORDER: 0}, lambda _: (0, 9))
     logs.now += 1_000_000_000
     burst = logs.stage.process([record._replace(value=encode(earlier))])
     assert burst is not None
     (made,) = burst.records
     times = decode(FingerprintFrame, made.value, "new").times.tolist()
-    assert times == [START, START + ALLOWANCE]
+    assert times == [NO_TIME, START + ALLOWANCE]
 
 
 class Died(BaseException):

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from lsh.index import NO_TIME
 from worker.wire import FingerprintFrame, Ids, MatchFrame, Tombstones
 
 __all__ = [
@@ -26,7 +27,7 @@ FINGERPRINTS = FingerprintFrame(
     start=10,
     end=16,
     offsets=np.array([0, 3], np.uint32),
-    times=np.array([-1, 1_700_000_000_000], np.int64),
+    times=np.array([NO_TIME, -1_700_000_000_000], np.int64),
     checksums=np.array([1, 2**64 - 1], np.uint64),
     ids=Ids.pack([b"a", "ä€".encode()]),
     shingles=np.array([7, 2**32 - 1], np.uint32),

@@ -23,7 +23,7 @@ class TestRecorded:
     @pytest.mark.parametrize(
         ("frame", "name"),
         [
-            (FINGERPRINTS, "fingerprint-3"),
+            (FINGERPRINTS, "fingerprint-4"),
             (ANSWER, "match-2"),
             (CONTAINING, "match-2-containments"),
             (FORGETTING, "match-2-forgetting"),
@@ -35,7 +35,7 @@ class TestRecorded:
         assert encode(frame) == recorded(name)
 
     def test_frames_are_read(self) -> None:
-        read = decode(FingerprintFrame, recorded("fingerprint-3"), "layout")
+        read = decode(FingerprintFrame, recorded("fingerprint-4"), "layout")
         assert content(read) == content(FINGERPRINTS)
 
     def test_answers_are_read(self) -> None:
@@ -71,8 +71,8 @@ def test_columns_are_read_only_views_of_the_record() -> None:
 
 
 def test_what_was_decoded_is_encoded_as_it_was() -> None:
-    frame = decode(FingerprintFrame, recorded("fingerprint-3"), "layout")
-    assert encode(frame) == recorded("fingerprint-3")
+    frame = decode(FingerprintFrame, recorded("fingerprint-4"), "layout")
+    assert encode(frame) == recorded("fingerprint-4")
     answer = decode(MatchFrame, recorded("match-2"), "layout")
     assert encode(answer) == recorded("match-2")
 
@@ -116,9 +116,9 @@ def test_columns_are_written_in_their_order_however_they_lie_in_memory() -> None
     [
         (None, "the record is empty"),
         (b"", "the record is empty"),
-        (b"\x63rest", "format version 99, but this worker reads 3: upgrade"),
-        (b"\x02" + encode(FINGERPRINTS)[1:], "format version 2, but this worker reads 3: upgrade"),
-        (b"\x03\xc1", "not a FingerprintFrame"),
+        (b"\x63rest", "format version 99, but this worker reads 4: upgrade"),
+        (b"\x02" + encode(FINGERPRINTS)[1:], "format version 2, but this worker reads 4: upgrade"),
+        (b"\x04\xc1", "not a FingerprintFrame"),
         (encode(FINGERPRINTS)[:-3], "not a FingerprintFrame"),
     ],
 )
@@ -141,4 +141,4 @@ def test_one_kind_is_not_taken_for_another() -> None:
     with pytest.raises(FrameError, match="not a MatchFrame"):
         decode(MatchFrame, b"\x02" + encode(FINGERPRINTS)[1:], "layout")
     with pytest.raises(FrameError, match="not a FingerprintFrame"):
-        decode(FingerprintFrame, b"\x03" + encode(ANSWER)[1:], "layout")
+        decode(FingerprintFrame, b"\x04" + encode(ANSWER)[1:], "layout")

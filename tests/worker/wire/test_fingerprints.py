@@ -53,7 +53,7 @@ from worker.wire.tombstones import PackedTombstones
     ],
 )
 def test_a_frame_that_contradicts_itself_is_refused(column: str, data: object, reason: str) -> None:
-    damaged = b"\x03" + with_columns(FINGERPRINTS, **{column: data})
+    damaged = b"\x04" + with_columns(FINGERPRINTS, **{column: data})
     with pytest.raises(FrameError, match=f"a damaged FingerprintFrame: its column {reason}"):
         decode(FingerprintFrame, damaged, "layout")
 
@@ -65,7 +65,7 @@ def test_without_offsets_nothing_else_may_be_there(column: str) -> None:
     columns["ids"] = Ids.pack([]).packed()
     columns[column] = b"\0" * 8
     with pytest.raises(FrameError, match=f"its column {column} has 8 bytes, "):
-        decode(FingerprintFrame, b"\x03" + with_columns(FINGERPRINTS, **columns), "layout")
+        decode(FingerprintFrame, b"\x04" + with_columns(FINGERPRINTS, **columns), "layout")
 
 
 def test_the_size_of_a_document_is_about_what_it_takes() -> None:

@@ -13,7 +13,7 @@ from worker.index.snapshots.signing import proof, proves
 
 __all__ = ["MOST_BYTES", "FileEntry", "Manifest", "ManifestError", "decode", "header_digest"]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MOST_BYTES = 16 << 20
 """A manifest has some 200 bytes for each file, and the content of about ten small ones."""
 
@@ -44,9 +44,9 @@ class FileEntry(msgspec.Struct, frozen=True):
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """A shard as it was when it had read its log up to ``offset``.
 
-    ``header`` is the store's header, which a restored store must match exactly; ``now`` is the
-    log's time at ``offset``, in ms; ``documents`` is how many were judged before it; ``created``
-    is the time of the snapshot in seconds since the epoch. ``checked`` means that every table was
+    ``header`` is the store's header, which a restored store must match exactly; ``documents`` is
+    how many were judged before ``offset``; ``created`` is the time of the snapshot in seconds since
+    the epoch. ``checked`` means that every table was
     read and found sound before shipping, which earlier versions did not do. ``hmac`` proves that a
     worker with the site's key wrote all the rest.
     """
@@ -54,7 +54,6 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     format: int = FORMAT_VERSION
     shard: int
     offset: int
-    now: int
     documents: int
     created: float
     header: StoreHeader

@@ -52,7 +52,6 @@ class _Checkpoint:
     shard: int
     path: Path
     offset: int
-    now: int
     documents: int
     taken: float = field(default_factory=time)
 
@@ -207,7 +206,6 @@ class Shipper:
             return Manifest(
                 shard=taken.shard,
                 offset=taken.offset,
-                now=taken.now,
                 documents=taken.documents,
                 created=taken.taken,
                 header=header,
@@ -315,4 +313,4 @@ def _take(store: BandStore, shard: int) -> _Checkpoint:
     path = beside(store.path, "checkpoint")
     shutil.rmtree(path, ignore_errors=True)
     store.checkpoint(path)
-    return _Checkpoint(store, shard, path, store.offset, store.now, store.documents)
+    return _Checkpoint(store, shard, path, store.offset, store.documents)

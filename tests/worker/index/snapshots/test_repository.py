@@ -42,7 +42,6 @@ def manifest(offset: int, files: list[FileEntry], **more: str) -> Manifest:
     return Manifest(
         shard=3,
         offset=offset,
-        now=5,
         documents=offset * 10,
         created=time(),
         header={**HEADER, **more},
@@ -213,7 +212,7 @@ DIGEST = "0" * 64
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"format": 2}, "format 2, but this version reads 1"),
+        ({"format": 1}, "format 1, but this version reads 2"),
         ({"files": [FileEntry("../x", 1, DIGEST)]}, "bad file name"),
         ({"files": [FileEntry("..", 1, DIGEST)]}, "bad file name"),
         ({"files": [FileEntry("x", 1, "../../etc/passwd")]}, "or digest"),

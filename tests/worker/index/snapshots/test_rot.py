@@ -97,7 +97,6 @@ def ship_as_it_is(run: SnapshotRun, shard: int, offset: int, documents: int) -> 
         return Manifest(
             shard=shard,
             offset=offset,
-            now=0,
             documents=documents,
             created=time(),
             header=header,

@@ -40,8 +40,8 @@ def not_ascii(path: Path) -> None:
     edited(path, hmac="ä")
 
 
-def with_another_time(path: Path) -> None:
-    edited(path, now=7)
+def with_another_count(path: Path) -> None:
+    edited(path, documents=7)
 
 
 def with_another_file(path: Path) -> None:
@@ -55,7 +55,7 @@ def with_another_file(path: Path) -> None:
         (unsigned, "not signed, although index.snapshots.key_file is set"),
         broad(of_another_key, "signed with another key"),
         broad(not_ascii, "signed with another key"),
-        broad(with_another_time, "or changed"),
+        broad(with_another_count, "or changed"),
         (with_another_file, "or changed"),
     ],
 )
