@@ -59,17 +59,21 @@ def dump(store: BandStore) -> Dump:
             for key, bucket in buckets.items()
             if bucket
         },
-        {documents[number].sequence: _decisive(packed[number]) for number in named},
+        {documents[n].sequence: _decisive(packed[n], times[n]) for n in named},
         store.offset,
         store.clock.now,
     )
 
 
-def _decisive(packed: bytes) -> bytes:
-    """Return a record without what saves reading, which depends on where bursts were cut."""
+def _decisive(packed: bytes, time: int) -> bytes:
+    """Return a record without what depends on where bursts were cut.
+
+    That is what saves reading, and whether the time is a mark; see `lsh.index.clock`.
+    """
     record = unpack_record(packed)
     slots = len(record.sketch).to_bytes(2, "little")
-    return packed[:_SLOTS_AT] + slots + record.sketch + record.id
+    dated = _ENTRY.pack(record.sequence, time)
+    return dated + packed[_ENTRY.size : _SLOTS_AT] + slots + record.sketch + record.id
 
 
 def entries(bucket: bytes) -> list[tuple[int, int]]:
