@@ -1,4 +1,4 @@
-"""``neardup feed``: publish the lines of files as documents."""
+"""``neardup feed``: publish the documents in files."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from worker.admin.plan import DEFAULT_MAX_BYTES
 from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.errors import cause, refusal
 from worker.cli.errors import EXIT_FAILED, CommandError, status_of
-from worker.cli.inputs import Inputs
+from worker.cli.inputs import Inputs, Reading
 from worker.cli.progress import byte_progress
 from worker.cli.screen import tell
+from worker.formats.base import Unreadable
 from worker.formats.choice import key_format
+from worker.formats.fields import utf8
 from worker.settings import Settings
 
 __all__ = ["feed"]
@@ -35,19 +37,21 @@ _REPORT_EVERY = 500
 def feed(
     settings: Settings,
     files: Sequence[Path],
+    reading: Reading,
     *,
     key_field: str | None,
     topic: str | None,
     rate: float | None,
 ) -> None:
-    """Publish every line, and print how many.
+    """Publish every document, and print how many.
 
     Raises:
-        CommandError: a file can't be read, the topic is missing, or not all were delivered.
+        CommandError: a file can't be read, the topic is missing, or not all documents were
+            readable and delivered.
     """
     logging.getLogger("librdkafka").addHandler(logging.NullHandler())
     target = topic or settings.topology(1).documents
-    with Inputs(files, settings.documents) as inputs:
+    with Inputs(files, settings.documents, reading) as inputs:
         _, states = Cluster(settings.kafka_options()).topics([target])
         state = states[target]
         if state is None:
@@ -63,14 +67,16 @@ def feed(
                 for chunk in inputs.chunks(limit):
                     for number, line in enumerate(chunk):
                         pace.wait()
-                        if line.fault:
-                            sender.pass_over(line.key, line.fault)
+                        fault = line.fault or _fault(line.value)
+                        if fault:
+                            sender.pass_over(line.key, fault)
                             continue
                         if line.size > limit + 2:
                             sender.refuse(line.key, line.size)
                             continue
                         value = line.value
-                        sender.send(line.key, key_of(value), value)
+                        key = line.key if line.named else key_of(value)
+                        sender.send(line.key, key, value)
                         if not number % _REPORT_EVERY:
                             advance(inputs.position, sender.delivered)
                     advance(inputs.position, sender.delivered)
@@ -82,9 +88,20 @@ def feed(
             sender.give_up()
             raise CommandError(f"{error}; {sender.summary()}", error.status) from None
     seconds = monotonic() - begun
+    if (left_out := inputs.summary()) is not None:
+        tell(f"neardup: {left_out}")
     sender.check_all_sent()
     each = sender.delivered / seconds if seconds else 0.0
     tell(f"{sender.summary()} in {seconds:,.1f} s ({each:,.0f}/s)")
+
+
+def _fault(value: bytes) -> str:
+    """Return why a document can't be one, whatever an application reads of it: it is no text."""
+    try:
+        utf8(value)
+    except Unreadable as error:
+        return f"{error}; --encoding names another encoding"
+    return ""
 
 
 class _Pace:
@@ -156,7 +173,7 @@ class _Sender:
         self.first_refused = self.first_refused or f"{place.decode()} with {size} bytes"
 
     def pass_over(self, place: bytes, fault: str) -> None:
-        """Count a row of a table that can't be read; the others are still sent."""
+        """Count a document that can't be read; the others are still sent."""
         self.unreadable += 1
         self.first_unreadable = self.first_unreadable or f"{place.decode()}, {fault}"
 
@@ -164,7 +181,7 @@ class _Sender:
         """Raise if lines were left out; the message names the first."""
         if self.unreadable:
             raise CommandError(
-                f"{self.summary()}; {self.unreadable} rows can't be read: the first is"
+                f"{self.summary()}; {self.unreadable:,} documents can't be read: the first is"
                 f" {self.first_unreadable}",
                 EXIT_FAILED,
             )

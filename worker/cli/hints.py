@@ -1,4 +1,4 @@
-"""What ``dedupe`` says if the settings don't fit the documents."""
+"""What commands that read files say if the settings don't fit the documents."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from worker.cli.inputs import Inputs
 from worker.cli.inputs.foreign import ARRAY
 from worker.formats.base import DocumentFormat, Unreadable
 from worker.formats.seen import FieldWatch, SeenFields
-from worker.offline import Line
+from worker.offline import Counts, Line
+from worker.settings import Settings
 
 __all__ = ["Hints"]
+
+_ENCODINGS = {"invalid-utf8", "bad-encoding"}
 
 
 class Hints:
@@ -40,24 +43,32 @@ class Hints:
                 self._first = line.value
             self._warn(self._watch.add(line.value))
 
-    def finish(self) -> None:
-        """Warn at the end of an input that is shorter than what is watched."""
-        if not self._warned:
+    def end(self, counts: Counts, settings: Settings) -> None:
+        """Say at the end what was left out, and what the documents need."""
+        if (left_out := self._inputs.summary()) is not None:
+            self._say(left_out)
+        if counts.rejected * 2 > counts.documents:
+            self._cause()
+        elif not self._warned:
             self._warn(self._watch.warning())
+        self._of_encoding(counts)
+        self._of_pages(settings)
+        self._of_whole_files(counts)
 
     def _warn(self, warning: str | None) -> None:
         if warning is not None:
             self._warned = True
             self._say(f"warning: {warning}")
 
-    def cause(self) -> None:
+    def _cause(self) -> None:
         """Say why most documents can't be read, as far as the first one shows it."""
         if self._first is None:
             return
         try:
             fields = self._documents.fields(self._first)
         except Unreadable as error:
-            self._say(self._of_unreadable(self._first, error.code))
+            if error.code not in _ENCODINGS:
+                self._say(self._of_unreadable(self._first, error.code))
             return
         if fields is not None:
             seen = SeenFields()
@@ -72,6 +83,38 @@ class Hints:
             return f"the first document is a JSON array; {self._inputs.spread('.[]')}"
         what = "not a JSON object" if code == "not-an-object" else "not JSON"
         return (
-            f"the first document is {what}; use --format text if each line is a text, or name the"
-            " file .csv or .tsv if it is a table"
+            f"the first document is {what}; use --format lines if each line is a text, --format"
+            " text if each file is one, or name the file .csv or .tsv if it is a table"
         )
+
+    def _of_encoding(self, counts: Counts) -> None:
+        """Say what to do about texts in another encoding."""
+        count = sum(counts.reasons[code] for code in _ENCODINGS)
+        if count:
+            first = next(counts.first[code] for code in counts.first if code in _ENCODINGS)
+            self._say(
+                f"{count:,} documents are in another encoding (the first: {first}); name it with"
+                " --encoding, such as cp1252, iso8859-15 or utf-16"
+            )
+
+    def _of_pages(self, settings: Settings) -> None:
+        """Say that markup counts as text."""
+        pages = self._inputs.seen["pages"]
+        if pages and not settings.similarity.switches()["strip_html"]:
+            self._say(
+                f"warning: {pages:,} documents are HTML, and their markup is compared like text;"
+                " NEARDUP_SIMILARITY__STRIP_HTML=true leaves it out"
+            )
+
+    def _of_whole_files(self, counts: Counts) -> None:
+        """Say how to judge lines if that may be meant: one file, or files that are too large."""
+        seen = self._inputs.seen
+        if counts.documents == 1 and seen["lines"] > 1:
+            self._say(
+                f"the file is one document of {seen['lines']:,} lines; --format lines judges each"
+            )
+        if seen["large"]:
+            self._say(
+                f"{seen['large']:,} files are too large for one document; --format lines judges"
+                " each line, and limits.record_bytes allows larger ones"
+            )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.inputs import Inputs
+from worker.cli.inputs import Inputs, Reading
 from worker.cli.screen import tell
 from worker.settings.sections import DocumentsSection
 
@@ -20,7 +20,7 @@ def labelled_pairs(path: Path) -> list[tuple[str, str]]:
         CommandError: the file can't be read, or a line has no tab.
     """
     found = []
-    with Inputs([path], DocumentsSection(format="text")) as inputs:
+    with Inputs([path], DocumentsSection(format="text"), Reading("lines")) as inputs:
         for chunk in inputs.chunks(1 << 20):
             for line in chunk:
                 ids = line.value.decode(errors="replace").split("\t")

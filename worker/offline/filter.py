@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 from worker.bus import Outgoing, Record, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.files.closing import Closing
-from worker.formats.unreadable import CAUSES
 from worker.index.store import HeaderMismatch
 from worker.offline.embedded import Embedded, create_topics
 from worker.settings import Settings, load
@@ -30,13 +29,15 @@ class Line(NamedTuple):
     """A document as it was read: ``key`` is its place, ``size`` its bytes in the file.
 
     ``raw`` is the line including its end; of a line above every limit, it is the beginning.
-    ``fault`` is the reason of a rejection if a row of a table can't be read; ``raw`` is then empty.
+    ``fault`` is the reason of a rejection if a row of a table, a file or a mail can't be read;
+    ``raw`` is then empty. ``named``: the key is the document's own id, which plain text can't hold.
     """
 
     key: bytes
     raw: bytes
     size: int
     fault: str = ""
+    named: bool = False
 
     @property
     def value(self) -> bytes:
@@ -47,6 +48,12 @@ class Line(NamedTuple):
     def complete(self) -> bool:
         """Return whether ``raw`` is the whole line."""
         return self.size == len(self.raw) and not self.fault
+
+    @property
+    def reason(self) -> str:
+        """Return why an incomplete line is rejected."""
+        too_large = f"too-large: the line has {self.size} bytes, far above limits.record_bytes"
+        return self.fault or too_large
 
 
 class Verdict(NamedTuple):
@@ -64,43 +71,41 @@ class Verdict(NamedTuple):
 
 @dataclass(slots=True)
 class Counts:
-    """Numbers of documents by verdict, and of rejected ones by the code of the reason."""
+    """Numbers of documents by verdict, and of rejected ones by the code of the reason.
+
+    first: by code, the place and the reason of the first one.
+    """
 
     unique: int = 0
     duplicate: int = 0
     rejected: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
+    first: dict[str, str] = field(default_factory=dict)
 
     @property
     def documents(self) -> int:
         """Return the number of all documents."""
         return self.unique + self.duplicate + self.rejected
 
-    @property
-    def misread(self) -> int:
-        """Return the number of rejections that count against ``limits.reject_share``.
-
-        A code that isn't a format's is that of a row that has another form than its table.
-        """
-        return sum(
-            count
-            for code, count in self.reasons.items()
-            if CAUSES.get(code, "configuration") == "configuration"
-        )
-
-    def too_many_misread(self, share: float) -> bool:
+    def too_many_rejected(self, share: float) -> bool:
         """Return whether more than ``share`` of the documents can't be read."""
-        return self.misread > share * self.documents
+        return self.rejected > share * self.documents
 
-    def add(self, verdict: Verdict) -> None:
+    def add(self, line: Line, verdict: Verdict) -> None:
         """Count a verdict."""
         if verdict.kind == "unique":
             self.unique += 1
         elif verdict.kind == "duplicate":
             self.duplicate += 1
         else:
-            self.rejected += 1
-            self.reasons[verdict.reason.partition(":")[0]] += 1
+            self.reject(line, verdict.reason)
+
+    def reject(self, line: Line, reason: str) -> None:
+        """Count a document that can't be read."""
+        code = reason.partition(":")[0]
+        self.rejected += 1
+        self.reasons[code] += 1
+        self.first.setdefault(code, f"{line.key.decode()}, {reason}")
 
 
 def offline_settings(
@@ -141,7 +146,7 @@ class OfflineFilter(Closing):
     ) -> None:
         """Open the index in ``directory``, and continue at ``first_offsets`` if given.
 
-        No share of rejected documents stops it: `Counts.misread` is for its caller.
+        No share of rejected documents stops it: `Counts` is for its caller.
 
         Raises:
             HeaderMismatch: the index was made with other parameters.
@@ -199,7 +204,7 @@ class OfflineFilter(Closing):
                 " on each: this is a bug in neardup"
             )
         return [
-            verdict if line.complete else Verdict("rejected", reason=line.fault or _too_large(line))
+            verdict if line.complete else Verdict("rejected", reason=line.reason)
             for line, verdict in zip(lines, found, strict=True)
         ]
 
@@ -250,7 +255,3 @@ def _source_offset(record: Record) -> int:
 
 def _header(record: Record, name: str) -> bytes:
     return next(value for found, value in record.headers if found == name and value is not None)
-
-
-def _too_large(line: Line) -> str:
-    return f"too-large: the line has {line.size} bytes, far above limits.record_bytes"

@@ -131,18 +131,18 @@ def test_a_state_of_another_version_is_refused(tmp_path: Path) -> None:
     state = tmp_path / "state"
     dedupe("--state", state, stdin=LINES[0])
     current = state / "CURRENT"
-    current.write_text(current.read_text().replace('"format": 2', '"format": 1'))
+    current.write_text(current.read_text().replace('"format": 3', '"format": 2'))
     before = content(state)
     done = neardup("dedupe", "--state", state, stdin=LINES[0])
     assert done.returncode == 2
     assert done.stderr.decode() == (
-        f"neardup: --state: {state} has format 1, but this neardup reads only format 2: name a"
+        f"neardup: --state: {state} has format 2, but this neardup reads only format 3: name a"
         " new directory, or run the version that made this one\n"
     )
     assert content(state) == before
 
 
-@pytest.mark.parametrize("text", ["", broad("{}"), broad("[]"), '{"format": 2, "generation": "x"}'])
+@pytest.mark.parametrize("text", ["", broad("{}"), broad("[]"), '{"format": 3, "generation": "x"}'])
 def test_a_damaged_state_is_refused(text: str, tmp_path: Path) -> None:
     state = tmp_path / "state"
     dedupe("--state", state, stdin=LINES[0])
