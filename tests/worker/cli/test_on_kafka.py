@@ -180,7 +180,9 @@ def test_feed_publishes_rows_as_json_and_names_those_it_cannot_read(
     path = tmp_path / "rows.csv"
     path.write_bytes(b"id,text\na,one\nb,two,three\n\xff,four\n,five\n")
     said = run(f"feed {path}", status=1).stderr
-    assert f"2 documents delivered to {app_id}.documents; 2 documents can't be read: the first" in said
+    assert (
+        f"2 documents delivered to {app_id}.documents; 2 documents can't be read: the first" in said
+    )
     assert "rows.csv:3, not-csv: the row has 3 cells, the header 2" in said
     assert {(r.key(), r.value()) for r in read(kafka, f"{app_id}.documents", 2)} == {
         (b"a", b'{"id":"a","text":"one"}'), (None, b'{"id":null,"text":"five"}')

@@ -36,6 +36,8 @@ __all__ = ["Inputs"]
 _CHUNK_LINES = 4_000
 _CHUNK_BYTES = 8 << 20
 _PEEK = 512
+_UTF8 = {"utf-8", "utf-8-sig"}
+"""The encodings in which lines are read as they are."""
 _ESCAPED = "backslashreplace"
 """How names that aren't text become ids: no two of them the same."""
 
@@ -196,9 +198,10 @@ class Inputs(Closing):
                 yield from self._several(base, records(content, most, encoding, self.left_out))
             case _:
                 taken = encoding or by_mark(content.peek(_PEEK))
-                if taken is not None:
+                other = None if taken in _UTF8 else taken
+                if other is not None:
                     self._doubt(name, content.peek(_PEEK))
-                    content = transcoded(content, taken)
+                    content = transcoded(content, other)
                 check_content(name, content.peek(_PEEK), tool, json=kind != "lines")
                 if kind == "csv":
                     delimiter = DELIMITERS[suffix_of(name)]
@@ -209,7 +212,7 @@ class Inputs(Closing):
                         found = no_array(found, name, tool)
                     elif self._documents.format == "json":
                         found = map(self._line, found)
-                yield from found if taken is None else _in_encoding(found, taken)
+                yield from found if other is None else _in_encoding(found, other)
 
     def _whole(self, source: _Source, kind: Kind, content: Reader, most: int) -> Line:
         """Return the document that a file of text is."""
@@ -260,7 +263,7 @@ class Inputs(Closing):
     def _doubt(self, name: str, start: bytes) -> None:
         """Warn of an encoding in which UTF-8 would be read, and become nonsense."""
         encoding = self._reading.encoding
-        if encoding not in {None, "utf-8", "utf-8-sig"} and not self._doubted and is_utf8(start):
+        if encoding is not None and encoding not in _UTF8 and not self._doubted and is_utf8(start):
             self._doubted = True
             tell(f"neardup: warning: {name} looks like UTF-8; --encoding says {encoding}")
 

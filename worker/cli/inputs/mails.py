@@ -46,7 +46,7 @@ def messages(file: Reader, encoding: str | None) -> Iterator[Made | DocumentFaul
     """
     for data, size in _split(file):
         try:
-            if size > len(data):
+            if size > _MOST_BYTES:
                 raise _too_large(size)
             yield _read(_QUOTED.sub(rb"\1", data), encoding)
         except DocumentFault as fault:
@@ -54,7 +54,7 @@ def messages(file: Reader, encoding: str | None) -> Iterator[Made | DocumentFaul
 
 
 def _split(file: Reader) -> Iterator[tuple[bytes, int]]:
-    """Yield what is kept of each message, and the bytes that it has.
+    """Yield each message, or its beginning, and the bytes that it has.
 
     A line that begins with ``From `` begins a message if it is the first one, or if it follows a
     blank line and a header follows it: not all programs quote such lines in texts.
@@ -69,7 +69,7 @@ def _split(file: Reader) -> Iterator[tuple[bytes, int]]:
                 raise InputFault("is no mailbox: its first line doesn't begin with 'From '")
             lines, size = [], 0
         elif blank and line.startswith(b"From ") and _HEADER.match(following):
-            yield b"".join(lines or ()), size
+            yield _joined(lines or []), size
             lines, size = [], 0
         elif lines is not None:
             size += len(line)
@@ -78,7 +78,12 @@ def _split(file: Reader) -> Iterator[tuple[bytes, int]]:
         blank = line in {b"\n", b"\r\n"}
         line = following
     if lines is not None:
-        yield b"".join(lines), size
+        yield _joined(lines), size
+
+
+def _joined(lines: list[bytes]) -> bytes:
+    """Return a message without the blank line that ends it in a mailbox."""
+    return b"".join(lines[:-1] if lines and lines[-1].isspace() else lines)
 
 
 def _too_large(size: int) -> DocumentFault:

@@ -86,25 +86,22 @@ def _is_pattern(argument: Path) -> bool:
     return glob.has_magic(str(argument)) and not argument.exists()
 
 
-def _matching(pattern: str, left_out: Counter[str]) -> Iterator[Named]:
-    """Yield the files that match, each once: a link may lead to where it is."""
+def _matching(pattern: str, left_out: Counter[str]) -> list[Named]:
+    """Return the files that match, each once: a link may lead to where it is."""
     fixed = PurePath(pattern)
     while glob.has_magic(str(fixed)):
         fixed = fixed.parent
     at = 0 if str(fixed) == "." else len(str(fixed).rstrip(os.sep)) + 1
-    found = sorted(glob.glob(pattern, recursive=True), key=natural)  # noqa: PTH207 -- of any root
-    seen: set[str] = set()
-    for path in found:
-        if Path(path).is_dir():
-            continue
+    found = (path for path in glob.iglob(pattern, recursive=True) if not os.path.isdir(path))  # noqa: PTH112, PTH207 -- of any root
+    shortest: dict[str, str] = {}
+    count = 0
+    for count, path in enumerate(found, 1):  # noqa: B007 -- it is used below
         real = os.path.realpath(path)
-        if real in seen:
-            left_out["links to files that are read"] += 1
-            continue
-        seen.add(real)
-        yield Named(path, at)
-    if not seen:
+        shortest[real] = min(path, shortest.get(real, path), key=len)
+    if not shortest:
         raise CommandError(f"{pattern}: no file matches this pattern")
+    left_out["links to files that are read"] += count - len(shortest)
+    return [Named(path, at) for path in sorted(shortest.values(), key=natural)]
 
 
 def _below(directory: Path, reading: Reading, left_out: Counter[str]) -> list[Named]:
