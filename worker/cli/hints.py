@@ -91,9 +91,13 @@ class Hints:
         """Say what to do about texts in another encoding."""
         count = sum(counts.reasons[code] for code in _ENCODINGS)
         if count:
-            first = next(counts.first[code] for code in counts.first if code in _ENCODINGS)
+            other = (
+                "another encoding than they say"
+                if counts.reasons["bad-encoding"]
+                else ("another encoding than UTF-8")
+            )
             self._say(
-                f"{count:,} documents are in another encoding (the first: {first}); name it with"
+                f"{_counted(count, 'document is', 'documents are')} in {other}; name it with"
                 " --encoding, such as cp1252, iso8859-15 or utf-16"
             )
 
@@ -102,8 +106,8 @@ class Hints:
         pages = self._inputs.seen["pages"]
         if pages and not settings.similarity.switches()["strip_html"]:
             self._say(
-                f"warning: {pages:,} documents are HTML, and their markup is compared like text;"
-                " NEARDUP_SIMILARITY__STRIP_HTML=true leaves it out"
+                f"warning: the markup of {_counted(pages, 'document', 'documents')} in HTML is"
+                " compared like text; NEARDUP_SIMILARITY__STRIP_HTML=true leaves it out"
             )
 
     def _of_whole_files(self, counts: Counts) -> None:
@@ -112,9 +116,14 @@ class Hints:
         if counts.documents == 1 and seen["lines"] > 1:
             self._say(
                 f"the file is one document of {seen['lines']:,} lines; --format lines judges each"
+                " of them"
             )
         if seen["large"]:
             self._say(
-                f"{seen['large']:,} files are too large for one document; --format lines judges"
-                " each line, and limits.record_bytes allows larger ones"
+                f"{_counted(seen['large'], 'file is', 'files are')} too large for one document;"
+                " --format lines judges each line, and limits.record_bytes allows larger ones"
             )
+
+
+def _counted(count: int, one: str, several: str) -> str:
+    return f"{count:,} {one if count == 1 else several}"

@@ -189,6 +189,33 @@ def test_feed_publishes_rows_as_json_and_names_those_it_cannot_read(
     }  # fmt: skip
 
 
+def test_feed_publishes_files_and_mails_under_their_ids(
+    run: Run, kafka: Kafka, app_id: str, tmp_path: Path
+) -> None:
+    run("topics create --partitions 2")
+    (tmp_path / "a.txt").write_bytes("schön\n".encode("latin-1"))
+    (tmp_path / "b.mbox").write_bytes(b"From x\nMessage-ID: <1@x>\n\nA mail.\n")
+    run(f"feed {tmp_path} --encoding latin-1")
+    plain = tmp_path / "plain.toml"
+    plain.write_text('[documents]\nformat = "text"\n')
+    run(f"feed {tmp_path} --encoding latin-1 --config {plain}")
+    run(f"feed {tmp_path}/a.txt --encoding latin-1 --format lines --config {plain}")
+    mail = b'{"id":"<1@x>","message_id":"<1@x>","text":"A mail.\\n"}'
+    assert {(r.key(), r.value()) for r in read(kafka, f"{app_id}.documents", 2)} == {
+        (b"a.txt", '{"id":"a.txt","text":"schön\\n"}'.encode()),
+        (b"<1@x>", mail),
+        (b"a.txt", "schön\n".encode()),
+        (b"<1@x>", b"A mail.\n"),
+        (None, "schön".encode()),
+    }
+    refused = run(f"feed {tmp_path} --format json --config {plain}", status=2).stderr
+    assert "--format json: documents.format is text, so documents have no fields" in refused
+    (tmp_path / "c.jsonl").write_bytes(b'{"text": "\xfc"}\n' * 3)
+    said = run(f"feed {tmp_path}/c.jsonl", status=1).stderr
+    assert "3 of 3 documents are no text in UTF-8 (the first: c.jsonl:1, invalid-utf8" in said
+    assert "; 0 documents delivered to" in said
+
+
 @pytest.mark.broad
 def test_forget_sends_tombstones_where_feed_sends_the_documents(
     run: Run, kafka: Kafka, app_id: str, tmp_path: Path

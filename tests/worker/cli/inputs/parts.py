@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from worker.cli.inputs import Inputs, Reading
@@ -16,19 +17,21 @@ LINES = Reading("lines")
 TEXTS = Reading("text")
 
 
-def lines_of(
-    *files: Path, most: int = 1_000_000, reading: Reading = _BY_NAME, **documents: object
-) -> list[Line]:
+def lines_of(*files: Path, most: int = 1_000_000, **documents: object) -> list[Line]:
+    return _read(files, most, documents)
+
+
+def _read(files: Sequence[Path], most: int, documents: dict[str, object]) -> list[Line]:
+    reading = documents.pop("reading", _BY_NAME)
+    assert isinstance(reading, Reading)
     section = DocumentsSection.model_validate(documents)
     with Inputs(files, section, reading) as inputs:
         return [line for chunk in inputs.chunks(most) for line in chunk]
 
 
-def documents_of(
-    *files: Path, reading: Reading = _BY_NAME, **documents: object
-) -> list[tuple[str, str]]:
+def documents_of(*files: Path, **documents: object) -> list[tuple[str, str]]:
     """Return the key and the payload of each document, or its fault."""
     return [
         (line.key.decode(), line.fault or line.value.decode())
-        for line in lines_of(*files, reading=reading, **documents)
+        for line in _read(files, 1_000_000, documents)
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +164,9 @@ def test_a_body_that_cannot_be_read_costs_itself(block: bytes, fault: str, tmp_p
         ),
     ],
 )
-def test_a_damaged_file_is_an_error(damage: Any, says: str, tmp_path: Path) -> None:
+def test_a_damaged_file_is_an_error(
+    damage: Callable[[bytes], bytes], says: str, tmp_path: Path
+) -> None:
     file = tmp_path / "a.warc"
     file.write_bytes(damage(record("response", response(b"x")) * 2))
     with pytest.raises(CommandError) as caught:
