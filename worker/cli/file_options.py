@@ -14,8 +14,8 @@ FileFormat = Annotated[
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="json: JSON Lines and tables; text: a file is a document; lines: a line is one."
-        " Default: by the names of the files; others are JSON Lines.",
+        help="What is a document. json: lines and rows, with fields; text: each file; lines: each"
+        " line, as text. Default: what the files' names say, else JSON Lines.",
         show_default=False,
         rich_help_panel=FIELDS,
     ),

@@ -83,7 +83,7 @@ def dedupe(
         typer.Argument(
             metavar="FILE",
             help="JSON Lines, CSV, Parquet, text, HTML, mail or WARC, also compressed; a directory,"
-            " or a pattern in quotes. They are read in the order given. Default, and -: standard"
+            " or a pattern in quotes. Arguments are read in their order. Default, and -: standard"
             " input.",
             show_default=False,
         ),

@@ -66,7 +66,7 @@ class Inputs(Closing):
         left_out: how many files of directories, and records of WARC files, are left out, by what
             they are.
         seen: what was read so far: documents that are ``pages`` of HTML; ``lines`` in files that
-            are taken for one text by their names; files of text that are too ``large``.
+            are one text each; files of text that are too ``large``.
     """
 
     def __init__(
@@ -178,6 +178,8 @@ class Inputs(Closing):
                 self._within = raw.tell
             compression = compression_of(name, start)
             content = decompressed(name, file, compression) if compression else file
+            if kind == "json" and self._reading.format is None:
+                kind = _by_content(content.peek(_PEEK))
             tool = compression.tool if compression else None
             if source is self._sources[0]:
                 self._first_tool = tool
@@ -223,7 +225,7 @@ class Inputs(Closing):
 
         def made() -> Made:
             text = text_of(content, most, encoding, html=html, surely=surely)
-            self.seen["lines"] += 0 if surely else len(text.splitlines())
+            self.seen["lines"] += 0 if html else len(text.splitlines())
             return Made(base.decode(), {}, text, html)
 
         return self._one(base, made)
@@ -276,6 +278,13 @@ class Inputs(Closing):
 
         self._within = lambda: int(size * share)
         yield from parquet_rows(file, source.base, self._documents, read)
+
+
+def _by_content(start: bytes) -> Kind:
+    """Return what a file is whose name doesn't say it; JSON begins like none of the others."""
+    if start.startswith(b"WARC/"):
+        return "warc"
+    return "mbox" if start.startswith(b"From ") else "json"
 
 
 def _in_encoding(found: Iterator[Line], encoding: str) -> Iterator[Line]:

@@ -56,7 +56,9 @@ def test_messages_of_a_mailbox_are_documents(tmp_path: Path) -> None:
     assert b"\n>From here" in data or b"base64" in data or b"=46rom" in data
     packed = tmp_path / "all.mbox.gz"
     packed.write_bytes(gzip.compress(data))
-    for given in (file, packed):
+    nameless = tmp_path / "Inbox"
+    nameless.write_bytes(data)
+    for given in (file, packed, nameless):
         found = documents_of(given)
         assert [key for key, _ in found] == [f"{given.name}:{number}" for number in (1, 2, 3)]
         assert [json.loads(value)["id"] for _, value in found] == [

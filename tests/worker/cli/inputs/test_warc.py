@@ -53,6 +53,7 @@ def members(file: Path) -> list[dict[str, Any]]:
 
 def test_responses_and_conversions_are_documents(tmp_path: Path) -> None:
     file = tmp_path / "a.warc.gz"
+    nameless = tmp_path / "crawl.gz"
     records = [
         record("warcinfo", b"software: x\r\n", type_="application/warc-fields"),
         record("request", b"GET / HTTP/1.1\r\n\r\n"),
@@ -70,6 +71,8 @@ def test_responses_and_conversions_are_documents(tmp_path: Path) -> None:
         }
         for number, text in ((7, PAGE), (8, "Über den Fluss"), (9, "a note"))
     ]
+    nameless.write_bytes(file.read_bytes())
+    assert members(nameless) == members(file)
     assert [key for key, _ in documents_of(file)] == [f"a.warc.gz:{number}" for number in (1, 2, 3)]
 
 
