@@ -91,14 +91,11 @@ class Hints:
         """Say what to do about texts in another encoding."""
         count = sum(counts.reasons[code] for code in _ENCODINGS)
         if count:
-            other = (
-                "another encoding than they say"
-                if counts.reasons["bad-encoding"]
-                else ("another encoding than UTF-8")
-            )
+            documents = _counted(count, "document is", "documents are")
+            other = "that in which files are read" if counts.reasons["bad-encoding"] else "UTF-8"
             self._say(
-                f"{_counted(count, 'document is', 'documents are')} in {other}; name it with"
-                " --encoding, such as cp1252, iso8859-15 or utf-16"
+                f"{documents} in another encoding than {other}; name it with --encoding, such as"
+                " cp1252, iso8859-15 or utf-16"
             )
 
     def _of_pages(self, settings: Settings) -> None:

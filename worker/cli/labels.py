@@ -23,7 +23,10 @@ def labelled_pairs(path: Path) -> list[tuple[str, str]]:
     with Inputs([path], DocumentsSection(format="text"), Reading("lines")) as inputs:
         for chunk in inputs.chunks(1 << 20):
             for line in chunk:
-                ids = line.value.decode(errors="replace").split("\t")
+                try:
+                    ids = line.value.decode().split("\t")
+                except UnicodeDecodeError:
+                    raise CommandError(f"{line.key.decode()}: is not UTF-8", EXIT_FAILED) from None
                 if len(ids) < 2:  # noqa: PLR2004 -- a pair
                     raise CommandError(
                         f"{line.key.decode()}: takes two ids, separated by a tab", EXIT_FAILED

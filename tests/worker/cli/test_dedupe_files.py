@@ -64,6 +64,14 @@ def test_lines_of_a_file_are_judged_if_one_says_so(tmp_path: Path) -> None:
     assert piped.stderr.decode().splitlines()[1:] == [hint]
 
 
+def test_documents_of_plain_text_are_files_of_text(tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_text("[documents]\nformat = 'text'\n")
+    (tmp_path / "one").write_text(f"{STORY}\n{OTHER}\n")
+    line = ("--config", tmp_path / "settings.toml", tmp_path / "one")
+    assert dedupe(*line) == [{"id": "one", "verdict": "unique"}]
+    assert len(dedupe(*line, "--format", "lines")) == 2
+
+
 def test_a_file_that_is_too_large_for_a_text_says_how_to_read_it(tmp_path: Path) -> None:
     (tmp_path / "all.txt").write_text(f"{STORY}\n" * 20_000)
     done = neardup("dedupe", tmp_path / "all.txt")

@@ -204,8 +204,8 @@ def test_feed_publishes_files_and_mails_under_their_ids(
     assert {(r.key(), r.value()) for r in read(kafka, f"{app_id}.documents", 2)} == {
         (b"a.txt", '{"id":"a.txt","text":"schön\\n"}'.encode()),
         (b"<1@x>", mail),
-        (b"a.txt", "schön\n".encode()),
-        (b"<1@x>", b"A mail.\n"),
+        (b"a.txt", "schön".encode()),
+        (b"<1@x>", b"A mail."),
         (None, "schön".encode()),
     }
     refused = run(f"feed {tmp_path} --format json --config {plain}", status=2).stderr

@@ -111,7 +111,9 @@ def _below(directory: Path, reading: Reading, left_out: Counter[str]) -> list[Na
     found = sorted(_walked(root, known, left_out), key=natural)
     if not found:
         listed = ", ".join(sorted(known))
-        raise CommandError(f"{directory}: no file in it has a known suffix ({listed})")
+        raise CommandError(
+            f"{directory}: no file in it has a known suffix ({listed}); name others by a pattern"
+        )
     _refuse_unclear(directory, found)
     return [Named(path, at) for path in found]
 
