@@ -27,6 +27,7 @@ from typing import NamedTuple
 from worker.files.closing import Closing
 from worker.files.private import open_private, private_directory
 from worker.index.snapshots.storage import sync_directory
+from worker.offline.read_alike import described, differences
 from worker.settings.sections import DocumentsSection
 
 __all__ = [
@@ -34,18 +35,13 @@ __all__ = [
     "StateVersions",
     "Work",
     "current_index",
-    "described",
     "recorded_documents",
-    "section_of",
 ]
 
 _FORMAT = 3
 _CURRENT = "CURRENT"
 _NEW = "CURRENT.new"
 _LOCK = "lock"
-_WITHOUT_EFFECT = ("require_id", "skip_deleted", "splice")
-"""Settings of documents that change no text, id or time. Those that are new are compared."""
-_FORMATS = {"json": "json", "text": "lines"}
 _GENERATION = re.compile(r"generation-(\d{7,})")
 _NOT_COPIED = re.compile(r"LOCK|LOG(\.old.*)?")
 """The files that RocksDB creates whenever it opens a directory."""
@@ -187,45 +183,14 @@ class StateVersions(Closing):
         os.close(self._lock)
 
 
-def described(documents: DocumentsSection) -> dict[str, object]:
-    """Return all settings that decide which text, id or time a document has.
-
-    Tables and lines of JSON with the same fields are read alike; lines of text have none.
-    """
-    settings = documents.model_dump(mode="json", exclude=set(_WITHOUT_EFFECT))
-    return {**settings, "format": _FORMATS[documents.format]}
-
-
-def section_of(recorded: Mapping[str, object]) -> dict[str, object]:
-    """Return what `described` has as settings of the section ``documents``."""
-    formats = {name: setting for setting, name in _FORMATS.items()}
-    return {**recorded, "format": formats.get(str(recorded.get("format")))}
-
-
 def _check_read_alike(
     home: Path, recorded: Mapping[str, object], here: Mapping[str, object]
 ) -> None:
-    """Compare how documents were and are read; a setting that isn't recorded had its default.
-
-    Raises:
-        StateError: they differ; the message says how.
-    """
-    before = {**described(DocumentsSection()), **recorded}
-    different = [
-        f"documents.{name}: it has {_shown(before.get(name))}, the settings say"
-        f" {_shown(here.get(name))}"
-        for name in before
-        if before.get(name) != here.get(name)
-    ]
-    if different:
+    if different := differences(recorded, here):
         raise StateError(
             f"--state: {home} has documents that were read otherwise ({'; '.join(different)}): read"
             " these in the same way, or name a new directory"
         )
-
-
-def _shown(value: object) -> str:
-    return "none" if value is None else ",".join(value) if isinstance(value, list) else str(value)
 
 
 def _read(home: Path) -> _Current | None:

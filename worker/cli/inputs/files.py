@@ -6,26 +6,19 @@ import io
 import os
 import stat
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
 from worker.cli.errors import CommandError
-from worker.cli.inputs.compressed import Reader, compression_of, decompressed
-from worker.cli.inputs.csv_rows import DELIMITERS, csv_rows
-from worker.cli.inputs.encodings import UNREADABLE, by_mark, is_utf8, transcoded
-from worker.cli.inputs.fault import DocumentFault, InputFault
-from worker.cli.inputs.foreign import check_content, no_array, spread
-from worker.cli.inputs.lines import lines
-from worker.cli.inputs.made import Made, Maker
-from worker.cli.inputs.mails import mail, messages
+from worker.cli.inputs.compressed import compression_of, decompressed
+from worker.cli.inputs.contents import Contents, File
+from worker.cli.inputs.fault import InputFault
+from worker.cli.inputs.foreign import spread
 from worker.cli.inputs.parquet_rows import PARQUET_MAGIC, parquet_rows
 from worker.cli.inputs.paths import Named, named_files
-from worker.cli.inputs.reading import Kind, Reading, suffix_of
-from worker.cli.inputs.texts import text_of
-from worker.cli.inputs.warc import records
+from worker.cli.inputs.reading import Kind, Reading
 from worker.cli.screen import tell
 from worker.files.closing import Closing
 from worker.offline import Line
@@ -36,8 +29,6 @@ __all__ = ["Inputs"]
 _CHUNK_LINES = 4_000
 _CHUNK_BYTES = 8 << 20
 _PEEK = 512
-_UTF8 = {"utf-8", "utf-8-sig"}
-"""The encodings in which lines are read as they are."""
 _ESCAPED = "backslashreplace"
 """How names that aren't text become ids: no two of them the same."""
 
@@ -65,8 +56,7 @@ class Inputs(Closing):
         total: bytes of all files on disk (compressed); None if one isn't a regular file.
         left_out: how many files of directories, and records of WARC files, are left out, by what
             they are.
-        seen: what was read so far: documents that are ``pages`` of HTML; ``lines`` in files that
-            are one text each; files of text that are too ``large``.
+        seen: what was read so far; see `Contents`.
     """
 
     def __init__(
@@ -85,17 +75,16 @@ class Inputs(Closing):
         """
         self._documents = documents
         self._reading = reading
-        self._maker = Maker(documents)
         if files.count(Path("-")) > 1:
             raise CommandError("-: standard input can be read only once")
         found = named_files(files or [Path("-")], reading)
         if found.out_of_order is not None:
             _say_order(*found.out_of_order)
         self.left_out = found.left_out
-        self.seen: Counter[str] = Counter()
+        self._contents = Contents(documents, reading, self.left_out)
+        self.seen = self._contents.seen
         self._sources = [_source(each) for each in found.files]
         self._first_tool: str | None = None
-        self._doubted = False
         self._done = 0
         self._within: Callable[[], int] = lambda: 0
         sizes = [source.size for source in self._sources]
@@ -183,91 +172,8 @@ class Inputs(Closing):
             tool = compression.tool if compression else None
             if source is self._sources[0]:
                 self._first_tool = tool
-            yield from self._content(source, kind, content, tool, max_line)
-
-    def _content(
-        self, source: _Source, kind: Kind, content: Reader, tool: str | None, most: int
-    ) -> Iterator[Line]:
-        name, base, encoding = source.named.path, source.base, self._reading.encoding
-        match kind:
-            case "text" | "html":
-                yield self._whole(source, kind, content, most)
-            case "mail":
-                yield self._one(base, lambda: mail(content, base.decode(), encoding))
-            case "mbox":
-                yield from self._several(base, messages(content, encoding))
-            case "warc":
-                yield from self._several(base, records(content, most, encoding, self.left_out))
-            case _:
-                taken = encoding or by_mark(content.peek(_PEEK))
-                other = None if taken in _UTF8 else taken
-                if other is not None:
-                    self._doubt(name, content.peek(_PEEK))
-                    content = transcoded(content, other)
-                check_content(name, content.peek(_PEEK), tool, json=kind != "lines")
-                if kind == "csv":
-                    delimiter = DELIMITERS[suffix_of(name)]
-                    found = csv_rows(content, base, most, delimiter, self._documents)
-                else:
-                    found = lines(content, base, most)
-                    if kind == "json":
-                        found = no_array(found, name, tool)
-                    elif self._documents.format == "json":
-                        found = map(self._line, found)
-                yield from found if other is None else _in_encoding(found, other)
-
-    def _whole(self, source: _Source, kind: Kind, content: Reader, most: int) -> Line:
-        """Return the document that a file of text is."""
-        base, encoding, html = source.base, self._reading.encoding, kind == "html"
-        surely = html or self._reading.format is not None
-        if encoding is not None:
-            self._doubt(source.named.path, content.peek(_PEEK))
-
-        def made() -> Made:
-            text = text_of(content, most, encoding, html=html, surely=surely)
-            self.seen["lines"] += 0 if html else len(text.splitlines())
-            return Made(base.decode(), {}, text, html)
-
-        return self._one(base, made)
-
-    def _several(self, base: bytes, found: Iterator[Made | DocumentFault]) -> Iterator[Line]:
-        for number, each in enumerate(found, 1):
-            place = b"%s:%d" % (base, number)
-            yield (
-                self._fault(place, each)
-                if isinstance(each, DocumentFault)
-                else self._made(place, each)
-            )
-
-    def _one(self, place: bytes, make: Callable[[], Made]) -> Line:
-        try:
-            return self._made(place, make())
-        except DocumentFault as fault:
-            return self._fault(place, fault)
-
-    def _made(self, place: bytes, made: Made) -> Line:
-        self.seen["pages"] += made.html
-        return self._maker.line(place, made)
-
-    def _fault(self, place: bytes, fault: DocumentFault) -> Line:
-        self.seen["large"] += str(fault).startswith("too-large: the file")
-        return Line(place, b"", 0, str(fault))
-
-    def _line(self, line: Line) -> Line:
-        """Return a line of text as a JSON object."""
-        if not line.complete:
-            return Line(line.key, b"", line.size, f"too-large: the line has {line.size} bytes")
-        try:
-            return self._made(line.key, Made(None, {}, line.value.decode()))
-        except UnicodeDecodeError:
-            return Line(line.key, b"", line.size, "invalid-utf8: the line is not UTF-8")
-
-    def _doubt(self, name: str, start: bytes) -> None:
-        """Warn of an encoding in which UTF-8 would be read, and become nonsense."""
-        encoding = self._reading.encoding
-        if encoding is not None and encoding not in _UTF8 and not self._doubted and is_utf8(start):
-            self._doubted = True
-            tell(f"neardup: warning: {name} looks like UTF-8; --encoding says {encoding}")
+            found = File(name, source.base, kind, content, tool)
+            yield from self._contents.documents(found, max_line)
 
     def _parquet(self, file: BinaryIO, source: _Source, size: int) -> Iterator[Line]:
         share = 0.0
@@ -285,15 +191,6 @@ def _by_content(start: bytes) -> Kind:
     if start.startswith(b"WARC/"):
         return "warc"
     return "mbox" if start.startswith(b"From ") else "json"
-
-
-def _in_encoding(found: Iterator[Line], encoding: str) -> Iterator[Line]:
-    """Yield documents; those with bytes that weren't in the encoding are rejected for that."""
-    for line in found:
-        if line.fault.startswith("invalid-utf8") or UNREADABLE in line.raw:
-            yield Line(line.key, b"", line.size, f"bad-encoding: the text is not in {encoding}")
-        else:
-            yield line
 
 
 def _say_order(first: str, second: str) -> None:
