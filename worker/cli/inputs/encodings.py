@@ -10,7 +10,7 @@ from typing import Final
 
 from worker.cli.errors import CommandError
 from worker.cli.inputs.compressed import Reader
-from worker.cli.inputs.fault import DocumentFault
+from worker.cli.inputs.fault import DocumentFault, InputFault
 
 __all__ = [
     "UNREADABLE",
@@ -43,6 +43,8 @@ _BY_NULS = (
 )
 _META = re.compile(rb"""<meta[^>]{1,200}?charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
 _META_WITHIN = 4_096
+_NEVER = {"ascii", "idna", "punycode", "unicode_escape", "raw_unicode_escape"}
+"""What strangers may say, and nobody means: UTF-8 often says to be ASCII."""
 _SUPERSETS = {
     "iso8859-1": "cp1252",
     "gb2312": "gb18030",
@@ -110,7 +112,10 @@ def is_utf8(start: bytes) -> bool:
 
 
 def transcoded(source: Reader, encoding: str) -> Reader:
-    """Return a reader of a text in UTF-8; see `UNREADABLE`."""
+    """Return a reader of a text in UTF-8; see `UNREADABLE`.
+
+    Reading raises `InputFault` if the beginning shows that it isn't in the encoding.
+    """
     return io.BufferedReader(_Transcoded(source, encoding), _STEP)
 
 
@@ -119,6 +124,7 @@ class _Transcoded(io.RawIOBase):
 
     def __init__(self, source: Reader, encoding: str) -> None:
         self._source = source
+        self._encoding = encoding
         self._decoder = codecs.getincrementaldecoder(encoding)(_MARKED)
         self._ready = memoryview(b"")
         self._ended = False
@@ -130,7 +136,10 @@ class _Transcoded(io.RawIOBase):
         while not self._ready and not self._ended:
             data = self._source.read1(_STEP)
             self._ended = not data
-            text = self._decoder.decode(data, final=self._ended)
+            try:
+                text = self._decoder.decode(data, final=self._ended)
+            except UnicodeError as error:
+                raise InputFault(f"can't be read as {self._encoding}: {error}") from None
             self._ready = memoryview(text.encode("utf-8", _MARKED))
         count = min(len(buffer), len(self._ready))
         buffer[:count] = self._ready[:count]
@@ -152,9 +161,11 @@ def decoded(data: bytes, declared: str | None, otherwise: str | None = None) -> 
     """
     for name in _candidates(data, declared, otherwise):
         try:
-            return data.decode(name)
+            text = data.decode(name)
+            text.encode()  # Some encodings have lone surrogates.
         except (LookupError, UnicodeError, ValueError):
             continue
+        return text
     said = otherwise or declared
     raise DocumentFault(
         "invalid-utf8: the text is not UTF-8"
@@ -168,8 +179,9 @@ def _candidates(data: bytes, declared: str | None, otherwise: str | None) -> Ite
         yield marked
     if declared is not None:
         known = _known(declared)
-        yield _SUPERSETS.get(known, known)
-        if known != "ascii":  # UTF-8 that says to be ASCII is frequent.
+        if known in _SUPERSETS:
+            yield _SUPERSETS[known]
+        if known not in _NEVER:
             yield known
     yield "utf-8"
     if otherwise is not None:

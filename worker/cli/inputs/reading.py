@@ -55,10 +55,10 @@ _COMPRESSED = {each.suffix for each in COMPRESSIONS}
 
 def suffix_of(name: str) -> str:
     """Return the suffix of a file's name without that of its compression, in lower case."""
-    path = PurePath(name)
+    path = PurePath(name.lower())
     if path.suffix in _COMPRESSED:
         path = path.with_suffix("")
-    return path.suffix.lower()
+    return path.suffix
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ _PAGES = {"text/html", "application/xhtml+xml"}
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
 _CHUNK = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,8})[^\r\n]*\r?\n")
 _GOOD = re.compile(rb"HTTP/[\d.]+ +2\d\d\b")
+_LENGTH = re.compile(r"[0-9]{1,15}")
 _HEAD_END = re.compile(rb"\r\n\r\n")
 
 
@@ -95,7 +96,7 @@ def _fields(lines: list[bytes]) -> Mapping[str, str]:
 
 def _size(fields: Mapping[str, str], number: int) -> int:
     given = fields.get("content-length", "")
-    if not given.isdecimal():
+    if not _LENGTH.fullmatch(given):
         raise InputFault(f"WARC record {number} has no Content-Length")
     return int(given)
 

@@ -73,6 +73,13 @@ def test_without_a_name_other_encodings_are_told_by_their_nuls(tmp_path: Path) -
         lines_of(file, reading=LINES)
 
 
+def test_utf16_without_a_mark_has_an_order_of_bytes(tmp_path: Path) -> None:
+    file = tmp_path / "docs.jsonl"
+    file.write_bytes(JSONL.encode("utf-16-le"))
+    with pytest.raises(CommandError, match="can't be read as utf-16: UTF-16 stream does not start"):
+        texts(file, "utf-16")
+
+
 def test_utf8_that_is_read_as_something_else_is_a_warning(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
