@@ -13,6 +13,8 @@ from worker.settings import Settings
 
 __all__ = ["Hints"]
 
+_MANY_LINES = 2_000
+"""Texts have fewer on average; lists of texts may have more."""
 _ENCODINGS = {"invalid-utf8", "bad-encoding"}
 
 
@@ -53,6 +55,7 @@ class Hints:
             self._warn(self._watch.warning())
         self._of_encoding(counts)
         self._of_pages(settings)
+        self._of_dates(settings)
         self._of_whole_files(counts)
 
     def _warn(self, warning: str | None) -> None:
@@ -107,13 +110,23 @@ class Hints:
                 " compared like text; NEARDUP_SIMILARITY__STRIP_HTML=true leaves it out"
             )
 
-    def _of_whole_files(self, counts: Counts) -> None:
-        """Say how to judge lines if that may be meant: one file, or files that are too large."""
-        seen = self._inputs.seen
-        if counts.documents == 1 and seen["lines"] > 1:
+    def _of_dates(self, settings: Settings) -> None:
+        """Say that a window without times of documents forgets nothing within a run."""
+        dated = self._inputs.seen["dated"]
+        if dated and settings.index.window_ms is not None and not settings.documents.time_field:
             self._say(
-                f"the file is one document of {seen['lines']:,} lines; --format lines judges each"
-                " of them"
+                f"warning: the dates of {_counted(dated, 'document', 'documents')} are not read, so"
+                " all count as of now; --time-field date takes them"
+            )
+
+    def _of_whole_files(self, counts: Counts) -> None:
+        """Say how to judge lines if that may be meant: one file, or files of very many lines."""
+        seen = self._inputs.seen
+        alone = counts.documents == 1 and seen["lines"] > 1
+        if alone or (seen["texts"] and seen["lines"] > _MANY_LINES * seen["texts"]):
+            self._say(
+                f"{_counted(seen['texts'], 'file is one document', 'files are one document each')},"
+                f" with {seen['lines']:,} lines; --format lines judges each line"
             )
         if seen["large"]:
             self._say(

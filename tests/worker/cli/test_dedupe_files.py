@@ -56,12 +56,28 @@ def test_lines_of_a_file_are_judged_if_one_says_so(tmp_path: Path) -> None:
     file.write_text(f"{STORY}\n{OTHER}\n{STORY}\n")
     done = neardup("dedupe", file)
     assert json.loads(done.stdout) == {"id": "sentences.txt", "verdict": "unique"}
-    hint = "neardup: the file is one document of 3 lines; --format lines judges each of them"
+    hint = "neardup: 1 file is one document, with 3 lines; --format lines judges each line"
     assert done.stderr.decode().splitlines()[1:] == [hint]
     assert len(dedupe("--format", "lines", file)) == 3
     piped = neardup("dedupe", "--format", "text", stdin=file.read_bytes())
     assert json.loads(piped.stdout) == {"id": "stdin", "verdict": "unique"}
     assert piped.stderr.decode().splitlines()[1:] == [hint]
+
+
+def test_files_of_very_many_lines_are_told(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("".join(f"{name} {n}\n" for n in range(2_500)))
+    done = neardup("dedupe", tmp_path)
+    hint = "neardup: 2 files are one document each, with 5,000 lines; --format lines judges each"
+    assert hint in done.stderr.decode()
+
+
+def test_dates_that_a_window_needs_are_told(tmp_path: Path) -> None:
+    (tmp_path / "a.eml").write_text(f"Date: Wed, 31 Jan 2024 12:00:00 +0000\n\n{STORY}\n")
+    done = neardup("dedupe", tmp_path, "--window", "30d")
+    assert b"warning: the dates of 1 document are not read, so all count as of now;" in done.stderr
+    done = neardup("dedupe", tmp_path, "--window", "30d", "--time-field", "date")
+    assert done.stderr.count(b"\n") == 1
 
 
 def test_documents_of_plain_text_are_files_of_text(tmp_path: Path) -> None:

@@ -42,8 +42,9 @@ class Contents:
     """Reads files of all kinds but Parquet, and counts what people should hear of.
 
     Attributes:
-        seen: documents that are ``pages`` of HTML; ``lines`` in files that are one text each; files
-            of text that are too ``large``.
+        seen: documents that are ``pages`` of HTML; those that are ``dated``, mails and records;
+            ``texts``, files that are one text each, and the ``lines`` in them; files of text that
+            are too ``large``.
     """
 
     def __init__(
@@ -102,7 +103,9 @@ class Contents:
 
         def made() -> Made:
             text = text_of(content, most, encoding, html=html, surely=surely)
-            self.seen["lines"] += 0 if html else len(text.splitlines())
+            if not html:
+                self.seen["texts"] += 1
+                self.seen["lines"] += len(text.splitlines())
             return Made(base.decode(), {}, text, html)
 
         return self._one(base, made)
@@ -124,6 +127,7 @@ class Contents:
 
     def _made(self, place: bytes, made: Made) -> Line:
         self.seen["pages"] += made.html
+        self.seen["dated"] += "date" in made.known
         return self._maker.line(place, made)
 
     def _fault(self, place: bytes, fault: DocumentFault) -> Line:

@@ -23,7 +23,8 @@ _MOST_BYTES = 16 << 20
 _MOST_HEADER = 1 << 16
 _OF_TEXT = {"response", "resource", "conversion"}
 _OF_THE_CRAWL = {"warcinfo", "request", "metadata"}
-_PAGES = {"text/html", "application/xhtml+xml"}
+_TYPES = {"text/html", "application/xhtml+xml", "text/plain"}
+"""The types of what people read. Others of ``text/`` are styles and scripts as often as not."""
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
 _CHUNK = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,8})[^\r\n]*\r?\n")
 _GOOD = re.compile(rb"HTTP/[\d.]+ +2\d\d\b")
@@ -36,8 +37,8 @@ def records(
 ) -> Iterator[Made | DocumentFault]:
     """Yield the texts in a file, of at most ``most`` bytes each, or their faults.
 
-    Texts are bodies of responses with a status from 200 to 299, resources and conversions, if their
-    type is text. ``left_out`` counts all others, except for records about the crawl.
+    Texts are bodies of responses with a status from 200 to 299, resources and conversions, if they
+    are HTML or plain text. ``left_out`` counts all others, except for records about the crawl.
 
     Raises:
         InputFault: it is no WARC file, or damaged.
@@ -135,7 +136,7 @@ def _body(kind: str, fields: Mapping[str, str], block: bytes) -> _Body | str:
             return "responses with another status than 2xx"
         body = _Body(content, http.get("content-type", ""), http)
     media = body.type.partition(";")[0].strip().lower()
-    if not media.startswith("text/") and media not in _PAGES:
+    if media not in _TYPES:
         return media[:40] or "bodies without a type"
     return body
 

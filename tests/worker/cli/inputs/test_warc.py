@@ -80,6 +80,7 @@ def test_what_is_no_text_is_left_out_and_counted(tmp_path: Path) -> None:
     file = tmp_path / "a.wet"
     file.write_bytes(
         record("response", response(b"\0", fields={"Content-Type": "image/png"}))
+        + record("response", response(b"p {}", fields={"Content-Type": "text/css; charset=x"}))
         + record("response", response(b"gone", "404 Not Found"))
         + record("response", response(b"", "301 Moved"))
         + record("revisit", response(b""))
@@ -90,6 +91,7 @@ def test_what_is_no_text_is_left_out_and_counted(tmp_path: Path) -> None:
         (line,) = [line for chunk in inputs.chunks(1_000) for line in chunk]
         assert +inputs.left_out == {
             "image/png": 1,
+            "text/css": 1,
             "responses with another status than 2xx": 2,
             "revisit records": 1,
             "responses without HTTP": 1,
