@@ -8,6 +8,7 @@ from worker.cli.inputs import Inputs
 from worker.cli.inputs.foreign import ARRAY
 from worker.formats.base import DocumentFormat, Unreadable
 from worker.formats.seen import FieldWatch, SeenFields
+from worker.formats.unreadable import CAUSES
 from worker.offline import Counts, Line
 from worker.settings import Settings
 
@@ -50,7 +51,9 @@ class Hints:
         if (left_out := self._inputs.summary()) is not None:
             self._say(left_out)
         if counts.rejected * 2 > counts.documents:
-            self._cause()
+            ((code, _),) = counts.reasons.most_common(1)
+            if CAUSES.get(code) == "configuration":
+                self._cause()
         elif not self._warned:
             self._warn(self._watch.warning())
         self._of_encoding(counts)

@@ -130,6 +130,16 @@ def test_a_few_lines_in_another_encoding_are_named_too() -> None:
     assert b"1 document is in another encoding than UTF-8; name it with" in done.stderr
 
 
+def test_fields_are_not_to_blame_for_an_encoding(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("plain")
+    for name in ("b.txt", "c.txt"):
+        (tmp_path / name).write_bytes("größer".encode("latin-1"))
+    done = neardup("dedupe", tmp_path)
+    assert done.returncode == 1
+    assert b"--encoding, such as" in done.stderr
+    assert b"--text-field" not in done.stderr
+
+
 @pytest.mark.parametrize("text", [" ", "\x01"])
 def test_any_reason_counts(text: str) -> None:
     done = neardup("dedupe", stdin=jsonl([{"text": STORY}, *[{"text": text}] * 2]))
