@@ -7,8 +7,13 @@ from typing import Annotated
 
 import typer
 
+from worker.cli.file_options import Encoding, FileFormat
 from worker.cli.kafka_options import Config
-from worker.cli.offline_options import Format, IdField, TextField, Threshold
+from worker.cli.offline_options import (
+    IdField,
+    TextField,
+    Threshold,
+)
 
 __all__ = ["register"]
 
@@ -45,7 +50,8 @@ def boilerplate(
     ] = 100_000,
     threshold: Threshold = None,
     config: Config = None,
-    format_: Format = None,
+    format_: FileFormat = None,
+    encoding: Encoding = None,
     id_field: IdField = None,
     text_field: TextField = None,
 ) -> None:
@@ -56,15 +62,16 @@ def boilerplate(
     Documents that nearly repeat an earlier one don't count: a story that many print is none.
     """
     from worker.cli.boilerplate import boilerplate as run
+    from worker.cli.inputs import Reading
     from worker.offline import offline_settings
 
     settings = offline_settings(
         config,
         {
             "similarity.threshold": threshold,
-            "documents.format": format_,
             "documents.id_field": id_field,
             "documents.text_fields": text_field or None,
         },
     )
-    run(settings, files, share=share, least=least, sample=sample)
+    reading = Reading.given(format_, encoding, settings.documents)
+    run(reading.offline(settings), files, reading, share=share, least=least, sample=sample)

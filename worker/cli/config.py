@@ -58,7 +58,8 @@ _MEANING = {
     "index.flush_seconds": "flush a shard to disk after this time",
     "limits.text_characters": "longer texts are rejected",
     "limits.id_bytes": "longer ids are rejected; those of longer keys are cut, with a digest",
-    "limits.reject_share": "the worker stops if more than this share doesn't fit `documents.*`",
+    "limits.reject_share": "the worker stops if more than this share doesn't fit `documents.*`;"
+    " commands that read files fail if more can't be read",
     "limits.reject_window": "number of latest documents to which limits.reject_share applies",
     "worker.state_dir": "directory of the index; a separate one for each worker",
     "worker.stages": "stages that this worker runs; a comma-separated list",

@@ -1,4 +1,4 @@
-"""``neardup dedupe``: judge the lines of files without a broker."""
+"""``neardup dedupe``: judge the documents in files without a broker."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from types import FrameType
 
 from worker.cli.errors import EXIT_FAILED, CommandError, of_file
 from worker.cli.hints import Hints
-from worker.cli.inputs import Inputs
+from worker.cli.inputs import Inputs, Reading
 from worker.cli.output import Output
+from worker.cli.output_format import writer_for
 from worker.cli.progress import byte_progress
-from worker.cli.screen import tell
-from worker.cli.verdict_lines import UniqueLines, VerdictLines
+from worker.cli.rejects import finish, say
 from worker.formats.choice import document_format, watched_fields
+from worker.index.errors import HeaderMismatch
 from worker.offline import Counts, OfflineFilter, StateError, StateVersions
 from worker.process.gc import collecting, relax
 from worker.process.malloc import limit
@@ -34,6 +35,7 @@ class Job:
     """The inputs, the output and the mode of a run."""
 
     files: Sequence[Path]
+    reading: Reading
     out: Path | None = None
     unique_only: bool = False
     state: Path | None = None
@@ -41,7 +43,7 @@ class Job:
 
 
 def run_job(job: Job, settings: Settings) -> None:
-    """Judge all lines, and print a summary at the end.
+    """Judge all documents, and print a summary at the end.
 
     The output and then the state change at the very end. If a run is killed in between, the
     next one writes the same output again (docs/adr/0008-offline-state.md).
@@ -58,6 +60,8 @@ def run_job(job: Job, settings: Settings) -> None:
         raise CommandError(name, 128 + stopped.number) from None
     except StateError as error:
         raise CommandError(str(error)) from None
+    except HeaderMismatch as error:
+        raise CommandError(f"--state: {error}: set these, or name a new directory") from None
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -70,21 +74,22 @@ def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
     began = monotonic()
     counts = Counts()
     limits = settings.limits
+    documents = document_format(settings)
+    writer = writer_for(job.out, documents, unique_only=job.unique_only)
     with ExitStack() as stack:
-        inputs = stack.enter_context(Inputs(job.files, settings.documents))
+        inputs = stack.enter_context(Inputs(job.files, settings.documents, job.reading))
         _refuse_overwriting(job.out, inputs)
         output = stack.enter_context(Output(job.out))
         if inputs.has(output.file):
             raise CommandError("standard output is one of the inputs; name another file with -o")
         work = None
         if job.state is not None:
-            work = stack.enter_context(stack.enter_context(StateVersions(job.state)).work())
+            state = stack.enter_context(StateVersions(job.state))
+            work = stack.enter_context(state.work(settings.documents))
             directory = work.path
         else:
             directory = stack.enter_context(_scratch(output))
-        documents = document_format(settings)
-        hints = Hints(documents, watched_fields(settings), inputs, _say)
-        lines = UniqueLines() if job.unique_only else VerdictLines(documents)
+        hints = Hints(documents, watched_fields(settings), inputs, say)
         stack.enter_context(_saying_warnings())
         relax()
         stack.enter_context(collecting())
@@ -94,27 +99,22 @@ def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
                     hints.look(chunk)
                     before = counts.documents
                     verdicts = judge.judge(chunk)
-                    for verdict in verdicts:
-                        counts.add(verdict)
-                    output.write(lines.encode(chunk, verdicts))
+                    for line, verdict in zip(chunk, verdicts, strict=True):
+                        counts.add(line, verdict)
+                    output.write(writer.encode(chunk, verdicts))
                     advance(inputs.position, counts.documents)
                     window_ends = before < limits.reject_window <= counts.documents
-                    if window_ends and counts.too_many_misread(limits.reject_share):
+                    if window_ends and counts.too_many_rejected(limits.reject_share):
                         break
             reached, counts.older = judge.reached(), judge.older
-        if counts.too_many_misread(limits.reject_share):
-            _summarise(counts, monotonic() - began)
-            hints.cause(counts)
-            raise CommandError(_refusal(counts, job, settings), EXIT_FAILED)
-        hold()
-        output.commit()
-        if work is not None:
-            work.commit(reached)
+        if not counts.too_many_rejected(limits.reject_share):
+            hold()
+            output.write(writer.end())
+            output.commit()
+            if work is not None:
+                work.commit(reached)
     _summarise(counts, monotonic() - began)
-    if counts.rejected * 2 > counts.documents:
-        hints.cause(counts)
-    else:
-        hints.finish()
+    finish(counts, hints, settings, _after(job))
     if job.strict and counts.rejected:
         sys.exit(EXIT_FAILED)
 
@@ -176,7 +176,7 @@ class _Saying(logging.Handler):
     """Says on standard error what a worker has in its log."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        _say(record.getMessage())
+        say(record.getMessage())
 
 
 @contextmanager
@@ -193,28 +193,19 @@ def _saying_warnings() -> Iterator[None]:
 def _summarise(counts: Counts, seconds: float) -> None:
     rate = counts.documents / seconds if seconds else 0.0
     noun = "document" if counts.documents == 1 else "documents"
-    _say(
+    say(
         f"{counts.documents:,} {noun} in {seconds:,.1f} s ({rate:,.0f}/s):"
         f" {counts.unique:,} unique, {counts.duplicate:,} duplicate, {counts.rejected:,} rejected"
         + (f"; {counts.deleted:,} deleted" if counts.deleted else "")
     )
-    if counts.reasons:
-        listed = ", ".join(f"{code} {count:,}" for code, count in counts.reasons.most_common())
-        _say(f"rejected: {listed}")
     if counts.older:
         old = "document was" if counts.older == 1 else "documents were"
-        _say(f"{counts.older:,} {old} dated more than a window before now, and counted as of now")
+        say(f"{counts.older:,} {old} dated more than a window before now, and counted as of now")
 
 
-def _refusal(counts: Counts, job: Job, settings: Settings) -> str:
-    kept = ["-o"] if job.out is not None else []
-    kept += ["--state"] if job.state is not None else []
-    after = f"; {' and '.join(kept)} stay as they were" if kept else ""
-    return (
-        f"{counts.misread:,} of {counts.documents:,} documents can't be read, and"
-        f" limits.reject_share is {settings.limits.reject_share:g}{after}"
-    )
-
-
-def _say(line: str) -> None:
-    tell(f"neardup: {line}")
+def _after(job: Job) -> str:
+    """Return what becomes of the output of a run in which too many can't be read."""
+    kept = [name for name, given in (("-o", job.out), ("--state", job.state)) if given is not None]
+    if not kept:
+        return ""
+    return f"; {' and '.join(kept)} {'stays as it was' if len(kept) == 1 else 'stay as they were'}"

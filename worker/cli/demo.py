@@ -104,7 +104,7 @@ def _filter(
                 name = given.key.decode().rpartition(":")[0]
                 ident = (documents.identify(given.value, given.key) or given.key).decode()
                 texts[ident] = documents.excerpt(given.value)
-                counts[name].add(verdict)
+                counts[name].add(given, verdict)
                 if verdict.kind == "duplicate":
                     best = msgspec.json.decode(verdict.matches)[0]
                     pairs[name].append(_Pair(ident, best["id"], best["similarity"]))

@@ -13,12 +13,15 @@ from rich.table import Table
 from lsh import Parameters
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.evaluate_picture import draw, drawable
+from worker.cli.hints import Hints
 from worker.cli.inputs import Inputs
+from worker.cli.inputs import Reading as ReadAs
 from worker.cli.labels import labelled_pairs, numbered
 from worker.cli.progress import byte_progress, share_progress
+from worker.cli.rejects import finish, say
 from worker.cli.screen import print_json, screen
-from worker.formats.choice import document_format
-from worker.offline import OfflineFilter
+from worker.formats.choice import document_format, watched_fields
+from worker.offline import Counts, OfflineFilter
 from worker.offline.evaluation import (
     BELOW,
     CLEAR,
@@ -39,6 +42,7 @@ __all__ = ["evaluate", "judge"]
 def evaluate(
     settings: Settings,
     files: Sequence[Path],
+    read_as: ReadAs,
     *,
     pairs: Path | None,
     picture: Path | None,
@@ -53,7 +57,7 @@ def evaluate(
         drawable(picture)
     labels = None if pairs is None else labelled_pairs(pairs)
     parameters = settings.parameters()
-    reading, run = judge(settings, files)
+    reading, run = judge(settings, files, read_as)
     if run.rejected.all():
         raise CommandError("no document can be judged", EXIT_FAILED)
     with share_progress("comparing all pairs", shown=sys.stderr.isatty()) as advance:
@@ -76,27 +80,40 @@ def evaluate(
         _show(parameters, found, labelled)
 
 
-def judge(settings: Settings, files: Sequence[Path], *, exact: bool = True) -> tuple[Reading, Run]:
+def judge(
+    settings: Settings,
+    files: Sequence[Path],
+    read_as: ReadAs = ReadAs(),  # noqa: B008 -- frozen
+    *,
+    exact: bool = True,
+) -> tuple[Reading, Run]:
     """Return the documents in files, and what the filter made of them.
 
     exact: keep what the truth about them needs.
 
     Raises:
-        CommandError: a file can't be read.
+        CommandError: a file can't be read, or too many documents can't.
     """
-    reading = Reading(document_format(settings), settings.parameters(), exact=exact)
+    documents = document_format(settings)
+    reading = Reading(documents, settings.parameters(), exact=exact)
+    counts = Counts()
     with (
-        Inputs(files, settings.documents) as inputs,
+        Inputs(files, settings.documents, read_as) as inputs,
         tempfile.TemporaryDirectory(prefix="neardup-", ignore_cleanup_errors=True) as folder,
         OfflineFilter(settings, Path(folder)) as filter_,
         byte_progress(inputs.total, shown=sys.stderr.isatty()) as advance,
     ):
-        done = 0
+        hints = Hints(documents, watched_fields(settings), inputs, say)
         for chunk in inputs.chunks(settings.limits.record_bytes):
-            reading.add(chunk, filter_.judge(chunk))
-            done += len(chunk)
-            advance(inputs.position, done)
-        return reading, reading.run(filter_.comparisons)
+            hints.look(chunk)
+            verdicts = filter_.judge(chunk)
+            reading.add(chunk, verdicts)
+            for line, verdict in zip(chunk, verdicts, strict=True):
+                counts.add(line, verdict)
+            advance(inputs.position, counts.documents)
+        run = reading.run(filter_.comparisons)
+    finish(counts, hints, settings)
+    return reading, run
 
 
 def _as_dict(

@@ -7,8 +7,14 @@ from typing import Annotated
 
 import typer
 
+from worker.cli.file_options import Encoding, FileFormat
 from worker.cli.kafka_options import Config, Json
-from worker.cli.offline_options import Containment, Format, IdField, TextField, Threshold
+from worker.cli.offline_options import (
+    Containment,
+    IdField,
+    TextField,
+    Threshold,
+)
 
 __all__ = ["register"]
 
@@ -50,7 +56,8 @@ def evaluate(
     containment: Containment = None,
     as_json: Json = False,
     config: Config = None,
-    format_: Format = None,
+    format_: FileFormat = None,
+    encoding: Encoding = None,
     id_field: IdField = None,
     text_field: TextField = None,
 ) -> None:
@@ -59,6 +66,7 @@ def evaluate(
     Judges them like `neardup dedupe`, computes the exact similarity of all pairs, and compares.
     """
     from worker.cli.evaluate import evaluate as run
+    from worker.cli.inputs import Reading
     from worker.offline import offline_settings
 
     settings = offline_settings(
@@ -66,9 +74,9 @@ def evaluate(
         {
             "similarity.threshold": threshold,
             "similarity.containment": containment,
-            "documents.format": format_,
             "documents.id_field": id_field,
             "documents.text_fields": text_field or None,
         },
     )
-    run(settings, files, pairs=pairs, picture=picture, as_json=as_json)
+    reading = Reading.given(format_, encoding, settings.documents)
+    run(reading.offline(settings), files, reading, pairs=pairs, picture=picture, as_json=as_json)

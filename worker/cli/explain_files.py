@@ -10,7 +10,9 @@ from pathlib import Path
 from worker.bus import Record
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.explain import Side
-from worker.cli.inputs.files import Inputs
+from worker.cli.inputs import Inputs, Reading
+from worker.cli.inputs.encodings import by_mark, decoded
+from worker.cli.inputs.fault import DocumentFault
 from worker.cli.progress import byte_progress
 from worker.formats.base import DocumentFormat, Unreadable
 from worker.formats.choice import line_format
@@ -19,8 +21,10 @@ from worker.settings import Settings
 
 __all__ = ["documents_in", "whole_files"]
 
+_LINES_HINT = "; for a file with a document on each line: --in FILE ID ID"
 
-def whole_files(settings: Settings, names: Sequence[str]) -> list[Side]:
+
+def whole_files(settings: Settings, reading: Reading, names: Sequence[str]) -> list[Side]:
     """Return the documents in files, one in each; ``-`` is standard input.
 
     Raises:
@@ -29,21 +33,40 @@ def whole_files(settings: Settings, names: Sequence[str]) -> list[Side]:
     if names.count("-") > 1:
         raise CommandError("-: standard input has one document")
     documents = line_format(settings)
+    return [_whole(settings, documents, reading, name) for name in names]
+
+
+def _whole(settings: Settings, documents: DocumentFormat, reading: Reading, name: str) -> Side:
+    """Return the document that a file is. JSON may have line ends."""
     most = settings.limits.record_bytes
-    sides = []
-    for name in names:
+    if reading.kind(name) == "json":
         data = _content(name, most)
         if len(data) > most:
             raise CommandError(f"{name}: more than limits.record_bytes ({most}) bytes", EXIT_FAILED)
         shown = "stdin" if name == "-" else name
-        line = Line(shown.encode(errors="replace"), data, len(data))
+        line = Line(shown.encode(errors="backslashreplace"), _in_utf8(data, reading), len(data))
+        line = line._replace(size=len(line.raw))
         try:
-            sides.append(_side(documents, line))
+            return _side(documents, line)
         except CommandError as error:
-            hint = "; for a file with a document on each line: --in FILE ID ID"
-            lines = data.strip().count(b"\n")
-            raise CommandError(f"{error}{hint if lines else ''}", EXIT_FAILED) from None
-    return sides
+            hint = _LINES_HINT if data.strip().count(b"\n") else ""
+            raise CommandError(f"{error}{hint}", EXIT_FAILED) from None
+    with Inputs([Path(name)], settings.documents, reading) as inputs:
+        found = [line for chunk in inputs.chunks(most, lines=2) for line in chunk]
+    if len(found) != 1:
+        raise CommandError(f"{name}: has {len(found)} documents{_LINES_HINT}", EXIT_FAILED)
+    side = _side(documents, found[0])
+    return side if name == "-" else side._replace(id=name)
+
+
+def _in_utf8(data: bytes, reading: Reading) -> bytes:
+    encoding = reading.encoding or by_mark(data)
+    if encoding is None:
+        return data
+    try:
+        return decoded(data, encoding).encode()
+    except DocumentFault:
+        return data  # It can't be judged, and why is said of it.
 
 
 def _content(name: str, most: int) -> bytes:
@@ -56,8 +79,10 @@ def _content(name: str, most: int) -> bytes:
         raise CommandError(f"{name}: {error.strerror}") from None
 
 
-def documents_in(settings: Settings, files: Sequence[Path], ids: Sequence[str]) -> list[Side]:
-    """Return the first documents with these ids in files of lines, in the order of the ids.
+def documents_in(
+    settings: Settings, files: Sequence[Path], reading: Reading, ids: Sequence[str]
+) -> list[Side]:
+    """Return the first documents with these ids in files, in the order of the ids.
 
     If the same id is given twice, its first two documents.
 
@@ -69,7 +94,7 @@ def documents_in(settings: Settings, files: Sequence[Path], ids: Sequence[str]) 
     found: dict[str, list[Side]] = {ident: [] for ident in ids}
     done = 0
     with (
-        Inputs(files, settings.documents) as inputs,
+        Inputs(files, settings.documents, reading) as inputs,
         byte_progress(inputs.total, shown=sys.stderr.isatty()) as advance,
     ):
         for chunk in inputs.chunks(settings.limits.record_bytes):
@@ -92,12 +117,8 @@ def documents_in(settings: Settings, files: Sequence[Path], ids: Sequence[str]) 
 
 def _side(documents: DocumentFormat, line: Line) -> Side:
     key = line.key.decode()
-    if line.fault:
-        raise CommandError(f"{key} can't be judged: {line.fault}", EXIT_FAILED)
     if not line.complete:
-        raise CommandError(
-            f"{key} can't be judged: too-large: the line has {line.size} bytes", EXIT_FAILED
-        )
+        raise CommandError(f"{key} can't be judged: {line.reason}", EXIT_FAILED)
     try:
         document = documents.read(Record("", 0, 0, -1, line.key, line.value))
     except Unreadable as error:

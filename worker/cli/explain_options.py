@@ -7,8 +7,14 @@ from typing import Annotated
 
 import typer
 
+from worker.cli.file_options import Encoding, FileFormat
 from worker.cli.kafka_options import App, Bootstrap, Config, Json
-from worker.cli.offline_options import Containment, Format, IdField, TextField, Threshold
+from worker.cli.offline_options import (
+    Containment,
+    IdField,
+    TextField,
+    Threshold,
+)
 
 __all__ = ["register"]
 
@@ -36,8 +42,8 @@ def explain(
         typer.Option(
             "--in",
             metavar="FILE",
-            help="A and B are ids in this file of lines; may be repeated. A document without an id"
-            " is FILE:LINE.",
+            help="A and B are ids in this file, or in this directory; may be repeated. A document"
+            " without an id is FILE:LINE.",
             show_default=False,
         ),
     ] = None,
@@ -65,7 +71,8 @@ def explain(
     threshold: Threshold = None,
     containment: Containment = None,
     as_json: Json = False,
-    format_: Format = None,
+    format_: FileFormat = None,
+    encoding: Encoding = None,
     id_field: IdField = None,
     text_field: TextField = None,
 ) -> None:
@@ -76,10 +83,13 @@ def explain(
     """
     from worker.cli.errors import CommandError
     from worker.cli.explain import explain as show
+    from worker.cli.inputs import Reading
     from worker.settings import load
 
     if kafka and within:
         raise CommandError("--in and --kafka: choose one")
+    if kafka and encoding is not None:
+        raise CommandError("--encoding: not with --kafka")
     if not kafka and (since is not None or bootstrap is not None or app is not None):
         raise CommandError("--since, --bootstrap and --app: only with --kafka")
     if len(names) != 2 and not (kafka and len(names) == 1):  # noqa: PLR2004 -- a pair
@@ -88,13 +98,14 @@ def explain(
     named = {
         "kafka.bootstrap": bootstrap,
         "app": app,
-        "documents.format": format_,
+        "documents.format": format_ if kafka else None,
         "documents.id_field": id_field,
         "documents.text_fields": text_field or None,
     }
     least = {"threshold": threshold, "containment": containment}
     settings = load(config, named | {f"similarity.{name}": one for name, one in least.items()})
     recorded = rules = None
+    reading = Reading.given(None if kafka else format_, encoding, settings.documents)
     if kafka:
         from worker.admin import Cluster
         from worker.cli.explain_kafka import in_use_there, judged
@@ -108,9 +119,9 @@ def explain(
     elif within:
         from worker.cli.explain_files import documents_in
 
-        left, right = documents_in(settings, within, names)
+        left, right = documents_in(reading.offline(settings), within, reading, names)
     else:
         from worker.cli.explain_files import whole_files
 
-        left, right = whole_files(settings, names)
+        left, right = whole_files(reading.offline(settings), reading, names)
     show(settings.parameters(), left, right, recorded=recorded, rules=rules, as_json=as_json)

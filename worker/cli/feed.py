@@ -1,4 +1,4 @@
-"""``neardup feed``: publish the lines of files as documents."""
+"""``neardup feed``: publish the documents in files."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ from worker.admin.plan import DEFAULT_MAX_BYTES
 from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.errors import cause, refusal
 from worker.cli.errors import EXIT_FAILED, CommandError, status_of
-from worker.cli.inputs import Inputs
+from worker.cli.inputs import Inputs, Reading
 from worker.cli.progress import byte_progress
 from worker.cli.screen import tell
+from worker.formats.base import Unreadable
 from worker.formats.choice import key_format
+from worker.formats.fields import utf8
+from worker.offline import Line
 from worker.settings import Settings
 
 __all__ = ["feed"]
@@ -35,19 +38,21 @@ _REPORT_EVERY = 500
 def feed(
     settings: Settings,
     files: Sequence[Path],
+    reading: Reading,
     *,
     key_field: str | None,
     topic: str | None,
     rate: float | None,
 ) -> None:
-    """Publish every line, and print how many.
+    """Publish every document, and print how many.
 
     Raises:
-        CommandError: a file can't be read, the topic is missing, or not all were delivered.
+        CommandError: a file can't be read, the topic is missing, or not all documents were
+            readable and delivered.
     """
     logging.getLogger("librdkafka").addHandler(logging.NullHandler())
     target = topic or settings.topology(1).documents
-    with Inputs(files, settings.documents) as inputs:
+    with Inputs(files, settings.documents, reading) as inputs:
         _, states = Cluster(settings.kafka_options()).topics([target])
         state = states[target]
         if state is None:
@@ -57,20 +62,15 @@ def feed(
         key_of = key_format(settings, key_field).identify
         sender = _Sender(settings, target, limit)
         pace = _Pace(rate, sender.serve)
+        misread = _Misread(settings.limits.reject_share)
         begun = monotonic()
         try:
             with byte_progress(inputs.total, shown=sys.stderr.isatty()) as advance:
                 for chunk in inputs.chunks(limit):
+                    misread.look(chunk)
                     for number, line in enumerate(chunk):
                         pace.wait()
-                        if line.fault:
-                            sender.pass_over(line.key, line.fault)
-                            continue
-                        if line.size > limit + 2:
-                            sender.refuse(line.key, line.size)
-                            continue
-                        value = line.value
-                        sender.send(line.key, key_of(value), value)
+                        sender.add(line, key_of)
                         if not number % _REPORT_EVERY:
                             advance(inputs.position, sender.delivered)
                     advance(inputs.position, sender.delivered)
@@ -82,9 +82,52 @@ def feed(
             sender.give_up()
             raise CommandError(f"{error}; {sender.summary()}", error.status) from None
     seconds = monotonic() - begun
+    if (left_out := inputs.summary()) is not None:
+        tell(left_out)
     sender.check_all_sent()
+    if misread.too_many:
+        raise CommandError(f"{sender.summary()}; {misread.summary()}", EXIT_FAILED)
     each = sender.delivered / seconds if seconds else 0.0
     tell(f"{sender.summary()} in {seconds:,.1f} s ({each:,.0f}/s)")
+    if (said := misread.summary()) != "":
+        tell(said)
+
+
+class _Misread:
+    """Counts documents that no application can read: they are no text in UTF-8."""
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._documents = 0
+        self._count = 0
+        self._first = ""
+
+    def look(self, lines: Sequence[Line]) -> None:
+        """Look at documents before they are sent, and raise if too many of the first can't be."""
+        begins = not self._documents
+        for line in lines:
+            self._documents += 1
+            try:
+                utf8(line.value)
+            except Unreadable as error:
+                self._count += 1
+                self._first = self._first or f"{line.key.decode()}, {error}"
+        if begins and self.too_many:
+            raise CommandError(self.summary(), EXIT_FAILED)
+
+    @property
+    def too_many(self) -> bool:
+        return self._count > self._share * self._documents
+
+    def summary(self) -> str:
+        """Return how many there are; nothing if there are none."""
+        if not self._count:
+            return ""
+        return (
+            f"{self._count:,} of {self._documents:,} documents are no text in UTF-8 (the first:"
+            f" {self._first}), and are rejected where they are read; --encoding names another"
+            " encoding"
+        )
 
 
 class _Pace:
@@ -133,7 +176,17 @@ class _Sender:
         }
         self._producer = Producer(config)
 
-    def send(self, place: bytes, key: bytes | None, value: bytes) -> None:
+    def add(self, line: Line, key_of: Callable[[bytes], bytes | None]) -> None:
+        """Send a document under its key, or count it if that can't be."""
+        if line.fault:
+            self._pass_over(line.key, line.fault)
+        elif line.size > self._limit + 2:
+            self._refuse(line.key, line.size)
+        else:
+            value = line.value
+            self._send(line.key, line.key if line.named else key_of(value), value)
+
+    def _send(self, place: bytes, key: bytes | None, value: bytes) -> None:
         while True:
             self.serve(0.0)
             try:
@@ -145,18 +198,18 @@ class _Sender:
                 if not means(cause(error), Means.REFUSED):
                     self._fail(cause(error))
                     continue
-                self.refuse(place, len(value))
+                self._refuse(place, len(value))
                 return
             self.sent += 1
             return
 
-    def refuse(self, place: bytes, size: int) -> None:
+    def _refuse(self, place: bytes, size: int) -> None:
         """Count a line that is too large; the others are still sent."""
         self.refused += 1
         self.first_refused = self.first_refused or f"{place.decode()} with {size} bytes"
 
-    def pass_over(self, place: bytes, fault: str) -> None:
-        """Count a row of a table that can't be read; the others are still sent."""
+    def _pass_over(self, place: bytes, fault: str) -> None:
+        """Count a document that can't be read; the others are still sent."""
         self.unreadable += 1
         self.first_unreadable = self.first_unreadable or f"{place.decode()}, {fault}"
 
@@ -164,7 +217,7 @@ class _Sender:
         """Raise if lines were left out; the message names the first."""
         if self.unreadable:
             raise CommandError(
-                f"{self.summary()}; {self.unreadable} rows can't be read: the first is"
+                f"{self.summary()}; {self.unreadable:,} documents can't be read: the first is"
                 f" {self.first_unreadable}",
                 EXIT_FAILED,
             )

@@ -1,4 +1,4 @@
-"""What ``dedupe`` says if the settings don't fit the documents."""
+"""What commands that read files say if the settings don't fit the documents."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from worker.cli.inputs import Inputs
 from worker.cli.inputs.foreign import ARRAY
 from worker.formats.base import DocumentFormat, Unreadable
 from worker.formats.seen import FieldWatch, SeenFields
+from worker.formats.unreadable import CAUSES
 from worker.offline import Counts, Line
+from worker.settings import Settings
 
 __all__ = ["Hints"]
 
-_SAY_WHAT_TO_DO = {"bad-time", "time-wrong-type", "text-wrong-type", "id-wrong-type"}
+_MANY_LINES = 2_000
+"""Texts have fewer on average; lists of texts may have more."""
+_SAY_WHAT_TO_DO = {"bad-id", "time-wrong-type", "text-wrong-type", "id-wrong-type"}
 """The reasons that name the field, what is in it, and what reads it."""
+_ENCODINGS = {"invalid-utf8", "bad-encoding"}
 
 
 class Hints:
@@ -43,28 +48,35 @@ class Hints:
                 self._first = line.value
             self._warn(self._watch.add(line.value))
 
-    def finish(self) -> None:
-        """Warn at the end of an input that is shorter than what is watched."""
-        if not self._warned:
+    def end(self, counts: Counts, settings: Settings) -> None:
+        """Say at the end what was left out, and what the documents need."""
+        if (left_out := self._inputs.summary()) is not None:
+            self._say(left_out)
+        if counts.rejected * 2 > counts.documents:
+            ((code, _),) = counts.reasons.most_common(1)
+            if CAUSES.get(code) == "configuration" and code not in _SAY_WHAT_TO_DO:
+                self._cause()
+        elif not self._warned:
             self._warn(self._watch.warning())
+        self._of_encoding(counts)
+        self._of_pages(settings)
+        self._of_dates(settings)
+        self._of_whole_files(counts)
 
     def _warn(self, warning: str | None) -> None:
         if warning is not None:
             self._warned = True
             self._say(f"warning: {warning}")
 
-    def cause(self, counts: Counts) -> None:
+    def _cause(self) -> None:
         """Say why most documents can't be read, as far as the first one shows it."""
-        code = counts.reasons.most_common(1)[0][0]
-        if code in _SAY_WHAT_TO_DO:
-            self._say(f"the first {code}: {counts.first[code].partition(': ')[2]}")
-            return
         if self._first is None:
             return
         try:
             fields = self._documents.fields(self._first)
         except Unreadable as error:
-            self._say(self._of_unreadable(self._first, error.code))
+            if error.code not in _ENCODINGS:
+                self._say(self._of_unreadable(self._first, error.code))
             return
         if fields is not None:
             seen = SeenFields()
@@ -79,6 +91,54 @@ class Hints:
             return f"the first document is a JSON array; {self._inputs.spread('.[]')}"
         what = "not a JSON object" if code == "not-an-object" else "not JSON"
         return (
-            f"the first document is {what}; use --format text if each line is a text, or name the"
-            " file .csv or .tsv if it is a table"
+            f"the first document is {what}; use --format lines if each line is a text, --format"
+            " text if each file is one, or name the file .csv or .tsv if it is a table"
         )
+
+    def _of_encoding(self, counts: Counts) -> None:
+        """Say what to do about texts in another encoding."""
+        count = sum(counts.reasons[code] for code in _ENCODINGS)
+        if count:
+            documents = _counted(count, "document is", "documents are")
+            other = "that in which files are read" if counts.reasons["bad-encoding"] else "UTF-8"
+            self._say(
+                f"{documents} in another encoding than {other}; name it with --encoding, such as"
+                " cp1252, iso8859-15 or utf-16"
+            )
+
+    def _of_pages(self, settings: Settings) -> None:
+        """Say that markup counts as text."""
+        pages = self._inputs.seen["pages"]
+        if pages and not settings.similarity.switches()["strip_html"]:
+            self._say(
+                f"warning: the markup of {_counted(pages, 'document', 'documents')} in HTML is"
+                " compared like text; NEARDUP_SIMILARITY__STRIP_HTML=true leaves it out"
+            )
+
+    def _of_dates(self, settings: Settings) -> None:
+        """Say that a window without times of documents forgets nothing within a run."""
+        dated = self._inputs.seen["dated"]
+        if dated and settings.index.window_ms is not None and not settings.documents.time_field:
+            self._say(
+                f"warning: the dates of {_counted(dated, 'document', 'documents')} are not read, so"
+                " all count as of now; --time-field date takes them"
+            )
+
+    def _of_whole_files(self, counts: Counts) -> None:
+        """Say how to judge lines if that may be meant: one file, or files of very many lines."""
+        seen = self._inputs.seen
+        alone = counts.documents == 1 and seen["lines"] > 1
+        if alone or (seen["texts"] and seen["lines"] > _MANY_LINES * seen["texts"]):
+            self._say(
+                f"{_counted(seen['texts'], 'file is one document', 'files are one document each')},"
+                f" with {seen['lines']:,} lines; --format lines judges each line"
+            )
+        if seen["large"]:
+            self._say(
+                f"{_counted(seen['large'], 'file is', 'files are')} too large for one document;"
+                " --format lines judges each line, and limits.record_bytes allows larger ones"
+            )
+
+
+def _counted(count: int, one: str, several: str) -> str:
+    return f"{count:,} {one if count == 1 else several}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from worker.cli.file_options import Encoding, FileFormat
 from worker.cli.last_line import last_line
 
 if TYPE_CHECKING:
@@ -330,8 +331,7 @@ def feed(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="JSON Lines, CSV or Parquet, also compressed; or a directory of such files."
-            " -: standard input.",
+            help="What `neardup dedupe` reads; -: standard input.",
             show_default=False,
         ),
     ],
@@ -354,11 +354,23 @@ def feed(
         float | None,
         typer.Option(min=0.001, help="Most documents per second.", show_default=False),
     ] = None,
+    format_: FileFormat = None,
+    encoding: Encoding = None,
 ) -> None:
-    """Publish the lines of files as documents, unchanged."""
-    from worker.cli.feed import feed as body
+    """Publish the documents in files: lines of JSON unchanged, and others as JSON.
 
-    body(_for_kafka(config, bootstrap, app), files, key_field=key_field, topic=topic, rate=rate)
+    If documents.format is text, the texts are published.
+    """
+    from worker.cli.feed import feed as body
+    from worker.cli.inputs import Reading
+
+    settings = _for_kafka(config, bootstrap, app)
+    reading = Reading.given(format_, encoding, settings.documents)
+    if reading.format == "json" and settings.documents.format == "text":
+        from worker.cli.errors import CommandError
+
+        raise CommandError("--format json: documents.format is text, so documents have no fields")
+    body(settings, files, reading, key_field=key_field, topic=topic, rate=rate)
 
 
 def watch(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from worker.cli.errors import EXIT_FAILED, CommandError
-from worker.cli.inputs import Inputs
+from worker.cli.inputs import Inputs, Reading
 from worker.cli.screen import tell
 from worker.settings.sections import DocumentsSection
 
@@ -20,10 +20,13 @@ def labelled_pairs(path: Path) -> list[tuple[str, str]]:
         CommandError: the file can't be read, or a line has no tab.
     """
     found = []
-    with Inputs([path], DocumentsSection(format="text")) as inputs:
+    with Inputs([path], DocumentsSection(format="text"), Reading("lines")) as inputs:
         for chunk in inputs.chunks(1 << 20):
             for line in chunk:
-                ids = line.value.decode(errors="replace").split("\t")
+                try:
+                    ids = line.value.decode().split("\t")
+                except UnicodeDecodeError:
+                    raise CommandError(f"{line.key.decode()}: is not UTF-8", EXIT_FAILED) from None
                 if len(ids) < 2:  # noqa: PLR2004 -- a pair
                     raise CommandError(
                         f"{line.key.decode()}: takes two ids, separated by a tab", EXIT_FAILED

@@ -7,12 +7,19 @@ from typing import Annotated
 
 import typer
 
+from worker.cli.file_options import FIELDS, Encoding, FileFormat
 from worker.cli.kafka_options import Config
 
-__all__ = ["FIELDS", "Containment", "Format", "IdField", "TextField", "Threshold", "register"]
+__all__ = [
+    "Containment",
+    "Format",
+    "IdField",
+    "TextField",
+    "Threshold",
+    "register",
+]
 
 _PANEL = "Without Kafka"
-FIELDS = "Documents"
 Threshold = Annotated[
     float | None,
     typer.Option(
@@ -76,14 +83,21 @@ def dedupe(
         list[Path] | None,
         typer.Argument(
             metavar="FILE",
-            help="JSON Lines, CSV or Parquet, also compressed; or a directory of such files."
-            " Default, and -: standard input.",
+            help="JSON Lines, CSV, Parquet, text, HTML, mail or WARC, also compressed; a directory,"
+            " or a pattern in quotes. Arguments are read in their order. Default, and -: standard"
+            " input.",
             show_default=False,
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="OUT", help="Output. Default: standard output."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="OUT",
+            help="Output: JSON Lines, or a table if it is named .csv, .tsv or .parquet. Default:"
+            " standard output.",
+        ),
     ] = None,
     unique_only: Annotated[  # noqa: FBT002 -- typer's way to declare a flag
         bool,
@@ -125,7 +139,8 @@ def dedupe(
         typer.Option(metavar="P", help="Shards of the index; verdicts stay the same. Default: 1."),
     ] = None,
     config: Config = None,
-    format_: Format = None,
+    format_: FileFormat = None,
+    encoding: Encoding = None,
     id_field: IdField = None,
     text_field: TextField = None,
     time_field: Annotated[
@@ -149,12 +164,13 @@ def dedupe(
         ),
     ] = None,
 ) -> None:
-    """Judge each line of files: unique, duplicate (and of what), or rejected (and why).
+    """Judge the documents in files: unique, duplicate (and of what), or rejected (and why).
 
-    A line is a duplicate if it matches an earlier one. A document without an id is FILE:LINE. The
-    output is a JSON object per line.
+    A document is a line, a row, a mail, a record, or a file of text. It is a duplicate if it
+    matches an earlier one. One without an id is FILE:LINE. The output is a JSON object per line.
     """
     from worker.cli.dedupe import Job, run_job
+    from worker.cli.inputs import Reading
     from worker.offline import offline_settings
 
     settings = offline_settings(
@@ -165,20 +181,21 @@ def dedupe(
             "index.shards": shards,
             "index.window": window,
             "index.same_id": same_id,
-            "documents.format": format_,
             "documents.id_field": id_field,
             "documents.text_fields": text_field or None,
             "documents.time_field": time_field,
             "documents.time_format": time_format,
         },
     )
+    reading = Reading.given(format_, encoding, settings.documents)
     run_job(
         Job(
             files=files or [],
+            reading=reading,
             out=out,
             unique_only=unique_only,
             state=state,
             strict=strict,
         ),
-        settings,
+        reading.offline(settings),
     )

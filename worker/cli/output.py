@@ -172,7 +172,7 @@ def _is_at(path: Path, handle: int) -> bool:
 
 
 def _compressed(raw: BinaryIO, place: Path | None) -> BinaryIO:
-    suffix = place.suffix if place is not None else ""
+    suffix = place.suffix.lower() if place is not None else ""
     if suffix == ".gz":
         return cast(BinaryIO, gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=6, mtime=0))
     if suffix == ".zst":

@@ -27,18 +27,15 @@ from lsh.nearest import SetsOfTexts
 from lsh.sketch import SKETCH_BITS
 from lsh.spectrum import Spectrum, spectrum
 from lsh.tuning import sought
-from worker.bus import Record
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.evaluate_picture import drawable
-from worker.cli.inputs import Inputs
+from worker.cli.inputs import Reading
 from worker.cli.labels import labelled_pairs, numbered
 from worker.cli.progress import share_progress
+from worker.cli.rejects import Texts
 from worker.cli.screen import print_json
 from worker.cli.tune_picture import draw
 from worker.cli.tune_tables import CURVE, FLOOR, Labels, Outlook, ToldApart, show
-from worker.formats.base import DocumentFormat, Unreadable
-from worker.formats.choice import document_format
-from worker.offline import Line
 from worker.offline.evaluation import CLEAR
 from worker.settings import Settings
 from worker.settings.sections import MOST_BANDS
@@ -54,21 +51,16 @@ _TOGETHER = 1_000  # documents that are judged at a time
 class _Sample:
     """The first documents that can be read: their texts, and their numbers by id."""
 
-    def __init__(self, settings: Settings, files: Sequence[Path], most: int) -> None:
-        documents = document_format(settings)
+    def __init__(
+        self, settings: Settings, files: Sequence[Path], reading: Reading, most: int
+    ) -> None:
         self.texts: list[str] = []
         self.numbers: dict[str, int] = {}
-        with Inputs(files, settings.documents) as inputs:
-            for chunk in inputs.chunks(settings.limits.record_bytes):
-                for line in chunk:
-                    text = _text(documents, line)
-                    if text is None or len(self.texts) == most:
-                        continue
-                    named = documents.identify(line.value, line.key) or line.key
-                    self.numbers[named.decode()] = len(self.texts)
-                    self.texts.append(text)
-                if len(self.texts) == most:
-                    break
+        texts = Texts(settings, files, reading)
+        for named, text in texts.read(most):
+            self.numbers[named] = len(self.texts)
+            self.texts.append(text)
+        texts.check()
 
     def sets(self, fingerprinter: Fingerprinter) -> ShingleSets:
         """Return the sets of shingles of all texts."""
@@ -89,6 +81,7 @@ class _Sample:
 def tune(
     settings: Settings,
     files: Sequence[Path],
+    reading: Reading,
     *,
     sample: int,
     compare: str | None,
@@ -106,7 +99,7 @@ def tune(
     pairs = None if labels is None else labelled_pairs(labels)
     similarity = settings.similarity
     others = _compared(compare, similarity.sought, similarity.slots)
-    taken = _Sample(settings, files, sample)
+    taken = _Sample(settings, files, reading, sample)
     sets = taken.sets(Fingerprinter(settings.parameters()))
     with share_progress("comparing all pairs", shown=sys.stderr.isatty()) as advance:
         seen = spectrum(sets, FLOOR, advance)
@@ -162,15 +155,6 @@ def _chosen(settings: Settings, threshold: float) -> Choice:
     similarity = settings.similarity
     least = sought(threshold, similarity.containment, similarity.containment_ratio)
     return choose(least, similarity.slots, similarity.recall, MOST_BANDS)
-
-
-def _text(documents: DocumentFormat, line: Line) -> str | None:
-    if not line.complete:
-        return None
-    try:
-        return documents.read(Record("", 0, 0, -1, line.key, line.value)).text
-    except Unreadable:
-        return None
 
 
 def _outlook(

@@ -7,8 +7,14 @@ from typing import Annotated
 
 import typer
 
+from worker.cli.file_options import Encoding, FileFormat
 from worker.cli.kafka_options import Config, Json
-from worker.cli.offline_options import Containment, Format, IdField, TextField, Threshold
+from worker.cli.offline_options import (
+    Containment,
+    IdField,
+    TextField,
+    Threshold,
+)
 
 __all__ = ["register"]
 
@@ -61,7 +67,8 @@ def tune(
     containment: Containment = None,
     as_json: Json = False,
     config: Config = None,
-    format_: Format = None,
+    format_: FileFormat = None,
+    encoding: Encoding = None,
     id_field: IdField = None,
     text_field: TextField = None,
 ) -> None:
@@ -69,6 +76,7 @@ def tune(
 
     Computes the exact similarities of a sample, and applies the S-curves to them.
     """
+    from worker.cli.inputs import Reading
     from worker.cli.tune import tune as run
     from worker.offline import offline_settings
 
@@ -77,14 +85,15 @@ def tune(
         {
             "similarity.threshold": threshold,
             "similarity.containment": containment,
-            "documents.format": format_,
             "documents.id_field": id_field,
             "documents.text_fields": text_field or None,
         },
     )
+    reading = Reading.given(format_, encoding, settings.documents)
     run(
-        settings,
+        reading.offline(settings),
         files,
+        reading,
         sample=sample,
         compare=compare,
         labels=labels,

@@ -10,7 +10,7 @@ from worker.formats.base import DocumentFormat
 from worker.offline import Line, Verdict
 from worker.visible import json_escaped
 
-__all__ = ["UniqueLines", "VerdictLines"]
+__all__ = ["UniqueLines", "VerdictLines", "first_of", "named"]
 
 _encode = msgspec.json.encode
 
@@ -27,6 +27,17 @@ class _First(msgspec.Struct):
 _first = msgspec.json.Decoder(_First)
 
 
+def first_of(verdict: Verdict) -> str:
+    """Return the id of the earliest match of a duplicate."""
+    return _first.decode(verdict.first).id
+
+
+def named(format_: DocumentFormat, line: Line) -> str:
+    """Return the id as the stages see it, or FILE:LINE if it is missing or invalid."""
+    value = line.value if line.complete else b""
+    return (format_.identify(value, line.key) or line.key).decode()
+
+
 class VerdictLines:
     """Writes a JSON object per document: id, verdict, and the matches or the reason."""
 
@@ -38,12 +49,16 @@ class VerdictLines:
         """Return the output for a chunk."""
         return b"".join(map(_inert, map(self._line, lines, verdicts)))
 
+    def end(self) -> bytes:
+        """Return nothing: each line is whole."""
+        return b""
+
     def _line(self, line: Line, verdict: Verdict) -> bytes:
-        ident = _encode(self._identify(line))
+        ident = _encode(named(self._format, line))
         if verdict.kind == "unique":
             return b'{"id":%s,"verdict":"unique"}\n' % ident
         if verdict.kind == "duplicate":
-            first = _encode(_first.decode(verdict.first))
+            first = _encode(_First(first_of(verdict)))
             return b'{"id":%s,"verdict":"duplicate","duplicate_of":%s,"duplicate_first":%s}\n' % (
                 ident,
                 verdict.matches,
@@ -53,11 +68,6 @@ class VerdictLines:
             return b'{"id":%s,"verdict":"deleted"}\n' % ident
         reason = _encode(verdict.reason)
         return b'{"id":%s,"verdict":"rejected","reason":%s}\n' % (ident, reason)
-
-    def _identify(self, line: Line) -> str:
-        """Return the id as the stages see it, or FILE:LINE if it is missing or invalid."""
-        value = line.value if line.complete else b""
-        return (self._format.identify(value, line.key) or line.key).decode()
 
 
 def _inert(line: bytes) -> bytes:
@@ -87,3 +97,7 @@ class UniqueLines:
                 kept.append(line.raw)
                 self._open = not line.raw.endswith(b"\n")
         return b"".join(kept)
+
+    def end(self) -> bytes:
+        """Return nothing: the last line ends as it did in its file."""
+        return b""

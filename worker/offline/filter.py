@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from worker.bus import Outgoing, Record, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.files.closing import Closing
-from worker.formats.unreadable import CAUSES, NULL_TEXT
+from worker.formats.unreadable import NULL_TEXT
 from worker.index.errors import HeaderMismatch, Unrecoverable
 from worker.offline.embedded import Embedded, create_topics
 from worker.settings import Settings, load
@@ -31,13 +31,15 @@ class Line(NamedTuple):
     """A document as it was read: ``key`` is its place, ``size`` its bytes in the file.
 
     ``raw`` is the line including its end; of a line above every limit, it is the beginning.
-    ``fault`` is the reason of a rejection if a row of a table can't be read; ``raw`` is then empty.
+    ``fault`` is the reason of a rejection if a row of a table, a file or a mail can't be read;
+    ``raw`` is then empty. ``named``: the key is the document's own id, which plain text can't hold.
     """
 
     key: bytes
     raw: bytes
     size: int
     fault: str = ""
+    named: bool = False
 
     @property
     def value(self) -> bytes:
@@ -48,6 +50,12 @@ class Line(NamedTuple):
     def complete(self) -> bool:
         """Return whether ``raw`` is the whole line."""
         return self.size == len(self.raw) and not self.fault
+
+    @property
+    def reason(self) -> str:
+        """Return why an incomplete line is rejected."""
+        too_large = f"too-large: the line has {self.size} bytes, far above limits.record_bytes"
+        return self.fault or too_large
 
 
 class Verdict(NamedTuple):
@@ -67,8 +75,8 @@ class Verdict(NamedTuple):
 class Counts:
     """Numbers of documents by verdict, and of rejected ones by the code of the reason.
 
-    ``first`` is the first reason with each code, as it was given.
-    ``older`` is how many came more than the window older than now.
+    first: by code, the place and the reason of the first one.
+    older: how many came more than the window older than now.
     """
 
     unique: int = 0
@@ -85,22 +93,15 @@ class Counts:
         """Return the number of all documents."""
         return self.unique + self.duplicate + self.rejected
 
-    @property
-    def misread(self) -> int:
-        """Return the number of rejections that count against ``limits.reject_share``.
-
-        A code that isn't a format's is that of a row that has another form than its table.
-        """
-        return sum(count for code, count in self.reasons.items() if CAUSES.get(code) != "content")
-
-    def too_many_misread(self, share: float) -> bool:
+    def too_many_rejected(self, share: float) -> bool:
         """Return whether more than ``share`` of the documents can't be read.
 
         Those whose text is null are none: a change feed may have any number of deletes.
         """
-        return self.misread > share * (self.documents - self.reasons[NULL_TEXT])
+        deletes = self.reasons[NULL_TEXT]
+        return self.rejected - deletes > share * (self.documents - deletes)
 
-    def add(self, verdict: Verdict) -> None:
+    def add(self, line: Line, verdict: Verdict) -> None:
         """Count a verdict."""
         if verdict.kind == "unique":
             self.unique += 1
@@ -109,10 +110,14 @@ class Counts:
         elif verdict.kind == "deleted":
             self.deleted += 1
         else:
-            self.rejected += 1
-            code = verdict.reason.partition(":")[0]
-            self.reasons[code] += 1
-            self.first.setdefault(code, verdict.reason)
+            self.reject(line, verdict.reason)
+
+    def reject(self, line: Line, reason: str) -> None:
+        """Count a document that can't be read."""
+        code = reason.partition(":")[0]
+        self.rejected += 1
+        self.reasons[code] += 1
+        self.first.setdefault(code, f"{line.key.decode()}, {reason}")
 
 
 def offline_settings(
@@ -154,7 +159,7 @@ class OfflineFilter(Closing):
     ) -> None:
         """Open the index in ``directory``, and continue at ``first_offsets`` if given.
 
-        No share of rejected documents stops it: `Counts.misread` is for its caller.
+        No share of rejected documents stops it: `Counts` is for its caller.
 
         Raises:
             HeaderMismatch: the index was made with other parameters.
@@ -218,7 +223,7 @@ class OfflineFilter(Closing):
                 " of one on each: this is a bug in neardup"
             )
         return [
-            verdict if line.complete else Verdict("rejected", reason=line.fault or _too_large(line))
+            verdict if line.complete else Verdict("rejected", reason=line.reason)
             for line, verdict in zip(lines, found, strict=True)
         ]
 
@@ -297,7 +302,3 @@ def _source_offset(record: Record) -> int:
 
 def _header(record: Record, name: str) -> bytes:
     return next(value for found, value in record.headers if found == name and value is not None)
-
-
-def _too_large(line: Line) -> str:
-    return f"too-large: the line has {line.size} bytes, far above limits.record_bytes"

@@ -1,7 +1,8 @@
 """A directory with the current index, and at most one copy that a run works on.
 
     DIR/lock                    held (flock) by the run that uses the directory
-    DIR/CURRENT                 names the current index, and its offsets; JSON
+    DIR/CURRENT                 names the current index, its offsets, and how its documents were
+                                read; JSON
     DIR/generation-0000007/     that index: shard-000/, ..., a RocksDB each
     DIR/generation-0000008/     the copy that a run works on; garbage if nobody holds the lock
 
@@ -21,6 +22,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from worker.files.closing import Closing
 from worker.files.private import open_private, private_directory
@@ -28,10 +30,18 @@ from worker.index.directory import shard_name
 from worker.index.errors import StoreDamaged
 from worker.index.read_only import ReadOnlyStore
 from worker.index.snapshots.storage import sync_directory
+from worker.offline.read_alike import described, differences
+from worker.settings.sections import DocumentsSection
 
-__all__ = ["StateError", "StateVersions", "Work", "current_index"]
+__all__ = [
+    "StateError",
+    "StateVersions",
+    "Work",
+    "current_index",
+    "recorded_documents",
+]
 
-_FORMAT = 2
+_FORMAT = 3
 _CURRENT = "CURRENT"
 _NEW = "CURRENT.new"
 _LOCK = "lock"
@@ -50,26 +60,56 @@ def current_index(home: Path) -> Path:
     Raises:
         StateError: there is none, or the state can't be read.
     """
-    name, _ = _read(home)
-    if name is None:
+    return home / _existing(home).name
+
+
+def recorded_documents(home: Path) -> Mapping[str, object]:
+    """Return how the documents were read that the current index has; see `described`.
+
+    Raises:
+        StateError: there is no index, or the state can't be read.
+    """
+    return _existing(home).documents
+
+
+def _existing(home: Path) -> _Current:
+    current = _read(home)
+    if current is None:
         raise StateError(f"--state: {home} has no state of neardup")
-    return home / name
+    return current
+
+
+class _Current(NamedTuple):
+    """What CURRENT says."""
+
+    name: str
+    offsets: Mapping[str, Sequence[int]]
+    documents: Mapping[str, object]
 
 
 class Work:
     """The index that a run works on, and the offsets at which it starts."""
 
-    def __init__(self, home: Path, number: int, offsets: Mapping[str, Sequence[int]]) -> None:
-        """Prepare generation ``number`` in the state directory ``home``."""
+    def __init__(self, home: Path, current: _Current | None, documents: DocumentsSection) -> None:
+        """Prepare the generation that follows in the state directory ``home``."""
         self._home = home
+        self._documents = described(documents)
+        number = 1
+        if current is not None:
+            number += int(current.name.removeprefix("generation-"))
         self._name = f"generation-{number:07}"
         self.path = home / self._name
-        self.offsets = offsets
+        self.offsets = {} if current is None else current.offsets
 
     def commit(self, reached: Mapping[str, Sequence[int]]) -> None:
         """Make this index, which must be closed, the current one."""
         _sync_tree(self.path)
-        content = {"format": _FORMAT, "generation": self._name, "offsets": reached}
+        content = {
+            "format": _FORMAT,
+            "generation": self._name,
+            "offsets": reached,
+            "documents": self._documents,
+        }
         new = self._home / _NEW
         with new.open("w") as file:
             json.dump(content, file, indent=2)
@@ -101,31 +141,30 @@ class StateVersions(Closing):
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise StateError(f"--state: {home} is in use by another run") from None
-            self._current, self._offsets = _read(self._home)
+            self._current = _read(self._home)
             self._sweep()
         except BaseException:
             os.close(self._lock)
             raise
 
     @contextmanager
-    def work(self) -> Iterator[Work]:
+    def work(self, documents: DocumentsSection) -> Iterator[Work]:
         """Yield a copy of the current index; it is removed afterwards unless committed.
 
         Raises:
-            StateError: the index is damaged.
+            StateError: the index is damaged, or its documents were read in another way.
         """
-        number = 1
         if self._current is not None:
-            _check(self._home / self._current, self._offsets)
-            number += int(self._current.removeprefix("generation-"))
-        work = Work(self._home, number, self._offsets)
+            _check(self._home / self._current.name, self._current.offsets)
+            _check_read_alike(self._home, self._current.documents, described(documents))
+        work = Work(self._home, self._current, documents)
         try:
             work.path.mkdir()
             if self._current is not None:
-                _clone(self._home / self._current, work.path)
+                _clone(self._home / self._current.name, work.path)
             yield work
         finally:
-            self._current, self._offsets = _read(self._home)
+            self._current = _read(self._home)
             self._sweep()
 
     def _check_ours(self) -> None:
@@ -138,8 +177,9 @@ class StateVersions(Closing):
 
     def _sweep(self) -> None:
         (self._home / _NEW).unlink(missing_ok=True)
+        kept = None if self._current is None else self._current.name
         for path in self._home.iterdir():
-            if path.name != self._current and _GENERATION.fullmatch(path.name):
+            if path.name != kept and _GENERATION.fullmatch(path.name):
                 shutil.rmtree(path)
 
     def close(self) -> None:
@@ -147,32 +187,48 @@ class StateVersions(Closing):
         os.close(self._lock)
 
 
-def _read(home: Path) -> tuple[str | None, dict[str, list[int]]]:
-    """Return the name of the current index, None if there is none, and its offsets."""
+def _check_read_alike(
+    home: Path, recorded: Mapping[str, object], here: Mapping[str, object]
+) -> None:
+    if different := differences(recorded, here):
+        raise StateError(
+            f"--state: {home} has documents that were read otherwise ({'; '.join(different)}): read"
+            " these in the same way, or name a new directory"
+        )
+
+
+def _read(home: Path) -> _Current | None:
+    """Return what CURRENT says; None if there is none."""
     path = home / _CURRENT
     try:
         text = path.read_text()
     except FileNotFoundError:
-        return None, {}
+        return None
+    damaged = StateError(f"--state: {path} is damaged; restore it, or name a new directory")
     try:
         content = json.loads(text)
         version = int(content["format"])
-        name, offsets = content["generation"], content["offsets"]
-        sound = _GENERATION.fullmatch(name) and all(
-            isinstance(offset, int) for numbers in offsets.values() for offset in numbers
-        )
-    except (ValueError, TypeError, KeyError, AttributeError):
-        sound = False
-    if not sound:
-        raise StateError(f"--state: {path} is damaged; restore it, or name a new directory")
+    except (ValueError, TypeError, KeyError):
+        raise damaged from None
     if version != _FORMAT:
         raise StateError(
             f"--state: {home} has format {version}, but this neardup reads only format"
             f" {_FORMAT}: name a new directory, or run the version that made this one"
         )
-    if not (home / name).is_dir():
-        raise StateError(f"--state: {path} names {name}, which is missing")
-    return name, offsets
+    try:
+        current = _Current(content["generation"], content["offsets"], content["documents"])
+        sound = (
+            _GENERATION.fullmatch(current.name)
+            and isinstance(current.documents, dict)
+            and all(isinstance(n, int) for ns in current.offsets.values() for n in ns)
+        )
+    except (ValueError, TypeError, KeyError, AttributeError):
+        sound = False
+    if not sound:
+        raise damaged
+    if not (home / current.name).is_dir():
+        raise StateError(f"--state: {path} names {current.name}, which is missing")
+    return current
 
 
 def _check(index: Path, offsets: Mapping[str, Sequence[int]]) -> None:

@@ -16,7 +16,8 @@ from worker.index.header import StoreHeader
 from worker.index.read_only import ReadOnlyStore
 from worker.index.store_reader import StoreReader
 from worker.offline import offline_settings
-from worker.offline.state_versions import current_index
+from worker.offline.read_alike import section_of
+from worker.offline.state_versions import current_index, recorded_documents
 from worker.settings import Settings
 
 __all__ = ["StateShards"]
@@ -53,12 +54,14 @@ class StateShards(Closing):
                 shard: store.reader() for shard, store in stores.items()
             }
             self._path = path
+            self._documents = section_of(recorded_documents(home))
             self._open = stack.pop_all()
 
     def settings(self, files: Path | Sequence[Path] | None, more: Mapping[str, Any]) -> Settings:
         """Return settings with the parameters that the index was made with.
 
-        ``files`` and ``more`` have the rest: how documents are read, and the seed.
+        Documents are read as the others were, unless ``more`` says otherwise. ``files`` have the
+        rest, such as the seed.
 
         Raises:
             HeaderMismatch: it was made with something that no setting can be, or another seed.
@@ -68,7 +71,8 @@ class StateShards(Closing):
         settings = offline_settings(
             files,
             {
-                **more,
+                **{f"documents.{name}": value for name, value in self._documents.items()},
+                **{name: value for name, value in more.items() if value is not None},
                 **{f"similarity.{name}": header[name] for name in _OF_SIMILARITY},
                 "similarity.containment": header.get("containment", _NEVER),
                 "index.shards": header["shards"],

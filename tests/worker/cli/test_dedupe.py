@@ -172,12 +172,12 @@ def test_texts_in_lists_are_joined() -> None:
     ]
 
 
-def test_text_fields_are_joined_and_text_format_takes_lines() -> None:
+def test_text_fields_are_joined_and_lines_may_be_texts() -> None:
     documents = jsonl([{"title": FOX, "body": SHIP}, {"title": SHIP, "body": SHIP}])
     arguments = ("--text-field", "title", "--text-field", "body")
     assert [v["verdict"] for v in dedupe(*arguments, stdin=documents)] == ["unique"] * 2
     lines = f"{FOX}\r\n{SHIP}\n{FOX}\n".encode()
-    text = dedupe("--format", "text", stdin=lines)
+    text = dedupe("--format", "lines", stdin=lines)
     assert [v["verdict"] for v in text] == ["unique", "unique", "duplicate"]
     assert text[2]["duplicate_of"][0] == {"id": "stdin:1", "similarity": 1.0}
 

@@ -30,8 +30,8 @@ def test_mostly_rejected_is_a_failure_that_leaves_no_output(tmp_path: Path) -> N
     assert rejected == "neardup: rejected: no-text 5"
     assert "has 'id', 'text'; choose with --text-field and --id-field (data.text is" in fields
     assert end == (
-        "neardup: 5 of 9 documents can't be read, and limits.reject_share is 0.5; -o and --state"
-        " stay as they were"
+        "neardup: 5 of 9 documents can't be read (the first: stdin:5, no-text: no field 'text'),"
+        " and limits.reject_share is 0.5; -o and --state stay as they were"
     )
     assert out.read_bytes() == b"earlier"
     assert (state / "CURRENT").read_bytes() == before
@@ -64,7 +64,7 @@ def test_mostly_rejected_says_which_fields_there_are() -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        (b"a text\n", "the first document is not JSON; use --format text if"),
+        (b"a text\n", "the first document is not JSON; use --format lines if"),
         broad(
             b"[1]\n", "the first document is a JSON array; write one document per line: … | jq -c"
         ),
@@ -78,7 +78,7 @@ def test_mostly_rejected_says_what_the_first_document_is(line: bytes, says: str)
 
 
 def test_of_rejected_texts_there_is_nothing_more_to_say() -> None:
-    done = neardup("dedupe", "--format", "text", stdin=b"\x01\n" * 3 + b"a text\n" * 4)
+    done = neardup("dedupe", "--format", "lines", stdin=b"\x01\n" * 3 + b"a text\n" * 4)
     assert done.stderr.splitlines()[1:] == [b"neardup: rejected: empty-text 3"]
 
 

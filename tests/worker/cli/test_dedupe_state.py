@@ -127,22 +127,85 @@ def test_runs_on_one_state_have_one_window(tmp_path: Path) -> None:
     assert done.stderr.startswith(b"neardup: index.window: got '1 day', must be none, or a length")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--text-field", "title"), "documents.text_fields: it has text, the settings say title"),
+        broad(
+            ("--text-field", "text", "--text-field", "title"),
+            "documents.text_fields: it has text, the settings say text,title",
+        ),
+        broad(("--id-field", "key"), "documents.id_field: it has id, the settings say key"),
+        (("--time-field", "at"), "documents.time_field: it has none, the settings say at"),
+        (("--format", "lines"), "documents.format: it has json, the settings say lines"),
+    ],
+)
+def test_documents_that_are_read_otherwise_are_refused(
+    arguments: tuple[str, ...], says: str, tmp_path: Path
+) -> None:
+    state, out = tmp_path / "state", tmp_path / "out"
+    dedupe("--state", state, stdin=LINES[0])
+    before = content(state)
+    done = neardup("dedupe", "--state", state, "-o", out, *arguments, stdin=LINES[0])
+    assert done.returncode == 2
+    assert done.stderr.decode() == (
+        f"neardup: --state: {state} has documents that were read otherwise ({says}): read these in"
+        " the same way, or name a new directory\n"
+    )
+    assert (content(state), out.exists()) == (before, False)
+
+
+def test_another_normal_form_is_refused(tmp_path: Path) -> None:
+    state, config = tmp_path / "state", tmp_path / "neardup.toml"
+    dedupe("--state", state, stdin=LINES[0])
+    (tmp_path / "lines.txt").write_text("Accept all\n")
+    for setting, says in [
+        ("strip_html = true", "strip_html: it has False, the settings say True"),
+        (f"boilerplate = '{tmp_path}/lines.txt'", "boilerplate: it has none, the settings say "),
+    ]:
+        config.write_text(f"[similarity]\n{setting}\n")
+        done = neardup("dedupe", "--state", state, "--config", config, stdin=LINES[0])
+        assert done.returncode == 2
+        assert says in done.stderr.decode()
+        assert done.stderr.decode().endswith("): set these, or name a new directory\n")
+
+
+def test_the_same_fields_in_another_file_are_no_difference(tmp_path: Path) -> None:
+    state, table = tmp_path / "state", tmp_path / "docs.csv"
+    dedupe("--state", state, stdin=b'{"id": "a", "text": "one text of a few words"}\n')
+    table.write_bytes("id,text\nb,one text of a few words\n".encode("utf-16"))
+    (verdict,) = dedupe("--state", state, table)
+    assert verdict["duplicate_first"] == {"id": "a"}
+    (tmp_path / "c.txt").write_text("one text of a few words")
+    (verdict,) = dedupe("--state", state, tmp_path / "c.txt")
+    assert verdict["duplicate_first"] == {"id": "a"}
+
+
+def test_a_query_reads_a_document_as_the_state_did(tmp_path: Path) -> None:
+    state, file = tmp_path / "state", tmp_path / "one.json"
+    file.write_bytes(b'{"body": "one text of a few words"}')
+    dedupe("--state", state, "--text-field", "body", file)
+    done = neardup("query", "--state", state, "--file", file, "--json")
+    assert done.returncode == 0, done.stderr.decode()
+    assert json.loads(done.stdout)["answers"][0]["verdict"] == "duplicate"
+
+
 def test_a_state_of_another_version_is_refused(tmp_path: Path) -> None:
     state = tmp_path / "state"
     dedupe("--state", state, stdin=LINES[0])
     current = state / "CURRENT"
-    current.write_text(current.read_text().replace('"format": 2', '"format": 1'))
+    current.write_text(current.read_text().replace('"format": 3', '"format": 2'))
     before = content(state)
     done = neardup("dedupe", "--state", state, stdin=LINES[0])
     assert done.returncode == 2
     assert done.stderr.decode() == (
-        f"neardup: --state: {state} has format 1, but this neardup reads only format 2: name a"
+        f"neardup: --state: {state} has format 2, but this neardup reads only format 3: name a"
         " new directory, or run the version that made this one\n"
     )
     assert content(state) == before
 
 
-@pytest.mark.parametrize("text", ["", broad("{}"), broad("[]"), '{"format": 2, "generation": "x"}'])
+@pytest.mark.parametrize("text", ["", broad("{}"), broad("[]"), '{"format": 3, "generation": "x"}'])
 def test_a_damaged_state_is_refused(text: str, tmp_path: Path) -> None:
     state = tmp_path / "state"
     dedupe("--state", state, stdin=LINES[0])

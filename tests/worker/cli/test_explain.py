@@ -117,7 +117,7 @@ def test_a_file_above_the_limit_is_refused(tmp_path: Path) -> None:
     (tmp_path / "big.txt").write_text("x" * 40_000)
     (tmp_path / "settings.toml").write_text("[limits]\nrecord_bytes = 32768\n")
     done = neardup("explain", "big.txt", "big.txt", "--config", "settings.toml", cwd=tmp_path)
-    assert b"big.txt: more than limits.record_bytes (32768) bytes" in done.stderr
+    assert b"too-large: the file has 40000 bytes, above limits.record_bytes" in done.stderr
 
 
 def test_a_text_of_which_nothing_is_left_is_refused() -> None:

@@ -180,11 +180,40 @@ def test_feed_publishes_rows_as_json_and_names_those_it_cannot_read(
     path = tmp_path / "rows.csv"
     path.write_bytes(b"id,text\na,one\nb,two,three\n\xff,four\n,five\n")
     said = run(f"feed {path}", status=1).stderr
-    assert f"2 documents delivered to {app_id}.documents; 2 rows can't be read: the first" in said
+    assert (
+        f"2 documents delivered to {app_id}.documents; 2 documents can't be read: the first" in said
+    )
     assert "rows.csv:3, not-csv: the row has 3 cells, the header 2" in said
     assert {(r.key(), r.value()) for r in read(kafka, f"{app_id}.documents", 2)} == {
         (b"a", b'{"id":"a","text":"one"}'), (None, b'{"id":null,"text":"five"}')
     }  # fmt: skip
+
+
+def test_feed_publishes_files_and_mails_under_their_ids(
+    run: Run, kafka: Kafka, app_id: str, tmp_path: Path
+) -> None:
+    run("topics create --partitions 2")
+    (tmp_path / "a.txt").write_bytes("schön\n".encode("latin-1"))
+    (tmp_path / "b.mbox").write_bytes(b"From x\nMessage-ID: <1@x>\n\nA mail.\n")
+    run(f"feed {tmp_path} --encoding latin-1")
+    plain = tmp_path / "plain.toml"
+    plain.write_text('[documents]\nformat = "text"\n')
+    run(f"feed {tmp_path} --encoding latin-1 --config {plain}")
+    run(f"feed {tmp_path}/a.txt --encoding latin-1 --format lines --config {plain}")
+    mail = b'{"id":"<1@x>","message_id":"<1@x>","text":"A mail.\\n"}'
+    assert {(r.key(), r.value()) for r in read(kafka, f"{app_id}.documents", 2)} == {
+        (b"a.txt", '{"id":"a.txt","text":"schön\\n"}'.encode()),
+        (b"<1@x>", mail),
+        (b"a.txt", "schön".encode()),
+        (b"<1@x>", b"A mail."),
+        (None, "schön".encode()),
+    }
+    refused = run(f"feed {tmp_path} --format json --config {plain}", status=2).stderr
+    assert "--format json: documents.format is text, so documents have no fields" in refused
+    (tmp_path / "c.jsonl").write_bytes(b'{"text": "\xfc"}\n' * 3)
+    said = run(f"feed {tmp_path}/c.jsonl", status=1).stderr
+    assert "3 of 3 documents are no text in UTF-8 (the first: c.jsonl:1, invalid-utf8" in said
+    assert "; 0 documents delivered to" in said
 
 
 @pytest.mark.broad

@@ -150,7 +150,13 @@ def test_a_picture_is_drawn(tmp_path: Path) -> None:
 
 def test_a_sample_without_pairs_is_refused() -> None:
     done = neardup("tune", "-", stdin=jsonl([{"text": "alone"}, {"no": "text"}]))
-    assert (done.returncode, done.stderr) == (
+    assert (done.returncode, done.stderr.splitlines()) == (
         1,
-        b"neardup: fewer than two documents can be judged\n",
+        [b"neardup: rejected: no-text 1", b"neardup: fewer than two documents can be judged"],
     )
+
+
+def test_a_sample_that_mostly_cannot_be_read_is_refused() -> None:
+    done = neardup("tune", "-", stdin=jsonl([{"text": "one"}, *[{"text": " "}] * 3]))
+    assert done.returncode == 1
+    assert b"3 of 4 documents can't be read (the first: stdin:2, empty-text: " in done.stderr

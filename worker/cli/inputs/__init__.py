@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from worker.cli.inputs.files import Inputs
+from worker.cli.inputs.reading import Reading
 
-__all__ = ["Inputs"]
+__all__ = ["Inputs", "Reading"]

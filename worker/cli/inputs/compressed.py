@@ -134,7 +134,7 @@ def compression_of(name: str, start: bytes) -> _Compression | None:
         InputFault: the name ends like that of a compressed file, but the content isn't one.
     """
     found = next((each for each in COMPRESSIONS if each.magic.match(start)), None)
-    suffix = PurePath(name).suffix
+    suffix = PurePath(name).suffix.lower()
     expected = next((each for each in COMPRESSIONS if each.suffix == suffix), None)
     if expected is not None and found is not expected:
         raise InputFault(f"is not a {expected.name} file, despite its name")

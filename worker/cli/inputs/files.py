@@ -13,12 +13,13 @@ from typing import BinaryIO, NamedTuple, cast
 
 from worker.cli.errors import CommandError
 from worker.cli.inputs.compressed import compression_of, decompressed
-from worker.cli.inputs.csv_rows import DELIMITERS, csv_rows
+from worker.cli.inputs.contents import Contents, File
 from worker.cli.inputs.fault import InputFault
-from worker.cli.inputs.foreign import check_content, no_array, spread
-from worker.cli.inputs.lines import lines
-from worker.cli.inputs.parquet_rows import PARQUET_MAGIC, PARQUET_SUFFIXES, parquet_rows
-from worker.cli.inputs.paths import Named, named_files, suffix_of
+from worker.cli.inputs.foreign import spread
+from worker.cli.inputs.parquet_rows import PARQUET_MAGIC, parquet_rows
+from worker.cli.inputs.paths import Named, named_files
+from worker.cli.inputs.reading import Kind, Reading
+from worker.cli.screen import tell
 from worker.files.closing import Closing
 from worker.offline import Line
 from worker.settings.sections import DocumentsSection
@@ -28,21 +29,24 @@ __all__ = ["Inputs"]
 _CHUNK_LINES = 4_000
 _CHUNK_BYTES = 8 << 20
 _PEEK = 512
+_ESCAPED = "backslashreplace"
+"""How names that aren't text become ids: no two of them the same."""
 
 
 class _Source(NamedTuple):
-    """A file to read. Only what can't be opened twice, such as a pipe, is open from the start."""
+    """A file to read. Only what can't be opened twice, such as a pipe, is open from the start.
 
-    name: str
-    base: bytes
-    status: os.stat_result | None
+    ``size``: the bytes of a regular file; None for anything else.
+    """
+
+    named: Named
+    size: int | None
     stream: BinaryIO | None
 
     @property
-    def size(self) -> int | None:
-        """Return the bytes of a regular file; None for anything else."""
-        regular = self.status is not None and stat.S_ISREG(self.status.st_mode)
-        return self.status.st_size if self.status is not None and regular else None
+    def base(self) -> bytes:
+        """Return the name by which documents are called."""
+        return b"stdin" if self.named.path == "-" else self.named.base.encode(errors=_ESCAPED)
 
 
 class Inputs(Closing):
@@ -50,26 +54,46 @@ class Inputs(Closing):
 
     Attributes:
         total: bytes of all files on disk (compressed); None if one isn't a regular file.
+        left_out: how many files of directories, and records of WARC files, are left out, by what
+            they are.
+        seen: what was read so far; see `Contents`.
     """
 
-    def __init__(self, files: Sequence[Path], documents: DocumentsSection) -> None:
+    def __init__(
+        self,
+        files: Sequence[Path],
+        documents: DocumentsSection,
+        reading: Reading = Reading(),  # noqa: B008 -- frozen
+    ) -> None:
         """Open each file, so that a wrong name fails before any work is done.
 
-        ``documents``: the format of lines; columns of tables with the id and the time.
+        ``documents``: columns of tables with the id and the time, fields of documents that are
+        made of files; plain text stays that.
 
         Raises:
             CommandError: a file can't be read.
         """
         self._documents = documents
+        self._reading = reading
         if files.count(Path("-")) > 1:
             raise CommandError("-: standard input can be read only once")
-        named = named_files(files or [Path("-")], documents.format)
-        self._sources = [_source(each) for each in named]
+        found = named_files(files or [Path("-")], reading)
+        if found.out_of_order is not None:
+            _say_order(*found.out_of_order)
+        self.left_out = found.left_out
+        self._contents = Contents(documents, reading, self.left_out)
+        self.seen = self._contents.seen
+        self._sources = [_source(each) for each in found.files]
         self._first_tool: str | None = None
         self._done = 0
         self._within: Callable[[], int] = lambda: 0
         sizes = [source.size for source in self._sources]
         self.total = sum(size or 0 for size in sizes) if None not in sizes else None
+
+    def summary(self) -> str | None:
+        """Return what was left out, if anything was."""
+        counted = [f"{what} {n:,}" for what, n in self.left_out.most_common() if n]
+        return f"left out: {', '.join(counted)}" if counted else None
 
     @property
     def position(self) -> int:
@@ -78,19 +102,17 @@ class Inputs(Closing):
 
     def spread(self, path: str) -> str:
         """Return how to write the first file as JSON Lines; ``path`` leads to the documents."""
-        return spread(path, self._sources[0].name, self._first_tool)
+        return spread(path, self._sources[0].named.path, self._first_tool)
 
     def has(self, file: BinaryIO | Path) -> bool:
         """Return whether a regular file is one of the inputs."""
         try:
             status = file.stat() if isinstance(file, Path) else os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return False
+            return any(_is(source, status) for source in self._sources if source.size is not None)
         except OSError:
             return False
-        return any(
-            source.status is not None and os.path.samestat(source.status, status)
-            for source in self._sources
-            if source.size is not None
-        )
 
     def close(self) -> None:
         """Close the files that were not read."""
@@ -119,9 +141,10 @@ class Inputs(Closing):
 
     def _lines(self, max_line: int) -> Iterator[Line]:
         for source in self._sources:
-            shown = "stdin" if source.name == "-" else source.name
+            path = source.named.path
+            shown = "stdin" if path == "-" else path
             try:
-                with closing(source.stream or _open(Path(source.name))) as raw:
+                with closing(source.stream or _open(path)) as raw:
                     yield from self._documents_in(source, raw, max_line)
             except InputFault as fault:
                 raise CommandError(f"{shown}: {fault}") from None
@@ -131,28 +154,26 @@ class Inputs(Closing):
             self._within = lambda: 0
 
     def _documents_in(self, source: _Source, raw: BinaryIO, max_line: int) -> Iterator[Line]:
-        name, base, documents = source.name, source.base, self._documents
-        as_text = documents.format == "text"
+        name, kind = source.named.path, self._reading.kind(source.named.path)
         with io.BufferedReader(cast("io.RawIOBase", raw), 1 << 20) as file:
             start = file.peek(_PEEK)
-            suffix = "" if as_text else suffix_of(name)
-            magic = start.startswith(PARQUET_MAGIC)
-            if source.size is not None and (suffix in PARQUET_SUFFIXES or (magic and not as_text)):
+            magic = kind == "json" and start.startswith(PARQUET_MAGIC)
+            if source.size is not None and (kind == "parquet" or magic):
+                if self._reading.encoding is not None:
+                    raise InputFault("is Parquet, which has one encoding: leave out --encoding")
                 yield from self._parquet(file, source, source.size)
                 return
             if source.size is not None:
                 self._within = raw.tell
             compression = compression_of(name, start)
             content = decompressed(name, file, compression) if compression else file
+            if kind == "json" and self._reading.format is None:
+                kind = _by_content(content.peek(_PEEK))
             tool = compression.tool if compression else None
             if source is self._sources[0]:
                 self._first_tool = tool
-            check_content(name, content.peek(_PEEK), tool, json=not as_text)
-            if suffix in DELIMITERS:
-                yield from csv_rows(content, base, max_line, DELIMITERS[suffix], documents)
-            else:
-                found = lines(content, base, max_line)
-                yield from found if as_text else no_array(found, name, tool)
+            found = File(name, source.base, kind, content, tool)
+            yield from self._contents.documents(found, max_line)
 
     def _parquet(self, file: BinaryIO, source: _Source, size: int) -> Iterator[Line]:
         share = 0.0
@@ -165,16 +186,36 @@ class Inputs(Closing):
         yield from parquet_rows(file, source.base, self._documents, read)
 
 
+def _by_content(start: bytes) -> Kind:
+    """Return what a file is whose name doesn't say it; JSON begins like none of the others."""
+    if start.startswith(b"WARC/"):
+        return "warc"
+    return "mbox" if start.startswith(b"From ") else "json"
+
+
+def _say_order(first: str, second: str) -> None:
+    tell(
+        f"neardup: files are read in the order given, {first} before {second}; a directory, or a"
+        " pattern in quotes, is read in the order of the numbers"
+    )
+
+
 def _source(named: Named) -> _Source:
-    if str(named.path) == "-":
+    if named.path == "-":
         stream = _stdin()
-        return _Source("-", b"stdin", _status(stream), stream)
+        return _Source(named, _size(stream), stream)
     stream = _open(named.path)
-    source = _Source(str(named.path), named.base.encode(errors="replace"), _status(stream), stream)
-    if source.size is None:
-        return source
+    size = _size(stream)
+    if size is None:
+        return _Source(named, None, stream)
     stream.close()  # A directory may have more files than a process may have open.
-    return source._replace(stream=None)
+    return _Source(named, size, None)
+
+
+def _is(source: _Source, status: os.stat_result) -> bool:
+    stream = source.stream
+    other = os.stat(source.named.path) if stream is None else os.fstat(stream.fileno())  # noqa: PTH116 -- as `os.fstat`
+    return os.path.samestat(other, status)
 
 
 def _stdin() -> BinaryIO:
@@ -185,15 +226,17 @@ def _stdin() -> BinaryIO:
     return cast(BinaryIO, getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
 
 
-def _open(path: Path) -> BinaryIO:
+def _open(path: str) -> BinaryIO:
     try:
-        return path.open("rb", buffering=0)
+        return Path(path).open("rb", buffering=0)
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}") from None
 
 
-def _status(stream: BinaryIO) -> os.stat_result | None:
+def _size(stream: BinaryIO) -> int | None:
+    """Return the bytes of a regular file; None for anything else."""
     try:
-        return os.fstat(stream.fileno())
+        status = os.fstat(stream.fileno())
     except OSError:  # Not a file, as in tests.
         return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
+from worker.cli.inputs.encodings import likely_encoding
 from worker.cli.inputs.fault import InputFault
 from worker.offline import Line
 
@@ -18,10 +19,6 @@ _TAKEN_APART = (
     (rb"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", "7z x -so FILE"),
     (rb"\x04\x22\x4d\x18", "an lz4 file", "lz4 -dc FILE"),
     (rb"Obj\x01", "an Avro file", "fastavro FILE"),
-    (rb"\xff\xfe\0\0|\0\0\xfe\xff", "UTF-32", "iconv -f UTF-32 -t UTF-8 FILE"),
-    (rb"\xff\xfe|\xfe\xff", "UTF-16", "iconv -f UTF-16 -t UTF-8 FILE"),
-    (rb"[^\0]\0[^\0]\0[^\0]\0", "UTF-16", "iconv -f UTF-16LE -t UTF-8 FILE"),
-    (rb"\0[^\0]\0[^\0]\0[^\0]", "UTF-16", "iconv -f UTF-16BE -t UTF-8 FILE"),
 )
 _TABLES = (
     (rb"PAR1\x15", "Parquet, which can't be read from a pipe; name an uncompressed file"),
@@ -34,10 +31,10 @@ _PRETTY = re.compile(_BOM_AND_SPACE + rb"\{[ \t]*\r?\n")
 
 
 def check_content(name: str, start: bytes, tool: str | None, *, json: bool) -> None:
-    """Refuse a file whose first bytes show that its lines aren't documents.
+    """Refuse a file whose first bytes show that it isn't what it should be.
 
     ``name`` is ``-`` for standard input, ``tool`` decompresses the file if it is compressed, and
-    ``json`` is whether the lines should be JSON.
+    ``json`` is whether its lines should be JSON.
 
     Raises:
         InputFault: the message says what the file is, and how to read it.
@@ -46,6 +43,8 @@ def check_content(name: str, start: bytes, tool: str | None, *, json: bool) -> N
     for magic, what, command in _TAKEN_APART:
         if re.match(magic, start, re.DOTALL):
             raise InputFault(f"is {what}; pipe it in: {_command(command, name, tool)} | neardup …")
+    if (encoding := likely_encoding(start)) is not None:
+        raise InputFault(f"is not UTF-8; it looks like --encoding {encoding}")
     for magic, what in _TABLES:
         if re.match(magic, start):
             raise InputFault(f"is {what}")

@@ -4,75 +4,159 @@ from __future__ import annotations
 
 import glob
 import os
+import re
+import stat
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
+from itertools import pairwise
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from worker.cli.errors import CommandError
-from worker.cli.inputs.compressed import COMPRESSIONS
-from worker.cli.inputs.csv_rows import DELIMITERS
-from worker.cli.inputs.parquet_rows import PARQUET_SUFFIXES
+from worker.cli.inputs.reading import DATA, KINDS, TEXTS, Reading, suffix_of
 
-__all__ = ["Named", "named_files", "suffix_of"]
+__all__ = ["Found", "Named", "named_files", "natural"]
 
-_KNOWN = {
-    "json": {".jsonl", ".ndjson", ".json", *DELIMITERS, *PARQUET_SUFFIXES},
-    "text": {".txt"},
-}
-"""The suffixes of files in directories, by the format of documents."""
-_COMPRESSED = {each.suffix for each in COMPRESSIONS}
+_NUMBER = re.compile(r"0*([0-9]+)")
 
 
 class Named(NamedTuple):
-    """A file, and the name that its documents without id have."""
+    """A file, and where in its path the name begins by which its documents are called."""
 
-    path: Path
-    base: str
+    path: str
+    at: int
 
-
-def suffix_of(name: str) -> str:
-    """Return the suffix of a file's name without that of its compression, in lower case."""
-    path = Path(name)
-    if path.suffix in _COMPRESSED:
-        path = path.with_suffix("")
-    return path.suffix.lower()
+    @property
+    def base(self) -> str:
+        """Return that name."""
+        return self.path[self.at :]
 
 
-def named_files(arguments: Sequence[Path], format_: str) -> list[Named]:
-    """Return the files to read, in order.
+class Found(NamedTuple):
+    """The files to read, in order; how many others were left out of directories, by what they are.
 
-    A directory stands for all files in and below it whose suffix is known, sorted by path, without
-    hidden ones. A pattern stands for the files that match it, sorted.
+    ``out_of_order``: two files that were given in the order of their letters, and whose numbers
+    have another one.
+    """
+
+    files: list[Named]
+    left_out: Counter[str]
+    out_of_order: tuple[str, str] | None
+
+
+def natural(path: str) -> tuple[str, str]:
+    """Return the key by which paths are sorted: part by part, and numbers by their values."""
+    spelt = _NUMBER.sub(lambda found: f"{len(found[1]):03}{found[1]}", path)
+    return spelt.replace(os.sep, "\0"), path
+
+
+def named_files(arguments: Sequence[Path], reading: Reading) -> Found:
+    """Return the files to read: arguments in the order in which they are given.
+
+    A directory stands for all files in and below it whose suffix is known, without hidden ones. A
+    pattern stands for the files that match it. Both are sorted by `natural`.
 
     Raises:
-        CommandError: a directory or a pattern stands for no file.
+        CommandError: a directory or a pattern stands for no file, or it isn't clear for which.
     """
-    return [named for argument in arguments for named in _expanded(argument, _KNOWN[format_])]
+    left_out: Counter[str] = Counter()
+    files: list[Named] = []
+    given: list[str] = []
+    for argument in arguments:
+        if argument.is_dir():
+            files += _below(argument, reading, left_out)
+        elif _is_pattern(argument):
+            files += _matching(str(argument), left_out)
+        else:
+            given.append(str(argument))
+            files.append(Named(str(argument), len(str(argument)) - len(argument.name)))
+    if len(arguments) > 1 and len({each.base for each in files}) < len(files):
+        files = [Named(each.path, 0) for each in files]
+    return Found(files, left_out, _out_of_order(given))
 
 
-def _expanded(argument: Path, known: Collection[str]) -> list[Named]:
-    if argument.is_dir():
-        below = sorted(_below(argument, known))
-        if not below:
-            listed = ", ".join(sorted(known))
-            raise CommandError(f"{argument}: no file in it has a known suffix ({listed})")
-        return [Named(path, path.relative_to(argument).as_posix()) for path in below]
-    pattern = str(argument)
-    if pattern == "-" or not glob.has_magic(pattern) or argument.exists():
-        return [Named(argument, argument.name)]
-    found = sorted(map(Path, glob.glob(pattern, recursive=True)))  # noqa: PTH207 -- of any root
-    files = [path for path in found if not path.is_dir()]
-    if not files:
-        raise CommandError(f"{argument}: no file matches this pattern")
-    return [Named(path, path.name) for path in files]
+def _out_of_order(given: Sequence[str]) -> tuple[str, str] | None:
+    """Return the first files that a shell may have sorted by letters instead of numbers."""
+    if list(given) != sorted(given):
+        return None
+    return next((pair for pair in pairwise(given) if natural(pair[0]) > natural(pair[1])), None)
 
 
-def _below(directory: Path, known: Collection[str]) -> Iterator[Path]:
+def _is_pattern(argument: Path) -> bool:
+    return glob.has_magic(str(argument)) and not argument.exists()
+
+
+def _matching(pattern: str, left_out: Counter[str]) -> list[Named]:
+    """Return the files that match, each once: a link may lead to where it is."""
+    fixed = PurePath(pattern)
+    while glob.has_magic(str(fixed)):
+        fixed = fixed.parent
+    at = 0 if str(fixed) == "." else len(str(fixed).rstrip(os.sep)) + 1
+    found = (path for path in glob.iglob(pattern, recursive=True) if not os.path.isdir(path))  # noqa: PTH112, PTH207 -- of any root
+    shortest: dict[str, str] = {}
+    count = 0
+    for count, path in enumerate(found, 1):  # noqa: B007 -- it is used below
+        real = os.path.realpath(path)
+        shortest[real] = min(path, shortest.get(real, path), key=len)
+    if not shortest:
+        raise CommandError(f"{pattern}: no file matches this pattern")
+    left_out["links to files that are read"] += count - len(shortest)
+    return [Named(path, at) for path in sorted(shortest.values(), key=natural)]
+
+
+def _below(directory: Path, reading: Reading, left_out: Counter[str]) -> list[Named]:
+    root = str(directory)
+    at = len(root.rstrip(os.sep)) + 1
+    known = reading.suffixes
+    found = sorted(_walked(root, known, left_out), key=natural)
+    if not found:
+        listed = ", ".join(sorted(known))
+        raise CommandError(
+            f"{directory}: no file in it has a known suffix ({listed}); name others by a pattern"
+        )
+    _refuse_unclear(directory, found)
+    return [Named(path, at) for path in found]
+
+
+def _walked(root: str, known: Collection[str], left_out: Counter[str]) -> Iterator[str]:
     def refuse(error: OSError) -> None:
         raise CommandError(f"{error.filename}: {error.strerror}")
 
-    for folder, folders, names in os.walk(directory, onerror=refuse):
+    for folder, folders, names in os.walk(root, onerror=refuse):
+        hidden = [name for name in (*folders, *names) if name.startswith((".", "_"))]
+        left_out["hidden"] += len(hidden)
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        left_out["links to directories"] += sum(Path(folder, name).is_symlink() for name in folders)
         for name in names:
-            if not name.startswith((".", "_")) and suffix_of(name) in known:
-                yield Path(folder, name)
+            if name.startswith((".", "_")):
+                continue
+            path = os.path.join(folder, name)  # noqa: PTH118 -- of a million files
+            if suffix_of(name) not in known:
+                left_out[PurePath(name).suffix or "without a suffix"] += 1
+            elif (why := _no_file(path)) is not None:
+                left_out[why] += 1
+            else:
+                yield path
+
+
+def _no_file(path: str) -> str | None:
+    """Return what a name stands for if it isn't a file. To open a pipe would take for ever."""
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116 -- of a million files
+    except OSError:
+        return "broken links"
+    return None if stat.S_ISREG(mode) else "pipes and devices"
+
+
+def _refuse_unclear(directory: Path, found: Sequence[str]) -> None:
+    """Refuse a directory with texts beside data: nobody can say what a README or a table is."""
+    suffixes = Counter(map(suffix_of, found))
+    data, texts = (
+        ", ".join(f"{n:,} {suffix}" for suffix, n in suffixes.items() if KINDS[suffix] in kinds)
+        for kinds in (DATA, TEXTS)
+    )
+    if data and texts:
+        raise CommandError(
+            f"{directory}: has files of documents ({data}) beside texts ({texts}); --format json"
+            " reads the former, --format text the latter, each as a document"
+        )

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from worker.cli.inputs import Inputs
+from worker.cli.inputs import Inputs, Reading
 from worker.offline import Line
 from worker.settings.sections import DocumentsSection
 
-__all__ = ["documents_of", "lines_of"]
+__all__ = ["LINES", "TEXTS", "documents_of", "lines_of"]
+
+
+_BY_NAME = Reading()
+LINES = Reading("lines")
+TEXTS = Reading("text")
 
 
 def lines_of(*files: Path, most: int = 1_000_000, **documents: object) -> list[Line]:
     return _read(files, most, documents)
 
 
-def _read(files: Sequence[Path], most: int, documents: Mapping[str, object]) -> list[Line]:
+def _read(files: Sequence[Path], most: int, documents: dict[str, object]) -> list[Line]:
+    reading = documents.pop("reading", _BY_NAME)
+    assert isinstance(reading, Reading)
     section = DocumentsSection.model_validate(documents)
-    with Inputs(files, section) as inputs:
+    with Inputs(files, section, reading) as inputs:
         return [line for chunk in inputs.chunks(most) for line in chunk]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.worker.cli.inputs.parts import documents_of, lines_of
+from tests.worker.cli.inputs.parts import LINES, documents_of, lines_of
 from worker.cli.errors import CommandError
 
 
@@ -85,9 +85,10 @@ def test_a_cell_may_be_longer_than_the_modules_default(tmp_path: Path) -> None:
     assert lines_of(file)[0].complete
 
 
-def test_with_format_text_a_table_is_lines(tmp_path: Path) -> None:
+def test_with_format_lines_a_table_is_lines(tmp_path: Path) -> None:
     file = table(tmp_path, "id,text\n1,a\n")
-    assert documents_of(file, format="text") == [("docs.csv:1", "id,text"), ("docs.csv:2", "1,a")]
+    found = documents_of(file, reading=LINES, format="text")
+    assert found == [("docs.csv:1", "id,text"), ("docs.csv:2", "1,a")]
 
 
 def test_an_empty_table_has_no_document(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.worker.cli.inputs.parts import documents_of, lines_of
+from tests.worker.cli.inputs.parts import LINES, TEXTS, documents_of, lines_of
 from worker.cli.errors import CommandError
-from worker.cli.inputs import Inputs
+from worker.cli.inputs import Inputs, Reading
 from worker.settings.sections import DocumentsSection
 
 
@@ -32,12 +32,19 @@ def keys(*files: Path, **documents: object) -> list[str]:
 
 
 def test_a_directory_stands_for_known_files_below_it(corpus: Path) -> None:
-    assert keys(corpus) == ["a/part.jsonl.gz:1", "b.jsonl:1", "c/part.CSV:2"]
-    assert keys(corpus, format="text") == ["c/notes.txt:1"]
+    assert keys(corpus, reading=Reading("json")) == [
+        "a/part.jsonl.gz:1",
+        "b.jsonl:1",
+        "c/part.CSV:2",
+    ]
+    assert keys(corpus, reading=TEXTS) == ["README.md", "c/notes.txt"]
+    assert keys(corpus, reading=LINES) == ["README.md:1", "c/notes.txt:1"]
 
 
 def test_a_pattern_stands_for_the_files_that_match(corpus: Path) -> None:
-    assert keys(corpus / "*.jsonl", corpus / "**" / "*.txt") == ["b.jsonl:1", "notes.txt:1"]
+    (corpus / "c" / "notes.txt").write_text("a note")
+    found = keys(corpus / "*.jsonl", corpus / "**" / "*.txt")
+    assert found == ["b.jsonl:1", "c/notes.txt"]
 
 
 def test_a_file_named_like_a_pattern_is_a_file(tmp_path: Path) -> None:
@@ -48,7 +55,10 @@ def test_a_file_named_like_a_pattern_is_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("*.parquet", "no file matches this pattern"), ("_temporary", "a known suffix (.csv, .json")],
+    [
+        ("*.parquet", "no file matches this pattern"),
+        ("_temporary", "a known suffix (.csv, .eml, .htm"),
+    ],
 )
 def test_no_file_is_an_error(name: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "_temporary").mkdir()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.worker.cli.inputs.parts import documents_of, lines_of
+from tests.worker.cli.inputs.parts import LINES, documents_of, lines_of
 from worker.cli.errors import CommandError
 
 
@@ -29,10 +29,9 @@ JSONL = '{"id": 1, "text": "a"}\n'
         (b'[\n{"id": 1},\n', "is a JSON array; write one document per line: jq -c '.[]' 'a b'"),
         (b'[{"id": 1},' * 200_000, "is a JSON array; write one document per line: jq -c '.[]' 'a "),
         (b'{\n  "id": 1', "has documents of several lines; write one document per line: jq -c . "),
-        (JSONL.encode("utf-16"), "is UTF-16; pipe it in: iconv -f UTF-16 -t UTF-8 'a b' | neardup"),
-        (JSONL.encode("utf-16-le"), "is UTF-16; pipe it in: iconv -f UTF-16LE -t UTF-8 'a b'"),
-        (JSONL.encode("utf-16-be"), "is UTF-16; pipe it in: iconv -f UTF-16BE -t UTF-8 'a b'"),
-        (JSONL.encode("utf-32"), "is UTF-32; pipe it in: iconv -f UTF-32"),
+        (JSONL.encode("utf-16-le"), "is not UTF-8; it looks like --encoding utf-16-le"),
+        (JSONL.encode("utf-16-be"), "is not UTF-8; it looks like --encoding utf-16-be"),
+        (JSONL.encode("utf-32-le"), "is not UTF-8; it looks like --encoding utf-32-le"),
         (b"PK\x03\x04", "is a zip archive; pipe it in: unzip -p 'a b' | neardup"),
         (b"\x04\x22\x4d\x18", "is an lz4 file; pipe it in: lz4 -dc"),
         (tar(), "is a tar archive; pipe it in: tar -xOf 'a b' | neardup"),
@@ -62,4 +61,5 @@ def test_the_message_says_what_it_is_and_what_to_do(
 def test_texts_may_begin_like_json(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "texts"
     file.write_bytes(content)
-    assert documents_of(file, format="text") == [("texts:1", content.decode().rstrip())]
+    found = documents_of(file, reading=LINES, format="text")
+    assert found == [("texts:1", content.decode().rstrip())]

@@ -1,0 +1,118 @@
+"""Files in other encodings: named, marked, or refused; one bad line costs only itself."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.breadth import broad
+from tests.worker.cli.inputs.parts import LINES, documents_of, lines_of
+from worker.cli.errors import CommandError
+from worker.cli.inputs import Reading
+from worker.cli.inputs.encodings import checked
+
+TEXTS = ["Grüße aus Köln", "señor, ça va?", "plain"]
+JSONL = "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in TEXTS)
+
+
+def texts(file: Path, encoding: str | None = None) -> list[str]:
+    lines = lines_of(file, reading=Reading(None, None if encoding is None else checked(encoding)))
+    return [line.fault or json.loads(line.value)["text"] for line in lines]
+
+
+@pytest.mark.parametrize(
+    "encoding", ["latin-1", "cp1252", broad("iso8859-15"), "utf-16-le", broad("utf-32"), "utf-7"]
+)
+def test_lines_in_a_named_encoding(encoding: str, tmp_path: Path) -> None:
+    file = tmp_path / "docs.jsonl.gz"
+    file.write_bytes(gzip.compress(JSONL.encode(encoding)))
+    assert texts(file, encoding) == TEXTS
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig", broad("utf-8")])
+def test_a_byte_order_mark_is_enough(encoding: str, tmp_path: Path) -> None:
+    file = tmp_path / "docs.jsonl"
+    file.write_bytes(JSONL.encode(encoding))
+    assert texts(file) == TEXTS
+
+
+@pytest.mark.parametrize(("encoding", "name"), [("cp1252", "a.csv"), ("utf-16", "a.tsv")])
+def test_tables_too(encoding: str, name: str, tmp_path: Path) -> None:
+    comma = "," if name.endswith("csv") else "\t"
+    rows = "".join(f'"{text}\nmore"{comma}x\n' for text in TEXTS)
+    file = tmp_path / name
+    file.write_bytes(f"text{comma}über\n{rows}".encode(encoding))
+    assert texts(file, encoding) == [f"{text}\nmore" for text in TEXTS]
+
+
+def test_what_is_not_in_the_encoding_costs_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "docs.jsonl"
+    lines = JSONL.encode("cp1252").splitlines(keepends=True)
+    file.write_bytes(lines[0] + b'{"text": "\x81"}\n' + lines[1])
+    fault = "bad-encoding: the text is not in cp1252"
+    assert texts(file, "cp1252") == [TEXTS[0], fault, TEXTS[1]]
+    half = '{"text": "a"}\n{"text": "b"}\n'.encode("utf-16-le")
+    file.write_bytes(half[:20] + b"\x00\xd8" + half[22:])  # A lone surrogate.
+    assert texts(file, "utf-16-le") == [fault.replace("cp1252", "utf-16-le"), "b"]
+
+
+def test_a_bad_row_costs_itself_and_a_bad_header_all(tmp_path: Path) -> None:
+    file = tmp_path / "docs.csv"
+    file.write_bytes(b"text\nbefore\n\x81\nafter\n")
+    fault = "bad-encoding: the text is not in cp1252"
+    assert texts(file, "cp1252") == ["before", fault, "after"]
+
+
+def test_without_a_name_other_encodings_are_told_by_their_nuls(tmp_path: Path) -> None:
+    file = tmp_path / "texts"
+    file.write_bytes("ein Text".encode("utf-16-be"))
+    with pytest.raises(CommandError, match="is not UTF-8; it looks like --encoding utf-16-be"):
+        lines_of(file, reading=LINES)
+
+
+def test_utf16_without_a_mark_has_an_order_of_bytes(tmp_path: Path) -> None:
+    file = tmp_path / "docs.jsonl"
+    file.write_bytes(JSONL.encode("utf-16-le"))
+    with pytest.raises(CommandError, match="can't be read as utf-16: UTF-16 stream does not start"):
+        texts(file, "utf-16")
+
+
+def test_utf8_that_is_read_as_something_else_is_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "docs.jsonl"
+    file.write_text(JSONL, encoding="utf-8")
+    texts(file, "latin-1")
+    assert "warning: " in (said := capsys.readouterr().err)
+    assert said.endswith("docs.jsonl looks like UTF-8; --encoding says iso8859-1\n")
+    file.write_text(JSONL, encoding="latin-1")
+    texts(file, "latin-1")
+    assert capsys.readouterr().err == ""
+
+
+def test_parquet_has_its_own(tmp_path: Path) -> None:
+    (tmp_path / "docs.parquet").write_bytes(b"PAR1")
+    with pytest.raises(CommandError, match="has one encoding: leave out --encoding"):
+        lines_of(tmp_path / "docs.parquet", reading=Reading(None, "cp1252"))
+
+
+@pytest.mark.parametrize("name", ["base64", "rot13", "undefined", "", "none\0"])
+def test_what_is_no_encoding_of_text_is_refused(name: str) -> None:
+    with pytest.raises(CommandError, match="must be an encoding that Python knows"):
+        checked(name)
+
+
+def test_lines_of_text_for_documents_of_json(tmp_path: Path) -> None:
+    file = tmp_path / "lines.txt"
+    file.write_bytes('ein "Satz"\n\nüber\n'.encode("latin-1"))
+    assert documents_of(file, reading=Reading("lines", "latin-1")) == [
+        ("lines.txt:1", '{"text":"ein \\"Satz\\""}'),
+        ("lines.txt:3", '{"text":"über"}'),
+    ]
+    assert documents_of(file, reading=LINES)[1] == (
+        "lines.txt:3",
+        "invalid-utf8: the line is not UTF-8",
+    )

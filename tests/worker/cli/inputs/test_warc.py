@@ -1,0 +1,179 @@
+"""The texts in WARC files are documents: pages, and what was taken out of them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from tests.support.breadth import broad
+from tests.worker.cli.inputs.parts import documents_of, lines_of
+from worker.cli.errors import CommandError
+from worker.cli.inputs import Inputs
+from worker.settings.sections import DocumentsSection
+
+PAGE = "<html><body><p>Über den Fluss</p></body></html>"
+
+
+def record(kind: str, block: bytes, number: int = 1, type_: str = "", **more: str) -> bytes:
+    fields = {
+        "WARC-Type": kind,
+        "WARC-Record-ID": f"<urn:uuid:{number}>",
+        "WARC-Target-URI": f"http://example.org/{number}",
+        "WARC-Date": "2024-01-31T12:00:00Z",
+        "Content-Type": type_ or "application/http; msgtype=response",
+        **more,
+        "Content-Length": str(len(block)),
+    }
+    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    return b"WARC/1.0\r\n" + head.encode() + b"\r\n" + block + b"\r\n\r\n"
+
+
+def response(body: bytes, status: str = "200 OK", fields: Mapping[str, str] | None = None) -> bytes:
+    given = {"Content-Type": "text/html; charset=utf-8", **(fields or {})}
+    head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+    return f"HTTP/1.1 {status}\r\n{head}\r\n".encode() + body
+
+
+def chunked(body: bytes) -> bytes:
+    middle = len(body) // 2
+    parts = [body[:middle], body[middle:], b""]
+    return b"".join(b"%x;x=y\r\n%s\r\n" % (len(part), part) for part in parts)
+
+
+def members(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(value) for _, value in documents_of(file)]
+
+
+def test_responses_and_conversions_are_documents(tmp_path: Path) -> None:
+    file = tmp_path / "a.warc.gz"
+    nameless = tmp_path / "crawl.gz"
+    records = [
+        record("warcinfo", b"software: x\r\n", type_="application/warc-fields"),
+        record("request", b"GET / HTTP/1.1\r\n\r\n"),
+        record("response", response(PAGE.encode()), 7),
+        record("conversion", b"\xc3\x9cber den Fluss", 8, type_="text/plain"),
+        record("resource", b"a note", 9, type_="text/plain"),
+    ]
+    file.write_bytes(b"".join(map(gzip.compress, records)))
+    assert members(file) == [
+        {
+            "id": f"<urn:uuid:{number}>",
+            "uri": f"http://example.org/{number}",
+            "date": "2024-01-31T12:00:00Z",
+            "text": text,
+        }
+        for number, text in ((7, PAGE), (8, "Über den Fluss"), (9, "a note"))
+    ]
+    nameless.write_bytes(file.read_bytes())
+    assert members(nameless) == members(file)
+    assert [key for key, _ in documents_of(file)] == [f"a.warc.gz:{number}" for number in (1, 2, 3)]
+
+
+def test_what_is_no_text_is_left_out_and_counted(tmp_path: Path) -> None:
+    file = tmp_path / "a.wet"
+    file.write_bytes(
+        record("response", response(b"\0", fields={"Content-Type": "image/png"}))
+        + record("response", response(b"p {}", fields={"Content-Type": "text/css; charset=x"}))
+        + record("response", response(b"gone", "404 Not Found"))
+        + record("response", response(b"", "301 Moved"))
+        + record("revisit", response(b""))
+        + record("response", b"dns", type_="text/dns")
+        + record("conversion", b"text", type_="text/plain")
+    )
+    with Inputs([file], DocumentsSection()) as inputs:
+        (line,) = [line for chunk in inputs.chunks(1_000) for line in chunk]
+        assert +inputs.left_out == {
+            "image/png": 1,
+            "text/css": 1,
+            "responses with another status than 2xx": 2,
+            "revisit records": 1,
+            "responses without HTTP": 1,
+        }
+    assert json.loads(line.value)["text"] == "text"
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        (chunked(PAGE.encode()), {"Transfer-Encoding": "chunked"}),
+        broad(PAGE.encode(), {"Transfer-Encoding": "chunked"}),
+        (gzip.compress(PAGE.encode()), {"Content-Encoding": "gzip"}),
+        broad(PAGE.encode(), {"Content-Encoding": "gzip"}),
+        broad(PAGE.encode(), {"Content-Encoding": "br"}),
+        (zlib.compress(PAGE.encode()), {"Content-Encoding": "deflate"}),
+        broad(zlib.compress(PAGE.encode(), wbits=-15), {"Content-Encoding": "deflate"}),
+        broad(zstandard.compress(PAGE.encode()), {"Content-Encoding": "zstd"}),
+        (
+            chunked(gzip.compress(PAGE.encode())),
+            {"Transfer-Encoding": "chunked", "Content-Encoding": "gzip"},
+        ),
+        (PAGE.encode("cp1252"), {"Content-Type": "text/html; charset=ISO-8859-1"}),
+        (PAGE.encode("shift_jis", "ignore") + "川".encode("cp932"), {"Content-Type": "text/html"}),
+    ],
+)
+def test_bodies_are_decoded(body: bytes, fields: dict[str, str], tmp_path: Path) -> None:
+    if "text/html" in fields.get("Content-Type", "") and "charset" not in str(fields):
+        body = b'<meta charset="Shift_JIS">' + body
+    file = tmp_path / "a.warc"
+    file.write_bytes(record("response", response(body, fields=fields)))
+    (found,) = members(file)
+    assert found["text"].replace('<meta charset="Shift_JIS">', "").startswith("<html><body><p>")
+    assert "川" in found["text"] or found["text"] == PAGE
+
+
+@pytest.mark.parametrize(
+    ("block", "fault"),
+    [
+        (
+            response(gzip.compress(b"a" * 5_000_000), fields={"Content-Encoding": "gzip"}),
+            "too-large: the body has 100001 bytes",
+        ),
+        (response(b"a" * 200_000), "too-large: the body has 200000 bytes"),
+        (
+            response(
+                gzip.compress(PAGE.encode())[:-9] + b"\0" * 9, fields={"Content-Encoding": "gzip"}
+            ),
+            "bad-encoding: damaged gzip data",
+        ),
+        (
+            response(b"\x8b\x02\x80", fields={"Content-Encoding": "br"}),
+            "bad-encoding: the body is compressed by Brotli",
+        ),
+        (response(b"\xff\xfe\xfd"[1:] + b"\xff"), "bad-encoding: the text is not in utf-8"),
+    ],
+)
+def test_a_body_that_cannot_be_read_costs_itself(block: bytes, fault: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.warc"
+    file.write_bytes(record("response", block) + record("response", response(b"fine"), 2))
+    bad, good = lines_of(file, most=100_000)
+    assert bad.fault.startswith(fault)
+    assert json.loads(good.value)["text"] == "fine"
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda data: data[:-20], "ends within WARC record 2"),
+        (lambda data: b"%PDF" + data, "is no WARC file, by its content"),
+        (lambda data: data + b"more", "is damaged after WARC record 2"),
+        (
+            lambda data: data.replace(b"Content-Length", b"Length"),
+            "WARC record 1 has no Content-Le",
+        ),
+    ],
+)
+def test_a_damaged_file_is_an_error(
+    damage: Callable[[bytes], bytes], says: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.warc"
+    file.write_bytes(damage(record("response", response(b"x")) * 2))
+    with pytest.raises(CommandError) as caught:
+        lines_of(file)
+    assert f"a.warc: {says}" in str(caught.value)

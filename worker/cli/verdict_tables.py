@@ -1,0 +1,201 @@
+"""The tables that ``dedupe`` writes."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from worker.cli.errors import CommandError
+from worker.cli.verdict_lines import first_of, named
+from worker.formats.base import DocumentFormat
+from worker.offline import Line, Verdict
+
+__all__ = ["CsvVerdicts", "ParquetVerdicts", "VerdictWriter"]
+
+_GROUP_ROWS = 16_384
+_GROUP_MATCHES = 1 << 18
+"""A row group ends with the first chunk that brings one of these; it is in memory until then."""
+
+
+class VerdictWriter(Protocol):
+    """Writes an output in parts."""
+
+    def encode(self, lines: Sequence[Line], verdicts: Sequence[Verdict]) -> bytes:
+        """Return what to write of a chunk."""
+
+    def end(self) -> bytes:
+        """Return what is left to write."""
+
+
+class _Match(msgspec.Struct):
+    id: str
+    similarity: float
+    containment: float | None = None
+
+
+_matches = msgspec.json.Decoder(list[_Match])
+
+
+class _Row(NamedTuple):
+    """A verdict, in the order of the columns.
+
+    row: the document's number in the run, from 1. source: its place, FILE:LINE, or the file that
+    it is. duplicate_first: the id of the earliest match. match, similarity: the best one.
+    """
+
+    row: int
+    source: str
+    id: str
+    verdict: str
+    duplicate_first: str | None
+    match: str | None
+    similarity: float | None
+    duplicate_of: bytes | None
+    reason: str | None
+
+
+class _Rows:
+    """Numbers documents, and makes rows of their verdicts."""
+
+    def __init__(self, format_: DocumentFormat) -> None:
+        self._format = format_
+        self._count = 0
+
+    def rows(self, lines: Sequence[Line], verdicts: Sequence[Verdict]) -> list[_Row]:
+        """Return a row for each document."""
+        found = []
+        for line, verdict in zip(lines, verdicts, strict=True):
+            self._count += 1
+            head = (self._count, line.key.decode(), named(self._format, line), verdict.kind)
+            if verdict.kind == "duplicate":
+                best = _matches.decode(verdict.matches)[0]
+                first = first_of(verdict)
+                row = _Row(*head, first, best.id, best.similarity, verdict.matches, None)
+            else:
+                row = _Row(*head, None, None, None, None, verdict.reason or None)
+            found.append(row)
+        return found
+
+
+class CsvVerdicts:
+    """Writes rows with commas or tabs, each of which ends with a line feed.
+
+    A cell with a separator, a quote, or a line's end or space at its own end is in quotes; those
+    in it are doubled.
+    """
+
+    def __init__(self, format_: DocumentFormat, separator: str) -> None:
+        """Keep the format, which finds the ids."""
+        self._rows = _Rows(format_)
+        self._separator = separator
+        self._quoted = re.compile(rf'[{separator}"\r\n]|^\s|\s$')
+        self._head: Sequence[str] = _Row._fields
+
+    def encode(self, lines: Sequence[Line], verdicts: Sequence[Verdict]) -> bytes:
+        """Return the rows of a chunk, and the header before the first one."""
+        rows = [self._row(row) for row in self._rows.rows(lines, verdicts)]
+        return self._header() + "".join(rows).encode()
+
+    def end(self) -> bytes:
+        """Return the header if there was no row."""
+        return self._header()
+
+    def _header(self) -> bytes:
+        head, self._head = self._head, ()
+        return (self._separator.join(head) + "\n").encode() if head else b""
+
+    def _row(self, row: _Row) -> str:
+        return self._separator.join(map(self._cell, row)) + "\n"
+
+    def _cell(self, value: object) -> str:
+        if value is None:
+            return ""
+        text = value.decode() if isinstance(value, bytes) else str(value)
+        if self._quoted.search(text) is None:
+            return text
+        return '"' + text.replace('"', '""') + '"'
+
+
+class ParquetVerdicts:
+    """Writes row groups; ``duplicate_of`` is a list of structs."""
+
+    def __init__(self, format_: DocumentFormat) -> None:
+        """Keep the format, which finds the ids.
+
+        Raises:
+            CommandError: pyarrow is missing.
+        """
+        try:
+            import pyarrow as pa  # noqa: PLC0415 -- an extra, and slow to load
+            import pyarrow.parquet as pq  # noqa: PLC0415 -- the same
+        except ImportError:
+            raise CommandError(
+                "-o: to write Parquet takes more: pip install 'neardup[parquet]'"
+            ) from None
+        self._arrow: Any = pa
+        match = pa.struct(
+            [("id", pa.string()), ("similarity", pa.float64()), ("containment", pa.float64())]
+        )
+        other = {
+            "row": pa.int64(),
+            "similarity": pa.float64(),
+            "duplicate_of": pa.list_(match),
+        }
+        self._schema = pa.schema([(name, other.get(name, pa.string())) for name in _Row._fields])
+        self._sink = _Sink()
+        self._writer = pq.ParquetWriter(self._sink, self._schema, compression="zstd")
+        self._rows = _Rows(format_)
+        self._group: list[dict[str, object]] = []
+        self._matches = 0
+
+    def encode(self, lines: Sequence[Line], verdicts: Sequence[Verdict]) -> bytes:
+        """Return the row groups that end with a chunk."""
+        for row in self._rows.rows(lines, verdicts):
+            matches = None
+            if row.duplicate_of is not None:
+                matches = msgspec.to_builtins(_matches.decode(row.duplicate_of))
+                self._matches += len(matches)
+            self._group.append({**row._asdict(), "duplicate_of": matches})
+        if len(self._group) >= _GROUP_ROWS or self._matches >= _GROUP_MATCHES:
+            self._write()
+        return self._sink.taken()
+
+    def end(self) -> bytes:
+        """Return the last row group and the footer."""
+        if self._group:
+            self._write()
+        self._writer.close()
+        return self._sink.taken()
+
+    def _write(self) -> None:
+        table = self._arrow.Table.from_pylist(self._group, schema=self._schema)
+        self._writer.write_table(table)
+        self._group, self._matches = [], 0
+
+
+class _Sink(io.RawIOBase):
+    """Collects what a writer of files writes."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._position = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def write(self, data: bytes, /) -> int:  # type: ignore[override]
+        self._parts.append(bytes(data))
+        self._position += len(data)
+        return len(data)
+
+    def taken(self) -> bytes:
+        """Return what was written since the last call."""
+        parts, self._parts = self._parts, []
+        return b"".join(parts)
