@@ -33,10 +33,12 @@ def _too_many(counts: Counts, settings: Settings, after: str = "") -> CommandErr
     share = settings.limits.reject_share
     if not counts.too_many_rejected(share):
         return None
-    codes = [code for code, _ in counts.reasons.most_common(_SHOWN_REASONS)]
+    misfits = counts.misfits
+    codes = [code for code, _ in misfits.most_common(_SHOWN_REASONS)]
     first = "; ".join(counts.first[code] for code in codes)
     return CommandError(
-        f"{counts.rejected:,} of {counts.documents:,} documents can't be read (the first:"
+        f"{misfits.total():,} of {counts.documents - counts.rejected + misfits.total():,} documents"
+        " can't be read (the first:"
         f" {first}), and limits.reject_share is {share:g}{after}",
         EXIT_FAILED,
     )

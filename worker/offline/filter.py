@@ -93,13 +93,17 @@ class Counts:
         """Return the number of all documents."""
         return self.unique + self.duplicate + self.rejected
 
-    def too_many_rejected(self, share: float) -> bool:
-        """Return whether more than ``share`` of the documents can't be read.
+    @property
+    def misfits(self) -> Counter[str]:
+        """Return the rejected documents by code, without those whose text is null.
 
-        Those whose text is null are none: a change feed may have any number of deletes.
+        These are none: a change feed may have any number of deletes.
         """
-        deletes = self.reasons[NULL_TEXT]
-        return self.rejected - deletes > share * (self.documents - deletes)
+        return Counter({code: n for code, n in self.reasons.items() if code != NULL_TEXT})
+
+    def too_many_rejected(self, share: float) -> bool:
+        """Return whether more than ``share`` of the documents can't be read; see `misfits`."""
+        return self.misfits.total() > share * (self.documents - self.reasons[NULL_TEXT])
 
     def add(self, line: Line, verdict: Verdict) -> None:
         """Count a verdict."""

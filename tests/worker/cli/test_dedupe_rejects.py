@@ -109,11 +109,11 @@ def test_times_that_cannot_be_read_are_a_failure_that_says_what_reads_them() -> 
     assert done.stderr.decode().splitlines()[1:] == [
         "neardup: rejected: bad-time 9",
         (
-            "neardup: the first bad-time: field 'at' is 20240101: no time from 1990 to 2031 in"
-            " seconds, milliseconds, microseconds or nanoseconds; it looks like a date: set"
-            " documents.time_format (--time-format) to %Y%m%d"
+            "neardup: 9 of 9 documents can't be read (the first: stdin:1, bad-time: field 'at' is"
+            " 20240101: no time from 1990 to 2031 in seconds, milliseconds, microseconds or"
+            " nanoseconds; it looks like a date: set documents.time_format (--time-format) to"
+            " %Y%m%d), and limits.reject_share is 0.5"
         ),
-        "neardup: 9 of 9 documents can't be read, and limits.reject_share is 0.5",
     ]
 
 
@@ -121,7 +121,7 @@ def test_texts_in_lists_are_a_failure_that_says_what_reads_them() -> None:
     done = neardup("dedupe", stdin=jsonl([{"text": ["a first text"]}]))
     assert done.returncode == 1
     assert (
-        b"the first text-wrong-type: field 'text' is an array, not a string; text[] joins its"
+        b"(the first: stdin:1, text-wrong-type: field 'text' is an array, not a string; text[] joins its"
         in (done.stderr)
     )
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from random import Random
+from string import ascii_lowercase
 from typing import Any
 
 import pytest
@@ -98,7 +100,9 @@ def test_few_bands_are_named_as_the_cause_of_what_they_miss(folder: Path) -> Non
 
 
 def test_what_the_index_has_forgotten_is_named_as_the_cause_of_a_miss(tmp_path: Path) -> None:
-    documents = [{"text": TEXT, "time": 1_000}, {"text": TEXT, "time": 100_000}]
+    others = [" ".join(Random(n).choices(ascii_lowercase, k=60)) for n in range(48)]
+    before = [{"text": text, "time": 1_000} for text in [TEXT, *others[:32]]]
+    documents = before + [{"text": text, "time": 100_000} for text in [*others[32:], TEXT]]
     (tmp_path / "docs.jsonl").write_bytes(jsonl(documents))
     (tmp_path / "window.toml").write_text(
         '[index]\nwindow = "60s"\n[documents]\ntime_field = "time"\ntime_format = "seconds"\n'
