@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 
 from worker.app import Application
 from worker.bus import Bus
-from worker.generations import Generation, Part
+from worker.generations import Generation, Part, Plan
+from worker.index.directory import shard_name
+from worker.index.leftovers import Leftovers, look_through
 from worker.index.memory import StoreMemory
 from worker.loop import Loop
 from worker.metrics import Metrics
@@ -37,10 +39,12 @@ class Assembly:
         watch: bool = False,
         probe: Callable[[str], Probe] = lambda _part: UNWATCHED,
         clock: Callable[[], float] = monotonic,
+        wall_clock: Callable[[], float] = time,
     ) -> None:
         """Take what all loops share; ``base`` is the topology of generation 0.
 
-        ``probe`` gives what is told of a part's points, by its name.
+        ``probe`` gives what is told of a part's points, by its name. ``wall_clock`` returns seconds
+        since the epoch; it tells the age of what nobody uses.
         """
         self._settings = settings
         self._base = base
@@ -56,6 +60,7 @@ class Assembly:
         self._stores = StoreMemory(
             self.shares.index, write_buffers=self.shares.write_buffers, cache=self.shares.cache
         )
+        self._leftovers = Leftovers(wall_clock, lambda: self._stores.stores)
 
     def loop(self, part: Part, instance: str, current: Generation) -> Loop:
         """Build a loop and seat it in its group; ``current`` is the generation in use."""
@@ -87,6 +92,7 @@ class Assembly:
             starts=part.starts,
             metrics=self._metrics,
             stores=self._stores,
+            leftovers=self._leftovers,
             background=self._background,
             journal=True,
             watch=self._watch,
@@ -103,6 +109,28 @@ class Assembly:
         application = self._applications.get(part.name)
         if application is not None and loop is not None and application.building:
             application.promote(loop)
+
+    def tidy(self, plan: Plan, loops: Mapping[Generation, Loop | None]) -> None:
+        """Delete stores that nobody uses; see `Leftovers`. Call it from any thread.
+
+        ``loops`` are those of the index, by generation; None if one isn't open now. While one has
+        no seat in its group, nothing of its generation is deleted: nobody else may have it.
+        """
+        run = {
+            generation.directory(self._state_dir): self._owned(generation, loop)
+            for generation, loop in loops.items()
+        }
+        left = {generation.directory(self._state_dir) for generation in plan.left}
+        look_through(
+            self._state_dir, self._leftovers, self._settings.index.erasure_seconds, run, left
+        )
+
+    def _owned(self, generation: Generation, loop: Loop | None) -> set[Path] | None:
+        """Return the stores of the shards that a loop has now; None if that isn't known."""
+        if loop is None or not loop.seated:
+            return None
+        directory = generation.directory(self._state_dir)
+        return {directory / shard_name(place.partition) for place in loop.owned}
 
     def memory(self) -> dict[str, tuple[int, int]]:
         """Return what the stores of all shards take of their memory; see `StoreMemory.taken`."""
