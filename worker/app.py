@@ -322,6 +322,7 @@ class Application:
             self.topology.index,
             self.settings.snapshot_options(),
             key=read_key(snapshots.key_file),
+            erasure_seconds=self.settings.index.erasure_seconds,
         )
 
     def _shipper(self, repository: Repository) -> Shipper:
@@ -339,6 +340,7 @@ class Application:
             every_seconds=snapshots.every_seconds,
             keep=snapshots.keep,
             verification=Verification(snapshots.verify_seconds),
+            erasure_seconds=self.settings.index.erasure_seconds,
             trim=trim if snapshots.trim_log else None,
             background=self._background,
             events=self.metrics.snapshots,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import monotonic, time
@@ -19,6 +20,8 @@ from worker.settings import Settings
 from worker.topology import Topology
 
 __all__ = ["Assembly"]
+
+_log = logging.getLogger(__name__)
 
 _LOGS = frozenset({"fingerprint", "refingerprint"})
 """Stages that write a log of fingerprints."""
@@ -124,6 +127,26 @@ class Assembly:
         look_through(
             self._state_dir, self._leftovers, self._settings.index.erasure_seconds, run, left
         )
+
+    def discard_snapshots(self, plan: Plan) -> None:
+        """Delete the snapshots of generations that were left: nobody ships them any more.
+
+        Those of a generation whose log is deleted can't be told from another cluster's, and stay.
+        """
+        for generation in plan.left:
+            application = self._application(Part("index", (generation,)), plan.current)
+            try:
+                repository = application.repository()
+                for shard in range(generation.shards if repository is not None else 0):
+                    header = application.directories.header(shard)
+                    repository.shard(shard).discard(header)
+            except Exception as error:  # noqa: BLE001 -- object store libraries have their own
+                _log.warning(
+                    "the snapshots of generation %d, which is not used any more, could not be"
+                    " deleted: %s",
+                    generation.number,
+                    error,
+                )
 
     def _owned(self, generation: Generation, loop: Loop | None) -> set[Path] | None:
         """Return the stores of the shards that a loop has now; None if that isn't known."""

@@ -36,6 +36,10 @@ EXIT_HUNG = 3
 
 _LOOK_SECONDS = 1.0
 _RETRY_SECONDS = 10.0
+_DISCARD_SECONDS = 3_600.0
+_LOOKS = 6
+"""How often snapshots that nobody ships any more are looked for: each hour, or so often in the time
+within which what is forgotten must be gone."""
 _LOCKED_UP = 1.5
 """Multiple of ``watchdog.poll_seconds`` after which faulthandler ends a locked-up process."""
 
@@ -200,10 +204,14 @@ class Service:
         return self._assembly.loop(part, self._instance, current)
 
     def _tidy(self) -> None:
-        """Delete stores that nobody uses, as long as the worker runs."""
-        pause = look_seconds(self._settings.index.erasure_seconds)
-        while not self._stopping.wait(pause):
+        """Delete stores and snapshots that nobody uses, as long as the worker runs."""
+        seconds = self._settings.index.erasure_seconds
+        discarding = 0.0
+        while not self._stopping.wait(look_seconds(seconds)):
             self._assembly.tidy(self._plan, self._indexes())
+            if "index" in self._settings.worker.stages and monotonic() >= discarding:
+                discarding = monotonic() + min(_DISCARD_SECONDS, seconds / _LOOKS)
+                self._assembly.discard_snapshots(self._plan)
 
     def _indexes(self) -> dict[Generation, Loop | None]:
         """Return the loops of *index* by generation; those that end are not open any more."""
