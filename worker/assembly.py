@@ -137,7 +137,9 @@ class Assembly:
             application = self._application(Part("index", (generation,)), plan.current)
             try:
                 repository = application.repository()
-                for shard in range(generation.shards if repository is not None else 0):
+                if repository is None:
+                    return
+                for shard in range(generation.shards):
                     header = application.directories.header(shard)
                     repository.shard(shard).discard(header)
             except Exception as error:  # noqa: BLE001 -- object store libraries have their own

@@ -8,7 +8,7 @@ import msgspec
 
 from worker.wire.columns import ColumnError
 from worker.wire.fingerprints import FingerprintFrame, PackedFingerprints
-from worker.wire.matches import MatchFrame, PackedContainments, PackedMatches, PackedMatches1
+from worker.wire.matches import MatchFrame, PackedForgetting, PackedMatches, PackedMatches1
 
 __all__ = ["FrameError", "decode", "encode"]
 
@@ -21,7 +21,7 @@ _WRITTEN: dict[type, int] = {FingerprintFrame: 3, MatchFrame: 2}
 _READ: dict[tuple[type, int], msgspec.msgpack.Decoder[_Packed]] = {
     (FingerprintFrame, 3): msgspec.msgpack.Decoder(PackedFingerprints),
     (MatchFrame, 1): msgspec.msgpack.Decoder(PackedMatches1),
-    (MatchFrame, 2): msgspec.msgpack.Decoder(PackedContainments),
+    (MatchFrame, 2): msgspec.msgpack.Decoder(PackedForgetting),
 }
 """The versions that are read. Fingerprints of versions 1 and 2 are of earlier schemes, and with
 that of other layouts."""

@@ -20,6 +20,7 @@ from worker.wire.columns import (
 )
 from worker.wire.frame import POSITION_BITS, Frame
 from worker.wire.ids import ID_BYTES, Ids, PackedIds
+from worker.wire.tombstones import NO_TOMBSTONES, PackedTombstones, Tombstones
 
 __all__ = [
     "CONTAINMENT_BYTES",
@@ -28,7 +29,7 @@ __all__ = [
     "NAMED_BYTES",
     "ROW_BYTES",
     "MatchFrame",
-    "PackedContainments",
+    "PackedForgetting",
     "PackedMatches",
     "PackedMatches1",
     "answer_bytes",
@@ -56,7 +57,9 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
     distinct matched documents, ``sequences`` uint64[k] and ``ids``. An id is empty if the document
     was forgotten after the verdict that is given again; see `lsh.index.Match`. ``containments``
     float32 follow ``similarities``, with 0 for a match that has none. If no match has any, they
-    are None, and the frame is written as before there were any.
+    are None.
+
+    ``forgotten`` are the tombstones of the range whose id the shard had a document of.
 
     Shard 0 also forwards ``offsets`` (uint32[n], relative to ``start``) and ``checksums``
     (uint64[n]) of all documents in the range, and ``accounted`` (uint32, see `FingerprintFrame`).
@@ -76,6 +79,7 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
     ids: Ids
     accounted: npt.NDArray[np.uint32] | None = None
     containments: npt.NDArray[np.float32] | None = None
+    forgotten: Tombstones = NO_TOMBSTONES
 
     @property
     def sequence(self) -> int:
@@ -106,14 +110,17 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
             self.ids.packed(),
             any_packed(self.accounted, U32),
         )
-        if self.containments is None:
+        if self.containments is None and not len(self.forgotten):
             return without
         fields = msgspec.structs.asdict(without)
-        return PackedContainments(**fields, containments=packed(self.containments, F32))
+        shares = any_packed(self.containments, F32)
+        if not len(self.forgotten):
+            return PackedContainments(**fields, containments=shares)
+        return PackedForgetting(**fields, containments=shares, forgotten=self.forgotten.packed())
 
 
 class PackedMatches(Frame, array_like=True, frozen=True, gc=False, eq=False):
-    """The written form, version 2, of a frame without containments."""
+    """The written form, version 2, of a frame that has neither containments nor tombstones."""
 
     shard: int
     number: int
@@ -165,7 +172,7 @@ class PackedMatches(Frame, array_like=True, frozen=True, gc=False, eq=False):
 
 
 class PackedContainments(PackedMatches, array_like=True, frozen=True, gc=False, eq=False):
-    """The written form, version 2, of any frame."""
+    """The written form, version 2, of a frame without tombstones."""
 
     containments: memoryview | None = None
 
@@ -180,6 +187,23 @@ class PackedContainments(PackedMatches, array_like=True, frozen=True, gc=False, 
             return frame
         shares = column("containments", self.containments, F32, len(frame.which))
         return msgspec.structs.replace(frame, containments=shares)
+
+
+class PackedForgetting(PackedContainments, array_like=True, frozen=True, gc=False, eq=False):
+    """The written form, version 2, of any frame."""
+
+    forgotten: PackedTombstones | None = None
+
+    def frame(self) -> MatchFrame:
+        """Return the frame.
+
+        Raises:
+            ColumnError: see `PackedMatches.frame` and `PackedTombstones.tombstones`.
+        """
+        frame = super().frame()
+        if self.forgotten is None:
+            return frame
+        return msgspec.structs.replace(frame, forgotten=self.forgotten.tombstones())
 
 
 class PackedMatches1(Frame, array_like=True, frozen=True, gc=False, eq=False):

@@ -10,7 +10,15 @@ import numpy as np
 
 from worker.wire import FingerprintFrame, Ids, MatchFrame, Tombstones
 
-__all__ = ["ANSWER", "CONTAINING", "FINGERPRINTS", "content", "recorded", "with_columns"]
+__all__ = [
+    "ANSWER",
+    "CONTAINING",
+    "FINGERPRINTS",
+    "FORGETTING",
+    "content",
+    "recorded",
+    "with_columns",
+]
 
 FINGERPRINTS = FingerprintFrame(
     layout="layout",
@@ -49,6 +57,11 @@ ANSWER = MatchFrame(
 
 CONTAINING = msgspec.structs.replace(ANSWER, containments=np.array([0, 0.96875, 1], np.float32))
 """The same answer, of which two matches have a containment."""
+
+FORGETTING = msgspec.structs.replace(
+    ANSWER, forgotten=Tombstones.pack(0, [(1, b"gone"), (3, "ö".encode())])
+)
+"""The same answer, of a range with two tombstones that have forgotten something."""
 
 
 def recorded(name: str) -> bytes:

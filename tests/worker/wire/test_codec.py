@@ -6,7 +6,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from tests.worker.wire.samples import ANSWER, CONTAINING, FINGERPRINTS, content, recorded
+from tests.worker.wire.samples import (
+    ANSWER,
+    CONTAINING,
+    FINGERPRINTS,
+    FORGETTING,
+    content,
+    recorded,
+)
 from worker.wire import FingerprintFrame, FrameError, Ids, MatchFrame, Tombstones, decode, encode
 
 
@@ -19,6 +26,7 @@ class TestRecorded:
             (FINGERPRINTS, "fingerprint-3"),
             (ANSWER, "match-2"),
             (CONTAINING, "match-2-containments"),
+            (FORGETTING, "match-2-tombstones"),
         ],
     )
     def test_frames_are_written_as_ever(
@@ -34,6 +42,8 @@ class TestRecorded:
         assert content(decode(MatchFrame, recorded("match-2"), "layout")) == content(ANSWER)
         read = decode(MatchFrame, recorded("match-2-containments"), "layout")
         assert content(read) == content(CONTAINING)
+        read = decode(MatchFrame, recorded("match-2-tombstones"), "layout")
+        assert content(read) == content(FORGETTING)
 
     def test_an_answer_of_the_version_before_is_read(self) -> None:
         # It names a matched document as often as it is matched.
