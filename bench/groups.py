@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from rich.table import Table
@@ -129,7 +129,7 @@ def _recall(groups: Mapping[str, str], components: Mapping[str, str]) -> float:
     return _pairs(both) / max(1, _pairs(Counter(components.values())))
 
 
-def _pairs(sizes: Mapping[object, int]) -> int:
+def _pairs(sizes: Counter[Any]) -> int:
     return sum(size * (size - 1) // 2 for size in sizes.values())
 
 

@@ -372,3 +372,24 @@ def test_what_can_not_be_deleted_is_named_and_costs_nothing_else(
     assert "shard-000: nobody uses it, and it can't be deleted: [Errno 28] No space" in caplog.text
     leftovers.look(tmp_path, SECONDS)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_standby_whose_log_stands_still_forgets_in_time(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    for name in "ab":
+        site.start(name, standby="all")
+    idents = chance_ids()
+    for ident, (_, text) in zip(idents, near_copies(COUNT, 3), strict=True):
+        site.put(ident, text)
+    site.run()
+    site.wait(70)  # Stores are flushed.
+    for ident in idents:
+        site.put(ident, None)
+    site.run()
+    site.close()
+    assert {path[0] for path in site.files_with(idents)} == {"a", "b"}, "nothing to remove"
+    for name in "ab":
+        site.start(name, standby="all")
+    site.wait(SECONDS)
+    assert site.files_with(idents) == set()
+    site.close()
