@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 
 from worker.admin import Cluster
 from worker.admin.reindex.in_use import planned
@@ -18,7 +19,7 @@ from worker.cli.last_line import last_line
 from worker.cli.starting import STOPPED, checked_partitions, leave
 from worker.generations import Plan
 from worker.http.server import serving, url
-from worker.index.leftovers import Leftovers, look_seconds, look_through
+from worker.index.leftovers import Leftovers, keep_looking, look_through
 from worker.metrics import Metrics
 from worker.process.gc import collect_until, relax
 from worker.process.logs import set_up
@@ -90,8 +91,18 @@ def _serve(settings: Settings, begin: Callable[[], None]) -> None:
         threading.Thread(
             target=collect_until, args=(stopping,), name="collector", daemon=True
         ).start()
+        tidying = partial(
+            look_through,
+            worker.state_dir,
+            Leftovers(),
+            settings.index.erasure_seconds,
+            {state_dir: {application.directories.path(n) for n in range(topology.layout.shards)}},
+        )
         threading.Thread(
-            target=_tidy, args=(settings, application, stopping), name="tidy", daemon=True
+            target=keep_looking,
+            args=(tidying, settings.index.erasure_seconds, stopping),
+            name="tidy",
+            daemon=True,
         ).start()
         _log.info(
             "application %s: %d shards, kept warm in %s",
@@ -101,13 +112,3 @@ def _serve(settings: Settings, begin: Callable[[], None]) -> None:
         )
         service.run(bus)
     _log.info(STOPPED)
-
-
-def _tidy(settings: Settings, application: Application, stopping: threading.Event) -> None:
-    """Delete what it doesn't follow any more from its directory, as long as it runs."""
-    seconds, directories = settings.index.erasure_seconds, application.directories
-    followed = {directories.path(shard) for shard in range(application.topology.layout.shards)}
-    run = {next(iter(followed)).parent: followed}
-    leftovers = Leftovers()
-    while not stopping.wait(look_seconds(seconds)):
-        look_through(settings.worker.state_dir, leftovers, seconds, run)

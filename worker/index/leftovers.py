@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import time
 
-__all__ = ["Leftovers", "look_seconds", "look_through"]
+__all__ = ["Leftovers", "keep_looking", "look_seconds", "look_through"]
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +42,17 @@ _LONGEST_PAUSE = 60.0
 def look_seconds(erasure_seconds: float) -> float:
     """Return how long to wait between two looks."""
     return min(_LONGEST_PAUSE, erasure_seconds / _LOOKS)
+
+
+def keep_looking(
+    look: Callable[[], None], erasure_seconds: float, stopping: threading.Event
+) -> None:
+    """Look again and again until the process stops, whatever a look ends in."""
+    while not stopping.wait(look_seconds(erasure_seconds)):
+        try:
+            look()
+        except Exception:  # noqa: BLE001 -- what is forgotten must go, whatever it was
+            _log.exception("what nobody uses could not be deleted; trying again")
 
 
 class Leftovers:

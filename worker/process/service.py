@@ -15,7 +15,7 @@ from worker.assembly import Assembly
 from worker.bus import Bus, BusError
 from worker.generations import Generation, Part, Plan, parts
 from worker.http.health import Health
-from worker.index.leftovers import look_seconds
+from worker.index.leftovers import keep_looking
 from worker.loop import Loop
 from worker.metrics import Metrics
 from worker.process.gc import collect_until
@@ -91,6 +91,7 @@ class Service:
         self._failed: str | None = None
         stages, registry = settings.worker.stages, self.metrics.registry
         self._reports = Reports(stages, lambda: totals(registry, stages), monotonic())
+        self._discarding = 0.0
         self._lock = threading.Lock()
 
     def stop(self) -> None:
@@ -114,7 +115,13 @@ class Service:
             target=collect_until, args=(self._stopping,), name="collector", daemon=True
         )
         collecting.start()
-        threading.Thread(target=self._tidy, name="tidy", daemon=True).start()
+        seconds = self._settings.index.erasure_seconds
+        threading.Thread(
+            target=keep_looking,
+            args=(self._tidy, seconds, self._stopping),
+            name="tidy",
+            daemon=True,
+        ).start()
         looked = monotonic()
         while any(one.thread.is_alive() for one in self._running()) and not self._stopping.wait(
             0.2
@@ -204,14 +211,12 @@ class Service:
         return self._assembly.loop(part, self._instance, current)
 
     def _tidy(self) -> None:
-        """Delete stores and snapshots that nobody uses, as long as the worker runs."""
-        seconds = self._settings.index.erasure_seconds
-        discarding = 0.0
-        while not self._stopping.wait(look_seconds(seconds)):
-            self._assembly.tidy(self._plan, self._indexes())
-            if "index" in self._settings.worker.stages and monotonic() >= discarding:
-                discarding = monotonic() + min(_DISCARD_SECONDS, seconds / _LOOKS)
-                self._assembly.discard_snapshots(self._plan)
+        """Delete stores and snapshots that nobody uses."""
+        self._assembly.tidy(self._plan, self._indexes())
+        if "index" in self._settings.worker.stages and monotonic() >= self._discarding:
+            seconds = self._settings.index.erasure_seconds
+            self._discarding = monotonic() + min(_DISCARD_SECONDS, seconds / _LOOKS)
+            self._assembly.discard_snapshots(self._plan)
 
     def _indexes(self) -> dict[Generation, Loop | None]:
         """Return the loops of *index* by generation; those that end are not open any more."""

@@ -16,7 +16,7 @@ from worker.bus import Outgoing
 from worker.bus.memory import MemoryBus
 from worker.generations import Part, Plan, parts
 from worker.index.directory import ShardDirectories, beside
-from worker.index.leftovers import Leftovers, look_seconds, look_through
+from worker.index.leftovers import Leftovers, keep_looking, look_seconds, look_through
 from worker.index.store import StoreHeader
 from worker.loop import Loop
 from worker.metrics import Metrics
@@ -393,3 +393,20 @@ def test_a_standby_whose_log_stands_still_forgets_in_time(tmp_path: Path) -> Non
     site.wait(SECONDS)
     assert site.files_with(idents) == set()
     site.close()
+
+
+def test_a_look_that_fails_is_named_and_the_next_one_follows(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    looks, stopping = [], threading.Event()
+
+    def look() -> None:
+        looks.append(1)
+        if len(looks) == 1:
+            raise RuntimeError("an accident")
+        stopping.set()
+
+    keep_looking(look, 0.03, stopping)
+    assert len(looks) == 2
+    assert "what nobody uses could not be deleted; trying again" in caplog.text
+    assert "an accident" in caplog.text
