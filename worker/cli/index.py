@@ -100,8 +100,8 @@ def verify(settings: Settings, only: list[int] | None, *, as_json: bool) -> None
     rows: list[dict[str, Any]] = []
     for shard, path in stores(settings, only).items():
         row = _verified(shard, path)
-        if row["faults"] and not path.exists():
-            tell(f"shard {shard}: a worker has just deleted {path}, which no shard used any more")
+        if row["faults"] and _emptied(path):
+            tell(f"shard {shard}: {path} is gone: a worker deletes what no shard uses any more")
             continue
         rows.append(row)
         if not as_json:
@@ -115,6 +115,11 @@ def verify(settings: Settings, only: list[int] | None, *, as_json: bool) -> None
             " directories away, and start it again",
             EXIT_FAILED,
         )
+
+
+def _emptied(path: Path) -> bool:
+    """Return whether a store has nothing left. RocksDB makes the directory of one that is gone."""
+    return not (path / "CURRENT").exists() and not any(path.glob("*.sst"))
 
 
 def _verified(shard: int, path: Path) -> dict[str, Any]:
