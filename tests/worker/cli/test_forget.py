@@ -90,7 +90,7 @@ def told(run: Run, capsys: pytest.CaptureFixture[str], *ids: str) -> list[str]:
 def test_an_id_that_was_never_there_is_said_to_be_unknown(
     run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    unknown = "1 id unknown to the index: {}. No such document came, or it was forgotten before,"
+    unknown = "1 id unknown to the index: {}. No such document came before it, or it is forgotten already,"
     run.embedded.run_until_idle()
     first, second = told(run, capsys, "d3", "typo")
     assert first == "1 id forgotten by all shards"
@@ -117,7 +117,7 @@ def test_an_id_that_one_shard_knows_is_known(
     run.feed([("a", TEXT), ("b", f"{TEXT} indeed"), ("copy", TEXT)], one_by_one=True)
     assert told(run, capsys, "a", "b") == ["2 ids forgotten by all shards"]
     (line,) = told(run, capsys, "copy")
-    assert "or is a copy for which an earlier document stands." in line
+    assert "or is a copy for which another stands." in line
 
 
 def test_snapshots_are_named_with_what_replaces_them(
