@@ -220,8 +220,8 @@ def _said_unknown(unknown: Sequence[str]) -> str:
     more = f" and {len(unknown) - _NAMED:,} more" if len(unknown) > _NAMED else ""
     return (
         f"{_counted(len(unknown))} unknown to the index: {named}{more}. No such document came"
-        " before it, or it is forgotten already, has expired, or is a copy for which another stands."
-        " `neardup explain --kafka ID` looks for it in the outputs"
+        " before it, or it is forgotten already, has expired, or is a copy for which another"
+        " stands. `neardup explain --kafka ID` looks for it in the outputs"
     )
 
 

@@ -90,7 +90,7 @@ def told(run: Run, capsys: pytest.CaptureFixture[str], *ids: str) -> list[str]:
 def test_an_id_that_was_never_there_is_said_to_be_unknown(
     run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    unknown = "1 id unknown to the index: {}. No such document came before it, or it is forgotten already,"
+    unknown = "1 id unknown to the index: {}. No such document came before it, or it is forgotten"
     run.embedded.run_until_idle()
     first, second = told(run, capsys, "d3", "typo")
     assert first == "1 id forgotten by all shards"
