@@ -10,7 +10,7 @@ from time import time
 import pytest
 
 from lsh.index import Decision
-from tests.worker.index.snapshots.test_repository import FILES, HEADER, publish
+from tests.worker.index.snapshots.published import FILES, HEADER, publish
 from worker.assembly import Assembly
 from worker.bus.memory import MemoryBus
 from worker.generations import Generation, Part, Plan
