@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from time import monotonic
 from typing import Literal
@@ -87,6 +88,10 @@ class ShardDirectories:
         """Return the header that a shard's store must have under the settings."""
         return self._header(shard)
 
+    def taking_on(self, shard: int) -> AbstractContextManager[None]:
+        """Return what a shard is opened within, and all is made that this takes."""
+        return self._leftovers.opening(self.path(shard))
+
     def open(
         self, shard: int, on_cells: Callable[[int, int], None] = lambda _count, _total: None
     ) -> BandStore:
@@ -97,7 +102,7 @@ class ShardDirectories:
             StoreDamaged: files are missing, or differ from what was written.
             OSError: RocksDB can't open it.
         """
-        with probing(self._probe, "open"), self._leftovers.opening(self.path(shard)):
+        with probing(self._probe, "open"), self.taking_on(shard):
             store = BandStore(
                 self.path(shard),
                 self.header(shard),

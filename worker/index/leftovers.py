@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,10 +28,9 @@ _log = logging.getLogger(__name__)
 _UNUSED = ".unused"
 _DROPPED = ".dropped"
 """What is being deleted; a crash may leave some of it."""
+_ASIDE = ".aside"
 _SHARDS = "shard-[0-9][0-9][0-9]*"
-_KEPT = re.compile(r"shard-\d{3}(\.aside)?")
-"""What is left in a directory that is in use. The rest is being made there, or was left half-made,
-which the next start removes."""
+_NAME = len("shard-000")
 _SHARE = 1 / 3
 """Of `index.erasure_seconds`, for how long a store may be unused. Tombstones that it has judged
 itself before are purged from it within half of that time, if it stays open."""
@@ -67,19 +66,22 @@ class Leftovers:
         self._clock = clock
         self._stores = stores
         self._lock = threading.Lock()
-        self._opening: set[Path] = set()
+        self._opening: Counter[Path] = Counter()
 
     @contextmanager
     def opening(self, store: Path) -> Iterator[None]:
-        """Keep a store while the body opens it; if that succeeds, it counts as used until now."""
+        """Keep a store, and what is made beside it, while the body opens it.
+
+        If that succeeds, the store counts as used until now.
+        """
         with self._lock:
-            self._opening.add(store)
+            self._opening[store] += 1
         try:
             yield
             self.renew(store)
         finally:
             with self._lock:
-                self._opening.discard(store)
+                self._opening[store] -= 1
 
     def renew(self, path: Path) -> None:
         """Note that something was used until now."""
@@ -90,14 +92,14 @@ class Leftovers:
         self,
         directory: Path,
         erasure_seconds: float,
-        owned: Container[Path] | None = None,
+        owned: Container[Path] = (),
         *,
         at_once: bool = False,
     ) -> None:
         """Delete what nobody has used for a third of ``erasure_seconds``, or ``at_once``.
 
-        A store is used if it is open, or will be, since its shard is ``owned``. Without that,
-        nobody uses the directory, and what is beside the stores goes as well.
+        A store is used if it is open, or will be, since its shard is ``owned``. So is what is made
+        beside it, but not what was put aside.
         """
         longest = 0.0 if at_once else erasure_seconds * _SHARE
         for path in sorted(directory.glob(_SHARDS)):
@@ -107,10 +109,8 @@ class Leftovers:
                 elif path.suffix == _UNUSED:
                     if not path.with_suffix("").exists():
                         path.rmdir()
-                elif owned is None or (path not in owned and _KEPT.fullmatch(path.name)):
-                    self._look_at(path, longest)
                 else:
-                    self.renew(path)
+                    self._look_at(path, owned, longest)
             except FileNotFoundError:
                 continue  # Another thread has just removed or opened it.
             except OSError as error:
@@ -118,10 +118,10 @@ class Leftovers:
                     "%s: nobody uses it, and it can't be deleted: %s; trying again", path, error
                 )
 
-    def _look_at(self, path: Path, longest: float) -> None:
+    def _look_at(self, path: Path, owned: Container[Path], longest: float) -> None:
         dropped = path.with_name(path.name + _DROPPED)
         with self._lock:
-            if path in self._opening or path in self._stores():
+            if self._is_used(path, owned):
                 self.renew(path)
                 return
             unused = self._clock() - self._since(path)
@@ -133,6 +133,12 @@ class Leftovers:
         _log.info(
             "deleted %s: no shard has used it for %.0f s (index.erasure_seconds)", path, unused
         )
+
+    def _is_used(self, path: Path, owned: Container[Path]) -> bool:
+        store = path.with_name(path.name[:_NAME])
+        if path.name == store.name + _ASIDE:
+            return False
+        return store in owned or self._opening[store] > 0 or store in self._stores()
 
     def _since(self, path: Path) -> float:
         """Return since when nobody has used a path; that is now, unless a look has noted it."""

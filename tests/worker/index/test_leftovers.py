@@ -269,6 +269,11 @@ def test_what_is_being_made_beside_a_used_store_stays(tmp_path: Path) -> None:
         leftovers.look(tmp_path, SECONDS, {store})
         clock.now += SECONDS
     assert set(tmp_path.iterdir()) == {store, *halves}
+    with directories(tmp_path, leftovers).taking_on(3):  # As a standby's shard.
+        for _ in range(3):
+            leftovers.look(tmp_path, SECONDS)
+            clock.now += SECONDS
+    assert set(tmp_path.iterdir()) == {store, *halves}
     for _ in range(2):
         leftovers.look(tmp_path, SECONDS)
         clock.now += SECONDS
@@ -298,17 +303,17 @@ def test_a_store_that_is_being_opened_stays(tmp_path: Path) -> None:
     leftovers = Leftovers(clock)
     store = tmp_path / "shard-000"
     store.mkdir()
-    leftovers.look(tmp_path, SECONDS, ())
+    leftovers.look(tmp_path, SECONDS)
     clock.now += SECONDS
     with leftovers.opening(store):
-        leftovers.look(tmp_path, SECONDS, ())
+        leftovers.look(tmp_path, SECONDS)
         assert store.exists()
-    leftovers.look(tmp_path, SECONDS, ())
+    leftovers.look(tmp_path, SECONDS)
     assert store.exists()
     clock.now += SECONDS
     with pytest.raises(ValueError, match="no store"), leftovers.opening(store):
         raise ValueError("no store")
-    leftovers.look(tmp_path, SECONDS, ())
+    leftovers.look(tmp_path, SECONDS)
     assert not store.exists()
 
 
@@ -317,9 +322,9 @@ def test_whoever_opens_a_store_while_it_is_deleted_begins_an_empty_one(tmp_path:
     leftovers = Leftovers(clock)
     kept = directories(tmp_path, leftovers)
     kept.open(0).close()
-    leftovers.look(tmp_path, SECONDS, ())
+    leftovers.look(tmp_path, SECONDS)
     clock.now += SECONDS
-    looking = threading.Thread(target=leftovers.look, args=(tmp_path, SECONDS, ()))
+    looking = threading.Thread(target=leftovers.look, args=(tmp_path, SECONDS))
     looking.start()
     store = kept.open(0)
     looking.join()
