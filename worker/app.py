@@ -17,6 +17,7 @@ from worker.formats.matches import MatchWriter
 from worker.formats.seen import FieldWatch
 from worker.index.directory import ShardDirectories
 from worker.index.header import StoreHeader
+from worker.index.leftovers import Leftovers
 from worker.index.memory import StoreMemory
 from worker.index.owner import OwnedShards
 from worker.index.recovery import Recovery
@@ -61,6 +62,7 @@ class Application:
         starts: Sequence[int] = (),
         metrics: Metrics | None = None,
         stores: StoreMemory | None = None,
+        leftovers: Leftovers | None = None,
         background: bool = False,
         journal: bool = False,
         watch: bool = False,
@@ -77,8 +79,8 @@ class Application:
 
         With ``background``, shards are opened, fetched and shipped in threads of their own,
         as a worker that must go on polling needs it; a bus for one thread can't have it.
-        Applications of one process share ``stores``, the memory of all their shards; ``shares`` is
-        how the worker's memory is divided.
+        Applications of one process share ``stores``, the memory of all their shards, and
+        ``leftovers``; ``shares`` is how the worker's memory is divided.
         With ``journal``, the directory also has what *fingerprint* reads, so that a document that
         kills the worker is found after its restarts. With ``watch``, the log warns of a field in
         the settings that no document has.
@@ -121,6 +123,7 @@ class Application:
                 window_ms=index.window_ms,
                 erasure_seconds=index.erasure_seconds,
             ),
+            leftovers=leftovers,
             clock=clock,
             probe=probe("index"),
         )
@@ -321,6 +324,7 @@ class Application:
             self.topology.index,
             self.settings.snapshot_options(),
             key=read_key(snapshots.key_file),
+            erasure_seconds=self.settings.index.erasure_seconds,
         )
 
     def _shipper(self, repository: Repository) -> Shipper:
@@ -338,6 +342,7 @@ class Application:
             every_seconds=snapshots.every_seconds,
             keep=snapshots.keep,
             verification=Verification(snapshots.verify_seconds),
+            erasure_seconds=self.settings.index.erasure_seconds,
             trim=trim if snapshots.trim_log else None,
             background=self._background,
             events=self.metrics.snapshots,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 
 from worker.app import Application
 from worker.bus import Bus
-from worker.generations import Generation, Part
+from worker.generations import Generation, Part, Plan
+from worker.index.directory import shard_name
+from worker.index.leftovers import Leftovers, look_through
 from worker.index.memory import StoreMemory
 from worker.loop import Loop
 from worker.metrics import Metrics
@@ -17,6 +20,8 @@ from worker.settings import Settings
 from worker.topology import Topology
 
 __all__ = ["Assembly"]
+
+_log = logging.getLogger(__name__)
 
 _LOGS = frozenset({"fingerprint", "refingerprint"})
 """Stages that write a log of fingerprints."""
@@ -37,10 +42,12 @@ class Assembly:
         watch: bool = False,
         probe: Callable[[str], Probe] = lambda _part: UNWATCHED,
         clock: Callable[[], float] = monotonic,
+        wall_clock: Callable[[], float] = time,
     ) -> None:
         """Take what all loops share; ``base`` is the topology of generation 0.
 
-        ``probe`` gives what is told of a part's points, by its name.
+        ``probe`` gives what is told of a part's points, by its name. ``wall_clock`` returns seconds
+        since the epoch; it tells the age of what nobody uses.
         """
         self._settings = settings
         self._base = base
@@ -56,6 +63,7 @@ class Assembly:
         self._stores = StoreMemory(
             self.shares.index, write_buffers=self.shares.write_buffers, cache=self.shares.cache
         )
+        self._leftovers = Leftovers(wall_clock, lambda: self._stores.stores)
 
     def loop(self, part: Part, instance: str, current: Generation) -> Loop:
         """Build a loop and seat it in its group; ``current`` is the generation in use."""
@@ -87,6 +95,7 @@ class Assembly:
             starts=part.starts,
             metrics=self._metrics,
             stores=self._stores,
+            leftovers=self._leftovers,
             background=self._background,
             journal=True,
             watch=self._watch,
@@ -103,6 +112,50 @@ class Assembly:
         application = self._applications.get(part.name)
         if application is not None and loop is not None and application.building:
             application.promote(loop)
+
+    def tidy(self, plan: Plan, loops: Mapping[Generation, Loop | None]) -> None:
+        """Delete stores that nobody uses; see `Leftovers`. Call it from any thread.
+
+        ``loops`` are those of the index, by generation; None if one isn't open now. While one has
+        no seat in its group, nothing of its generation is deleted: nobody else may have it.
+        """
+        run = {
+            generation.directory(self._state_dir): self._owned(generation, loop)
+            for generation, loop in loops.items()
+        }
+        left = {generation.directory(self._state_dir) for generation in plan.left}
+        look_through(
+            self._state_dir, self._leftovers, self._settings.index.erasure_seconds, run, left
+        )
+
+    def discard_snapshots(self, plan: Plan) -> None:
+        """Delete the snapshots of generations that were left: nobody ships them any more.
+
+        Those of a generation whose log is deleted can't be told from another cluster's, and stay.
+        """
+        for generation in plan.left:
+            application = self._application(Part("index", (generation,)), plan.current)
+            try:
+                repository = application.repository()
+                if repository is None:
+                    return
+                for shard in range(generation.shards):
+                    header = application.directories.header(shard)
+                    repository.shard(shard).discard(header)
+            except Exception as error:  # noqa: BLE001 -- object store libraries have their own
+                _log.warning(
+                    "the snapshots of generation %d, which is not used any more, could not be"
+                    " deleted: %s",
+                    generation.number,
+                    error,
+                )
+
+    def _owned(self, generation: Generation, loop: Loop | None) -> set[Path] | None:
+        """Return the stores of the shards that a loop has now; None if that isn't known."""
+        if loop is None or not loop.seated:
+            return None
+        directory = generation.directory(self._state_dir)
+        return {directory / shard_name(place.partition) for place in loop.owned}
 
     def memory(self) -> dict[str, tuple[int, int]]:
         """Return what the stores of all shards take of their memory; see `StoreMemory.taken`."""

@@ -15,6 +15,7 @@ from worker.wire import FingerprintFrame, decode
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
+UNKNOWN: Final = "never-seen"
 TEXT: Final = "a text that says nothing much, but is long enough to be told from others"
 
 
@@ -23,7 +24,8 @@ def forget(application: ApplicationUnderTest, ident: str) -> Record:
     done = on_kafka("forget", "--json", "--config", application.config, ident)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
-    assert (said["ids"], said["judged"]) == ([ident], True)
+    unknown = [ident] if ident == UNKNOWN else []
+    assert (said["ids"], said["judged"], said["unknown"]) == ([ident], True, unknown)
     (sent,) = said["tombstones"]
     return Record(sent["topic"], sent["partition"], sent["offset"], 0, ident.encode(), None)
 
@@ -45,7 +47,7 @@ def test_forget_returns_when_every_shard_is_past_the_tombstone(launch: Launch) -
     application = launch(partitions=2)
     application.start("alpha", "beta")
     application.feed(application.documents([(f"d{n}", f"{TEXT} {n * 997}") for n in range(20)]))
-    for ident in ("d3", "d4", "never-seen"):
+    for ident in ("d3", "d4", UNKNOWN):
         tombstone = forget(application, ident)
         reached = EndedRun.committed(application.settings, application.topology)
         assert min(reached.values()) > frame_of(application, tombstone)

@@ -226,7 +226,9 @@ def _forget(names: _Names) -> Iterator[Grant]:
     one, role = names.topology, "forget"
     yield from names.topic(one.documents, "Write", role=role)
     yield Grant("transactional-id", one.forget, "Write", role=role)
-    yield Grant("group", one.group("route"), "Describe", role=role, when="without `--no-wait`")
+    waits, known = "without `--no-wait`", "without it, unknown ids are not named"
+    yield Grant("group", one.group("route"), "Describe", role=role, when=waits)
+    yield from names.topic(names.matches, "Read", role=role, when=known)
 
 
 def minimal(wanted: Collection[Grant]) -> list[Grant]:

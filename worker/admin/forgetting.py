@@ -1,12 +1,13 @@
-"""Sends tombstones, and tells when every shard has judged them."""
+"""Sends tombstones, and tells when every shard has judged them, and which have found something."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
 from time import monotonic
 from typing import NamedTuple
 
+from worker.admin.lookup import records_of
 from worker.bus import (
     Aborted,
     Bus,
@@ -20,9 +21,10 @@ from worker.bus import (
 )
 from worker.formats.keys import Keys
 from worker.topology import Topology
+from worker.wire import FrameError, MatchFrame, decode
 from worker.wire.headers import FORGET
 
-__all__ = ["Behind", "behind", "judged_reader", "send_tombstones"]
+__all__ = ["Behind", "answered_up_to", "behind", "found", "judged_reader", "send_tombstones"]
 
 _SECONDS = 60.0
 
@@ -89,8 +91,24 @@ def _attempt(
 
 
 def judged_reader(bus: Bus, topology: Topology) -> LogReader:
-    """Return a reader that knows how far documents are judged, for `behind`."""
-    return bus.log_reader(topology.group("route"), [topology.documents])
+    """Return a reader that knows how far documents are judged, and reads the answers of shards."""
+    return bus.log_reader(topology.group("route"), list(topology.inputs("route")))
+
+
+def answered_up_to(reader: LogReader, topology: Topology) -> dict[TopicPartition, int]:
+    """Return where *route* reads the documents, and the answers of all shards, now.
+
+    Tombstones that are sent later, and the answers to them, come after that.
+
+    Raises:
+        BusError: Kafka doesn't answer.
+    """
+    places = [
+        TopicPartition(topic, number)
+        for topic, count in topology.inputs("route").items()
+        for number in range(count)
+    ]
+    return {place: at or 0 for place, at in reader.committed(places).items()}
 
 
 def behind(reader: LogReader, sent: Mapping[TopicPartition, int]) -> list[Behind]:
@@ -113,3 +131,43 @@ def behind(reader: LogReader, sent: Mapping[TopicPartition, int]) -> list[Behind
         if at <= sent[place]:
             found.append(Behind(place, sent[place], at))
     return found
+
+
+def found(
+    reader: LogReader,
+    topology: Topology,
+    sent: Mapping[TopicPartition, int],
+    since: Mapping[TopicPartition, int],
+    ids: Collection[bytes],
+) -> set[bytes] | None:
+    """Return the ids that a shard had a document of; None if that can't be known any more.
+
+    Every shard must have judged the tombstones. ``since`` is what `answered_up_to` returned before
+    they were sent. Not all answers are there if the next generation of the index took over
+    meanwhile, or if retention has deleted some.
+
+    Raises:
+        BusError: the answers can't be read.
+    """
+    own = {place.partition: range(since[place], last + 1) for place, last in sent.items()}
+    spans = {
+        place: (at, reader.watermarks(place)[1])
+        for place, at in since.items()
+        if place.partition in own and place.topic != topology.documents
+    }
+    missing = set(spans)
+    known: set[bytes] = set()
+    try:
+        for record in records_of(reader, spans):
+            frame = decode(MatchFrame, record.value, topology.layout.id)
+            tombstones, sought = frame.forgotten, own[record.partition]
+            known.update(
+                ident
+                for offset, ident in zip(tombstones.offsets, tombstones.ids.unpack(), strict=True)
+                if frame.start + int(offset) in sought
+            )
+            if frame.start < sought.stop <= frame.end:
+                missing.discard(TopicPartition(record.topic, record.partition))
+    except FrameError as error:
+        raise BusError(str(error)) from error
+    return known.intersection(ids) if not missing else None

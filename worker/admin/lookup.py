@@ -1,4 +1,4 @@
-"""Finds documents by their ids in topics, from the newest to the oldest."""
+"""Reads ranges of topics, and finds documents by their ids there, from the newest to the oldest."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from time import monotonic
 
 from worker.bus import BusError, LogReader, OffsetOutOfRange, Record, TopicPartition
 
-__all__ = ["Spans", "newest"]
+__all__ = ["Spans", "newest", "records_of"]
 
 Spans = Mapping[TopicPartition, tuple[int, int]]
 """Half-open ranges of offsets, by partition."""
@@ -46,7 +46,7 @@ def newest(  # noqa: PLR0913 -- what to read, what to find, and two callbacks
     offsets = count = 0
     for window in _windows(spans):
         here: dict[str, list[Record]] = {}
-        for record in _records(reader, window, clock):
+        for record in records_of(reader, window, clock):
             ident = identify(record)
             if wanted[ident]:
                 kept = [*here.get(ident, ()), record]
@@ -75,7 +75,14 @@ def _windows(spans: Spans) -> Iterator[dict[TopicPartition, tuple[int, int]]]:
         size *= _GROWTH
 
 
-def _records(reader: LogReader, window: Spans, clock: Callable[[], float]) -> Iterator[Record]:
+def records_of(
+    reader: LogReader, window: Spans, clock: Callable[[], float] = monotonic
+) -> Iterator[Record]:
+    """Yield the records in these ranges that have a value, in the order of each partition.
+
+    Raises:
+        BusError: a partition can't be read, or delivers nothing for 15 s.
+    """
     for place, (low, _) in window.items():
         reader.start(place, low)
     left = dict(window)

@@ -7,17 +7,25 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from itertools import count
 from time import sleep
+from typing import NamedTuple
 
 from worker.admin import Cluster
-from worker.admin.forgetting import Behind, behind, judged_reader, send_tombstones
+from worker.admin.forgetting import (
+    Behind,
+    answered_up_to,
+    behind,
+    found,
+    judged_reader,
+    send_tombstones,
+)
 from worker.admin.reindex.in_use import in_use
-from worker.bus import Bus, BusError, Record, TopicPartition
+from worker.bus import Bus, BusError, LogReader, Record, TopicPartition
 from worker.bus.kafka.bus import KafkaBus
 from worker.cli.errors import EXIT_FAILED, CommandError, status_of
 from worker.cli.screen import print_json, tell
 from worker.formats.base import DocumentFormat, Unreadable
 from worker.formats.choice import document_format
-from worker.settings import Settings
+from worker.settings import Settings, without_credentials
 from worker.topology import Topology
 from worker.wire.headers import FORGET
 
@@ -26,6 +34,15 @@ __all__ = ["forget", "forget_on"]
 _PAUSE_SECONDS = 0.5
 _TOLD_EVERY = 60
 """Pauses between two lines that say what is waited for."""
+_NAMED = 10
+"""The most ids in a line."""
+
+
+class _Left(NamedTuple):
+    """What a tombstone doesn't reach, and how long that is there."""
+
+    what: str
+    until: str
 
 
 def forget(settings: Settings, ids: Sequence[str], *, wait: bool, as_json: bool) -> None:
@@ -50,41 +67,81 @@ def forget_on(
     pause: Callable[[float], None] = sleep,
 ) -> None:
     """Do what `forget` does, on any bus; ``pause`` waits for some seconds."""
-    topology = settings.topology(1)
+    topic = settings.topology(1).documents
+    partitions = bus.partitions([topic])[topic]
+    topology = settings.topology(partitions or 1)
     documents = document_format(settings)
     wanted = _wanted(documents, ids)
-    if bus.partitions([topology.documents])[topology.documents] is None:
-        raise CommandError(f"there is no topic {topology.documents}; run `neardup topics create`")
-    sent = send_tombstones(bus, topology, wanted, keys=documents.keys)
+    if partitions is None:
+        raise CommandError(f"there is no topic {topic}; run `neardup topics create`")
+    unknown: list[str] | None = None
     if wait:
-        _await(bus, topology, sent, pause)
-    seconds = settings.index.erasure_seconds
-    if as_json:
-        print_json(_summary(ids, sent, seconds, judged=wait))
+        with closing(judged_reader(bus, topology)) as reader:
+            since = _since(reader, topology)
+            sent = send_tombstones(bus, topology, wanted, keys=documents.keys)
+            _await(reader, sent, pause)
+            unknown = _unknown(reader, topology, sent, since, wanted)
     else:
-        tell(_said(len(wanted), topology, seconds, judged=wait))
+        sent = send_tombstones(bus, topology, wanted, keys=documents.keys)
+    if as_json:
+        given = list(wanted.values())
+        print_json(_summary(settings, topology, given, sent, unknown, judged=wait))
+        return
+    number = len(wanted)
+    begun = _judged(number, unknown, settings) if wait else _sent(number, topology, settings)
+    left = [f"  {one.what}: {one.until}" for one in _not_reached(settings, topology)]
+    for line in (*begun, "This does not reach", *left):
+        tell(line)
 
 
-def _wanted(documents: DocumentFormat, ids: Sequence[str]) -> list[bytes]:
-    """Return the ids, each once.
+def _since(reader: LogReader, topology: Topology) -> Mapping[TopicPartition, int]:
+    """Return what comes before the answers; nothing if that can't be read, which costs no more."""
+    try:
+        return answered_up_to(reader, topology)
+    except BusError as error:
+        tell(f"whether the index has these ids can't be seen: {error}")
+        return {}
+
+
+def _unknown(
+    reader: LogReader,
+    topology: Topology,
+    sent: Mapping[TopicPartition, int],
+    since: Mapping[TopicPartition, int],
+    wanted: Mapping[bytes, str],
+) -> list[str] | None:
+    """Return the ids that no shard had a document of; None if that can't be known."""
+    if not since:
+        return None
+    try:
+        known = found(reader, topology, sent, since, wanted)
+    except BusError as error:
+        tell(f"whether the index had these ids can't be seen: {error}")
+        return None
+    return (
+        None if known is None else [given for ident, given in wanted.items() if ident not in known]
+    )
+
+
+def _wanted(documents: DocumentFormat, ids: Sequence[str]) -> dict[bytes, str]:
+    """Return the ids, each once, as they were given.
 
     Raises:
         CommandError: no document can have this id.
     """
-    wanted: dict[bytes, None] = {}
+    wanted: dict[bytes, str] = {}
     for ident in ids:
         header = (FORGET, ident.encode(errors="surrogateescape"))
         try:
-            found = documents.forgotten(Record("", 0, 0, -1, None, None, (header,)))
+            forgotten = documents.forgotten(Record("", 0, 0, -1, None, None, (header,)))
         except Unreadable as error:
             raise CommandError(f"{ident!r}: {error}; nothing was sent") from None
-        wanted[found] = None
-    return list(wanted)
+        wanted.setdefault(forgotten, ident)
+    return wanted
 
 
 def _await(
-    bus: Bus,
-    topology: Topology,
+    reader: LogReader,
     sent: Mapping[TopicPartition, int],
     pause: Callable[[float], None],
 ) -> None:
@@ -95,14 +152,13 @@ def _await(
     """
     left = "the tombstones were sent, and are judged as soon as the workers read them"
     try:
-        with closing(judged_reader(bus, topology)) as reader:
-            for number in count(1):
-                waiting = behind(reader, sent)
-                if not waiting:
-                    return
-                if number % _TOLD_EVERY == 0:
-                    tell(_waiting(waiting))
-                pause(_PAUSE_SECONDS)
+        for number in count(1):
+            waiting = behind(reader, sent)
+            if not waiting:
+                return
+            if number % _TOLD_EVERY == 0:
+                tell(_waiting(waiting))
+            pause(_PAUSE_SECONDS)
     except KeyboardInterrupt:
         raise CommandError(f"interrupted: {left}", 130) from None
     except BusError as error:
@@ -119,28 +175,83 @@ def _waiting(waiting: Sequence[Behind]) -> str:
 
 
 def _summary(
-    ids: Sequence[str], sent: Mapping[TopicPartition, int], seconds: float, *, judged: bool
+    settings: Settings,
+    topology: Topology,
+    ids: Sequence[str],
+    sent: Mapping[TopicPartition, int],
+    unknown: Sequence[str] | None,
+    *,
+    judged: bool,
 ) -> dict[str, object]:
     return {
-        "ids": list(dict.fromkeys(ids)),
+        "ids": ids,
         "tombstones": [
             {"topic": place.topic, "partition": place.partition, "offset": offset}
             for place, offset in sorted(sent.items())
         ],
         "judged": judged,
-        "erasure_seconds": seconds,
+        "unknown": unknown,
+        "erasure_seconds": settings.index.erasure_seconds,
+        "not_reached": [one._asdict() for one in _not_reached(settings, topology)],
     }
 
 
-def _said(number: int, topology: Topology, seconds: float, *, judged: bool) -> str:
-    ids = "1 id" if number == 1 else f"{number:,} ids"
-    begun = (
-        f"{ids} forgotten by all shards"
-        if judged
-        else f"{ids} sent to {topology.documents} to be forgotten"
-    )
-    since = "now" if judged else "then"
+def _sent(number: int, topology: Topology, settings: Settings) -> list[str]:
+    unknown = "Whether the index has them is not known before all shards have judged them"
+    return [
+        f"{_counted(number)} sent to {topology.documents} to be forgotten. {unknown}",
+        f"{_gone(settings)} after that (index.erasure_seconds)",
+    ]
+
+
+def _judged(number: int, unknown: Sequence[str] | None, settings: Settings) -> list[str]:
+    known = number - len(unknown or ())
+    lines = [f"{_counted(known)} forgotten by all shards"] if known else []
+    if unknown is None:
+        lines.append("Whether the index had them is not known: not all answers of shards are there")
+    elif unknown:
+        lines.append(_said_unknown(unknown))
+    return [*lines, f"{_gone(settings)} from now (index.erasure_seconds)"]
+
+
+def _gone(settings: Settings) -> str:
+    seconds = f"{settings.index.erasure_seconds:,.0f} s"
+    return f"What the files of running workers hold of them is gone at most {seconds}"
+
+
+def _said_unknown(unknown: Sequence[str]) -> str:
+    named = ", ".join(unknown[:_NAMED])
+    more = f" and {len(unknown) - _NAMED:,} more" if len(unknown) > _NAMED else ""
     return (
-        f"{begun}; what their stores' files still hold is gone at most {seconds:,.0f} s from"
-        f" {since} (index.erasure_seconds), logs and snapshots by their own retention"
+        f"{_counted(len(unknown))} unknown to the index: {named}{more}. No such document came"
+        " before it, or it is forgotten already, has expired, or is a copy for which another"
+        " stands. `neardup explain --kafka ID` looks for it in the outputs"
     )
+
+
+def _not_reached(settings: Settings, topology: Topology) -> list[_Left]:
+    """Return what tombstones don't reach: what no running worker has, and what brokers keep."""
+    kept = settings.index.snapshots
+    left = [
+        _Left(
+            "a worker or a server that is off",
+            "its state directory keeps them until you delete it or start it: then for at most"
+            f" {settings.index.erasure_seconds:,.0f} s",
+        )
+    ]
+    if kept.url is not None:
+        left.append(
+            _Left(
+                f"snapshots in {without_credentials(kept.url)}",
+                f"until {kept.keep} newer ones of the shard replace them, one every"
+                f" {kept.every_seconds:,.0f} s while documents come",
+            )
+        )
+    topics = (topology.documents, topology.unique, topology.duplicate, topology.rejected)
+    logs = (topology.fingerprints, topology.matches(0).removesuffix("0") + "…")
+    left.append(_Left(", ".join((*topics, *logs)), "the retention of each, set on the brokers"))
+    return left
+
+
+def _counted(number: int) -> str:
+    return "1 id" if number == 1 else f"{number:,} ids"

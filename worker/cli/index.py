@@ -10,7 +10,7 @@ from rich.table import Table
 
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.index_buckets import as_row, print_buckets
-from worker.cli.screen import line, print_json, screen, shown
+from worker.cli.screen import line, print_json, screen, shown, tell
 from worker.index.directory import stores_in
 from worker.index.errors import StoreDamaged
 from worker.index.inspection import inspect_store, verify_store
@@ -100,6 +100,9 @@ def verify(settings: Settings, only: list[int] | None, *, as_json: bool) -> None
     rows: list[dict[str, Any]] = []
     for shard, path in stores(settings, only).items():
         row = _verified(shard, path)
+        if row["faults"] and _emptied(path):
+            tell(f"shard {shard}: {path} is gone: a worker deletes what no shard uses any more")
+            continue
         rows.append(row)
         if not as_json:
             _print_verified(row)
@@ -112,6 +115,11 @@ def verify(settings: Settings, only: list[int] | None, *, as_json: bool) -> None
             " directories away, and start it again",
             EXIT_FAILED,
         )
+
+
+def _emptied(path: Path) -> bool:
+    """Return whether a store has nothing left. RocksDB makes the directory of one that is gone."""
+    return not (path / "CURRENT").exists() and not any(path.glob("*.sst"))
 
 
 def _verified(shard: int, path: Path) -> dict[str, Any]:

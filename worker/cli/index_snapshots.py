@@ -37,7 +37,8 @@ def _repository(settings: Settings) -> Repository:
     if kept.url is None:
         raise CommandError("index.snapshots.url: not set; set it, or use --url")
     options, key = settings.snapshot_options(), read_key(kept.key_file)
-    return Repository(kept.url, settings.app, options, key=key)
+    seconds = settings.index.erasure_seconds
+    return Repository(kept.url, settings.app, options, key=key, erasure_seconds=seconds)
 
 
 @contextmanager

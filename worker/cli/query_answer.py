@@ -73,7 +73,7 @@ def _facts(reply: Reply, answer: Answer) -> Table:
     table.add_column(overflow="fold")
     if answer.first is not None:
         first = answer.first
-        table.add_row("first of its group", shown(f"{first.id}, sequence {first.sequence}"))
+        table.add_row("earliest match", shown(f"{first.id}, sequence {first.sequence}"))
     table.add_row("comparisons", f"{answer.compared:,}")
     table.add_row("buckets", _buckets(answer.buckets))
     table.add_row("index", _position(reply))

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 
 from worker.admin import Cluster
 from worker.admin.reindex.in_use import planned
@@ -18,6 +19,7 @@ from worker.cli.last_line import last_line
 from worker.cli.starting import STOPPED, checked_partitions, leave
 from worker.generations import Plan
 from worker.http.server import serving, url
+from worker.index.leftovers import Leftovers, keep_looking, look_through
 from worker.metrics import Metrics
 from worker.process.gc import collect_until, relax
 from worker.process.logs import set_up
@@ -88,6 +90,19 @@ def _serve(settings: Settings, begin: Callable[[], None]) -> None:
         relax()
         threading.Thread(
             target=collect_until, args=(stopping,), name="collector", daemon=True
+        ).start()
+        tidying = partial(
+            look_through,
+            worker.state_dir,
+            Leftovers(),
+            settings.index.erasure_seconds,
+            {state_dir: {application.directories.path(n) for n in range(topology.layout.shards)}},
+        )
+        threading.Thread(
+            target=keep_looking,
+            args=(tidying, settings.index.erasure_seconds, stopping),
+            name="tidy",
+            daemon=True,
         ).start()
         _log.info(
             "application %s: %d shards, kept warm in %s",

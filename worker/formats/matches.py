@@ -53,8 +53,9 @@ class Written(NamedTuple):
 class MatchWriter:
     """Writes at most ``max_matches`` matches, and no more than fit into the output record.
 
-    The earliest of those that are written is named once more: it stands for the group that the
-    document belongs to. ``splice``: also add both to the payload, if its format allows it.
+    The earliest of those that are written is named once more. It may itself be a duplicate of an
+    earlier document, which this one doesn't match. ``splice``: also add both to the payload, if its
+    format allows it.
     """
 
     format: DocumentFormat

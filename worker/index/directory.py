@@ -5,17 +5,19 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from time import monotonic
 from typing import Literal
 
 from worker.index.header import StoreHeader
+from worker.index.leftovers import Leftovers
 from worker.index.memory import StoreMemory
 from worker.index.rocksdb import StoreOptions
 from worker.index.store import BandStore
 from worker.probe import UNWATCHED, Probe, probing
 
-__all__ = ["ShardDirectories", "beside", "remove_stores", "shard_name", "stores_in"]
+__all__ = ["ShardDirectories", "beside", "shard_name", "stores_in"]
 
 _log = logging.getLogger(__name__)
 
@@ -24,7 +26,7 @@ _PREFIX = "shard-"
 Kind = Literal["aside", "fetching", "checkpoint", "tables"]
 """
 ==============  ========================================================================
-``aside``       an unusable store, until the next one that is put aside replaces it
+``aside``       an unusable store, until another one is put aside, or it is a leftover
 ``fetching``    a snapshot that is being fetched
 ``checkpoint``  a copy of a store that is being shipped
 ``tables``      links to tables that are being checked, of a store or of any of the above
@@ -51,12 +53,6 @@ def stores_in(state_dir: Path) -> dict[int, Path]:
     }
 
 
-def remove_stores(directory: Path) -> None:
-    """Remove the stores of a generation of the index, and what lies beside them."""
-    for path in directory.glob(f"{_PREFIX}[0-9][0-9][0-9]*"):
-        shutil.rmtree(path, ignore_errors=True)
-
-
 class ShardDirectories:
     """The directories of a worker's shards. Thread-safe if each shard is used by one thread."""
 
@@ -67,17 +63,20 @@ class ShardDirectories:
         *,
         memory: StoreMemory | None = None,
         options: StoreOptions | None = None,
+        leftovers: Leftovers | None = None,
         clock: Callable[[], float] = monotonic,
         probe: Probe = UNWATCHED,
     ) -> None:
         """Take the directory of all stores; ``header`` returns what a shard's header must be.
 
-        All stores share ``memory``, and time their flushes by ``clock``. ``probe`` observes them.
+        All stores share ``memory``, and time their flushes by ``clock``. ``leftovers`` deletes
+        those that nobody uses. ``probe`` observes them.
         """
         self._state_dir = state_dir
         self._header = header
         self._memory = memory
         self._options = options
+        self._leftovers = leftovers or Leftovers()
         self._clock = clock
         self._probe = probe
 
@@ -89,6 +88,10 @@ class ShardDirectories:
         """Return the header that a shard's store must have under the settings."""
         return self._header(shard)
 
+    def taking_on(self, shard: int) -> AbstractContextManager[None]:
+        """Return what a shard is opened within, and all is made that this takes."""
+        return self._leftovers.opening(self.path(shard))
+
     def open(
         self, shard: int, on_cells: Callable[[int, int], None] = lambda _count, _total: None
     ) -> BandStore:
@@ -99,7 +102,7 @@ class ShardDirectories:
             StoreDamaged: files are missing, or differ from what was written.
             OSError: RocksDB can't open it.
         """
-        with probing(self._probe, "open"):
+        with probing(self._probe, "open"), self.taking_on(shard):
             store = BandStore(
                 self.path(shard),
                 self.header(shard),
@@ -123,6 +126,7 @@ class ShardDirectories:
         with probing(self._probe, "put aside"):
             shutil.rmtree(aside, ignore_errors=True)
             path.rename(aside)
+            self._leftovers.renew(aside)
             _log.warning("put the index %s aside as %s: %s; rebuilding it", path, aside, why)
         return aside
 

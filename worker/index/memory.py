@@ -52,6 +52,11 @@ class StoreMemory:
         return sum(list(self._held.values()))
 
     @property
+    def stores(self) -> list[Path]:
+        """Return the paths of the open stores."""
+        return list(self._held)
+
+    @property
     def capacity(self) -> int:
         """Return the most that the block cache may take now, in bytes."""
         return self._capacity

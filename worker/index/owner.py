@@ -195,6 +195,7 @@ class OwnedShards:
                 shard.store.purge_if_due()
                 if self._shipper is not None:
                     self._shipper.ship_if_due(shard.store, partition.partition)
+                    self._shipper.sweep_if_due(partition.partition)
         if self._standby is not None and not self._background:
             self._standby.step(0.0)
         self._reports.follow(self.owned)

@@ -122,7 +122,12 @@ class Recovery:
                 f" {beside(self._directories.path(shard), 'aside')}. If nothing helps, run the"
                 " worker on another machine"
             )
-        attempt = _Attempt(shard, log, progress, stop)
+        with self._directories.taking_on(shard):
+            return self._opened(_Attempt(shard, log, progress, stop))
+
+    def _opened(self, attempt: _Attempt) -> BandStore:
+        """Return the shard's store; see `open`."""
+        shard, log = attempt.shard, attempt.log
         store = self._local(attempt)
         if self._repository is not None:
             store = self._from_snapshot(self._repository, attempt, store)

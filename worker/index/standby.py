@@ -149,7 +149,7 @@ class Standby:
             _log.warning("standby: %s; retrying", error)
             self._disconnect()
             self._ending.wait(_ASK_SECONDS if self._background else 0)
-            return
+            records = ()
         by_partition: dict[TopicPartition, list[Record]] = {}
         for record in records:
             place = TopicPartition(record.topic, record.partition)
@@ -215,9 +215,12 @@ class Standby:
                 shard.reading = True
 
     def _read_on(self, partition: TopicPartition, records: list[Record]) -> None:
+        """Apply records to a shard's store, and do what is due there, also if it reads nothing."""
         with self._shards.at_work(partition) as shard:
-            if shard is None or shard.store is None or not shard.reading:
+            if shard is None or shard.store is None:
                 return
+            if not shard.reading:  # They were read for a store that it had before.
+                records = []
             committed = self._committed.get(partition, 0)
             if not shard.held:
                 shard.held_since = self._clock()

@@ -13,9 +13,9 @@ from time import monotonic
 from worker.admin.reindex.plan_log import FollowedPlan
 from worker.assembly import Assembly
 from worker.bus import Bus, BusError
-from worker.generations import Part, Plan, parts
+from worker.generations import Generation, Part, Plan, parts
 from worker.http.health import Health
-from worker.index.directory import remove_stores
+from worker.index.leftovers import keep_looking
 from worker.loop import Loop
 from worker.metrics import Metrics
 from worker.process.gc import collect_until
@@ -36,6 +36,10 @@ EXIT_HUNG = 3
 
 _LOOK_SECONDS = 1.0
 _RETRY_SECONDS = 10.0
+_DISCARD_SECONDS = 3_600.0
+_LOOKS = 6
+"""How often snapshots that nobody ships any more are looked for: each hour, or so often in the time
+within which what is forgotten must be gone."""
 _LOCKED_UP = 1.5
 """Multiple of ``watchdog.poll_seconds`` after which faulthandler ends a locked-up process."""
 
@@ -87,6 +91,7 @@ class Service:
         self._failed: str | None = None
         stages, registry = settings.worker.stages, self.metrics.registry
         self._reports = Reports(stages, lambda: totals(registry, stages), monotonic())
+        self._discarding = 0.0
         self._lock = threading.Lock()
 
     def stop(self) -> None:
@@ -110,6 +115,13 @@ class Service:
             target=collect_until, args=(self._stopping,), name="collector", daemon=True
         )
         collecting.start()
+        seconds = self._settings.index.erasure_seconds
+        threading.Thread(
+            target=keep_looking,
+            args=(self._tidy, seconds, self._stopping),
+            name="tidy",
+            daemon=True,
+        ).start()
         looked = monotonic()
         while any(one.thread.is_alive() for one in self._running()) and not self._stopping.wait(
             0.2
@@ -155,8 +167,9 @@ class Service:
         wanted = {part.name: part for part in parts(self._settings.worker.stages, plan)}
         self._leaving = [one for one in self._leaving if one.thread.is_alive()]
         for name in self._parts.keys() - wanted.keys():
-            one = self._parts.pop(name)
+            one = self._parts[name]
             self._leaving.append(one)
+            del self._parts[name]
             one.leave()
         if former != plan:
             _log.info("the index: %s", _described(plan))
@@ -170,7 +183,6 @@ class Service:
             if one.part != part:
                 one.change(part)
         self.metrics.index.using(plan.current.number)
-        threading.Thread(target=self._tidy, args=(plan,), name="tidy", daemon=True).start()
 
     def _promote(self) -> None:
         """Have what was built count as what is in use, once it is."""
@@ -198,12 +210,19 @@ class Service:
             return self._assembly.succeed(part, former, current)
         return self._assembly.loop(part, self._instance, current)
 
-    def _tidy(self, plan: Plan) -> None:
-        """Remove the stores of generations that are not run any more, once they are closed."""
-        for one in list(self._leaving):
-            one.thread.join()
-        for generation in plan.left:
-            remove_stores(generation.directory(self._state_dir))
+    def _tidy(self) -> None:
+        """Delete stores and snapshots that nobody uses."""
+        self._assembly.tidy(self._plan, self._indexes())
+        if "index" in self._settings.worker.stages and monotonic() >= self._discarding:
+            seconds = self._settings.index.erasure_seconds
+            self._discarding = monotonic() + min(_DISCARD_SECONDS, seconds / _LOOKS)
+            self._assembly.discard_snapshots(self._plan)
+
+    def _indexes(self) -> dict[Generation, Loop | None]:
+        """Return the loops of *index* by generation; those that end are not open any more."""
+        ending = {one.part: None for one in list(self._leaving) if one.thread.is_alive()}
+        found = ending | {one.part: one.loop for one in list(self._parts.values())}
+        return {part.generations[0]: loop for part, loop in found.items() if part.stage == "index"}
 
     def _label(self, one: PartThread) -> str:
         """Return the stage for which a part counts, in metrics and health."""

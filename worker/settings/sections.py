@@ -430,8 +430,9 @@ class IndexSection(_Section):
         86_400,
         ge=60,
         description="within this time after a shard has judged a tombstone, the id and the sketch"
-        " of the forgotten document leave the files of its store. Logs and snapshots keep them"
-        " for their own retention",
+        " of the forgotten document leave the files of all running workers. So a store that no"
+        " shard has used for a third of it is deleted, and what belongs to no snapshot after half"
+        " of it. Logs and snapshots keep them for their own retention",
     )
     flush_documents: int = Field(10_000, ge=1)
     flush_seconds: float = Field(60, gt=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,9 @@ from worker.wire import (
     MATCH_BYTES,
     MOST_NAMED,
     NAMED_BYTES,
+    NO_TOMBSTONES,
     ROW_BYTES,
+    TOMBSTONE_BYTES,
     Ids,
     MatchFrame,
 )
@@ -64,7 +66,7 @@ class _Part:
         self.rows.append(row)
         self._counts.append(len(matches))
 
-    def frame(self, placed: Placed, shard: int, high: int) -> MatchFrame:
+    def frame(self, placed: Placed, shard: int, high: int, known: Collection[bytes]) -> MatchFrame:
         """Return the shard's answer for the documents from ``low`` up to row ``high``."""
         frame, low = placed.frame, self.low
         skipped = frame.offsets[low] if low else np.uint32(0)
@@ -92,28 +94,35 @@ class _Part:
             forgetting=_within(frame.tombstones.offsets, skipped, end - frame.start)
             if shard == 0 and len(frame.tombstones)
             else None,
+            forgotten=frame.tombstones.within(int(skipped), end - frame.start, known)
+            if known
+            else NO_TOMBSTONES,
         )
 
 
 def split_answer(
-    placed: Placed, shard: int, matches: Mapping[int, Sequence[Match]], limit: int
+    placed: Placed,
+    shard: int,
+    matches: Mapping[int, Sequence[Match]],
+    limit: int,
+    known: Collection[bytes] = (),
 ) -> Iterator[MatchFrame]:
     """Split a shard's answer between documents into parts of at most about ``limit`` bytes.
 
-    Shard 0 also forwards what *route* needs to know about all documents.
+    Each part also has its tombstones whose ids are ``known``. Shard 0 forwards what *route* needs
+    to know about all documents.
     """
     frame = placed.frame
-    handed_on = 0
+    handed_on = len(frame.tombstones) * TOMBSTONE_BYTES + frame.tombstones.ids.data.nbytes
     if shard == 0:
-        handed_on = frame.checksums.nbytes + frame.offsets.nbytes + frame.accounted.nbytes
-        handed_on += frame.tombstones.offsets.nbytes
+        handed_on += frame.checksums.nbytes + frame.offsets.nbytes + frame.accounted.nbytes
     part = _Part(0)
     for row in sorted(matches):
         if not part.has_room(matches[row], limit - handed_on):
-            yield part.frame(placed, shard, row)
+            yield part.frame(placed, shard, row, known)
             part = _Part(row)
         part.add(row, matches[row])
-    yield part.frame(placed, shard, placed.count)
+    yield part.frame(placed, shard, placed.count, known)
 
 
 def _within(offsets: npt.NDArray[np.uint32], low: np.uint32, high: int) -> npt.NDArray[np.uint32]:

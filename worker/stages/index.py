@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from lsh.index import Decision
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.stages.answers import split_answer
 from worker.stages.base import Burst, StageError, Status
@@ -211,7 +210,7 @@ class Index(Generic[StoreT]):
         judgement = self._judge.judge(number, shard.store, documents)
         self._pending[partition] = judgement
         self._count(judgement)
-        return self._answers(number, documents.frames, judgement.decision)
+        return self._answers(number, documents.frames, judgement)
 
     def _count(self, judgement: Judgement) -> None:
         decision = judgement.decision
@@ -226,15 +225,16 @@ class Index(Generic[StoreT]):
         self._counts.repeated += decision.repeated
 
     def _answers(
-        self, shard: int, frames: Sequence[Placed], decision: Decision
+        self, shard: int, frames: Sequence[Placed], judgement: Judgement
     ) -> Iterator[Outgoing]:
+        decision, limit = judgement.decision, self._frame_bytes
         base, rows = 0, list(decision.matches)
         for frame in frames:
             here = rows[bisect_left(rows, base) : bisect_left(rows, base + frame.count)]
             matches = {row - base: decision.matches[row] for row in here}
             base += frame.count
             partition = frame.frame.partition
-            for part in split_answer(frame, shard, matches, self._frame_bytes):
+            for part in split_answer(frame, shard, matches, limit, judgement.known):
                 yield Outgoing(self._matches(shard), partition, None, encode(part))
 
     def settle(

@@ -20,12 +20,17 @@ _NOBODY_READS = NoReaders()
 
 
 class Judgement(NamedTuple):
-    """The result of judging frames: the decision, and how far the store is once it is applied."""
+    """The result of judging frames: the decision, and how far the store is once it is applied.
+
+    ``known`` are the ids that tombstones of the frames forget and that a document had: in the
+    store, or in the frames themselves.
+    """
 
     decision: Decision
     offset: int
     documents: int
     coverage: Coverage
+    known: frozenset[bytes]
 
     def apply(self, store: ShardStore, readers: Readers = _NOBODY_READS) -> None:
         """Write it to the store that it was made for, beside those who read it."""
@@ -72,7 +77,15 @@ class Judge:
         batch = documents.batch(self._layout, shard)
         decision = store.decide(batch, self._rules)
         after = frames[-1].offset + 1
-        return Judgement(decision, after, len(documents), coverage)
+        known = self._known(store, documents)
+        return Judgement(decision, after, len(documents), coverage, known)
+
+    @staticmethod
+    def _known(store: ShardStore, documents: Documents) -> frozenset[bytes]:
+        ids = documents.forgotten_ids
+        if not ids:
+            return ids
+        return (ids & documents.own_ids).union(store.identified(ids))
 
     def replay(self, shard: int, store: ShardStore, documents: Documents) -> int:
         """Apply the changes of frames without answering; return their number of documents."""

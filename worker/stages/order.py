@@ -104,6 +104,16 @@ class Documents:
         return _joined(texts) if texts else np.empty(0, np.uint64)
 
     @cached_property
+    def forgotten_ids(self) -> frozenset[bytes]:
+        """Return the ids that their tombstones forget."""
+        return frozenset(one.id for one in self._forgotten)
+
+    @cached_property
+    def own_ids(self) -> frozenset[bytes]:
+        """Return the ids of the documents themselves."""
+        return frozenset(self._ids)
+
+    @cached_property
     def _forgotten(self) -> list[Forgotten]:
         found: list[Forgotten] = []
         base = 0

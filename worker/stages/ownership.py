@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -118,6 +118,9 @@ class ShardStore(StoreSize, Protocol):
 
     def decide(self, batch: DocumentBatch, rules: BucketRules) -> Decision:
         """Judge a batch of documents; see `lsh.index.decide`."""
+
+    def identified(self, ids: Iterable[bytes]) -> Mapping[bytes, Sequence[int]]:
+        """Return the documents that have these ids and were not forgotten, where there are any."""
 
     def apply(
         self,

@@ -20,7 +20,7 @@ from worker.wire.matches import (
     MatchFrame,
     answer_bytes,
 )
-from worker.wire.tombstones import TOMBSTONE_BYTES, Tombstones
+from worker.wire.tombstones import NO_TOMBSTONES, TOMBSTONE_BYTES, Tombstones
 
 __all__ = [
     "ACCOUNTED_OFFSETS",
@@ -29,6 +29,7 @@ __all__ = [
     "MATCH_BYTES",
     "MOST_NAMED",
     "NAMED_BYTES",
+    "NO_TOMBSTONES",
     "POSITION_BITS",
     "ROW_BYTES",
     "TOMBSTONE_BYTES",

@@ -20,6 +20,7 @@ from worker.wire.columns import (
 )
 from worker.wire.frame import POSITION_BITS, Frame
 from worker.wire.ids import ID_BYTES, Ids, PackedIds
+from worker.wire.tombstones import NO_TOMBSTONES, PackedTombstones, Tombstones
 
 __all__ = [
     "CONTAINMENT_BYTES",
@@ -56,7 +57,9 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
     distinct matched documents, ``sequences`` uint64[k] and ``ids``. An id is empty if the document
     was forgotten after the verdict that is given again; see `lsh.index.Match`. ``containments``
     float32 follow ``similarities``, with 0 for a match that has none. If no match has any, they
-    are None, and the frame is written as before there were any.
+    are None.
+
+    ``forgotten`` are the tombstones of the range whose id the shard had a document of.
 
     Shard 0 also forwards ``offsets`` (uint32[n], relative to ``start``) and ``checksums``
     (uint64[n]) of all documents in the range, and ``accounted`` (uint32, see `FingerprintFrame`).
@@ -79,6 +82,7 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
     accounted: npt.NDArray[np.uint32] | None = None
     containments: npt.NDArray[np.float32] | None = None
     forgetting: npt.NDArray[np.uint32] | None = None
+    forgotten: Tombstones = NO_TOMBSTONES
 
     @property
     def sequence(self) -> int:
@@ -109,13 +113,14 @@ class MatchFrame(Frame, frozen=True, gc=False, eq=False):
             self.ids.packed(),
             any_packed(self.accounted, U32),
         )
-        if self.containments is None and self.forgetting is None:
+        if self.containments is None and self.forgetting is None and not len(self.forgotten):
             return without
         fields = msgspec.structs.asdict(without)
         return PackedWhole(
             **fields,
             containments=any_packed(self.containments, F32),
             forgetting=any_packed(self.forgetting, U32),
+            forgotten=self.forgotten.packed() if len(self.forgotten) else None,
         )
 
 
@@ -176,12 +181,13 @@ class PackedWhole(PackedMatches, array_like=True, frozen=True, gc=False, eq=Fals
 
     containments: memoryview | None = None
     forgetting: memoryview | None = None
+    forgotten: PackedTombstones | None = None
 
     def frame(self) -> MatchFrame:
         """Return the frame.
 
         Raises:
-            ColumnError: see `PackedMatches.frame`.
+            ColumnError: see `PackedMatches.frame` and `PackedTombstones.tombstones`.
         """
         frame = super().frame()
         if self.containments is not None:
@@ -190,6 +196,8 @@ class PackedWhole(PackedMatches, array_like=True, frozen=True, gc=False, eq=Fals
         if self.forgetting is not None:
             forgetting = any_column("forgetting", self.forgetting, U32)
             frame = msgspec.structs.replace(frame, forgetting=forgetting)
+        if self.forgotten is not None:
+            frame = msgspec.structs.replace(frame, forgotten=self.forgotten.tombstones())
         return frame
 
 

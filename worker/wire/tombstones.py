@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Self
 
 import msgspec
@@ -32,6 +32,11 @@ class Tombstones(msgspec.Struct, frozen=True, gc=False, eq=False):
         """Pack tombstones, each an offset of ``documents`` and an id."""
         offsets = np.array([offset - start for offset, _ in found], np.uint32)
         return cls(offsets, Ids.pack([ident for _, ident in found]))
+
+    def within(self, low: int, high: int, ids: Container[bytes]) -> Self:
+        """Return those of these ids with offsets from ``low`` to ``high``, relative to ``low``."""
+        found = zip(self.offsets.tolist(), self.ids.unpack(), strict=True)
+        return self.pack(low, [one for one in found if low <= one[0] < high and one[1] in ids])
 
     def __len__(self) -> int:
         """Return how many there are."""

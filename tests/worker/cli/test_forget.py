@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -53,30 +54,129 @@ def test_it_returns_when_every_shard_has_judged_them(
     assert sorted(map(str, keys(run.bus, run.topology.unique))) == ["b'd3'", "b'd7'"]
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err == (
-        "2 ids forgotten by all shards; what their stores' files still hold is gone at most"
-        " 86,400 s from now (index.erasure_seconds), logs and snapshots by their own retention\n"
-    )
+    assert said.err.splitlines() == [
+        "2 ids forgotten by all shards",
+        (
+            "What the files of running workers hold of them is gone at most 86,400 s from now"
+            " (index.erasure_seconds)"
+        ),
+        "This does not reach",
+        (
+            "  a worker or a server that is off: its state directory keeps them until you delete it"
+            " or start it: then for at most 86,400 s"
+        ),
+        (
+            "  neardup.documents, neardup.unique, neardup.duplicate, neardup.rejected,"
+            " neardup.fingerprints, neardup.matches-…: the retention of each, set on the brokers"
+        ),
+    ]
+
+
+def idle(run: Run) -> Callable[[float], None]:
+    """Return a pause in which the application does all that is to be done."""
+
+    def pause(seconds: float) -> None:
+        del seconds
+        run.embedded.run_until_idle()
+
+    return pause
+
+
+def told(run: Run, capsys: pytest.CaptureFixture[str], *ids: str) -> list[str]:
+    """Forget documents, and return what is said of that, without what is left where."""
+    forget_on(run.bus, run.settings, ids, wait=True, as_json=False, pause=idle(run))
+    lines = capsys.readouterr().err.splitlines()
+    return lines[: [line.startswith("What the files") for line in lines].index(True)]
+
+
+def test_an_id_that_was_never_there_is_said_to_be_unknown(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unknown = "1 id unknown to the index: {}. No such document came before it, or it is forgotten"
+    run.embedded.run_until_idle()
+    first, second = told(run, capsys, "d3", "typo")
+    assert first == "1 id forgotten by all shards"
+    assert second.startswith(unknown.format("typo"))
+    (line,) = told(run, capsys, "typo")
+    assert line.startswith(unknown.format("typo"))
+    (line,) = told(run, capsys, "d3")
+    assert line.startswith(unknown.format("d3")), "it is forgotten already"
+    (line,) = told(run, capsys, *(f"x{number}" for number in range(12)))
+    assert line.startswith("12 ids unknown to the index: x0, x1, x2, ")
+    assert "x9 and 2 more. No such document" in line
+
+
+def test_a_document_that_comes_just_before_is_known(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert told(run, capsys, "d3", "d4") == ["2 ids forgotten by all shards"]
+
+
+def test_an_id_that_one_shard_knows_is_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Run(tmp_path, partitions=1, shards=18)
+    run.feed([("a", TEXT), ("b", f"{TEXT} indeed"), ("copy", TEXT)], one_by_one=True)
+    assert told(run, capsys, "a", "b") == ["2 ids forgotten by all shards"]
+    (line,) = told(run, capsys, "copy")
+    assert "or is a copy for which another stands." in line
+
+
+def test_snapshots_are_named_with_what_replaces_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshots = {"url": "memory://me:hush@kept", "keep": 2, "every_seconds": 900}
+    run = Run(tmp_path, partitions=1, snapshots=snapshots)
+    forget_on(run.bus, run.settings, ["a"], wait=False, as_json=False, pause=no_pause)
+    said = capsys.readouterr().err
+    assert (
+        "  snapshots in memory://****@kept: until 2 newer ones of the shard replace them, one every"
+        " 900 s while documents come\n"
+    ) in said
+
+
+def test_if_the_answers_are_gone_it_says_that_it_does_not_know(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def pause(seconds: float) -> None:
+        del seconds
+        run.embedded.run_until_idle()
+        for shard in range(2):
+            for number in range(2):
+                topic = run.topology.matches(shard)
+                run.bus.trim(topic, number, run.bus.end_offset(topic, number))
+
+    forget_on(run.bus, run.settings, ["d3"], wait=True, as_json=False, pause=pause)
+    assert capsys.readouterr().err.splitlines()[:2] == [
+        "1 id forgotten by all shards",
+        "Whether the index had them is not known: not all answers of shards are there",
+    ]
 
 
 def test_it_need_not_wait(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     forget_on(run.bus, run.settings, ["d3"], wait=False, as_json=False, pause=no_pause)
     assert keys(run.bus, run.topology.documents) == [b"d3"]
-    assert capsys.readouterr().err.startswith("1 id sent to neardup.documents to be forgotten; ")
+    first, second, *_ = capsys.readouterr().err.splitlines()
+    assert first == (
+        "1 id sent to neardup.documents to be forgotten. Whether the index has them is not known"
+        " before all shards have judged them"
+    )
+    assert second.endswith("is gone at most 86,400 s after that (index.erasure_seconds)")
 
 
 @pytest.mark.parametrize("wait", [True, False])
 def test_programs_get_where_the_tombstones_are(
     run: Run, capsys: pytest.CaptureFixture[str], *, wait: bool
 ) -> None:
-    def pause(seconds: float) -> None:
-        del seconds
-        run.embedded.run_until_idle()
-
-    forget_on(run.bus, run.settings, ["d3"], wait=wait, as_json=True, pause=pause)
+    run.embedded.run_until_idle()
+    ids = ["d3", "typo"]
+    forget_on(run.bus, run.settings, ids, wait=wait, as_json=True, pause=idle(run))
     said = json.loads(capsys.readouterr().out)
-    (tombstone,) = said.pop("tombstones")
-    assert said == {"ids": ["d3"], "judged": wait, "erasure_seconds": 86_400}
+    tombstone, _ = said.pop("tombstones")
+    assert [set(one) for one in said.pop("not_reached")] == [{"what", "until"}] * 2
+    unknown = ["typo"] if wait else None
+    expected = {"ids": ids, "judged": wait, "unknown": unknown, "erasure_seconds": 86_400}
+    assert said == expected
     assert tombstone["topic"] == "neardup.documents"
     (record,) = run.bus.read(tombstone["topic"], tombstone["partition"], tombstone["offset"], 1)
     assert (record.key, record.value) == (b"d3", None)
@@ -94,7 +194,7 @@ def test_while_nothing_happens_it_says_what_it_waits_for(
 
     forget_on(run.bus, run.settings, ["d3"], wait=True, as_json=False, pause=pause)
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 3
+    assert lines[2] == "1 id forgotten by all shards"
     assert lines[0] == lines[1]
     assert lines[0].startswith("waiting: neardup.documents[")
     assert "is judged up to offset 0, the tombstone is at " in lines[0]

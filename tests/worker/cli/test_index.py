@@ -15,7 +15,7 @@ from tests.support.command_line import dedupe, jsonl, neardup
 from tests.support.embedded import Run
 from tests.support.filling import with_bucket
 from tests.support.texts import near_copies
-from worker.index.inspection import verify_store
+from worker.index.inspection import Findings, verify_store
 from worker.index.keyspace import OPEN_RUN, grown_key
 from worker.index.spans import span
 from worker.index.store import BandStore
@@ -244,6 +244,21 @@ def test_snapshot_list_lose_restore(folder: Path) -> None:
     ]
     assert index(folder, "verify").count("ok ") == SHARDS
     assert "exists; move it away first" in index(folder, "restore", status=2)
+
+
+def test_a_store_that_a_worker_deletes_meanwhile_is_not_called_damaged(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deleted(path: Path) -> Findings:
+        if path.name == "shard-001":
+            shutil.rmtree(path)
+        return verify_store(path)
+
+    monkeypatch.setattr("worker.cli.index.verify_store", deleted)
+    done = neardup("index", "verify", "--json", "--config", folder / "neardup.toml")
+    assert done.returncode == 0
+    assert [(row["shard"], row["state"]) for row in json.loads(done.stdout)] == [(0, "ok")]
+    assert b"shard-001 is gone: a worker deletes what no shard uses any more" in done.stderr
 
 
 def test_damaged_snapshots_are_named_and_not_restored(folder: Path) -> None:

@@ -122,7 +122,7 @@ def test_people_see_the_verdict_the_matches_and_why(state: Path, server: str) ->
     assert "duplicate: 2 documents match at threshold 0.7" in shown
     assert re.search(r"the same text; \d+ bands: 0, 1, 2", shown)
     assert "keys have one; the largest have so many entries: 2 (band " in shown
-    assert "first of its group  a, sequence " in shown
+    assert "earliest match  a, sequence " in shown
     assert "b\\x1b[2J" in shown
     assert "\x1b" not in shown
     shown = neardup("query", "nothing like it", "--server", server).stdout.decode()

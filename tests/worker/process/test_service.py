@@ -125,6 +125,25 @@ def test_health_and_watchdog_see_what_is_restored(tmp_path: Path) -> None:
     loop.close()
 
 
+def test_the_index_of_a_generation_is_in_use_until_its_part_has_ended(tmp_path: Path) -> None:
+    bus, settings = MemoryBus(), load(None, {"worker.stages": "index"})
+    service = Service(settings, settings.topology(1), bus, tmp_path, "one")
+    current = service._plan.current
+    assert service._indexes() == {}
+    ending = threading.Event()
+    (part,) = parts(["index"], service._plan)
+    one = PartThread(part, lambda _part, _former: pytest.fail("built"), threading.Event(), failed)
+    one.thread = threading.Thread(target=ending.wait, daemon=True)
+    one.thread.start()
+    service._leaving = [one]
+    assert service._indexes() == {current: None}
+    ending.set()
+    one.thread.join()
+    assert service._indexes() == {}
+    service._parts[part.name] = one
+    assert service._indexes() == {current: None}
+
+
 def test_a_worker_says_what_it_takes_of_its_memory(tmp_path: Path) -> None:
     bus, settings = MemoryBus(), load(None, {"worker.memory": "512MiB"})
     topology = settings.topology(1)

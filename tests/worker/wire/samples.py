@@ -58,8 +58,13 @@ ANSWER = MatchFrame(
 
 CONTAINING = msgspec.structs.replace(ANSWER, containments=np.array([0, 0.96875, 1], np.float32))
 """The same answer, of which two matches have a containment."""
-FORGETTING = msgspec.structs.replace(ANSWER, forgetting=np.array([3], np.uint32))
-"""The same answer, to a frame with a tombstone."""
+FORGETTING = msgspec.structs.replace(
+    ANSWER,
+    accounted=np.array([1, 3], np.uint32),
+    forgetting=np.array([1, 3], np.uint32),
+    forgotten=Tombstones.pack(0, [(3, "ö".encode())]),
+)
+"""The same answer, of a range with two tombstones, of which one has forgotten something."""
 
 
 def recorded(name: str) -> bytes:

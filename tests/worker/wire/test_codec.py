@@ -26,7 +26,7 @@ class TestRecorded:
             (FINGERPRINTS, "fingerprint-4"),
             (ANSWER, "match-2"),
             (CONTAINING, "match-2-containments"),
-            (FORGETTING, "match-2-forgetting"),
+            (FORGETTING, "match-2-tombstones"),
         ],
     )
     def test_frames_are_written_as_ever(
@@ -42,7 +42,7 @@ class TestRecorded:
         assert content(decode(MatchFrame, recorded("match-2"), "layout")) == content(ANSWER)
         read = decode(MatchFrame, recorded("match-2-containments"), "layout")
         assert content(read) == content(CONTAINING)
-        read = decode(MatchFrame, recorded("match-2-forgetting"), "layout")
+        read = decode(MatchFrame, recorded("match-2-tombstones"), "layout")
         assert content(read) == content(FORGETTING)
 
     def test_an_answer_of_the_version_before_is_read(self) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.worker.wire.samples import ANSWER, CONTAINING, recorded, with_columns
+from tests.worker.wire.samples import ANSWER, CONTAINING, FORGETTING, recorded, with_columns
 from worker.wire import FrameError, Ids, MatchFrame, answer_bytes, decode, encode
 
 
@@ -42,6 +42,13 @@ def test_an_answer_that_contradicts_itself_is_refused(
 def test_containments_that_are_not_one_for_each_match_are_refused() -> None:
     damaged = b"\x02" + with_columns(CONTAINING, containments=b"\0" * 8)
     with pytest.raises(FrameError, match="its column containments has 8 bytes, expected 12"):
+        decode(MatchFrame, damaged, "layout")
+
+
+def test_tombstones_that_contradict_each_other_are_refused() -> None:
+    columns = msgspec.structs.replace(FORGETTING.forgotten.packed(), offsets=b"\0" * 4)
+    damaged = b"\x02" + with_columns(FORGETTING, forgotten=columns)
+    with pytest.raises(FrameError, match=r"its column ids\.lengths has 4 bytes, expected 2"):
         decode(MatchFrame, damaged, "layout")
 
 

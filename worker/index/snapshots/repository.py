@@ -5,8 +5,8 @@ Below ``<url>/<app>/shard-000``, ``files/`` holds the stores' files under their 
 all of its files, so an interrupted snapshot has none. ``distrusted/`` has a note for each
 file that is a corrupt table although its digest is right, and for each manifest that did not
 restore to a good store. Snapshots that these notes concern are neither restored nor counted.
-``damaged/`` has files that differ from what was shipped. ``verified/`` has the time when each
-index's files were last read back.
+``damaged/`` has files that differ from what was shipped, for a while. ``verified/`` has the time
+when each index's files were last read back.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from worker.index.snapshots.manifest import (
     decode,
     header_digest,
 )
-from worker.index.snapshots.storage import Storage, sync_directory
+from worker.index.snapshots.storage import Storage, in_part, sync_directory
 from worker.settings import without_credentials
 
 __all__ = ["Interrupted", "Repository", "ShardSnapshots", "SnapshotDamaged", "file_digest"]
@@ -43,8 +43,11 @@ _NOTE_BYTES = 100
 _TRANSFERS = 4
 """Files in transfer at the same time: hashing and I/O release the GIL."""
 _YOUNG_SECONDS = 3_600.0
-"""Younger files are not deleted. While a shard moves, two workers may ship it, and one sees the
-other's files before a manifest names them."""
+"""Younger files are not deleted, unless what is forgotten must be gone earlier. While a shard
+moves, two workers may ship it, and one sees the other's files before a manifest names them."""
+_SHARE = 0.5
+"""Of the time within which what is forgotten must be gone: the age at which files are deleted."""
+_WRITTEN_WHOLE = ("snapshots", "distrusted", "verified")
 
 
 class SnapshotDamaged(Exception):
@@ -65,10 +68,12 @@ class Repository:
         options: Mapping[str, Any] | None = None,
         *,
         key: bytes | None = None,
+        erasure_seconds: float = 86_400.0,
     ) -> None:
         """Resolve the file system without reading from it.
 
-        ``key`` signs manifests. With a key, manifests that it did not sign are not read.
+        ``key`` signs manifests. With a key, manifests that it did not sign are not read. Files that
+        belong to no snapshot are gone within ``erasure_seconds``.
 
         Raises:
             ConfigurationError: its kind is unknown, or a package it needs is not installed.
@@ -76,20 +81,30 @@ class Repository:
         self.url = without_credentials(url)
         self._storage = Storage.at(url, options or {}).below(app)
         self._key = key
+        self._erasure_seconds = erasure_seconds
 
     def shard(self, shard: int) -> ShardSnapshots:
         """Return the snapshots of a shard."""
-        return ShardSnapshots(self._storage.below(shard_name(shard)), shard, key=self._key)
+        storage = self._storage.below(shard_name(shard))
+        return ShardSnapshots(storage, shard, key=self._key, erasure_seconds=self._erasure_seconds)
 
 
 class ShardSnapshots:
     """The snapshots of one shard. Errors of the storage are passed on."""
 
-    def __init__(self, storage: Storage, shard: int, *, key: bytes | None = None) -> None:
-        """Take the shard's directory and number, and the key for its manifests."""
+    def __init__(
+        self,
+        storage: Storage,
+        shard: int,
+        *,
+        key: bytes | None = None,
+        erasure_seconds: float = 86_400.0,
+    ) -> None:
+        """Take the shard's directory and number, and what `Repository` takes."""
         self._storage = storage
         self._shard = shard
         self._key = key
+        self._longest = erasure_seconds * _SHARE
 
     @property
     def place(self) -> str:
@@ -342,32 +357,57 @@ class ShardSnapshots:
         """Delete all but the newest ``keep`` snapshots made with this header, and unused files.
 
         Incomplete and distrusted snapshots don't count. Snapshots with another header belong to
-        another index and are kept. No files are deleted while a manifest can't be read, because a
-        newer version may have written it.
+        another index and are kept.
         """
-        unreadable: list[str] = []
-        stored = self._stored(lambda name, why: unreadable.append(f"{name}: {why}"))
+        stored = self._stored()
         kept = self._good([manifest for _, manifest in stored], header)[:keep]
         if not kept:
             return
         staying = {manifest.name for manifest in kept}
-        retired = {
+        self._remove(
             name
             for name, manifest in stored
             if manifest.header == header
             and manifest.name not in staying
             and manifest.offset < kept[0].offset
-        }
-        for name in retired:
+        )
+        self.sweep()
+
+    def discard(self, header: StoreHeader) -> None:
+        """Delete all snapshots made with this header, and unused files; see `sweep`."""
+        self._remove(name for name, manifest in self._stored() if manifest.header == header)
+        self.sweep()
+
+    def _remove(self, manifests: Iterable[str]) -> None:
+        for name in manifests:
             self._storage.remove(f"snapshots/{name}")
+
+    def sweep(self) -> None:
+        """Delete what belongs to no snapshot, unless it may be of one that is being shipped.
+
+        These are files that no manifest names, files that were written in part, and damaged ones.
+        No files of the first kind are deleted while a manifest can't be read, because a newer
+        version may have written it.
+        """
+        young = min(_YOUNG_SECONDS, self._longest)
+        unreadable: list[str] = []
+        stored = self._stored(lambda name, why: unreadable.append(f"{name}: {why}"))
+        named = {file.sha256 for _, manifest in stored for file in manifest.files}
+        unnamed = [name for name in self._storage.sizes("files") if name not in named]
         if unreadable:
             why = "; ".join(unreadable)
             _log.warning("%s: no files deleted: manifests can't be read: %s", self.place, why)
-            return
-        named = {file.sha256 for name, m in stored if name not in retired for file in m.files}
-        for name in self._storage.sizes("files"):
-            if name not in named and self._storage.age_seconds(f"files/{name}") > _YOUNG_SECONDS:
-                self._storage.remove(f"files/{name}")
+            unnamed = [name for name in unnamed if in_part(name)]
+        self._delete("files", unnamed, young)
+        for directory in _WRITTEN_WHOLE:
+            self._delete(directory, filter(in_part, self._storage.sizes(directory)), young)
+        self._delete("damaged", self._storage.sizes("damaged"), self._longest)
+
+    def _delete(self, directory: str, names: Iterable[str], age: float) -> None:
+        """Delete those files of a directory that are older than an age in seconds."""
+        for name in names:
+            if self._storage.age_seconds(f"{directory}/{name}") > age:
+                self._storage.remove(f"{directory}/{name}")
 
 
 def _absent(files: Iterable[FileEntry], sizes: Mapping[str, int]) -> list[FileEntry]:

@@ -29,6 +29,9 @@ _log = logging.getLogger(__name__)
 _FIRST_SECONDS = 60.0
 """A shard is shipped this soon after it was opened, in case its last owner could not ship it."""
 _END_SECONDS = 5.0
+_SWEEPS = 6
+"""In the time within which what is forgotten must be gone, how often what belongs to no snapshot is
+looked for. A shard that stands still ships nothing, so this doesn't wait for the next snapshot."""
 
 
 class ShipperEvents:
@@ -87,6 +90,7 @@ class Shipper:
         every_seconds: float,
         keep: int,
         verification: Verification,
+        erasure_seconds: float = 86_400.0,
         trim: Callable[[int], None] | None = None,
         background: bool = True,
         events: ShipperEvents | None = None,
@@ -100,6 +104,7 @@ class Shipper:
         self._every = every_seconds
         self._keep = keep
         self._verification = verification
+        self._sweep_seconds = erasure_seconds / _SWEEPS
         self._trim = trim
         self._background = background
         self._events = events or ShipperEvents()
@@ -109,7 +114,8 @@ class Shipper:
         self._shipping: set[int] = set()
         self._digests: dict[int, dict[_Identity, str]] = {}
         self._damaged: dict[int, tuple[BandStore, StoreDamaged]] = {}
-        self._waiting: queue.SimpleQueue[_Checkpoint | None] = queue.SimpleQueue()
+        self._sweeps: dict[int, float] = {}
+        self._waiting: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._ending = threading.Event()
 
@@ -137,9 +143,31 @@ class Shipper:
             turn.due, turn.offset, turn.flushed = now + self._every, store.offset, False
             self._begin(store, shard)
 
+    def sweep_if_due(self, shard: int) -> None:
+        """Delete what belongs to no snapshot of a shard, if it is time to."""
+        now = self._clock()
+        # The first snapshot, soon after the shard was opened, also deletes what belongs to none.
+        if now >= self._sweeps.setdefault(shard, now + self._sweep_seconds):
+            self._sweeps[shard] = now + self._sweep_seconds
+            self._do(lambda: self._sweep(shard))
+
+    def _sweep(self, shard: int) -> None:
+        if self._ending.is_set():
+            return
+        try:
+            self._repository.shard(shard).sweep()
+        except Exception as error:  # noqa: BLE001 -- object store libraries have their own
+            _log.warning(
+                "shard %d: what belongs to no snapshot could not be deleted from %s: %s",
+                shard,
+                self._repository.url,
+                error,
+            )
+
     def forget(self, shard: int) -> None:
         """Forget the schedule of a shard that is released."""
         self._turns.pop(shard, None)
+        self._sweeps.pop(shard, None)
         self._damaged.pop(shard, None)
 
     def ship_now(self, store: BandStore, shard: int) -> Manifest:
@@ -155,17 +183,21 @@ class Shipper:
     def _begin(self, store: BandStore, shard: int) -> None:
         taken = _take(store, shard)
         self._shipping.add(shard)
+        self._do(lambda: self._ship(taken))
+
+    def _do(self, work: Callable[[], None]) -> None:
+        """Have the thread do some work, after all that came before."""
         if not self._background:
-            self._ship(taken)
+            work()
             return
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="snapshots", daemon=True)
             self._thread.start()
-        self._waiting.put(taken)
+        self._waiting.put(work)
 
     def _run(self) -> None:
-        while (taken := self._waiting.get()) is not None:
-            self._ship(taken)
+        while (work := self._waiting.get()) is not None:
+            work()
 
     def _ship(self, taken: _Checkpoint) -> None:
         shard = taken.shard
@@ -173,7 +205,7 @@ class Shipper:
             try:
                 self._publish(taken)
                 # After several in a row, once is enough: it considers all shards.
-                if self._waiting.empty():
+                if self._shipping <= {shard}:
                     self._trim_log()
             except Interrupted:
                 _log.info(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC
 from pathlib import Path
 from time import time
@@ -15,8 +16,9 @@ from fsspec.implementations.local import LocalFileSystem
 
 from worker.settings import MASK, ConfigurationError, without_credentials
 
-__all__ = ["Storage", "sync_directory"]
+__all__ = ["Storage", "in_part", "sync_directory"]
 
+_PART = ".part"
 
 _LEAST = 3
 """Shorter values would be found in messages by chance."""
@@ -92,18 +94,16 @@ class Storage:
     def put(self, source: Path, name: str) -> None:
         """Copy a local file to ``name``."""
         if self._local:
-            part = self._part(name)
-            self._fs.put_file(str(source), str(part))
-            self._settle(part, name)
+            with self._whole(name) as part:
+                self._fs.put_file(str(source), str(part))
         else:
             self._fs.put_file(str(source), self._path(name))
 
     def write(self, name: str, data: bytes) -> None:
         """Write a small file."""
         if self._local:
-            part = self._part(name)
-            part.write_bytes(data)
-            self._settle(part, name)
+            with self._whole(name) as part:
+                part.write_bytes(data)
         else:
             self._fs.pipe_file(self._path(name), data)
 
@@ -115,26 +115,38 @@ class Storage:
             return
 
     def move(self, name: str, to: str) -> None:
-        """Rename a file, unless it is already gone."""
+        """Rename a file, unless it is already gone. Its age begins anew."""
         self._fs.makedirs(self._path(to).rpartition("/")[0], exist_ok=True)
         try:
             self._fs.mv(self._path(name), self._path(to))
+            if self._local:
+                os.utime(self._path(to))
         except FileNotFoundError:
             return
 
     def _path(self, name: str) -> str:
         return f"{self.root}/{name}"
 
-    def _part(self, name: str) -> Path:
+    @contextmanager
+    def _whole(self, name: str) -> Iterator[Path]:
+        """Yield where the body writes a file, which then has its name; on failure, nothing has."""
         path = Path(self._path(name))
         path.parent.mkdir(parents=True, exist_ok=True)
-        return path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
+        part = path.with_name(f"{path.name}.{uuid.uuid4().hex}{_PART}")
+        try:
+            yield part
+            with part.open("rb") as file:
+                os.fsync(file.fileno())
+            part.replace(path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+        sync_directory(path.parent)
 
-    def _settle(self, part: Path, name: str) -> None:
-        with part.open("rb") as file:
-            os.fsync(file.fileno())
-        part.replace(self._path(name))
-        sync_directory(part.parent)
+
+def in_part(name: str) -> bool:
+    """Return whether a file has been written in part: it is being written, or was left so."""
+    return name.endswith(_PART)
 
 
 def sync_directory(directory: Path) -> None:

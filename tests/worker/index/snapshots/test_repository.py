@@ -10,18 +10,11 @@ from uuid import uuid4
 import msgspec
 import pytest
 
+from tests.worker.index.snapshots.published import FILES, HEADER, Files, manifest, publish
 from worker.index.snapshots import FileEntry, Interrupted, Manifest, Repository, SnapshotDamaged
 from worker.index.snapshots.manifest import MOST_BYTES, ManifestError, decode
 from worker.index.snapshots.repository import ShardSnapshots
 from worker.settings import ConfigurationError
-
-HEADER: dict[str, str | int | float | bool] = {
-    "bands": 18,
-    "log": "x",
-    "absorb": 0.95,
-    "nfkc": True,
-}
-Files = dict[str, bytes]
 
 
 @pytest.fixture(params=["directory", "object store"])
@@ -31,36 +24,8 @@ def snapshots(request: pytest.FixtureRequest, tmp_path: Path) -> ShardSnapshots:
     return Repository(url, "app").shard(3)
 
 
-def checkpoint(directory: Path, files: Files) -> Path:
-    directory.mkdir()
-    for name, data in files.items():
-        (directory / name).write_bytes(data)
-    return directory
-
-
-def manifest(offset: int, files: list[FileEntry], **more: str) -> Manifest:
-    return Manifest(
-        shard=3,
-        offset=offset,
-        documents=offset * 10,
-        created=time(),
-        header={**HEADER, **more},
-        files=files,
-    )
-
-
-def publish(
-    snapshots: ShardSnapshots, tmp_path: Path, offset: int, files: Files, **more: str
-) -> Manifest:
-    directory = checkpoint(tmp_path / uuid4().hex, files)
-    return snapshots.publish(directory, lambda entries: manifest(offset, entries, **more))
-
-
 def content(directory: Path) -> Files:
     return {path.name: path.read_bytes() for path in directory.iterdir()}
-
-
-FILES = {"CURRENT": b"MANIFEST-1", "000001.sst": b"a" * 5_000, "empty.log": b""}
 
 
 def test_what_was_published_comes_back(snapshots: ShardSnapshots, tmp_path: Path) -> None:
