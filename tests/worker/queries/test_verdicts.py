@@ -42,7 +42,7 @@ def test_a_query_before_a_document_tells_its_verdict_and_matches(
     with Site(
         tmp_path,
         index={"shards": shards, "bucket_capacity": 2, "max_matches": 2, "window": "60s"},
-        documents={"time_field": "time"},
+        documents={"time_field": "time", "time_format": "milliseconds"},
         similarity={"threshold": 0.5, "recall": 0.8},
     ) as site:
         for number, (ident, text) in enumerate(MANY):
