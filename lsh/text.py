@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from lsh.code_points import Codes
     from lsh.switches import Switches
 
-NORMALISER_VERSION = 2
+NORMALISER_VERSION = 3
 """Increased whenever the same text and switches give another normal form."""
 
 _SPACE = 32

@@ -46,7 +46,9 @@ _MEANING = {
     " default: false, or by the preset",
     "similarity.join_letters": "drop white space between letters, for shingles of characters;"
     " default: false, or by the preset",
-    "similarity.strip_html": "take the text out of HTML; default: false, or by the preset",
+    "similarity.strip_html": "take the text out of HTML: tags of known elements, comments,"
+    " declarations, scripts and styles are dropped, other angle brackets stay; default: false, or"
+    " by the preset",
     "similarity.reduce_urls": "reduce web addresses to their hosts; default: false, or by the"
     " preset",
     "index.shards": "number of shards; at most this many workers share the index",
