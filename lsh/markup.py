@@ -7,6 +7,7 @@
 `reduce_urls`: web addresses become their hosts. What follows the host, and a user's name
     before it, are dropped. An address ends at white space, a quote or angle bracket, a closing
     bracket that it hasn't opened, and a letter of a script that puts no spaces between words.
+    A text without a letter or digit outside of addresses keeps them: they are all that it says.
 
 Nothing else may be lost: a text with `i<n` and `m>0` has no tag. What is taken for a tag:
 
@@ -121,6 +122,7 @@ _URL: Final = re.compile(
     """,
     re.VERBOSE,
 )
+_LETTER: Final = re.compile(r"[^\W_]")
 
 
 def unwrapped(text: str, switches: Switches) -> str:
@@ -138,7 +140,13 @@ def unwrapped_lines(text: str, switches: Switches) -> str:
 def _unwrapped(text: str, switches: Switches, between: str) -> str:
     if switches.strip_html:
         text = _without_html(text, between)
-    return _URL.sub(_host, text) if switches.reduce_urls else text
+    return _with_hosts(text) if switches.reduce_urls else text
+
+
+def _with_hosts(text: str) -> str:
+    """Return `text` with hosts for addresses, unless it says nothing else."""
+    reduced = _URL.sub(_host, text)
+    return reduced if reduced == text or _LETTER.search(_URL.sub("", text)) else text
 
 
 def _host(address: re.Match[str]) -> str:

@@ -24,6 +24,8 @@ SWITCHES = (
     "drop_overlays",
     "fold_confusables",
     "fold_digits",
+    "fold_accents",
+    "fold_turkish_i",
     "drop_symbols",
     "join_letters",
     "strip_html",
@@ -37,6 +39,7 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
     "comments": {
         "fold_confusables": True,
         "fold_digits": True,
+        "fold_accents": True,
         "drop_symbols": True,
         "join_letters": True,
     },
@@ -79,6 +82,8 @@ class Parameters:
     drop_overlays: bool = True
     fold_confusables: bool = False
     fold_digits: bool = False
+    fold_accents: bool = False
+    fold_turkish_i: bool = False
     drop_symbols: bool = False
     join_letters: bool = False
     strip_html: bool = False

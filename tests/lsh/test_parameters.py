@@ -105,6 +105,8 @@ def test_each_field_shows_in_the_description() -> None:
         "drop_overlays": False,
         "fold_confusables": True,
         "fold_digits": True,
+        "fold_accents": True,
+        "fold_turkish_i": True,
         "drop_symbols": True,
         "join_letters": True,
         "seed": b"other",

@@ -12,6 +12,7 @@ from hashlib import blake2b, scrypt
 from html import unescape
 from html.entities import html5
 from unicodedata import category, combining, normalize
+from unicodedata import name as spoken_name
 
 from lsh import Parameters, unicode_tables
 from lsh.elements import ELEMENTS, WITHOUT_VALUE
@@ -188,12 +189,14 @@ def to_last() -> set[int]:
 
 @cache
 def ignorable() -> set[int]:
-    return set(points(unicode_tables.IGNORABLE))
+    return {*points(unicode_tables.IGNORABLE), *points(unicode_tables.ELONGATIONS)}
 
 
 def invisible(char: str) -> bool:
     if char in JOINERS:
         return False
+    if category(char) == "Lo" and "\u0640" in normalize("NFKD", char):
+        return True
     return ord(char) in ignorable() or (category(char) == "Cc" and not char.isspace())
 
 
@@ -238,6 +241,8 @@ def visible(text: str, parameters: Parameters) -> str:
         apart = normalize("NFD", char)
         if parameters.drop_overlays and any(map(stroke, apart)):
             parts = normalize("NFC", "".join(part for part in apart if not stroke(part)))
+        if parameters.fold_accents:
+            parts = plain(parts, parameters)
         if parameters.fold_confusables:
             parts = look(parts, parameters) if parts else parts
         if parameters.fold_digits:
@@ -246,6 +251,46 @@ def visible(text: str, parameters: Parameters) -> str:
                 parts = "".join("0" if part.isdecimal() else part for part in whole)
         shown += parts
     return shown
+
+
+def plain(text: str, parameters: Parameters) -> str:
+    """Return the text without accents, and the like."""
+    apart = normalize("NFKD" if parameters.nfkc else "NFD", text)
+    left = "".join(PLAIN.get(char, char) for char in apart if not accent(char))
+    return text if left == apart else normalize("NFC", left)
+
+
+PLAIN = dict(
+    zip("øØłŁđĐħĦŧŦ\u0131\u0671æÆœŒ", [*"oOlLdDhHtTi\u0627", "ae", "AE", "oe", "OE"], strict=True)
+)
+
+
+def accent(char: str) -> bool:
+    """Return whether a character is a mark that carries no word, by the names of Unicode."""
+    if category(char) != "Mn" or combining(char) == 1:
+        return False
+    if 0x20D0 <= ord(char) <= 0x20FF:
+        return False
+    spoken = spoken_name(char, "")
+    if spoken.startswith("COMBINING CYRILLIC"):
+        return ord(char) < 0x488 or ord(char) >= 0xFE20
+    if spoken.startswith(("HEBREW ", "ARABIC ", "SYRIAC ", "SAMARITAN ")):
+        return True
+    shared = not (
+        0x3000 <= ord(char) < 0x3100 or ord(char) > 0xFFFF or 0xA000 <= ord(char) < 0xB000
+    )
+    return spoken.startswith("COMBINING ") and shared
+
+
+def one_i(text: str) -> str:
+    """Return the text with the letters i of Turkish as one."""
+    for letters, read in (("i\u0307", "i"), ("I\u0307", "I"), ("\u0130", "I"), ("\u0131", "i")):
+        parts = text.split(letters)
+        text = parts[0]
+        for part in parts[1:]:
+            marked = part != "" and kind_of(part[0]) != AFRESH
+            text += (letters if marked else read) + part
+    return text
 
 
 def sort(char: str) -> str:
@@ -341,7 +386,7 @@ def declaration(rest: str) -> int | None:
         if inside.startswith(f"!{word}") and inside[len(word) + 1 :][:1] in ("", *SPACE):
             return size
     for word in ("![if", "![endif"):
-        after = inside[len(word) :][:1]
+        after = rest[len(word) :][:1]
         if inside.startswith(word) and not (after == "-" or after in {*NAME} - {*":."}):
             return size
     if inside.startswith("?xml"):
@@ -463,9 +508,9 @@ INLINE = (
 
 def resolved(text: str) -> str:
     """Return the text with references to characters resolved."""
-    kept = ""
+    kept, done = "", 0  # what a reference became is no part of another one
     for at, char in enumerate(text):
-        begin = kept.rfind("&")
+        begin = kept.rfind("&", done)
         kept += char
         if char != ";" or begin < 0 or at == 0:
             continue
@@ -479,8 +524,10 @@ def resolved(text: str) -> str:
             continue
         if number:
             kept = kept[:begin] + unescape(kept[begin:])
+            done = len(kept)
         elif taken[0] not in DIGITS and f"{taken};" in html5:
             kept = kept[:begin] + html5[f"{taken};"]
+            done = len(kept)
     return kept
 
 
@@ -490,14 +537,20 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def with_hosts(text: str) -> str:
-    kept, at = "", 0
+    reduced, others = hosts_and_others(text)
+    return reduced if any(map(str.isalnum, others)) else text
+
+
+def hosts_and_others(text: str) -> tuple[str, str]:
+    """Return the text with hosts for addresses, and the text without addresses."""
+    kept, at, others = "", 0, ""
     while at < len(text):
         inside_word = at > 0 and (text[at - 1].isalnum() or text[at - 1] == "_")
         inside_word = inside_word and not unspaced(text[at - 1])
         rest = text[at : at + 8].lower()
         scheme = next((one for one in ("https://", "http://") if rest.startswith(one)), "")
         if inside_word or not (scheme or rest.startswith("www.")):
-            kept, at = kept + text[at], at + 1
+            kept, others, at = kept + text[at], others + text[at], at + 1
             continue
         begin = at + len(scheme)
         user = begin
@@ -508,7 +561,7 @@ def with_hosts(text: str) -> str:
         while end < len(text) and not text[end].isspace() and text[end] not in '<>"/?#:@':
             end += 1
         if end == begin:
-            kept, at = kept + text[at], at + 1
+            kept, others, at = kept + text[at], others + text[at], at + 1
             continue
         kept, at = kept + text[begin:end], end
         while at < len(text) and not ends_address(text[at]) and text[at] != ")":
@@ -522,7 +575,7 @@ def with_hosts(text: str) -> str:
                     break
                 at = close
             at += 1
-    return kept
+    return kept, others
 
 
 def ends_address(char: str) -> bool:
@@ -560,6 +613,8 @@ def normalise(text: str, parameters: Parameters) -> str:
         text = text.casefold()
         if parameters.nfkc:
             text = nfkc(text)
+    if parameters.fold_turkish_i:
+        text = one_i(text)
     if parameters.collapse_whitespace:
         text = " ".join(text.split())
     return run_together(text, parameters)
