@@ -122,6 +122,9 @@ _URL: Final = re.compile(
     """,
     re.VERBOSE,
 )
+_OF_PAGES: Final = re.compile(
+    r"(?ai:</(?:a|b|body|div|em|h[1-6]|html|i|li|p|script|span|strong|style|table|td|ul)\s*+>|<br\s*+/?>)"
+)
 _LETTER: Final = re.compile(r"[^\W_]")
 
 
@@ -147,6 +150,11 @@ def _with_hosts(text: str) -> str:
     """Return `text` with hosts for addresses, unless it says nothing else."""
     reduced = _URL.sub(_host, text)
     return reduced if reduced == text or _LETTER.search(_URL.sub("", text)) else text
+
+
+def looks_like_html(text: str) -> bool:
+    """Return whether a text has an end of an element that pages are full of, or a line break."""
+    return _OF_PAGES.search(text) is not None
 
 
 def _host(address: re.Match[str]) -> str:

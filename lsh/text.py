@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lsh.code_points import as_text, code_points
+from lsh.columns import text_of
 from lsh.folding import Folding, fold
 from lsh.invisible import misplaced
 from lsh.joining import without
@@ -83,7 +84,11 @@ class Normalised:
 
 
 def normalise(text: str, parameters: Switches) -> str:
-    """Return the normal form of one text. This is the reference for the batch functions."""
+    """Return the normal form of one text. This is the reference for the batch functions.
+
+    Raises TypeError if it is none.
+    """
+    text = text_of(text)
     return form_of(left_over(unwrapped(text, parameters), parameters, form_of), parameters)
 
 
