@@ -20,6 +20,7 @@ from worker.cli.progress import byte_progress
 from worker.cli.screen import tell
 from worker.cli.verdict_lines import UniqueLines, VerdictLines
 from worker.formats.choice import document_format, watched_fields
+from worker.formats.first_texts import TextWatch
 from worker.offline import Counts, OfflineFilter, StateError, StateVersions
 from worker.process.gc import collecting, relax
 from worker.process.malloc import limit
@@ -82,7 +83,13 @@ def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
         else:
             directory = stack.enter_context(_scratch(output))
         documents = document_format(settings)
-        hints = Hints(documents, watched_fields(settings), inputs, _say)
+        hints = Hints(
+            documents,
+            watched_fields(settings),
+            inputs,
+            _say,
+            texts=TextWatch(settings.parameters()),
+        )
         lines = UniqueLines() if job.unique_only else VerdictLines(documents)
         relax()
         stack.enter_context(collecting())

@@ -16,17 +16,17 @@ from worker.cli.evaluate_picture import draw, drawable
 from worker.cli.inputs import Inputs
 from worker.cli.labels import labelled_pairs, numbered
 from worker.cli.progress import byte_progress, share_progress
-from worker.cli.screen import print_json, screen
+from worker.cli.screen import print_json, screen, tell
 from worker.formats.choice import document_format
 from worker.offline import OfflineFilter
 from worker.offline.evaluation import (
-    BELOW,
-    CLEAR,
     Evaluation,
     Labelled,
     Reading,
     Run,
+    clearly_above,
     evaluate_labels,
+    far_below,
 )
 from worker.offline.evaluation import (
     evaluate as compare,
@@ -64,6 +64,8 @@ def evaluate(
             containment=similarity.containment,
             ratio=similarity.containment_ratio,
         )
+    for warning in reading.warnings:
+        tell(f"neardup: warning: {warning}")
     found = compare(parameters, reading, run, truth)
     labelled = None
     if labels is not None:
@@ -131,7 +133,7 @@ def _show(parameters: Parameters, found: Evaluation, labelled: Labelled | None) 
 
 def _sentences(found: Evaluation) -> list[str]:
     """Return what matters most, a line for each."""
-    t, high, low = found.threshold, min(found.threshold + CLEAR, 1), found.threshold - BELOW
+    t, high, low = found.threshold, clearly_above(found.threshold), far_below(found.threshold)
     causes = found.missed
     clear = _share(found.found_clear, found.clear)
     all_ = _share(found.found_at_threshold, found.at_threshold)
@@ -145,9 +147,9 @@ def _sentences(found: Evaluation) -> list[str]:
     else:
         contained = _share(found.right_contained, found.contained_pairs)
         excerpts = _share(found.found_contained, found.contained)
-        most = min(c + CLEAR, 1)
+        most = clearly_above(c)
         held = "the documents of which one at most containment_ratio times as long has"
-        reached, missed = f"{t:g} or a containment of {c:g}", f"{low:g} and {c - BELOW:g}"
+        reached, missed = f"{t:g} or a containment of {c:g}", f"{low:g} and {far_below(c):g}"
         lines += [
             f"found: {excerpts} of {held} {most:g} or more",
             f"published pairs: {right} at {reached} or above, {wrong} below {missed}",

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from worker.cli.inputs import Inputs
 from worker.cli.inputs.foreign import ARRAY
 from worker.formats.base import DocumentFormat, Unreadable
+from worker.formats.first_texts import TextWatch
 from worker.formats.seen import FieldWatch, SeenFields
 from worker.offline import Line
+from worker.offline.evaluation import text_of
 
 __all__ = ["Hints"]
 
@@ -22,10 +24,13 @@ class Hints:
         fields: Iterable[str],
         inputs: Inputs,
         say: Callable[[str], None],
+        *,
+        texts: TextWatch,
     ) -> None:
-        """Watch for ``fields``; ``say`` prints a line."""
+        """Watch for ``fields``, and look at ``texts``; ``say`` prints a line."""
         self._documents = documents
         self._watch = FieldWatch(documents, fields)
+        self._texts = texts
         self._inputs = inputs
         self._say = say
         self._first: bytes | None = None
@@ -39,11 +44,18 @@ class Hints:
             if self._first is None:
                 self._first = line.value
             self._warn(self._watch.add(line.value))
+            if not self._texts.done and (text := text_of(self._documents, line)) is not None:
+                self._say_all(self._texts.add(text))
 
     def finish(self) -> None:
         """Warn at the end of an input that is shorter than what is watched."""
         if not self._warned:
             self._warn(self._watch.warning())
+        self._say_all(self._texts.warnings())
+
+    def _say_all(self, warnings: Iterable[str]) -> None:
+        for warning in warnings:
+            self._say(f"warning: {warning}")
 
     def _warn(self, warning: str | None) -> None:
         if warning is not None:

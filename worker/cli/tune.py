@@ -27,19 +27,17 @@ from lsh.nearest import SetsOfTexts
 from lsh.sketch import SKETCH_BITS
 from lsh.spectrum import Spectrum, spectrum
 from lsh.tuning import sought
-from worker.bus import Record
 from worker.cli.errors import EXIT_FAILED, CommandError
 from worker.cli.evaluate_picture import drawable
 from worker.cli.inputs import Inputs
 from worker.cli.labels import labelled_pairs, numbered
 from worker.cli.progress import share_progress
-from worker.cli.screen import print_json
+from worker.cli.screen import print_json, tell
 from worker.cli.tune_picture import draw
 from worker.cli.tune_tables import CURVE, FLOOR, Labels, Outlook, ToldApart, show
-from worker.formats.base import DocumentFormat, Unreadable
 from worker.formats.choice import document_format
-from worker.offline import Line
-from worker.offline.evaluation import CLEAR
+from worker.formats.first_texts import TextWatch
+from worker.offline.evaluation import clearly_above, text_of
 from worker.settings import Settings
 from worker.settings.sections import MOST_BANDS
 
@@ -61,7 +59,7 @@ class _Sample:
         with Inputs(files, settings.documents) as inputs:
             for chunk in inputs.chunks(settings.limits.record_bytes):
                 for line in chunk:
-                    text = _text(documents, line)
+                    text = text_of(documents, line)
                     if text is None or len(self.texts) == most:
                         continue
                     named = documents.identify(line.value) or line.key
@@ -107,6 +105,12 @@ def tune(
     similarity = settings.similarity
     others = _compared(compare, similarity.sought, similarity.slots)
     taken = _Sample(settings, files, sample)
+    watch = TextWatch(settings.parameters())
+    for text in taken.texts:
+        for warning in watch.add(text):
+            tell(f"neardup: warning: {warning}")
+    for warning in watch.warnings():
+        tell(f"neardup: warning: {warning}")
     sets = taken.sets(Fingerprinter(settings.parameters()))
     with share_progress("comparing all pairs", shown=sys.stderr.isatty()) as advance:
         seen = spectrum(sets, FLOOR, advance)
@@ -164,20 +168,11 @@ def _chosen(settings: Settings, threshold: float) -> Choice:
     return choose(least, similarity.slots, similarity.recall, MOST_BANDS)
 
 
-def _text(documents: DocumentFormat, line: Line) -> str | None:
-    if not line.complete:
-        return None
-    try:
-        return documents.read(Record("", 0, 0, -1, line.key, line.value)).text
-    except Unreadable:
-        return None
-
-
 def _outlook(
     settings: Settings, taken: _Sample, seen: Spectrum, threshold: float, choice: Choice
 ) -> Outlook:
     slots, bands, rows = choice
-    clear, found = seen.found(min(threshold + CLEAR, 1.0), threshold, *choice)
+    clear, found = seen.found(clearly_above(threshold), threshold, *choice)
     pairs = seen.published(0.0, threshold, *choice)
     return Outlook(
         threshold=threshold,

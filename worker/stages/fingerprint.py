@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from lsh import Fingerprinter
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.formats.base import Document, DocumentFormat, Unreadable
+from worker.formats.first_texts import TextWatch
 from worker.formats.seen import FieldWatch
 from worker.stages.base import Burst, StageError, StatelessStage
 from worker.stages.deaths import Deaths
@@ -67,6 +68,7 @@ class Fingerprint(StatelessStage):
         skip_deleted: bool = False,
         deaths: Deaths | None = None,
         watch: FieldWatch | None = None,
+        texts: TextWatch | None = None,
         sealed: bool = False,
         starts: Mapping[TopicPartition, int] | None = None,
         events: FingerprintEvents | None = None,
@@ -76,6 +78,7 @@ class Fingerprint(StatelessStage):
         ``skip_deleted``: if documents were deleted unread, continue from the log's start.
         ``deaths``: what the worker has died of; by default it notes nothing.
         ``watch``: warns in the log of a field that none of the first documents has.
+        ``texts``: warns in the log of first texts that the settings don't suit.
         ``sealed``: seal the partitions instead of reading them.
         ``starts``: where to begin the partitions that have not been begun; see
         `worker.stages.turns`.
@@ -89,6 +92,7 @@ class Fingerprint(StatelessStage):
         self._guard = RejectGuard(reject_limit, reader.fields)
         self._skip_deleted = skip_deleted
         self._watch = watch or FieldWatch(reader, ())
+        self._texts = texts
         self._deaths = deaths or Deaths(topology.documents, "", None)
         self._events = events or FingerprintEvents()
         self._sealed = sealed
@@ -208,6 +212,7 @@ class Fingerprint(StatelessStage):
                 outgoing.append(self._reject(record, str(error)))
                 aside.setdefault(partition, Aside.nothing()).offsets.append(record.offset)
         texts = [document.text for kept in rows.values() for _, document in kept]
+        self._look_at(records[0].topic, texts)
         signed = self._fingerprinter.fingerprint(texts)
         blank = signed.blank
         at = 0
@@ -270,6 +275,14 @@ class Fingerprint(StatelessStage):
             Outgoing(self._fingerprints, 0, None, encode(frame))
             for frame in self._framer.frames(span, signed, aside)
         ]
+
+    def _look_at(self, topic: str, texts: Sequence[str]) -> None:
+        """Warn in the log if the first texts are such as the settings don't suit."""
+        if self._texts is None or self._texts.done:
+            return
+        for text in texts:
+            for warning in self._texts.add(text):
+                _log.warning("%s: %s", topic, warning)
 
     def _reject(self, record: Record, reason: str) -> Outgoing:
         return Outgoing(
