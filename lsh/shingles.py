@@ -271,14 +271,14 @@ class _Words(dict[str | bytes, int]):
     def hashes_of(self, tokens: Iterable[str | bytes], row: int) -> NDArray[np.uint64]:
         """Return the hash of each token. row: the number of the sequence, for messages."""
         if isinstance(tokens, (str, bytes)):
-            message = f"tokens: row {row} is a single text, takes its tokens; see str.split"
+            message = f"tokens: got a single text in row {row}, takes its tokens; see str.split"
             raise TypeError(message)
         if not isinstance(tokens, Iterable):
-            raise TypeError(f"tokens: row {row} has {shown(tokens)}, takes tokens")
+            raise TypeError(f"tokens: got {shown(tokens)} in row {row}, takes tokens")
         known = list(tokens)
         for token in known:
             if not isinstance(token, (str, bytes)):
-                message = f"tokens: row {row}: got {shown(token)}, takes str or bytes"
+                message = f"tokens: got {shown(token)} in row {row}, takes str or bytes"
                 raise TypeError(f"{message}; encode what is neither")
         return np.fromiter(map(self.__getitem__, known), dtype=np.uint64, count=len(known))
 

@@ -292,14 +292,16 @@ def similarity(sketch: NDArray[np.uint8], others: NDArray[np.uint8]) -> NDArray[
 def pairwise_similarity(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Return the estimated Jaccard similarity of each row of `a` with the same row of `b`.
 
-    a, b: uint8[m, slots]. Returns float64[m], like `similarity`.
+    a, b: uint8[m, slots]; one of them may have a single row, for all of the other one.
+    Returns float64[m], like `similarity`.
 
     Raises ValueError for arrays of another type or shape.
     """
-    if np.shape(a) != np.shape(b):
-        raise ValueError(f"b: got {np.shape(b)}, takes the shape of a, {np.shape(a)}")
+    slots = np.shape(a)[-1] if np.shape(a) else 0
     for sketches in (a, b):
-        require_sketches(sketches, np.shape(a)[-1] if np.shape(a) else 0)
+        require_sketches(sketches, slots)
+    if len(a) != len(b) and 1 not in {len(a), len(b)}:
+        raise ValueError(f"b: got {len(b)} sketches, takes as many as a, {len(a)}")
     return _corrected(a == b)
 
 
