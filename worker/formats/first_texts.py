@@ -15,10 +15,11 @@ __all__ = ["TextWatch"]
 _ENOUGH = 100
 _CHARACTERS = 100_000  # of each text that are looked at
 _MOST_CHARACTERS = 4_000_000  # of all texts
-_LEAST = 20  # texts that are not equal: fewer say nothing of others
+_LEAST = 10  # texts that are not equal: fewer say nothing of others
 _PAGES = 0.25  # the share of texts from which they are taken for HTML
 _ALIKE = 0.5  # the median similarity of two texts from which shingles are taken for too short
 _NEAR = 0.1  # or this much below the threshold: so far off an estimate can be
+_APART = 0.1  # the most that two texts have in common by better shingles, if they are unrelated
 _FEW_WORDS = 20  # in a text, at the median: shingles of words would be too few
 _OTHERS: dict[str, dict[str, Any]] = {
     "similarity.shingle_size = 12": {"shingle": "char", "shingle_size": 12},
@@ -75,10 +76,10 @@ class TextWatch:
             parameters = replace(self._parameters, **other)
             few = parameters.shingle == "word" and _words(texts) < _FEW_WORDS
             value = None if few else _median(texts, parameters)
-            if value is not None and value <= median / 2:
+            if value is not None and value <= _APART:
                 better.append(f"{value:.2f} with {name}")
         if not better:
-            return None  # They are variants of one text, whatever is compared.
+            return None  # They are variants of one text.
         size, shingle = self._parameters.shingle_size, self._parameters.shingle
         kind = f"{size} character{'s' * (size > 1)}" if shingle == "char" else f"{size} words"
         return (
