@@ -19,8 +19,8 @@ Nothing else may be lost: a text with `i<n` and `m>0` has no tag. What is taken 
 - then `>`. What isn't closed stays.
 
 `a<b>c` is a tag, as in a browser, and so is `<input>` for whoever means it as a placeholder.
-The name of a type in capital and small letters directly behind another name is none:
-`Class<Object>`.
+The parameter of a type is none: directly behind another name, a name in capital and small
+letters, or one of A, B, I, Q, S and U if the text doesn't end it: `Class<Object>`, `Set<A>`.
 
 The work is linear in the size of the text. No attempt to match a tag passes a `<` outside of
 quotes. From different beginnings, attempts never agree on what is inside of single quotes,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 _SPACE: Final = r" \t\n\r\f\v"
 _CUSTOM: Final = "[a-zA-Z][a-zA-Z0-9_.]*+-[a-zA-Z0-9_.-]*+"
+_TYPE: Final = "[ABIQSU]"  # of the elements that stand inside a line
 _WORD: Final = rf"[^{_SPACE}\"'<>/=]"
 _EQUALS: Final = rf"[{_SPACE}]*+ = [{_SPACE}]*+"
 
@@ -72,7 +73,7 @@ _TAG: Final = re.compile(
     |
         (?! [A-Z] (?<= \w<[A-Z] ) [a-zA-Z0-9_.:-] [a-z]++ > )
         (?:
-            ( {_CUSTOM} ) (?: (?= > ) | (?= [{_SPACE}/] ) () )
+            ( {_CUSTOM} | (?<= \w< ) {_TYPE} (?= > ) ) (?: (?= > ) | (?= [{_SPACE}/] ) () )
         |   (?: {_any_of(INLINE)} | ( {_BLOCK} ) ) (?= [{_SPACE}/>] )
         )
         (?:
@@ -94,9 +95,9 @@ _TAG: Final = re.compile(
     re.VERBOSE,
 )
 """A tag, or a declaration. If no group matches, the tag stands inside a line. If the second one is
-the last that matches, it is the name of an element that isn't HTML's and has no attributes."""
+the last that matches, it is the name of an element that counts if the text has its end."""
 _UNKNOWN: Final = 2
-_ENDED: Final = re.compile(rf"</({_CUSTOM})")
+_ENDED: Final = re.compile(rf"</({_CUSTOM}|{_TYPE}(?=>))")
 _UNSHOWN: Final = frozenset({*RAW, "!--"})
 """Elements whose content is no text, and comments."""
 _ENDS: Final = {name: re.compile(rf"(?ai:</{name})(?=[{_SPACE}/>])[^<>]*+>") for name in RAW}
@@ -218,13 +219,16 @@ class _Tags:
         group = tag.lastindex
         if group is None:
             return ""
-        if group == _UNKNOWN and not (self._ended and tag[group].lower() in self._ended):
+        if group != _UNKNOWN:
+            return self._between
+        name = tag[group].lower() if self._ended else ""
+        if name not in self._ended:
             return tag[0]
-        return self._between
+        return "" if name in INLINE else self._between
 
     @cached_property
     def _ended(self) -> frozenset[str]:
-        """Return the names with hyphens of which the text has ends."""
+        """Return the names with hyphens, and of capital letters, of which the text has ends."""
         return frozenset(map(str.lower, _ENDED.findall(self._text)))
 
 

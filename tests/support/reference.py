@@ -450,6 +450,7 @@ def shown(tag: Tag, text: str, closed: set[str]) -> str:
     name, before = tag.name.lower(), text[: tag.begin][-1:]
     behind_a_name = before == "_" or (before != "" and before.isalnum())
     type_name = tag.name[:1].isupper() and tag.name[2:].islower()
+    type_name |= tag.name in set("ABIQSU") and f"</{tag.name}>" not in text
     if behind_a_name and type_name and not tag.ends and not tag.inside:
         return text[tag.begin : tag.end]
     if name in INLINE.split("|"):
