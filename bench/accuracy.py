@@ -29,7 +29,15 @@ from lsh import Choice
 from lsh.exact import jaccard
 from worker.cli.evaluate import judge
 from worker.offline import offline_settings
-from worker.offline.evaluation import BELOW, CLEAR, Evaluation, Truth, evaluate
+from worker.offline.evaluation import (
+    BELOW,
+    CLEAR,
+    Evaluation,
+    Truth,
+    clearly_above,
+    evaluate,
+    far_below,
+)
 from worker.settings import Settings
 
 _SAMPLES = Path(__file__).parents[1] / "worker" / "samples"
@@ -206,14 +214,14 @@ def _figures(found: Evaluation) -> Figures:
 
 def _figures_of_peer(judged: Judged, truth: Truth, threshold: float) -> Figures:
     best = truth.nearest.similarity
-    clear, right = best >= min(threshold + CLEAR, 1.0), best >= threshold
+    clear, right = best >= clearly_above(threshold), best >= threshold
     published = jaccard(truth.sets, judged.later, judged.earlier)
     return Figures(
         int(clear.sum()),
         float(judged.duplicate[clear].mean()) if clear.any() else 1.0,
         float(judged.duplicate[right].mean()) if right.any() else 1.0,
         float((published >= threshold).mean()) if len(published) else 1.0,
-        float((published < threshold - BELOW).mean()) if len(published) else 0.0,
+        float((published < far_below(threshold)).mean()) if len(published) else 0.0,
     )
 
 

@@ -17,7 +17,7 @@ SIZE = 10_000_000  # bytes
 QUICK_SIZE = 1_000_000
 TURNS = 3
 RATIO = 5.0  # the target; letters with marks cost most
-RATIO_OF_LINES = 10.0  # the same with lines that are left out: each may have to be looked at
+RATIO_BY_PARTS = 10.0  # the same with what may have to be looked at by itself: lines, and tags
 MARKS = "\u0301" * 15 + "\u0323" * 15
 REPEATED = {
     "runs of marks, of 30": f"X{MARKS}",
@@ -47,10 +47,12 @@ PAGES = {
     "tags": "<p>a</p>",
     "tags that don't end": "<a ",
     "the same, with quotes": "<a '\"",
+    "the same, with values in quotes": "<a x='<b y=\"'\"",
+    "elements that HTML doesn't have": "<a-b>",
     "elements that aren't closed": "<script>",
     "elements whose end isn't closed": "<script></script ",
     "comments that aren't closed": "<!--",
-    "declarations": "<!a>",
+    "declarations": "<!doctype>",
     "references": "&amp;",
     "references to nothing": "&aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
     "long numbers": "&#" + "1" * 5_000,
@@ -136,7 +138,8 @@ def run(*, quick: bool = False) -> list[Target]:
             ", ".join(f"{one.name}: {one.median / plain.median:.1f} times" for one in others),
         )
         title = f"hostile text to plain, {what} ({worst.name})"
-        limit = RATIO_OF_LINES if parameters.boilerplate else RATIO
+        by_parts = parameters.boilerplate or parameters.strip_html
+        limit = RATIO_BY_PARTS if by_parts else RATIO
         targets.append(Target(title, worst.median / plain.median, limit, at_least=False))
     return targets
 

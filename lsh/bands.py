@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lsh.arguments import shown
 from lsh.mixing import constants, derived, finalise, odd
+from lsh.sketch import require_sketches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,8 +35,13 @@ def band_keys(
     give equal keys. Otherwise, even for equal rows in different bands, keys are equal
     only by a 64-bit collision; in a band of up to 8 rows, never.
 
-    Raises ValueError if there are fewer slots than bands * rows.
+    Raises ValueError if there are fewer slots than bands * rows, or these are no sketches.
     """
+    require_sketches(sketches, np.shape(sketches)[-1])
+    if columns is not None and not set(columns) <= set(range(bands)):
+        raise ValueError(f"columns: takes numbers from 0 to {bands - 1}")
+    if bands < 1 or rows < 1:
+        raise ValueError(f"bands, rows: got {bands} and {rows}, takes integers of at least 1")
     documents, slots = sketches.shape
     if bands * rows > slots:
         message = f"bands * rows: got {bands} * {rows}, takes at most the number of slots, {slots}"
@@ -64,13 +71,21 @@ def text_keys(encoded: Iterable[bytes], seed: bytes) -> NDArray[np.uint64]:
     Returns uint64[n]: 64 bits of BLAKE2b, little-endian, keyed by the seed. Without the
     seed, nobody can construct two texts with one key. For a faster hash such as
     MurmurHash3 one can, whatever its seed.
+
+    Raises TypeError, which names the row, for what isn't bytes.
     """
+    if not isinstance(seed, bytes):
+        raise TypeError(f"seed: got a value of type {type(seed).__name__}, takes bytes")
+    if isinstance(encoded, (str, bytes)):
+        raise TypeError("encoded: got a single text, takes a sequence of texts in UTF-8")
     keyed = blake2b(digest_size=8, key=derived(seed, b"neardup text", 32))
 
-    def digest(text: bytes) -> bytes:
+    def digest(row: int, text: bytes) -> bytes:
+        if not isinstance(text, bytes):
+            raise TypeError(f"encoded: row {row} has {shown(text)}, takes bytes; encode texts")
         own = keyed.copy()  # cheaper than a new one
         own.update(text)
         return own.digest()
 
-    digests = b"".join(map(digest, encoded))
+    digests = b"".join(digest(row, text) for row, text in enumerate(encoded))
     return np.frombuffer(digests, dtype="<u8").astype(np.uint64)

@@ -11,25 +11,33 @@ Source: Zhu, Nargesian, Pu, Miller, "LSH Ensemble: Internet-scale domain search"
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
+from lsh.arguments import is_number
+from lsh.columns import documents_of, is_id, text_of
 from lsh.containment import containment, containment_error, jaccard_of_containment
 from lsh.fingerprint import Fingerprinter
 from lsh.forest import Forest, run_for
+from lsh.hits import Id
 from lsh.nearest_index import unknown_ids
-from lsh.sized import Sized, sized_sets
+from lsh.saved import named_damage, parameters_of, read_arrays, write_arrays
+from lsh.sized import Sized, sized_sets, sizes_of
+from lsh.sketch import require_sketches, require_starts
 from lsh.tokens import distinct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lsh.parameters import Parameters
+    from lsh.saved import FilePath
     from lsh.shingles import Shingles
 
 __all__ = ["Contained", "ContainmentIndex"]
+
+_FORMAT: Final = "neardup containment index"
 
 _PARTITIONS = 2  # for each doubling of the size
 _SLACK = 1e-6  # a product in floating point may be a little off the integer that it is
@@ -41,7 +49,7 @@ class Contained(NamedTuple):
     containment: the estimate, in [0, 1]. error: its standard error; 0 if the index is exact.
     """
 
-    id: Hashable
+    id: Id
     containment: float
     error: float
 
@@ -52,10 +60,10 @@ class _Partition:
     def __init__(self, slots: int) -> None:
         self._sizes = np.empty(16, dtype=np.int64)
         self.forest = Forest(slots)
-        self.ids: list[Hashable] = []
+        self.ids: list[Id] = []
         self.sets: list[NDArray[np.uint64]] = []  # none unless the index is exact
 
-    def add(self, ids: list[Hashable], sets: Sized, hashes: Iterable[NDArray[np.uint64]]) -> None:
+    def add(self, ids: list[Id], sets: Sized, hashes: Iterable[NDArray[np.uint64]]) -> None:
         first = len(self.ids)
         self.forest.add(sets.sketches)
         self.ids += ids
@@ -101,7 +109,10 @@ class _Query(NamedTuple):
 
 
 class ContainmentIndex:
-    """Documents in memory, to be queried for containment."""
+    """Documents in memory, to be queried for containment.
+
+    Ids are str or int. The index can be pickled; see `Fingerprinter`.
+    """
 
     def __init__(
         self, parameters: Parameters, *, recall: float = 0.98, exact: bool = False
@@ -114,60 +125,64 @@ class ContainmentIndex:
         exact: keep the shingles of documents, 8 bytes each. What an estimate lets through is
             then compared in full, so that all that is returned reaches the containment.
         """
+        if not is_number(recall) or not 0 < recall <= 1:
+            raise ValueError(f"recall: got {recall!r}, takes a number in (0, 1]")
         self._fingerprinter = Fingerprinter(parameters)
         self._recall = recall
         self._exact = exact
         self._partitions: dict[int, _Partition] = {}
-        self._ids: dict[Hashable, tuple[int, int] | None] = {}  # partitions and rows; None: blank
+        self._ids: dict[Id, tuple[int, int] | None] = {}  # partitions and rows; None: blank
 
     def __len__(self) -> int:
         return len(self._ids)
 
     def __contains__(self, id: object) -> bool:  # noqa: A002 -- what it is
-        return id in self._ids
+        return is_id(id) and id in self._ids
 
-    def add(self, id: Hashable, text: str) -> None:  # noqa: A002 -- what it is
+    def add(self, id: Id, text: str) -> None:  # noqa: A002 -- what it is
         """Add one document. Many at once are much faster: see `add_many`."""
         self.add_many([(id, text)])
 
-    def add_many(self, documents: Iterable[tuple[Hashable, str]]) -> None:
+    def add_many(self, documents: Iterable[tuple[Id, str]]) -> None:
         """Add documents: ids and texts. A blank text is in the index, but is never found.
 
-        Raises ValueError, and adds nothing, if an id is known already or occurs twice.
+        Raises ValueError, and adds nothing, if an id is known already or occurs twice, and
+        TypeError if a row isn't an id and a text.
         """
-        listed = list(documents)
+        listed = list(documents_of(documents))
         shingles = self._fingerprinter.shingles([text for _, text in listed])
         self.add_shingles([id_ for id_, _ in listed], shingles)
 
-    def add_shingles(self, ids: Iterable[Hashable], shingles: Shingles) -> None:
+    def add_shingles(self, ids: Iterable[Id], shingles: Shingles) -> None:
         """Add n sets by the hashes of their elements, such as `lsh.tokens.token_hashes` returns.
 
         Raises ValueError as `add_many` does, and if there are not as many ids.
         """
+        require_starts(shingles.hashes, shingles.starts)
         sets = distinct(shingles)
         hashes = np.split(sets.hashes, sets.starts[1:-1]) if self._exact else []
         self._add(ids, sized_sets(sets, self._fingerprinter.parameters.slots), hashes)
 
     def add_sketches(
-        self, ids: Iterable[Hashable], sketches: NDArray[np.uint8], sizes: NDArray[np.int64]
+        self, ids: Iterable[Id], sketches: NDArray[np.uint8], sizes: NDArray[np.int64]
     ) -> None:
         """Add n sets of anything, by their sketches.
 
         sketches: uint8[n, slots]. sizes: int64[n], the number of elements of each set. An empty
             set is never found. See `lsh.tokens`, whose `shingle_counts` are sizes.
 
-        Raises ValueError as `add_shingles` does, and if the index is exact: it needs shingles.
+        Raises ValueError as `add_shingles` does, if the arrays have another type or shape, and if
+        the index is exact: it needs shingles.
         """
         self._need_no_hashes()
-        self._add(ids, Sized(sketches, sizes.astype(np.int64)), [])
+        require_sketches(sketches, self._fingerprinter.parameters.slots)
+        self._add(ids, Sized(sketches, sizes_of(sizes, len(sketches))), [])
 
     def _need_no_hashes(self) -> None:
         if self._exact:
             raise ValueError("exact: got sketches, takes texts or shingles")
 
-    def _add(
-        self, ids: Iterable[Hashable], sets: Sized, hashes: Sequence[NDArray[np.uint64]]
-    ) -> None:
+    def _add(self, ids: Iterable[Id], sets: Sized, hashes: Sequence[NDArray[np.uint64]]) -> None:
         known = unknown_ids(ids, len(sets.sizes), self._ids)
         self._ids.update(dict.fromkeys(known))
         numbers = np.floor(_PARTITIONS * np.log2(np.maximum(sets.sizes, 1))).astype(np.int64)
@@ -190,7 +205,7 @@ class ContainmentIndex:
         for row, ident in enumerate(self._partitions[number].ids[first:], first):
             self._ids[ident] = number, row
 
-    def remove(self, id: Hashable) -> None:  # noqa: A002 -- what it is
+    def remove(self, id: Id) -> None:  # noqa: A002 -- what it is
         """Remove one document. Raises KeyError if the index doesn't have the id."""
         place = self._ids.pop(id)
         if place is None:
@@ -227,7 +242,7 @@ class ContainmentIndex:
 
         Raises ValueError if `containment` is out of range.
         """
-        shingles = self._fingerprinter.shingles([text])
+        shingles = self._fingerprinter.shingles([text_of(text)])
         return self.query_shingles(shingles, containment, of=of, slack=slack)
 
     def query_shingles(
@@ -241,7 +256,9 @@ class ContainmentIndex:
         """Return what `query` returns, for one set by the hashes of its elements."""
         one = distinct(shingles)
         sets = sized_sets(one, self._fingerprinter.parameters.slots)
-        size = int(sets.sizes[0])
+        size = int(sets.sizes[0]) if len(sets.sizes) == 1 else -1
+        if size < 0:
+            raise ValueError(f"shingles: got those of {len(sets.sizes)} sets, takes those of one")
         if not size:
             return []
         return self._found(_Query(sets.sketches[0], size, one.hashes, containment, of, slack))
@@ -262,15 +279,68 @@ class ContainmentIndex:
         Raises ValueError if `containment` or `size` is out of range, or if the index is exact.
         """
         self._need_no_hashes()
+        require_sketches(sketch[None], self._fingerprinter.parameters.slots)
         if size < 1:
             message = f"size: got {size!r}, takes an integer of at least 1"
             raise ValueError(message)
         return self._found(_Query(sketch, size, None, containment, of, slack))
 
+    def save(self, path: FilePath) -> None:
+        """Write the index to a file, in numpy's .npz format. The seed isn't in it.
+
+        Until the file is complete, one of that name stays as it was.
+
+        Raises OSError if it can't be written.
+        """
+        slots = self._fingerprinter.parameters.slots
+        sketches = np.zeros((len(self._ids), slots), np.uint8)
+        sizes = np.zeros(len(self._ids), np.int64)
+        hashes: list[NDArray[np.uint64]] = []
+        for at, place in enumerate(self._ids.values()):
+            if place is not None:
+                partition, row = self._partitions[place[0]], place[1]
+                sketches[at], sizes[at] = partition.forest.sketches[row], partition.sizes[row]
+                hashes += partition.sets[row : row + 1]
+        header = {
+            "parameters": self._fingerprinter.parameters.describe(),
+            "recall": self._recall,
+            "exact": self._exact,
+        }
+        together = np.concatenate(hashes) if hashes else np.empty(0, np.uint64)
+        arrays: dict[str, NDArray[Any]] = {"sketches": sketches, "sizes": sizes, "hashes": together}
+        write_arrays(path, _FORMAT, header, self._ids, arrays)
+
+    @classmethod
+    def load(cls, path: FilePath, parameters: Parameters | None = None) -> ContainmentIndex:
+        """Return the index that was saved to a file.
+
+        parameters: what it must have been made with; None: whatever that is, but with the public
+            default seed and without a list of boilerplate, as these aren't in the file.
+
+        Raises OSError if the file can't be opened, and ValueError with one line if it isn't such
+        a file, has another version of the format, is damaged, or has other parameters.
+        """
+        kinds = {"sketches": "|u1", "sizes": "<i8", "hashes": "<u8"}
+        header, ids, arrays = read_arrays(path, _FORMAT, kinds)
+        found = parameters_of(path, header, parameters)
+        with named_damage(path):
+            index = cls(found, recall=header["recall"], exact=header["exact"])
+            require_sketches(arrays["sketches"], found.slots)
+            sets = Sized(arrays["sketches"], sizes_of(arrays["sizes"], len(ids)))
+            starts = np.append(0, np.cumsum(sets.sizes if index._exact else 0 * sets.sizes))
+            require_starts(arrays["hashes"], starts)
+            hashes = np.split(arrays["hashes"], starts[1:-1]) if index._exact else []
+            index._add(ids, sets, hashes)
+        return index
+
     def _found(self, query: _Query) -> list[Contained]:
-        if not 0 < query.containment <= 1:
+        if not is_number(query.containment) or not 0 < query.containment <= 1:
             message = f"containment: got {query.containment!r}, takes a number in (0, 1]"
             raise ValueError(message)
+        if query.of not in {"query", "document"}:
+            raise ValueError(f"of: got {query.of!r}, takes 'query' or 'document'")
+        if not is_number(query.slack) or not query.slack >= 0:
+            raise ValueError(f"slack: got {query.slack!r}, takes a number of at least 0")
         found: list[Contained] = []
         for number in sorted(self._partitions):
             partition = self._partitions[number]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lsh import text as text_module
+from lsh.arguments import shown
 from lsh.bands import band_keys, text_keys
 from lsh.columns import values_of
+from lsh.equality import same_arrays
 from lsh.folding import Folding
 from lsh.listed_lines import LineFilter
 from lsh.markup import all_unwrapped
 from lsh.ordered import without_repeats
+from lsh.parameters import Parameters
 from lsh.shingles import Shingler, Shingles, different
 from lsh.sketch import compact, signatures
 from lsh.text import Normalised, form_of, normalise_ascii, normalise_wide
@@ -24,14 +27,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lsh.columns import Column
-    from lsh.parameters import Parameters
 
 _BLOCK = 200_000  # code points at a time: enough to amortise numpy's cost per call
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Fingerprints:
-    """The fingerprints of n texts.
+    """The fingerprints of n texts. Two are equal if all arrays are; they have no hash.
 
     keys: uint64[n, bands + 1]; the last column is the key of the exact text. The others follow
         from the sketches; see `band_keys`.
@@ -48,18 +50,47 @@ class Fingerprints:
     shingle_counts: NDArray[np.uint32]
     blank: NDArray[np.bool_]
 
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the other one has the same fingerprints in the same order."""
+        if not isinstance(other, Fingerprints):
+            return NotImplemented
+        names = [field.name for field in fields(self)]
+        return same_arrays(*([getattr(one, name) for name in names] for one in (self, other)))
+
+
+def require_fingerprints(fingerprints: object) -> None:
+    """Raise TypeError if these are no fingerprints."""
+    if not isinstance(fingerprints, Fingerprints):
+        raise TypeError(f"fingerprints: got {shown(fingerprints)}, takes Fingerprints")
+
+
+def require_parameters(parameters: object) -> Parameters:
+    """Return parameters. Raises TypeError if these are none."""
+    if not isinstance(parameters, Parameters):
+        raise TypeError(f"parameters: got {shown(parameters)}, takes Parameters")
+    return parameters
+
 
 class Fingerprinter:
-    """Fingerprints batches of texts. Reuses buffers: use one instance per thread."""
+    """Fingerprints batches of texts. Reuses buffers: use one instance per thread.
+
+    It can be pickled, for other processes; a pickle holds the parameters, so it holds the seed.
+    """
 
     def __init__(self, parameters: Parameters) -> None:
         """Derive all constants from the parameters."""
-        self._parameters = parameters
+        self._parameters = require_parameters(parameters)
         self._shingler = Shingler(parameters.shingle, parameters.shingle_size, parameters.seed)
         self._folding = Folding(parameters)
         self._lines: LineFilter | None = None
         if parameters.boilerplate:
             self._lines = LineFilter(parameters, form_of, self.forms)
+
+    def __reduce__(self) -> tuple[type[Fingerprinter], tuple[Parameters]]:
+        """Return how to make it anew: tables and buffers are megabytes, and follow from these."""
+        return type(self), (self._parameters,)
 
     @property
     def parameters(self) -> Parameters:
@@ -78,7 +109,7 @@ class Fingerprinter:
         A text's fingerprint depends only on the text and the parameters.
         Lone surrogates are treated like any other code point.
 
-        Raises TypeError if a column has missing values.
+        Raises TypeError if a value is no text, such as a missing one; its row is named.
         """
         texts = values_of(texts)
         count, bands, slots = len(texts), self._parameters.bands, self._parameters.slots
@@ -140,6 +171,7 @@ class Fingerprinter:
 
         That is how lines are compared with `Parameters.boilerplate`.
         """
+        lines = values_of(lines)
         forms = [""] * len(lines)
         plain = [row for row, line in enumerate(lines) if line.isascii()]
         wide = [row for row, line in enumerate(lines) if not line.isascii()]

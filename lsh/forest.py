@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from lsh.arguments import is_integer, is_number
 from lsh.code_points import stretches
-from lsh.sketch import SKETCH_BITS, similarity
+from lsh.sketch import SKETCH_BITS, require_sketches, similarity
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,6 +79,8 @@ class Forest:
 
         slots: the length of a sketch, at least 1.
         """
+        if slots < 1:
+            raise ValueError(f"slots: got {slots!r}, takes an integer of at least 1")
         self._slots = slots
         self._trees = min(slots, _MOST_TREES)
         self._table = np.empty((16, slots), dtype=np.uint8)
@@ -112,7 +115,8 @@ class Forest:
         return forest
 
     def add(self, sketches: NDArray[np.uint8]) -> None:
-        """Add sketches, uint8[m, slots]."""
+        """Add sketches, uint8[m, slots]. Raises ValueError for other arrays."""
+        require_sketches(sketches, self._slots)
         end = self._count + len(sketches)
         if end > len(self._table):
             room = max(end, 2 * len(self._table))
@@ -164,7 +168,15 @@ class Forest:
         least: what is less similar isn't looked for, and isn't returned.
 
         Equally similar sketches are in the order of their rows.
+
+        Raises ValueError if a number is out of range.
         """
+        if not is_integer(k) or k < 0:
+            raise ValueError(f"k: got {k!r}, takes an integer of at least 0")
+        for name, value in (("recall", recall), ("least", least)):
+            if not is_number(value) or not 0 <= value <= 1:
+                raise ValueError(f"{name}: got {value!r}, takes a number from 0 to 1")
+        require_sketches(sketch[None], self._slots)
         found = Ranked(np.empty(0, np.int64), np.empty(0), 0)
         for run in (*range(LONGEST_RUN, 1, -1), 0):
             rows = self.meeting(sketch, run)

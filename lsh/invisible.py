@@ -2,7 +2,9 @@
 
 A text can be filled with code points that no reader sees: zero-width spaces, soft
 hyphens, variation selectors, controls of direction, and control characters such as
-NUL. They are dropped. Two of them are a part of some scripts: U+200C (zero width
+NUL. They are dropped. So are strokes that only make a word longer: the tatweel of Arabic
+(U+0640), its like in N'Ko and Mongolian, and presentation forms of vowel signs over a
+tatweel. Two of them are a part of some scripts: U+200C (zero width
 non-joiner) and U+200D (zero width joiner). They stay where they change what is seen:
 
 - both, behind a virama (combining class 9): a choice between forms of consonants in
@@ -24,7 +26,7 @@ from unicodedata import category, combining, decomposition, normalize
 import numpy as np
 
 from lsh.code_points import CODE_POINTS, as_text, code_points
-from lsh.unicode_tables import IGNORABLE, JOINED_TO_THE_LAST, JOINED_TO_THE_NEXT
+from lsh.unicode_tables import ELONGATIONS, IGNORABLE, JOINED_TO_THE_LAST, JOINED_TO_THE_NEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 JOINERS = "\u200c\u200d"
 _NON_JOINER = 0x200C
+_TATWEEL = "0640"
+_PRESENTATION = range(0xFB50, 0xFF00)  # the forms of Arabic
 _BELOW = 0x20000  # all marks lie below, except variation selectors, and all cursive letters
 _IOTA_BELOW = "\u0345"
 _VIRAMA = 9  # the combining class
@@ -45,12 +49,14 @@ _TO_NEXT, _TO_LAST, _MARK, _STARTER, _ENDS_IN_VIRAMA, _JOINER, _IOTA = (
 def ignorable() -> frozenset[int]:
     """Return the code points that nothing shows, without white space and joiners.
 
-    These are those with the property Default_Ignorable_Code_Point, assigned or not, and
-    control characters (category Cc).
+    These are those with the property Default_Ignorable_Code_Point, assigned or not,
+    control characters (category Cc), and elongations, also in presentation forms.
     """
     controls = (point for point in range(0xA0) if category(chr(point)) == "Cc")
     hidden = (point for point in controls if not chr(point).isspace())
-    return frozenset([*points(IGNORABLE), *hidden]) - frozenset(map(ord, JOINERS))
+    long = (point for point in _PRESENTATION if _TATWEEL in decomposition(chr(point)).split())
+    found = frozenset([*points(IGNORABLE), *points(ELONGATIONS), *hidden, *long])
+    return found - frozenset(map(ord, JOINERS))
 
 
 def without_joiners(text: str) -> str:

@@ -80,7 +80,7 @@ class Joining:
         self._drop_invisible = drop_invisible
         self._apart = Expansion(_apart)
         self._without_iota = Expansion(self._lighter)
-        self._cases = Expansion(lambda point: normalize("NFKC", chr(point).casefold()))
+        self._cases = Expansion(_case)
 
     def join(
         self, codes: Codes, joining: Places, ends: Places, texts: Sequence[str]
@@ -257,6 +257,11 @@ class Joining:
             apart = apart._replace(codes=apart.codes.take(order))
             marks = marks.take(order)
         return apart.left(_compose(apart.codes, marks, starters, starters + lengths))
+
+
+def _case(point: int) -> str:
+    """Return NFKC of a code point whose case is folded."""
+    return normalize("NFKC", chr(point).casefold())
 
 
 def _apart(point: int) -> str:

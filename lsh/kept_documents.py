@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lsh.columns import is_id
 from lsh.side_indexes import UNKNOWN
 
 if TYPE_CHECKING:
@@ -70,26 +71,19 @@ class KeptDocuments:
 
     def __contains__(self, ident: object) -> bool:
         """Return whether there is a document with this id."""
-        return type(ident) in (str, int) and ident in self._rows
+        return is_id(ident) and ident in self._rows
 
     def __iter__(self) -> Iterator[Id]:
         """Yield the ids in the order in which they were added."""
         return iter(self._rows)
 
-    def checked(
-        self, documents: Sequence[tuple[Id, str]]
-    ) -> tuple[Sequence[tuple[Id, str]], Exception | None]:
-        """Return the documents before the first one that can't be added, and why it can't."""
+    def require_new(self, ids: Sequence[Id]) -> None:
+        """Check that none of these ids is known, or comes twice. Raises ValueError if one does."""
         seen: set[Id] = set()
-        for place, (ident, text) in enumerate(documents):
-            if type(ident) not in (str, int) or type(text) is not str:
-                what = f"id {ident!r} of type {type(ident).__name__}, text {type(text).__name__}"
-                return documents[:place], TypeError(f"got {what}; takes str or int, and str")
+        for ident in ids:
             if ident in self._rows or ident in seen:
-                message = f"id {ident!r}: the index has it; remove it first to replace it"
-                return documents[:place], ValueError(message)
+                raise ValueError(f"id {ident!r}: the index has it; remove it first to replace it")
             seen.add(ident)
-        return documents, None
 
     def add(
         self,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from lsh.arguments import shown
 from lsh.parameters import Parameters
 from lsh.text import normalise
 
@@ -92,6 +93,9 @@ def shared_bands(a: Slots, b: Slots, bands: int, rows: int) -> tuple[int, ...]:
 
     Raises ValueError if there are fewer slots than bands * rows.
     """
+    if len(a) != len(b) or bands < 1 or rows < 1:
+        got = f"{len(a)} and {len(b)} slots, {bands} bands of {rows} rows"
+        raise ValueError(f"a, b: got {got}, takes as many slots, and one band and row or more")
     if bands * rows > len(a):
         message = f"bands * rows: got {bands} * {rows}, takes at most the number of slots, {len(a)}"
         raise ValueError(message)
@@ -124,6 +128,8 @@ def _kind(thing: Thing) -> str:
         raise TypeError("a, b: got bytes, takes texts (str), sets of tokens, or weights by token")
     if isinstance(thing, str):
         return "a text"
+    if not isinstance(thing, Iterable):
+        raise TypeError(f"a, b: got {shown(thing)}, takes texts, sets of tokens, or weights")
     return "weights" if isinstance(thing, Mapping) else "a set"
 
 

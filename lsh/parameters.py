@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from numbers import Integral, Real
+from typing import Any, Final, Literal, cast
 
 from lsh.listed_lines import BREAKS, digest
 from lsh.mixing import DEFAULT_SEED, derived
 from lsh.sketch import SKETCH_BITS
 from lsh.text import NORMALISER_VERSION, form_of
-from lsh.tuning import CONTAINMENT_RATIO, choose, sought
+from lsh.tuning import (
+    CONTAINMENT_RATIO,
+    choose,
+    enough_slots,
+    sought,
+    sufficient_slots,
+)
 
 SCHEME_VERSION = 4
 """Increased whenever the same text and parameters give another fingerprint."""
@@ -24,6 +32,8 @@ SWITCHES = (
     "drop_overlays",
     "fold_confusables",
     "fold_digits",
+    "fold_accents",
+    "fold_turkish_i",
     "drop_symbols",
     "join_letters",
     "strip_html",
@@ -33,10 +43,18 @@ SWITCHES = (
 OMITTED = frozenset({"containment"})
 """Fields that `Parameters.describe` names only if they are set."""
 
+DERIVED: Final = ("slots", "bands", "rows")
+"""Fields that follow from others if they aren't given."""
+
+_NUMBERS: Final = ("shingle_size", *DERIVED, "threshold", "containment")
+_FOLLOWS = cast("int", None)
+"""Stands for what isn't given. No field has it once an object is made."""
+
 PRESETS: Final[dict[str, dict[str, Any]]] = {
     "comments": {
         "fold_confusables": True,
         "fold_digits": True,
+        "fold_accents": True,
         "drop_symbols": True,
         "join_letters": True,
     },
@@ -55,6 +73,8 @@ class Parameters:
     shingle, shingle_size: a shingle is this many code points (`char`) or words (`word`).
     slots: length of the MinHash signature.
     bands, rows: how the signature's first bands * rows slots are divided for the index.
+        What isn't given of these three follows from the others, the threshold and the
+        containment, as with `for_threshold`. `dataclasses.replace` keeps all three.
     nfkc to reduce_urls: the switches of the normaliser, in the order below; see `lsh.text`.
     containment: the share of a text, in (0, 1], from which it matches an earlier text that has
         it, whatever their similarity; None: it doesn't count. If it is set, `shingle_counts` of
@@ -69,9 +89,9 @@ class Parameters:
     threshold: float = 0.8
     shingle: Literal["char", "word"] = "char"
     shingle_size: int = 5
-    slots: int = 128
-    bands: int = 18
-    rows: int = 7
+    slots: int = _FOLLOWS
+    bands: int = _FOLLOWS
+    rows: int = _FOLLOWS
     nfkc: bool = True
     casefold: bool = True
     collapse_whitespace: bool = True
@@ -79,6 +99,8 @@ class Parameters:
     drop_overlays: bool = True
     fold_confusables: bool = False
     fold_digits: bool = False
+    fold_accents: bool = False
+    fold_turkish_i: bool = False
     drop_symbols: bool = False
     join_letters: bool = False
     strip_html: bool = False
@@ -88,10 +110,13 @@ class Parameters:
     containment: float | None = None
 
     def __post_init__(self) -> None:
+        for name in _NUMBERS:
+            object.__setattr__(self, name, _plain(getattr(self, name)))
         self._require_shares()
         if self.shingle not in ("char", "word"):
             raise _invalid("shingle", self.shingle, "'char' or 'word'")
         self._require_integer("shingle_size", MAX_SHINGLE_SIZE)
+        self._choose()
         self._require_integer("slots", MAX_SLOTS)
         self._require_integer("bands", self.slots)
         self._require_integer("rows", self.slots)
@@ -110,6 +135,22 @@ class Parameters:
             message = f"seed: got {got}, takes one byte or more"
             raise ValueError(message)
 
+    def _choose(self) -> None:
+        """Set what isn't given of slots, bands and rows."""
+        given = {name: getattr(self, name) for name in DERIVED}
+        for name, value in given.items():
+            if value is not None:
+                most = MAX_SLOTS if name == "slots" or self.slots is None else self.slots
+                self._require_integer(name, most)
+        least = sought(self.threshold, self.containment, CONTAINMENT_RATIO)
+        slots, bands, rows = given.values()
+        if bands is None or rows is None:
+            slots, bands, rows = choose(least, slots, bands=bands, rows=rows)
+        elif slots is None:
+            slots = enough_slots(max(sufficient_slots(least), bands * rows))
+        for name, value in zip(given, (slots, bands, rows), strict=True):
+            object.__setattr__(self, name, value)
+
     def _require_shares(self) -> None:
         if not _is_share(self.threshold):
             raise _invalid("threshold", self.threshold, "a number above 0 and at most 1")
@@ -117,6 +158,9 @@ class Parameters:
             raise _invalid("containment", self.containment, "None or a number above 0, at most 1")
 
     def _require_normaliser(self) -> None:
+        if isinstance(self.boilerplate, (str, bytes)) or not isinstance(self.boilerplate, Iterable):
+            raise _invalid("boilerplate", self.boilerplate, "lines of text, such as a frozenset")
+        object.__setattr__(self, "boilerplate", frozenset(self.boilerplate))
         for name in SWITCHES:
             if not isinstance(getattr(self, name), bool):
                 raise _invalid(name, getattr(self, name), "true or false")
@@ -139,13 +183,15 @@ class Parameters:
             candidates; see `lsh.tuning.choose`.
         containment_ratio: with a containment, texts must also become candidates that have it
             exactly, and are by so much shorter than the other one; see `lsh.tuning.sought`.
-        kw: any other field; with `slots`, only bands and rows are chosen.
+        kw: any other field but bands and rows; with `slots`, only these are chosen.
 
         Raises ValueError if a field is invalid, or no bands and rows reach `recall`.
         """
-        cls(threshold=threshold, **{**kw, "bands": 1, "rows": 1})  # Checks all fields.
-        least = sought(threshold, kw.get("containment"), containment_ratio)
-        slots, bands, rows = choose(least, kw.get("slots"), recall)
+        if not kw.keys().isdisjoint({"bands", "rows"}):
+            raise ValueError("bands and rows: for_threshold chooses them; see Parameters")
+        given = cls(threshold=threshold, **{**kw, "bands": 1, "rows": 1})  # Checks all fields.
+        least = sought(given.threshold, given.containment, containment_ratio)
+        slots, bands, rows = choose(least, given.slots if "slots" in kw else None, recall)
         return cls(threshold=threshold, **{**kw, "slots": slots, "bands": bands, "rows": rows})
 
     def describe(self) -> dict[str, str | int | float | bool]:
@@ -182,6 +228,15 @@ class Parameters:
 
 def _is_share(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= 1
+
+
+def _plain(value: object) -> object:
+    """Return a number of numpy's as Python's own, and anything else as it is."""
+    if isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, Real) else value
 
 
 def _invalid(field: str, got: object, takes: str) -> ValueError:

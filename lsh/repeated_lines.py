@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 from unicodedata import category
 
+from lsh.columns import require_column, text_of
 from lsh.fingerprint import Fingerprinter
 from lsh.invisible import JOINERS
 from lsh.listed_lines import lines_of, listed_forms
@@ -62,6 +63,7 @@ def repeated_lines(
     `Parameters.boilerplate` ignores.
     It keeps the fingerprints of all texts in memory, and the different lines.
     """
+    require_column(texts)
     plain = replace(parameters, boilerplate=frozenset())
     index, fingerprinter = Index(plain), Fingerprinter(plain)
     counts: Counter[str] = Counter()
@@ -131,7 +133,7 @@ def parse_lines(written: str) -> frozenset[str]:
     >>> sorted(parse_lines("# footers\n12\tShare this\nAll rights reserved.\n"))
     ['All rights reserved.', 'Share this']
     """
-    lines = (line for line in lines_of(written) if not line.startswith(_COMMENT))
+    lines = (line for line in lines_of(text_of(written)) if not line.startswith(_COMMENT))
     return frozenset(line for line in map(_without_number, lines) if line.strip())
 
 

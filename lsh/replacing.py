@@ -2,6 +2,7 @@
 
 `drop_invisible`: characters that nothing shows are dropped; see `lsh.invisible`.
 `drop_overlays`: so are strokes and enclosures; see `lsh.overlays`.
+`fold_accents`: so are accents, and the like of other scripts; see `lsh.accents`.
 `fold_confusables`: letters that look like ASCII become ASCII (Unicode Technical
     Standard 39): Cyrillic and Greek letters, for instance, and those with a stroke. Both
     cases look alike, except for a few Greek letters: Nu and Upsilon, small, are v and u.
@@ -14,6 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 from unicodedata import combining, normalize
 
+from lsh.accents import without_accents
 from lsh.invisible import ignorable, points
 from lsh.overlays import without_overlays
 from lsh.unicode_tables import CONFUSABLE
@@ -41,6 +43,8 @@ class Replacements(dict[int, str]):
             return ""
         if switches.drop_overlays:
             char = without_overlays(char)
+        if switches.fold_accents:
+            char = "".join(without_accents(one, nfkc=switches.nfkc) for one in char)
         if switches.fold_confusables:
             char = self._looks(char)
         return self._digits(char) if switches.fold_digits else char

@@ -15,6 +15,7 @@ product: estimates for windows that differ in these alone would vary more.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import pairwise
@@ -22,10 +23,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
+from lsh.arguments import shown
+from lsh.equality import same_arrays
 from lsh.mixing import constants, derived, mix_product, odd, secret
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -43,9 +46,9 @@ _WORD_BYTES = 8
 _WORD = re.compile(r"\S+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Shingles:
-    """The shingle hashes of n texts.
+    """The shingle hashes of n texts. Two are equal if both arrays are; they have no hash.
 
     hashes: uint64[total], text by text, each text's windows in order. Their high bits are
         uniform; `lsh.sketch` mixes the low ones.
@@ -56,12 +59,30 @@ class Shingles:
     hashes: NDArray[np.uint64]
     starts: NDArray[np.int64]
 
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the other one has the same hashes of the same texts."""
+        if not isinstance(other, Shingles):
+            return NotImplemented
+        return same_arrays((self.hashes, self.starts), (other.hashes, other.starts))
+
 
 class Shingler:
     """Hashes the shingles of batches. Reuses buffers: one thread at a time."""
 
     def __init__(self, kind: Literal["char", "word"], size: int, seed: bytes) -> None:
-        """Take the kind and the size of a shingle, and the site's secret."""
+        """Take the kind and the size of a shingle, and the site's secret.
+
+        Raises ValueError for another kind, or a size below 1.
+        """
+        if kind not in {"char", "word"}:
+            raise ValueError(f"kind: got {kind!r}, takes 'char' or 'word'")
+        if not isinstance(size, int) or size < 1:
+            raise ValueError(f"size: got {size!r}, takes an integer of at least 1")
+        if not isinstance(seed, bytes):
+            raise TypeError(f"seed: got a value of type {type(seed).__name__}, takes bytes")
+        self._made_with = kind, size, seed
         self._kind = kind
         self._size = size
         base, self._factor, self._packing = odd(constants(secret(seed, b"neardup shingle"), 3))
@@ -70,6 +91,10 @@ class Shingler:
         self._all = np.empty(_KEPT, dtype=np.uint64)
         self._scratch = np.empty((3, _CHUNK + size), dtype=np.uint64)
         self._packed = _Packed(size) if kind == "char" and size <= _PACKED else None
+
+    def __reduce__(self) -> tuple[type[Shingler], tuple[str, int, bytes]]:
+        """Return how to make it anew: its buffers are megabytes."""
+        return type(self), self._made_with
 
     def shingles(self, texts: Normalised) -> Shingles:
         """Return the shingle hashes of a batch."""
@@ -85,10 +110,13 @@ class Shingler:
 
         A token given as str is its UTF-8, with surrogates passed through.
 
-        Raises TypeError if a sequence is itself a text, or a token is neither str nor bytes.
+        Raises TypeError, which names the row, if a sequence is itself a text, or a token is
+        neither str nor bytes.
         """
+        if not isinstance(sequences, Iterable):
+            raise TypeError(f"tokens: got {shown(sequences)}, takes sequences of tokens")
         words = _Words(self._word_key)
-        return self._sequences([words.hashes_of(tokens) for tokens in sequences])
+        return self._sequences([words.hashes_of(tokens, at) for at, tokens in enumerate(sequences)])
 
     def _sequences(self, rows: list[NDArray[np.uint64]]) -> Shingles:
         """Hash the windows of sequences of hashed words."""
@@ -240,15 +268,18 @@ class _Words(dict[str | bytes, int]):
         words: Iterable[str] = text.split() if len(text) <= _LONG else _each_word(text)
         return np.fromiter(map(self.__getitem__, words), dtype=np.uint64)
 
-    def hashes_of(self, tokens: Iterable[str | bytes]) -> NDArray[np.uint64]:
-        """Return the hash of each token."""
+    def hashes_of(self, tokens: Iterable[str | bytes], row: int) -> NDArray[np.uint64]:
+        """Return the hash of each token. row: the number of the sequence, for messages."""
         if isinstance(tokens, (str, bytes)):
-            raise TypeError("tokens: got a single text, takes its tokens; see str.split")
+            message = f"tokens: got a single text in row {row}, takes its tokens; see str.split"
+            raise TypeError(message)
+        if not isinstance(tokens, Iterable):
+            raise TypeError(f"tokens: got {shown(tokens)} in row {row}, takes tokens")
         known = list(tokens)
         for token in known:
             if not isinstance(token, (str, bytes)):
-                message = f"tokens: got {token!r}, takes str or bytes; encode what is neither"
-                raise TypeError(message)
+                message = f"tokens: got {shown(token)} in row {row}, takes str or bytes"
+                raise TypeError(f"{message}; encode what is neither")
         return np.fromiter(map(self.__getitem__, known), dtype=np.uint64, count=len(known))
 
 

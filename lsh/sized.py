@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from lsh.equality import same_arrays
 from lsh.sketch import compact, signatures
 from lsh.tokens import distinct
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from lsh.columns import Column
     from lsh.fingerprint import Fingerprinter
@@ -19,11 +20,30 @@ if TYPE_CHECKING:
 __all__ = ["Sized", "sized", "sized_sets"]
 
 
-class Sized(NamedTuple):
+class Sized(NamedTuple):  # noqa: PLW1641 -- arrays have no hash
     """The sketches of n sets, uint8[n, slots], and their sizes, int64[n]; 0 for a blank text."""
 
     sketches: NDArray[np.uint8]
     sizes: NDArray[np.int64]
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the other one has the same sketches and sizes."""
+        return isinstance(other, Sized) and same_arrays(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        """Return whether it has not. Tuples would compare element by element."""
+        return not self == other
+
+
+def sizes_of(sizes: ArrayLike, count: int) -> NDArray[np.int64]:
+    """Return the sizes of `count` sets: int64[count].
+
+    Raises ValueError if there are more or fewer, or one is no integer of at least 0.
+    """
+    given = np.asarray(sizes)
+    if given.shape != (count,) or (count and (given.dtype.kind not in "iu" or given.min() < 0)):
+        raise ValueError(f"sizes: takes {count} integers of at least 0")
+    return given.astype(np.int64)
 
 
 def sized(fingerprinter: Fingerprinter, texts: Column) -> Sized:

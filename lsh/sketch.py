@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lsh.arguments import is_integer
 from lsh.mixing import constants, finalise, fold, odd
 
 if TYPE_CHECKING:
@@ -74,7 +75,12 @@ def signatures(
     slots: length of a signature, at least 1.
 
     Returns uint64[n, slots]; zeros for a document without shingles.
+
+    Raises ValueError if the starts don't lead through all hashes, or there is no slot.
     """
+    require_starts(hashes, starts)
+    if not is_integer(slots) or slots < 1:
+        raise ValueError(f"slots: got {slots!r}, takes an integer of at least 1")
     documents = len(starts) - 1
     table = np.full((documents, slots), _EMPTY, dtype=np.uint64)
     _scatter(table.reshape(-1), hashes, starts, slots)
@@ -82,6 +88,18 @@ def signatures(
     table = fold(table)
     _fill(table, empty, hashes, starts)
     return table
+
+
+def require_starts(hashes: NDArray[np.uint64], starts: NDArray[np.int64]) -> None:
+    """Check that starts divide hashes. Raises ValueError if they don't; see `signatures`."""
+    if getattr(hashes, "dtype", None) != np.uint64 or hashes.ndim != 1:
+        raise ValueError("hashes: takes uint64[total]")
+    if getattr(starts, "ndim", 0) != 1 or not len(starts) or starts.dtype.kind not in "iu":
+        raise ValueError("starts: takes int64[n + 1]")
+    if starts[0] != 0 or starts[-1] != len(hashes) or (starts[1:] < starts[:-1]).any():
+        raise ValueError(
+            f"starts: takes ascending numbers from 0 to the number of hashes, {len(hashes)}"
+        )
 
 
 def _scatter(
@@ -234,11 +252,22 @@ def _distinct(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return ordered.compress(first)
 
 
+def require_sketches(sketches: NDArray[np.uint8], slots: int) -> None:
+    """Check that an array has sketches. Raises ValueError if it isn't uint8[n, slots]."""
+    given = getattr(sketches, "dtype", None), np.shape(sketches)
+    if given[0] != np.uint8 or len(given[1]) != 2 or given[1][1] != slots:  # noqa: PLR2004
+        raise ValueError(f"sketches: got {given[0]}{list(given[1])}, takes uint8[n, {slots}]")
+
+
 def compact(signatures: NDArray[np.uint64]) -> NDArray[np.uint8]:
     """Return the low 8 bits of each slot: uint8[n, slots] from uint64[n, slots].
 
     Source: Li and König, "b-bit minwise hashing", WWW 2010.
+
+    Raises ValueError for an array of another type.
     """
+    if getattr(signatures, "dtype", None) != np.uint64:
+        raise ValueError("signatures: takes uint64[n, slots]")
     return signatures.astype(np.uint8)
 
 
@@ -249,17 +278,30 @@ def similarity(sketch: NDArray[np.uint8], others: NDArray[np.uint8]) -> NDArray[
 
     Returns float64[m], or one number, in [0, 1]: the share of equal slots, corrected for
     chance agreement, R = (share - 2^-8) / (1 - 2^-8). Equal sketches give exactly 1.0.
+
+    Raises ValueError for arrays of another type or shape.
     """
+    sketch, others = np.asarray(sketch), np.asarray(others)
     if others.ndim == 1:
         return pairwise_similarity(sketch[None], others[None])[0]  # type: ignore[no-any-return]
+    require_sketches(sketch[None], sketch.shape[-1] if sketch.ndim else 0)
+    require_sketches(others, sketch.shape[0])
     return _corrected(others == sketch)
 
 
 def pairwise_similarity(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Return the estimated Jaccard similarity of each row of `a` with the same row of `b`.
 
-    a, b: uint8[m, slots]. Returns float64[m], like `similarity`.
+    a, b: uint8[m, slots]; one of them may have a single row, for all of the other one.
+    Returns float64[m], like `similarity`.
+
+    Raises ValueError for arrays of another type or shape.
     """
+    slots = np.shape(a)[-1] if np.shape(a) else 0
+    for sketches in (a, b):
+        require_sketches(sketches, slots)
+    if len(a) != len(b) and 1 not in {len(a), len(b)}:
+        raise ValueError(f"b: got {len(b)} sketches, takes as many as a, {len(a)}")
     return _corrected(a == b)
 
 

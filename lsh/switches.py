@@ -52,6 +52,14 @@ class Switches(Protocol):
         """Return whether every decimal digit becomes 0."""
 
     @property
+    def fold_accents(self) -> bool:
+        """Return whether marks that carry no words are dropped."""
+
+    @property
+    def fold_turkish_i(self) -> bool:
+        """Return whether the two letters i of Turkish are read as one."""
+
+    @property
     def drop_symbols(self) -> bool:
         """Return whether punctuation and symbols between letters are dropped."""
 

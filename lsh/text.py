@@ -5,11 +5,12 @@ The normal form, in this order, each step a switch:
 0. if so wished, HTML becomes text, and web addresses become hosts (`lsh.markup`); then listed
    lines are left out (`lsh.listed_lines`);
 1. single characters: what nothing shows is dropped (`lsh.invisible`), and strokes over
-   letters; if so wished, look-alikes and digits are folded (`lsh.replacing`);
+   letters; if so wished, accents are dropped, and look-alikes and digits folded
+   (`lsh.replacing`);
 2. compatibility: NFKC (Unicode Standard Annex 15) of the text with long runs of marks
    cut, which changes no text of any language; see `lsh.stream_safe`;
 3. case: full case folding, then the same again, because folding may decompose what
-   NFKC had composed;
+   NFKC had composed; if so wished, the two letters i of Turkish become one (`lsh.turkish`);
 4. white space, as `str.split` defines it: runs become one space, and the ends are
    stripped;
 5. if so wished, what stands between letters is dropped (`lsh.running_together`).
@@ -27,12 +28,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lsh.code_points import as_text, code_points
+from lsh.columns import text_of
 from lsh.folding import Folding, fold
 from lsh.invisible import misplaced
 from lsh.joining import without
 from lsh.listed_lines import left_out, left_over
 from lsh.markup import unwrapped
 from lsh.running_together import run_together, symbols_between, white_space
+from lsh.turkish import fold_one_i, with_one_i
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +45,7 @@ if TYPE_CHECKING:
     from lsh.code_points import Codes
     from lsh.switches import Switches
 
-NORMALISER_VERSION = 2
+NORMALISER_VERSION = 3
 """Increased whenever the same text and switches give another normal form."""
 
 _SPACE = 32
@@ -81,7 +84,11 @@ class Normalised:
 
 
 def normalise(text: str, parameters: Switches) -> str:
-    """Return the normal form of one text. This is the reference for the batch functions."""
+    """Return the normal form of one text. This is the reference for the batch functions.
+
+    Raises TypeError if it is none.
+    """
+    text = text_of(text)
     return form_of(left_over(unwrapped(text, parameters), parameters, form_of), parameters)
 
 
@@ -93,6 +100,8 @@ def left_out_of(text: str, parameters: Switches) -> list[str]:
 def form_of(text: str, parameters: Switches) -> str:
     """Return the normal form of a text from step 1 on. This is the reference for these."""
     text = fold(text, parameters)
+    if parameters.fold_turkish_i:
+        text = with_one_i(text)
     if parameters.collapse_whitespace:
         text = " ".join(text.split())
     return run_together(text, parameters)
@@ -152,8 +161,10 @@ def normalise_wide(
     elif len(joining):
         codes, _, ends = without(misplaced(codes), codes, joining, ends)
     form = Normalised(codes, np.append(0, ends + 1)[:-1], ends)
+    if parameters.fold_turkish_i:
+        form = _dropped(form, fold_one_i(codes))
     if parameters.collapse_whitespace:
-        form = _collapse(codes, codes == _SPACE, form.begins, form.ends)
+        form = _collapse(form.codes, form.codes == _SPACE, form.begins, form.ends)
     return _run_together(form, parameters)
 
 

@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 
+from lsh.arguments import is_integer, is_number, shown
+from lsh.columns import documents_of, id_of, ids_of, text_of
 from lsh.exact_pairs import ExactJaccard
-from lsh.fingerprint import Fingerprinter, Fingerprints
+from lsh.fingerprint import Fingerprinter, Fingerprints, require_fingerprints, require_parameters
 from lsh.hits import Group, Hit, SimilarPair
 from lsh.index.arrays import ArrayIndex
 from lsh.index.rules import BucketRules
 from lsh.kept_documents import KeptDocuments
-from lsh.parameters import Parameters
-from lsh.saved import Saved, read, write
+from lsh.parameters import DERIVED, Parameters
+from lsh.saved import Saved, named_damage, parameters_of, read, write
 from lsh.side_indexes import UNKNOWN, SideIndexes, Sketched
+from lsh.sized import sizes_of
 from lsh.sketch import pairwise_similarity
 from lsh.together import candidate_pairs, groups_of, largest_bucket
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -53,7 +56,7 @@ class Index:
     blank. It is in the index, and matches nothing. A text shorter than a shingle matches
     only texts with the same normal form.
 
-    An index isn't safe to use from several threads at a time.
+    An index isn't safe to use from several threads at a time. It can be pickled.
 
     >>> from lsh import Index
     >>> index = Index()
@@ -89,7 +92,10 @@ class Index:
 
         Raises ValueError with one line that names the argument and what it takes.
         """
-        self._parameters = Parameters() if parameters is None else parameters
+        self._parameters = require_parameters(Parameters() if parameters is None else parameters)
+        for name, value in (("keep_texts", keep_texts), ("keep_sizes", keep_sizes)):
+            if not isinstance(value, bool):
+                raise TypeError(f"{name}: got {value!r}, takes True or False")
         self._rules = _rules(self._parameters, absorb, capacity, max_matches)
         self._fingerprinter = Fingerprinter(self._parameters)
         self._kept = KeptDocuments(self._fingerprinter, texts=keep_texts, sizes=keep_sizes)
@@ -122,9 +128,10 @@ class Index:
     def add(self, ident: Id, text: str) -> list[Hit]:
         """Add a text, and return the earlier documents that it nearly repeats, best first.
 
-        Raises ValueError if the index has the id.
+        Raises ValueError if the index has the id, and TypeError if it is neither str nor int, or
+        the text is none.
         """
-        return self.add_many([(ident, text)]).get(ident, [])
+        return self.add_many([(id_of(ident), text_of(text))]).get(ident, [])
 
     def add_many(self, documents: Iterable[tuple[Id, str]]) -> dict[Id, list[Hit]]:
         """Add texts in order, each as if by `add`, but many times faster.
@@ -133,17 +140,21 @@ class Index:
 
         Returns the hits of each document that has any, by id.
 
-        Raises ValueError if the index has an id, or an id comes twice. The documents before it
-        were added.
+        Raises ValueError if the index has an id, or an id comes twice, and TypeError if a row isn't
+        an id and a text; the row is named. After any error, also of a generator, the index is as
+        it was before.
         """
         found: dict[Id, list[Hit]] = {}
-        remaining = iter(documents)
-        while batch := list(islice(remaining, _BATCH)):
-            good, wrong = self._kept.checked(batch)
-            texts = [text for _, text in good]
-            found |= self._insert([i for i, _ in good], self._fingerprints(texts), texts)
-            if wrong is not None:
-                raise wrong
+        before = len(self)
+        remaining = documents_of(documents)
+        try:
+            while batch := list(islice(remaining, _BATCH)):
+                ids, texts = [ident for ident, _ in batch], [text for _, text in batch]
+                self._kept.require_new(ids)
+                found |= self._insert(ids, self._fingerprints(texts), texts)
+        except BaseException:
+            self._keep_the_first(before)
+            raise
         return found
 
     def add_fingerprint(self, ident: Id, fingerprints: Fingerprints) -> list[Hit]:
@@ -165,14 +176,14 @@ class Index:
         Returns the hits of each document that has any, by id.
 
         Raises ValueError, and adds nothing, if the index has an id, an id comes twice, or the
-        fingerprints or sizes have another number or shape.
+        fingerprints or sizes have another number, shape or type; TypeError for an id that is
+        neither str nor int.
         """
+        ids = ids_of(ids)
+        require_fingerprints(fingerprints)
         self._check_shape(fingerprints, len(ids))
-        if sizes is not None and (sizes.shape != (len(ids),) or (sizes < 0).any()):
-            raise ValueError(f"sizes: takes {len(ids)} integers of at least 0")
-        _, wrong = self._kept.checked([(ident, "") for ident in ids])
-        if wrong is not None:
-            raise wrong
+        sizes = None if sizes is None else sizes_of(sizes, len(ids))
+        self._kept.require_new(ids)
         return self._insert(ids, fingerprints, [None] * len(ids), sizes)
 
     @overload
@@ -210,7 +221,7 @@ class Index:
         of all documents.
         """
         if containment is None:
-            return self.query_many([text])[0]
+            return self.query_many([text_of(text)])[0]
         index = self._side.containment(self._counted)
         return index.query(text, containment, of=of, slack=slack)
 
@@ -235,6 +246,7 @@ class Index:
 
         Raises ValueError if the fingerprints have another shape than those of the index.
         """
+        require_fingerprints(fingerprints)
         self._check_shape(fingerprints, len(fingerprints.blank))
         places = np.flatnonzero(~fingerprints.blank)
         hits: list[list[Hit]] = [[] for _ in fingerprints.blank]
@@ -275,7 +287,7 @@ class Index:
 
         None has the normal form of a blank text, so nothing is removed for one.
         """
-        prints = self._fingerprints([text])
+        prints = self._fingerprints([text_of(text)])
         if prints.blank[0]:
             return []
         rows = self._kept.fingerprinted()
@@ -355,6 +367,8 @@ class Index:
         Raises ValueError, and adds nothing, if the other one has other parameters (the difference
         is named), has an id that this one has, or lacks texts or sizes that this one keeps.
         """
+        if not isinstance(other, Index):
+            raise TypeError(f"other: got {shown(other)}, takes an Index")
         _require_same(self._parameters, other.parameters)
         for ident in other:
             if ident in self:
@@ -388,29 +402,43 @@ class Index:
         saved index, has another version of the format, is damaged, or has other parameters.
         """
         saved = read(path)
-        try:
-            parameters = saved.parameters() if parameters is None else parameters
-            saved.require(parameters)
-            keep_sizes = bool(saved.header.get("keep_sizes"))
-            keeps = {"keep_texts": saved.texts is not None, "keep_sizes": keep_sizes}
-            index = cls(parameters, **keeps, **saved.header["rules"])
-            index._check_shape(saved.fingerprints(), len(saved.ids))
-            index._restore(saved)
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"{path} is damaged: {error}") from error
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+        found = parameters_of(path, saved.header, parameters)
+        with named_damage(path):
+            return cls._made_of(saved, found)
+
+    def __reduce__(self) -> tuple[Callable[..., Index], tuple[Saved, Parameters]]:
+        """Return how to make it anew, for pickle: as `load` does, from what `save` writes.
+
+        With the parameters, a pickle holds the seed and the list of boilerplate.
+        """
+        return self._made_of, (self._saved(), self._parameters)
+
+    @classmethod
+    def _made_of(cls, saved: Saved, parameters: Parameters) -> Index:
+        keep_sizes = bool(saved.header.get("keep_sizes"))
+        keeps = {"keep_texts": saved.texts is not None, "keep_sizes": keep_sizes}
+        index = cls(parameters, **keeps, **saved.header["rules"])
+        index._check_shape(saved.fingerprints(), len(saved.ids))
+        index._restore(saved)
         return index
 
     def _fingerprints(self, texts: Sequence[str]) -> Fingerprints:
         return self._fingerprinter.fingerprint(texts)
 
     def _check_shape(self, fingerprints: Fingerprints, count: int) -> None:
-        kept = self._arrays.documents
+        columns, slots = self._arrays.documents.columns, self._parameters.slots
         shapes = [part.shape for part in (fingerprints.keys, fingerprints.sketches)]
-        expected = [(count, kept.columns), (count, self._parameters.slots)]
+        expected = [(count, columns), (count, slots)]
         if shapes != expected:
             raise ValueError(f"fingerprints: got arrays of {shapes}, takes {expected}")
+        for name, kind in (("keys", "uint64"), ("sketches", "uint8")):
+            if (found := getattr(fingerprints, name).dtype) != kind:
+                raise ValueError(f"fingerprints: got {name} of {found}, takes {kind}")
+        for name, kind in (("shingle_counts", "uint32"), ("blank", "bool")):
+            part = getattr(fingerprints, name)
+            if (part.dtype, part.shape) != (kind, (count,)):
+                found = f"{part.dtype}{list(part.shape)}"
+                raise ValueError(f"fingerprints: got {name} of {found}, takes {kind}[{count}]")
 
     def _insert(
         self,
@@ -447,7 +475,7 @@ class Index:
     def _least(self, min_similarity: float | None) -> float:
         """Return the least similarity of what is asked for. Raises ValueError if it can't be."""
         least = self._parameters.threshold if min_similarity is None else min_similarity
-        if not 0 <= least <= 1:
+        if not is_number(least) or not 0 <= least <= 1:
             raise ValueError(f"min_similarity: got {least!r}, takes a number from 0 to 1")
         return least
 
@@ -486,6 +514,13 @@ class Index:
                 " Index(keep_sizes=True) does, and Index(keep_texts=True)"
             )
         return self._sketched()
+
+    def _keep_the_first(self, count: int) -> None:
+        """Make the index what it was with the first of its documents alone."""
+        if len(self) > count:
+            saved = self._saved().first(count)
+            self.clear()
+            self._restore(saved)
 
     def _rebuild(self) -> None:
         """Give back the memory of the documents that were removed."""
@@ -530,19 +565,21 @@ def _rules(
     if parameters.bands > _MOST_BANDS:
         raise ValueError(f"bands: got {parameters.bands}, an index takes at most {_MOST_BANDS}")
     absorb = max(_ABSORB, least) if absorb is None else absorb
-    if not least <= absorb <= 1:
+    if not is_number(absorb) or not least <= absorb <= 1:
         raise ValueError(
             f"absorb: got {absorb!r}, takes a number from the threshold, {least}, to 1"
         )
     for name, value in (("capacity", capacity), ("max_matches", max_matches)):
-        if type(value) is not int or value < 1:
+        if not is_integer(value) or value < 1:
             raise ValueError(f"{name}: got {value!r}, takes an integer from 1")
-    return BucketRules(least, absorb, capacity, max_matches, containment=parameters.containment)
+    return BucketRules(
+        least, float(absorb), int(capacity), int(max_matches), containment=parameters.containment
+    )
 
 
 def _require_same(ours: Parameters, theirs: Parameters) -> None:
     """Check that two indexes have equal parameters. The message doesn't repeat a seed."""
-    for field in fields(Parameters):
+    for field in sorted(fields(Parameters), key=lambda field: field.name in DERIVED):
         one, other = getattr(ours, field.name), getattr(theirs, field.name)
         if one != other:
             if field.name in {"seed", "boilerplate"}:

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from lsh.arguments import shown
 from lsh.bands import band_keys, text_keys
 from lsh.fingerprint import Fingerprints
 from lsh.mixing import finalise
@@ -34,6 +35,7 @@ __all__ = [
     "MOST_COUNT",
     "Counts",
     "Token",
+    "bags_of",
     "distinct",
     "fingerprint_counts",
     "fingerprint_tokens",
@@ -76,7 +78,7 @@ def fingerprint_counts(bags: Iterable[Counts], parameters: Parameters) -> Finger
     Raises TypeError as `fingerprint_tokens` does, and ValueError for a count that is no integer
     from 0 to `MOST_COUNT`.
     """
-    known = list(bags)
+    known = bags_of(bags)
     counts = np.array([_count(n) for bag in known for n in bag.values()], dtype=np.int64)
     tokens = token_hashes(known, parameters)
     ends = np.append(0, np.cumsum(counts))
@@ -85,6 +87,17 @@ def fingerprint_counts(bags: Iterable[Counts], parameters: Parameters) -> Finger
     repeats = ordinals > 0
     elements[repeats] = finalise(elements[repeats] + ordinals[repeats].astype(np.uint64) * _REPEAT)
     return _fingerprints(distinct(Shingles(elements, ends[tokens.starts])), parameters)
+
+
+def bags_of(bags: Iterable[Mapping[Any, Any]]) -> list[Mapping[Any, Any]]:
+    """Return n mappings. Raises TypeError, which names the row, if one is none."""
+    if isinstance(bags, Mapping) or not isinstance(bags, Iterable):
+        raise TypeError(f"bags: got {shown(bags)}, takes a sequence of mappings")
+    known = list(bags)
+    for row, bag in enumerate(known):
+        if not isinstance(bag, Mapping):
+            raise TypeError(f"bags: row {row} has {shown(bag)}, takes a mapping from tokens")
+    return known
 
 
 def token_hashes(sets: Iterable[Iterable[Token]], parameters: Parameters) -> Shingles:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from lsh.arguments import is_integer, is_number
 from lsh.detection import detection
 from lsh.sketch import agreement
 
@@ -53,6 +54,7 @@ def s_curve(similarity: ArrayLike, bands: int, rows: int) -> NDArray[np.float64]
 
     Source: Leskovec, Rajaraman, Ullman, "Mining of Massive Datasets", 3.4.2.
     """
+    _require_shape(bands, rows)
     agree = np.asarray(similarity, dtype=np.float64) ** rows
     return np.asarray(1.0 - (1.0 - agree) ** bands, dtype=np.float64)
 
@@ -87,6 +89,7 @@ def steepest(bands: int, rows: int) -> float:
     one band, this is the end of the curve where it is steepest, 0 or 1; with one of each, the
     curve is straight, and the result 0.
     """
+    _require_shape(bands, rows)
     if rows == 1:
         return 0.0
     return float(((1 - 1 / rows) / (bands - 1 / rows)) ** (1 / rows))
@@ -101,15 +104,26 @@ def steepest_approximately(bands: int, rows: int) -> float:
 
     Source: Leskovec, Rajaraman, Ullman, "Mining of Massive Datasets", 3.4.2.
     """
+    _require_shape(bands, rows)
     return float((1 / bands) ** (1 / rows))
 
 
+def _require_shape(bands: int, rows: int) -> None:
+    """Raise ValueError if there isn't at least one band of one row."""
+    for name, value in (("bands", bands), ("rows", rows)):
+        if not is_integer(value) or value < 1:
+            raise ValueError(f"{name}: got {value!r}, takes an integer of at least 1")
+
+
 @lru_cache(maxsize=64)
-def choose(
+def choose(  # noqa: PLR0913 -- what is given, and what limits the choice
     threshold: float,
     slots: int | None = None,
     recall: float = 0.98,
     most_bands: int | None = None,
+    *,
+    bands: int | None = None,
+    rows: int | None = None,
 ) -> Choice:
     """Return slots, bands and rows for a similarity threshold.
 
@@ -119,6 +133,7 @@ def choose(
         all pairs at `threshold` - 0.1.
     recall: least share of pairs exactly at the threshold that must become candidates.
     most_bands: the largest number of bands; None means no limit.
+    bands, rows: one of the two, if it is fixed; the other one is chosen.
 
     For each number of rows, it takes as many bands as the slots and `most_bands`
     allow: the slots are computed anyway, and an additional band can only find
@@ -129,22 +144,22 @@ def choose(
     Raises ValueError if a number is out of range, or no choice meets the constraints.
     """
     for name, value in (("threshold", threshold), ("recall", recall)):
-        if not 0 < value <= 1:
+        if not is_number(value) or not 0 < value <= 1:
             message = f"{name}: got {value!r}, takes a number above 0 and at most 1"
             raise ValueError(message)
     if slots is not None:
-        if slots < 1:
+        if not is_integer(slots) or slots < 1:
             message = f"slots: got {slots!r}, takes an integer of at least 1"
             raise ValueError(message)
-        return _divided(threshold, slots, recall, most_bands)
+        return _divided(threshold, slots, recall, most_bands, bands, rows)
     for enough in _SLOTS[:-1]:
         try:
-            choice = _divided(threshold, enough, recall, most_bands)
+            choice = _divided(threshold, enough, recall, most_bands, bands, rows)
         except ValueError:
             continue
         if _sharp(threshold, choice):
             return choice
-    return _divided(threshold, _SLOTS[-1], recall, most_bands)
+    return _divided(threshold, _SLOTS[-1], recall, most_bands, bands, rows)
 
 
 def sought(threshold: float, containment: float | None, ratio: float = CONTAINMENT_RATIO) -> float:
@@ -171,15 +186,28 @@ def sufficient_slots(threshold: float) -> int:
     return next(enough, _SLOTS[-1])
 
 
-def _divided(threshold: float, slots: int, recall: float, most_bands: int | None) -> Choice:
+def enough_slots(wanted: int) -> int:
+    """Return the least length of a signature that `choose` would take and that has these slots."""
+    return next((slots for slots in _SLOTS if slots >= wanted), _SLOTS[-1])
+
+
+def _divided(  # noqa: PLR0913, PLR0917 -- what is given, and what limits the choice
+    threshold: float,
+    slots: int,
+    recall: float,
+    most_bands: int | None,
+    bands: int | None,
+    rows: int | None,
+) -> Choice:
     """Return the bands and rows for a number of slots."""
     most = slots if most_bands is None else min(slots, most_bands)
-    choices = [(min(slots // rows, most), rows) for rows in range(1, slots + 1)]
-    good = [(b, r) for b, r in choices if candidate_chance(threshold, b, r) >= recall]
+    lengths = range(1, slots // (bands or 1) + 1) if rows is None else range(rows, rows + 1)
+    choices = [(min(slots // r, most) if bands is None else bands, r) for r in lengths]
+    chances = [float(candidate_chance(threshold, b, r)) for b, r in choices]
+    good = [choice for choice, chance in zip(choices, chances, strict=True) if chance >= recall]
     if not good:
-        best = float(candidate_chance(threshold, most, 1))
         message = (
-            f"recall: got {recall!r}, takes at most {best:.4f} "
+            f"recall: got {recall!r}, takes at most {max(chances, default=0.0):.4f} "
             f"at threshold {threshold!r} with {slots} slots; use more slots"
         )
         raise ValueError(message)
@@ -209,6 +237,8 @@ def standard_error(
     with P = 2^-b + (1 - 2^-b) s. One-permutation slots have a smaller error.
     Source: Li and König, "b-bit minwise hashing", WWW 2010.
     """
+    if not is_integer(slots) or slots < 1:
+        raise ValueError(f"slots: got {slots!r}, takes an integer of at least 1")
     chance = 0.0 if sketch_bits is None else 2.0**-sketch_bits
     agree = chance + (1.0 - chance) * np.asarray(similarity, dtype=np.float64)
     return np.asarray(np.sqrt(agree * (1.0 - agree) / slots) / (1.0 - chance), dtype=np.float64)

@@ -41,6 +41,11 @@ JOINED_TO_THE_LAST: Final = """
 """
 """Joining_Type R or D: letters of cursive scripts that join the letter before them."""
 
+ELONGATIONS: Final = """
+640 7FA 180A
+"""
+"""Joining_Type C, and category Lm or Po: strokes that make a cursive word longer."""
+
 CONFUSABLE: Final[dict[str, str]] = {
     '"': "2F6 5F4 1CD3 201C-201D 201F 3003",
     "$": "1F10F",

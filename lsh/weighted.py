@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from lsh.arguments import is_number
 from lsh.mixing import constants, finalise, odd, secret
-from lsh.tokens import Token, finished, token_hashes
+from lsh.tokens import Token, bags_of, finished, token_hashes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,7 +58,8 @@ def fingerprint_weights(bags: Iterable[Weights], parameters: Parameters) -> Fing
     Raises TypeError as `fingerprint_tokens` does, and ValueError for a weight that is negative
     or not finite.
     """
-    known = [{token: weight for token, weight in bag.items() if _weight(weight)} for bag in bags]
+    given = bags_of(bags)
+    known = [{token: weight for token, weight in bag.items() if _weight(weight)} for bag in given]
     tokens = token_hashes(known, parameters)
     weights = np.array([weight for bag in known for weight in bag.values()], dtype=np.float64)
     signed = _signatures(tokens, np.log(weights), _Draw(parameters))
@@ -65,7 +67,7 @@ def fingerprint_weights(bags: Iterable[Weights], parameters: Parameters) -> Fing
 
 
 def _weight(weight: float) -> float:
-    if not 0 <= weight < np.inf:
+    if not is_number(weight) or not 0 <= weight < np.inf:
         message = f"weight: got {weight!r}, takes a finite number of at least 0"
         raise ValueError(message)
     return weight

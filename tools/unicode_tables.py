@@ -50,7 +50,7 @@ def main() -> None:
     properties = read(folder, "DerivedCoreProperties.txt")
     types = read(folder, "DerivedJoiningType.txt")
     look_alike = read(folder, "confusables.txt")
-    by_type = {kind: set(of_value(types, kind)) for kind in "DLR"}
+    by_type = {kind: set(of_value(types, kind)) for kind in "CDLR"}
     sources = ", ".join(map(version, (properties, types, look_alike)))
     print(HEAD.format(sources="\n".join(textwrap.wrap(sources, 84))), end="")
     show_table(
@@ -67,6 +67,11 @@ def main() -> None:
         "JOINED_TO_THE_LAST",
         "Joining_Type R or D: letters of cursive scripts that join the letter before them.",
         by_type["D"] | by_type["R"],
+    )
+    show_table(
+        "ELONGATIONS",
+        "Joining_Type C, and category Lm or Po: strokes that make a cursive word longer.",
+        {point for point in by_type.pop("C") if category(chr(point)) in {"Lm", "Po"}},
     )
     show_confusables(look_alike, set().union(*by_type.values()))
 

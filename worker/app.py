@@ -13,6 +13,7 @@ from worker.bus import Bus, LogReader, Member, Record, TopicPartition
 from worker.bus.shared import SharedMember, SharedReader
 from worker.files.journal import Journal
 from worker.formats.choice import document_format, watched_fields
+from worker.formats.first_texts import TextWatch
 from worker.formats.matches import MatchWriter
 from worker.formats.seen import FieldWatch
 from worker.index.directory import ShardDirectories
@@ -99,6 +100,7 @@ class Application:
         self._background = background
         self._watch = watch
         self._watched = watched_fields(settings) if watch else ()
+        self._texts = TextWatch(topology.layout.parameters) if watch else None
         name = f"reading-g{topology.log}.journal" if topology.log else "reading.journal"
         self._journal = state_dir / name if journal and not building and not sealed else None
         # Of the same log as a journal above, but of the documents that were there before it.
@@ -248,6 +250,7 @@ class Application:
             deaths=self._deaths(self._journal) if self._journal else None,
             watch=FieldWatch(reader, self._watched),
             silent=not self._watch,
+            texts=self._texts,
             sealed=self._sealed,
             starts={
                 TopicPartition(topology.documents, number): start

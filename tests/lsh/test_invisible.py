@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given
 
 from lsh import Parameters, normalise
-from lsh.invisible import JOINERS, ignorable, without_joiners
+from lsh.invisible import JOINERS, ignorable, points, without_joiners
+from lsh.unicode_tables import ELONGATIONS
 from tests.support import reference
 from tests.support.languages import LANGUAGES, OF_JOINERS
 
@@ -76,7 +77,9 @@ def test_no_number_of_joiners_makes_another_text(text: str) -> None:
 
 
 def test_every_control_is_ignorable_or_white_space() -> None:
-    for point in range(sys.maxunicode + 1):
+    elongations = set(points(ELONGATIONS))
+    assert elongations < ignorable()
+    for point in sorted({*range(sys.maxunicode + 1)} - elongations):
         char = chr(point)
         if category(char) == "Cc":
             assert char.isspace() != (point in ignorable())
@@ -84,10 +87,11 @@ def test_every_control_is_ignorable_or_white_space() -> None:
             assert point not in ignorable()
 
 
-def test_the_only_letters_among_them_are_fillers() -> None:
+def test_the_only_letters_among_them_are_fillers_and_elongations() -> None:
     letters = [chr(point) for point in ignorable() if category(chr(point)) == "Lo"]
     assert letters
-    assert all("FILLER" in name(letter) for letter in letters)
+    for letter in letters:
+        assert "FILLER" in name(letter) or "\u0640" in normalize("NFKD", letter)
 
 
 @pytest.mark.exhaustive

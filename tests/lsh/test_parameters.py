@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lsh import Parameters, candidate_chance
@@ -27,7 +28,10 @@ from tests.support import reference
         ("slots", True),
         ("bands", 0),
         ("rows", -1),
-        ("rows", 8),
+        ("rows", 0),
+        ("bands", 4097),
+        ("boilerplate", "a text"),
+        ("boilerplate", None),
         ("nfkc", 1),
         ("casefold", "yes"),
         ("collapse_whitespace", None),
@@ -81,7 +85,8 @@ def test_with_a_containment_bands_find_excerpts_of_texts_that_are_longer() -> No
 def test_a_containment_is_described_if_there_is_one() -> None:
     described = Parameters().describe()
     assert "containment" not in described
-    assert Parameters(containment=0.9).describe() == {**described, "containment": 0.9}
+    with_it = replace(Parameters(), containment=0.9)
+    assert with_it.describe() == {**described, "containment": 0.9}
 
 
 def test_an_unreachable_recall_is_refused() -> None:
@@ -105,6 +110,8 @@ def test_each_field_shows_in_the_description() -> None:
         "drop_overlays": False,
         "fold_confusables": True,
         "fold_digits": True,
+        "fold_accents": True,
+        "fold_turkish_i": True,
         "drop_symbols": True,
         "join_letters": True,
         "seed": b"other",
@@ -138,3 +145,58 @@ def test_parameters_stay_as_they_are() -> None:
 
 def test_the_seed_stays_out_of_the_representation() -> None:
     assert "a secret of ours" not in repr(Parameters(seed=b"a secret of ours"))
+
+
+@pytest.mark.parametrize(
+    ("given", "shape"),
+    [
+        ({}, (128, 18, 7)),
+        ({"threshold": 0.5}, (256, 64, 4)),
+        ({"threshold": 0.9}, (128, 11, 11)),
+        ({"containment": 0.9}, (256, 64, 4)),
+        ({"threshold": 0.5, "slots": 128}, (128, 42, 3)),
+        ({"slots": 256}, (256, 28, 9)),
+        ({"bands": 20, "rows": 6}, (128, 20, 6)),
+        ({"bands": 64, "rows": 4}, (256, 64, 4)),
+        ({"threshold": 0.5, "bands": 18, "rows": 7}, (256, 18, 7)),
+        ({"bands": 9}, (128, 9, 4)),
+        ({"rows": 4}, (128, 32, 4)),
+        ({"slots": 16, "bands": 4, "rows": 4}, (16, 4, 4)),
+        ({"slots": None, "bands": None, "rows": None}, (128, 18, 7)),
+    ],
+)
+def test_what_is_not_given_follows_from_what_is(
+    given: dict[str, Any], shape: tuple[int, int, int]
+) -> None:
+    found = Parameters(**given)
+    assert (found.slots, found.bands, found.rows) == shape
+    assert hash(found) == hash(Parameters(**given))
+    kept = replace(found, threshold=0.95)
+    assert (kept.slots, kept.bands, kept.rows) == shape
+
+
+@pytest.mark.parametrize("threshold", [0.4, 0.5, 0.6, 0.7, 0.9])
+def test_a_threshold_alone_is_as_good_as_for_threshold(threshold: float) -> None:
+    assert Parameters(threshold=threshold) == Parameters.for_threshold(threshold)
+
+
+@pytest.mark.parametrize("given", [{"bands": 1}, {"rows": 200}, {"slots": 1}])
+def test_what_can_not_find_pairs_at_the_threshold_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"recall: got 0\.98, takes at most"):
+        Parameters(**given)
+
+
+def test_for_threshold_takes_no_bands_and_rows_that_it_would_not_keep() -> None:
+    with pytest.raises(ValueError, match="bands and rows: for_threshold chooses them"):
+        Parameters.for_threshold(0.5, bands=5, rows=3)
+
+
+def test_numbers_of_numpy_are_those_of_python() -> None:
+    found = Parameters(threshold=np.float32(0.5), slots=np.int64(64), shingle_size=np.uint8(3))  # type: ignore[arg-type]
+    assert found == Parameters(threshold=0.5, slots=64, shingle_size=3)
+    assert found.describe() == Parameters(threshold=0.5, slots=64, shingle_size=3).describe()
+
+
+def test_lines_may_come_in_any_collection() -> None:
+    lines = ["Share this", "All rights reserved."]
+    assert Parameters(boilerplate=lines) == Parameters(boilerplate=frozenset(lines))  # type: ignore[arg-type]

@@ -21,7 +21,8 @@ ALLOWED = {
     "dataclasses",
     "typing",
 }
-ALLOWED |= {"__future__", "array", "collections", "functools", "itertools", "struct", "types"}
+ALLOWED |= {"__future__", "array", "collections", "functools", "itertools"}
+ALLOWED |= {"numbers", "reprlib", "struct", "types"}
 
 ALSO_ALLOWED = {"saved.py": {"contextlib", "json", "os", "pathlib"}}
 """What only one file may import: the one that reads and writes saved indexes."""

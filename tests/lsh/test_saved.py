@@ -103,22 +103,6 @@ def test_a_file_of_another_kind_is_refused_in_one_line(name: str, path: Path) ->
     assert str(path) in str(refused.value)
 
 
-def test_a_file_of_version_1_is_read_and_has_no_sizes(path: Path) -> None:
-    with np.load(path) as arrays:
-        kept = {name: array for name, array in arrays.items() if name != "sizes"}
-    header = json.loads(kept["header"].tobytes()) | {"version": 1}
-    del header["keep_sizes"]
-    kept["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    old = path.with_name("old")
-    with old.open("wb") as file:
-        np.savez(file, **kept)
-    assert read(old).sizes.tolist() == [-1] * len(DOCUMENTS)
-    index = Index.load(old)
-    assert list(index) == [ident for ident, _ in DOCUMENTS]
-    assert index.query(DOCUMENTS[0][1]) == index_of(DOCUMENTS).query(DOCUMENTS[0][1])
-    assert [one.id for one in index.query(DOCUMENTS[0][1][:40], containment=0.9)] == ["a", 7]
-
-
 def test_an_index_with_a_list_of_lines_needs_that_list_again(path: Path) -> None:
     listed = Parameters(boilerplate=frozenset(["Share this"]))
     index = Index(listed)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -108,9 +109,10 @@ def test_a_fingerprint_has_the_number_of_different_shingles_for_a_containment() 
     ]
     kinds: tuple[Kind, ...] = ("char", "word")
     for shingle in kinds:
-        fingerprinter = Fingerprinter(Parameters(shingle=shingle, shingle_size=2, containment=0.5))
+        plain_parameters = Parameters(shingle=shingle, shingle_size=2)
+        fingerprinter = Fingerprinter(replace(plain_parameters, containment=0.5))
         prints = fingerprinter.fingerprint(texts)
-        plain = Fingerprinter(Parameters(shingle=shingle, shingle_size=2)).fingerprint(texts)
+        plain = Fingerprinter(plain_parameters).fingerprint(texts)
         assert prints.shingle_counts.tolist() == sized(fingerprinter, texts).sizes.tolist()
         assert prints.shingle_counts.tolist() != plain.shingle_counts.tolist()
         assert np.array_equal(prints.keys, plain.keys)

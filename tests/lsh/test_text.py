@@ -15,7 +15,7 @@ MORE = ("fold_confusables", "fold_digits", "drop_symbols", "join_letters")
 EVERY_ONE: dict[str, Any] = dict.fromkeys(MORE, True)
 SWITCHES = [
     Parameters(nfkc=nfkc, casefold=casefold, collapse_whitespace=collapse, **more)
-    for more in (NONE, {}, EVERY_ONE)
+    for more in (NONE, {}, EVERY_ONE, {"fold_accents": True}, {"fold_turkish_i": True})
     for nfkc in (True, False)
     for casefold in (True, False)
     for collapse in (True, False)
@@ -41,6 +41,7 @@ ASCII = st.text(st.characters(max_codepoint=127), max_size=40)
         ("\u0130", "i\u0307"),
         ("a\u200bb", "ab"),
         ("a\0b\x1b\x7f\x80", "ab"),
+        ("\u0645\u0640\u0640\u062d, \u07caI\u07fa, \ufe77\u062d", "\u0645\u062d, \u07cai, \u062d"),
         ("a\u0336b\u20e3\u2260", "ab="),
         ("\ud800A", "\ud800a"),
         ("@[`{AZaz", "@[`{azaz"),
@@ -76,6 +77,8 @@ def test_each_step_can_be_switched_off(switch: str, text: str, expected: str) ->
         ("fold_digits", "July 4, \u0661\u0662 \u00bd", "july 0, 00 0\u20440"),
         ("drop_symbols", "f.r\U0001f600e\u20ace, now!", "free, now!"),
         ("join_letters", " f r e e  gift, ok ", "freegift,ok"),
+        ("fold_accents", "D\u00c9J\u00c0 vu, Stra\u00dfe, sm\u00f8r", "deja vu, strasse, smor"),
+        ("fold_turkish_i", "I\u015eIK, \u0130Y\u0130, i\u0307yi", "i\u015fik, iyi, iyi"),
     ],
 )
 def test_more_steps_can_be_switched_on(switch: str, text: str, expected: str) -> None:

@@ -32,10 +32,12 @@ NONE: dict[str, Any] = {"drop_invisible": False, "drop_overlays": False}
 EVERY_ONE: dict[str, Any] = dict.fromkeys(
     ("fold_confusables", "fold_digits", "drop_symbols", "join_letters"), True
 )
+ACCENTS: dict[str, Any] = {"fold_accents": True, "fold_digits": True}
+TURKISH: dict[str, Any] = {"fold_turkish_i": True, "join_letters": True}
 PLAIN = Parameters(**NONE)
 MORE = [
     Parameters(nfkc=nfkc, casefold=casefold, **more)
-    for more in (NONE, EVERY_ONE)
+    for more in (NONE, EVERY_ONE, ACCENTS, TURKISH)
     for nfkc in (True, False)
     for casefold in (True, False)
 ]
@@ -60,6 +62,14 @@ MIXED = st.lists(
         st.sampled_from(
             "\u0336\u0338\u2260\u20e3\u20dd=\u2adc\u00f8\u0430\u0391\u0451\u04c0\u0663\u2460"
         ),
+        # What makes words longer, accents, letters with a stroke, the letters i of Turkish.
+        st.sampled_from(
+            "\u0640\u07fa\u180a\ufe71\ufcf2\ufe77\u0644\u0623\u0671\u0651\u05b8\u05e9\ufb2a"
+        ),
+        st.sampled_from(
+            "\u0439\u0457\u0142\u00d8\u0111\u00e6\u0152\u01ff\u01fd\u01c4\u00b4\u1d65\u0488\u2de0"
+        ),
+        st.sampled_from("\u0130\u0131iI\u0307\u0307\u0307\u0328"),
         st.characters(exclude_categories=()),
     ),
     max_size=30,

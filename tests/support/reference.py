@@ -6,13 +6,16 @@ scheme in another language. Numbers are unsigned 64-bit; all else follows.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b, scrypt
 from html import unescape
 from html.entities import html5
 from unicodedata import category, combining, normalize
+from unicodedata import name as spoken_name
 
 from lsh import Parameters, unicode_tables
+from lsh.elements import ELEMENTS, WITHOUT_VALUE
 from lsh.invisible import points
 from lsh.neighbours import AFRESH, kind_of
 
@@ -186,12 +189,14 @@ def to_last() -> set[int]:
 
 @cache
 def ignorable() -> set[int]:
-    return set(points(unicode_tables.IGNORABLE))
+    return {*points(unicode_tables.IGNORABLE), *points(unicode_tables.ELONGATIONS)}
 
 
 def invisible(char: str) -> bool:
     if char in JOINERS:
         return False
+    if category(char) == "Lo" and "\u0640" in normalize("NFKD", char):
+        return True
     return ord(char) in ignorable() or (category(char) == "Cc" and not char.isspace())
 
 
@@ -236,6 +241,8 @@ def visible(text: str, parameters: Parameters) -> str:
         apart = normalize("NFD", char)
         if parameters.drop_overlays and any(map(stroke, apart)):
             parts = normalize("NFC", "".join(part for part in apart if not stroke(part)))
+        if parameters.fold_accents:
+            parts = plain(parts, parameters)
         if parameters.fold_confusables:
             parts = look(parts, parameters) if parts else parts
         if parameters.fold_digits:
@@ -244,6 +251,46 @@ def visible(text: str, parameters: Parameters) -> str:
                 parts = "".join("0" if part.isdecimal() else part for part in whole)
         shown += parts
     return shown
+
+
+def plain(text: str, parameters: Parameters) -> str:
+    """Return the text without accents, and the like."""
+    apart = normalize("NFKD" if parameters.nfkc else "NFD", text)
+    left = "".join(PLAIN.get(char, char) for char in apart if not accent(char))
+    return text if left == apart else normalize("NFC", left)
+
+
+PLAIN = dict(
+    zip("øØłŁđĐħĦŧŦ\u0131\u0671æÆœŒ", [*"oOlLdDhHtTi\u0627", "ae", "AE", "oe", "OE"], strict=True)
+)
+
+
+def accent(char: str) -> bool:
+    """Return whether a character is a mark that carries no word, by the names of Unicode."""
+    if category(char) != "Mn" or combining(char) == 1:
+        return False
+    if 0x20D0 <= ord(char) <= 0x20FF:
+        return False
+    spoken = spoken_name(char, "")
+    if spoken.startswith("COMBINING CYRILLIC"):
+        return ord(char) < 0x488 or ord(char) >= 0xFE20
+    if spoken.startswith(("HEBREW ", "ARABIC ", "SYRIAC ", "SAMARITAN ")):
+        return True
+    shared = not (
+        0x3000 <= ord(char) < 0x3100 or ord(char) > 0xFFFF or 0xA000 <= ord(char) < 0xB000
+    )
+    return spoken.startswith("COMBINING ") and shared
+
+
+def one_i(text: str) -> str:
+    """Return the text with the letters i of Turkish as one."""
+    for letters, read in (("i\u0307", "i"), ("I\u0307", "I"), ("\u0130", "I"), ("\u0131", "i")):
+        parts = text.split(letters)
+        text = parts[0]
+        for part in parts[1:]:
+            marked = part != "" and kind_of(part[0]) != AFRESH
+            text += (letters if marked else read) + part
+    return text
 
 
 def sort(char: str) -> str:
@@ -282,83 +329,189 @@ def is_bounded(text: str, parameters: Parameters) -> bool:
     return expanded(text, 0, parameters) != text or light(shown, 0) != shown
 
 
-def tag_at(text: str, at: int) -> int | None:
-    """Return the position behind the tag that begins at `at`; None if none does."""
-    end = at + 1
-    while end < len(text) and text[end] not in "<>":
-        end += 1
-    if end == len(text) or text[end] == "<":
+SPACE = " \t\n\r\f\v"
+NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:.-"
+
+
+@dataclass
+class Tag:
+    """What is between two brackets: `name` is empty for a declaration."""
+
+    begin: int
+    end: int
+    name: str = ""
+    inside: str = ""
+    ends: bool = False
+
+
+def tag_at(text: str, at: int) -> Tag | None:
+    """Return the tag that begins at `at`; None if none does."""
+    rest = text[at + 1 :]
+    if rest[:1] in ("!", "?"):
+        end = declaration(rest)
+        return Tag(at, at + 1 + end) if end else None
+    ends = rest.startswith("/")
+    name = leading(rest[ends:], NAME)
+    rest = rest[ends + len(name) :]
+    if not name or not (name[0].isascii() and name[0].isalpha()) or rest[:1] not in {*SPACE, *"/>"}:
         return None
-    inside = text[at + 1 : end]
-    if inside[:1] in ("!", "?"):
-        return end + 1
-    name = inside.removeprefix("/")[:1]
-    return end + 1 if "a" <= name.lower() <= "z" else None
+    size = until(rest, "<>")
+    first = size if rest[size : size + 1] == ">" else None
+    if not ends:
+        strict = attributes(rest)
+        lenient = None if first is None else first if begins_with_a_value(rest[:first]) else None
+        first = lenient if strict is None else strict
+    if first is None:
+        return None
+    end = at + 1 + ends + len(name) + first + 1
+    return Tag(at, end, name, rest[:first], ends)
 
 
-def name_of(tag: str) -> str:
-    """Return the name of a tag, with the stroke of a closing one."""
-    name = "/" if tag[1] == "/" else ""
-    for char in tag[1 + len(name) : -1]:
-        if char.isspace() or char == "/":
-            break
-        name += char.lower()
-    return name
+def until(text: str, ends: str) -> int:
+    """Return how many characters are before the first of `ends`."""
+    return next((at for at, char in enumerate(text) if char in ends), len(text))
 
 
-def tags(text: str) -> list[tuple[int, int, str]]:
-    """Return where tags begin and end, and their names; that of a declaration is empty."""
+def leading(text: str, members: str) -> str:
+    return text[: next((at for at, char in enumerate(text) if char not in members), len(text))]
+
+
+def declaration(rest: str) -> int | None:
+    """Return the size of a declaration, by what follows its `<`."""
+    size = until(rest, "<>") + 1
+    inside = rest[: size - 1].lower()
+    if rest[size - 1 : size] != ">":
+        return None
+    for word in ("doctype", "element", "entity", "attlist", "notation"):
+        if inside.startswith(f"!{word}") and inside[len(word) + 1 :][:1] in ("", *SPACE):
+            return size
+    for word in ("![if", "![endif"):
+        after = rest[len(word) :][:1]
+        if inside.startswith(word) and not (after == "-" or after in {*NAME} - {*":."}):
+            return size
+    if inside.startswith("?xml"):
+        return size
+    target = inside[1:2]
+    closed = inside[0] == "?" and len(inside) > 2 and inside[2:].find("?") == len(inside) - 3
+    return size if closed and target.isascii() and target.isalpha() else None
+
+
+def attributes(rest: str) -> int | None:
+    """Return the size of the attributes that lead to a `>`; None if something else is there."""
+    at = 0
+    while rest[at : at + 1] != ">":
+        if rest[at : at + 1] in {*SPACE, "/"}:
+            at += 1
+            continue
+        name = rest[at:][: until(rest[at:], SPACE + "\"'<>/=")]
+        value = value_at(rest, at + len(name))
+        bare = "-" in name or name.lower() in WITHOUT_VALUE
+        if not name or not (value or bare):
+            return None
+        at = value or at + len(name)
+    return at
+
+
+def value_at(rest: str, at: int) -> int | None:
+    """Return the position behind an attribute's value; None if it has none."""
+    at += len(leading(rest[at:], SPACE))
+    if rest[at : at + 1] != "=":
+        return None
+    at += 1
+    at += len(leading(rest[at:], SPACE))
+    quote = rest[at : at + 1]
+    if quote and quote in "\"'":
+        end = rest.find(quote, at + 1)
+        return end + 1 if end > 0 else None
+    size = until(rest[at:], SPACE + "\"'<>")
+    return at + size if size else None
+
+
+def begins_with_a_value(inside: str) -> bool:
+    space = leading(inside, SPACE)
+    name = inside[len(space) :][: until(inside[len(space) :], SPACE + "\"'<>/=")]
+    rest = inside[len(space) + len(name) :].lstrip(SPACE)
+    value = rest[1:].lstrip(SPACE)
+    return bool(space and name and rest[:1] == "=" and value and value[0] in "\"'")
+
+
+def tags(text: str) -> list[Tag]:
     found, at = [], 0
     while at < len(text):
-        end = tag_at(text, at) if text[at] == "<" else None
-        if end is not None:
-            found.append((at, end, "" if text[at + 1] in "!?" else name_of(text[at:end])))
-        at = end or at + 1
+        tag = tag_at(text, at) if text[at] == "<" else None
+        if tag:
+            found.append(tag)
+        at = tag.end if tag else at + 1
     return found
 
 
-def without_element(text: str, name: str) -> str:
-    kept, at = "", 0
-    all_tags = tags(text)
-    for begin, end, found in all_tags:
-        if begin < at or found != name or text[end - 2] == "/":
-            continue
-        closing = [last for first, last, other in all_tags if first >= end and other == f"/{name}"]
-        if closing:
-            kept, at = kept + text[at:begin] + " ", closing[0]
-    return kept + text[at:]
+def shown(tag: Tag, text: str, closed: set[str]) -> str:
+    """Return what stands for a tag; itself if it is none."""
+    name, before = tag.name.lower(), text[: tag.begin][-1:]
+    behind_a_name = before == "_" or (before != "" and before.isalnum())
+    type_name = tag.name[:1].isupper() and tag.name[2:].islower()
+    type_name |= tag.name in set("ABIQSU") and f"</{tag.name}>" not in text
+    if behind_a_name and type_name and not tag.ends and not tag.inside:
+        return text[tag.begin : tag.end]
+    if name in INLINE.split("|"):
+        return ""
+    office = any(name.startswith(prefix) for prefix in ("o:", "v:", "w:", "m:", "x:", "st1:"))
+    custom = "-" in name and ":" not in name and (name in closed or bool(tag.inside))
+    if not name or name in ELEMENTS or office or custom:
+        return " "
+    return text[tag.begin : tag.end]
 
 
-def without_comments(text: str) -> str:
-    begin = text.find("<!--")
-    end = text.find("-->", begin + 4)
-    if begin < 0 or end < 0:
-        return text
-    return text[:begin] + without_comments(text[end + 3 :])
+def without_what_is_unshown(text: str) -> str:
+    """Return the text without comments and elements whose content is no text."""
+    for begin in range(len(text)):
+        if text[begin:].startswith("<!--"):
+            ends = [text.find(end, begin + 2) + len(end) for end in ("-->", "--!>")]
+            ends = [end for end in ends if end > 4]
+            if ends:
+                return text[:begin] + without_what_is_unshown(text[min(ends) :])
+        for name in ("script", "style", "template", "noscript", "svg"):
+            size = bracketed(text[begin:], f"<{name}")
+            if not size or text[begin + size - 2] == "/":
+                continue
+            for end in range(begin + size, len(text)):
+                if last := bracketed(text[end:], f"</{name}"):
+                    return text[:begin] + " " + without_what_is_unshown(text[end + last :])
+    return text
+
+
+def bracketed(text: str, beginning: str) -> int:
+    """Return the size of what begins so and ends with the next bracket; 0 if it doesn't."""
+    rest = text[len(beginning) :]
+    size = until(rest, "<>")
+    begins = text[: len(beginning)].lower() == beginning and rest[:1] in {*SPACE, *"/>"}
+    return len(beginning) + size + 1 if begins and rest[size : size + 1] == ">" else 0
 
 
 def without_html(text: str) -> str:
-    for name in ("script", "style", "template", "noscript"):
-        text = without_element(text, name)
-    text = without_comments(text)
-    for inline in (False, True):
-        for begin, end, name in reversed(tags(text)):
-            if (name.removeprefix("/") in INLINE.split("|")) == inline:
-                text = text[:begin] + ("" if inline else " ") + text[end:]
-    return resolved(text)
+    kept, at = "", 0
+    while (begin := text.find("<![CDATA[", at)) >= 0 and (end := text.find("]]>", begin + 9)) >= 0:
+        kept, at = kept + text[at:begin] + text[begin + 9 : end], end + 3
+    text = without_what_is_unshown(kept + text[at:])
+    found = tags(text)
+    closed = {leading(part, NAME).lower() for part in text.split("</")[1:]}
+    kept, at = "", 0
+    for tag in found:
+        kept, at = kept + text[at : tag.begin] + shown(tag, text, closed), tag.end
+    return resolved(kept + text[at:])
 
 
 INLINE = (
-    "a|abbr|acronym|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|ins|kbd|label|mark|q|s|samp"
-    "|small|span|strike|strong|sub|sup|time|tt|u|var|wbr"
+    "a|abbr|acronym|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|ins|kbd|label|mark|nobr|q|s"
+    "|samp|small|span|strike|strong|sub|sup|time|tt|u|var|wbr"
 )
 
 
 def resolved(text: str) -> str:
     """Return the text with references to characters resolved."""
-    kept = ""
+    kept, done = "", 0  # what a reference became is no part of another one
     for at, char in enumerate(text):
-        begin = kept.rfind("&")
+        begin = kept.rfind("&", done)
         kept += char
         if char != ";" or begin < 0 or at == 0:
             continue
@@ -372,8 +525,10 @@ def resolved(text: str) -> str:
             continue
         if number:
             kept = kept[:begin] + unescape(kept[begin:])
+            done = len(kept)
         elif taken[0] not in DIGITS and f"{taken};" in html5:
             kept = kept[:begin] + html5[f"{taken};"]
+            done = len(kept)
     return kept
 
 
@@ -383,27 +538,60 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def with_hosts(text: str) -> str:
-    kept, at = "", 0
+    reduced, others = hosts_and_others(text)
+    return reduced if any(map(str.isalnum, others)) else text
+
+
+def hosts_and_others(text: str) -> tuple[str, str]:
+    """Return the text with hosts for addresses, and the text without addresses."""
+    kept, at, others = "", 0, ""
     while at < len(text):
         inside_word = at > 0 and (text[at - 1].isalnum() or text[at - 1] == "_")
+        inside_word = inside_word and not unspaced(text[at - 1])
         rest = text[at : at + 8].lower()
         scheme = next((one for one in ("https://", "http://") if rest.startswith(one)), "")
         if inside_word or not (scheme or rest.startswith("www.")):
-            kept, at = kept + text[at], at + 1
+            kept, others, at = kept + text[at], others + text[at], at + 1
             continue
-        end = at + len(scheme)
-        while end < len(text) and not text[end].isspace() and text[end] not in '<>"':
+        begin = at + len(scheme)
+        user = begin
+        while user < len(text) and not ends_address(text[user]) and text[user] not in "/?#@":
+            user += 1
+        begin = user + 1 if scheme and text[user : user + 1] == "@" else begin
+        end = begin
+        while end < len(text) and not text[end].isspace() and text[end] not in '<>"/?#:@':
             end += 1
-        address = text[at + len(scheme) : end]
-        before = until(address, "/?#@")
-        user = f"{before}@" if scheme and address[len(before) :].startswith("@") else ""
-        host = until(address[len(user) :], "/?#:@")
-        kept, at = (kept + host, end) if host else (kept + text[at], at + 1)
-    return kept
+        if end == begin:
+            kept, others, at = kept + text[at], others + text[at], at + 1
+            continue
+        kept, at = kept + text[begin:end], end
+        while at < len(text) and not ends_address(text[at]) and text[at] != ")":
+            if text[at] == "(":
+                close = at + 1
+                while (
+                    close < len(text) and not ends_address(text[close]) and text[close] not in "()"
+                ):
+                    close += 1
+                if text[close : close + 1] != ")":
+                    break
+                at = close
+            at += 1
+    return kept, others
 
 
-def until(text: str, ends: str) -> str:
-    return text[: next((at for at, char in enumerate(text) if char in ends), len(text))]
+def ends_address(char: str) -> bool:
+    return char.isspace() or char in '<>"' or unspaced(char)
+
+
+def unspaced(char: str) -> bool:
+    """Return whether a character is of a script that puts no spaces between words, or Korean."""
+    return any(low <= ord(char) <= high for low, high in UNSPACED)
+
+
+UNSPACED = [
+    *((0xE00, 0xEFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x2E80, 0xA4CF), (0xAC00, 0xD7FF)),
+    *((0xF900, 0xFAFF), (0xFE30, 0xFE4F), (0xFF00, 0xFFEF), (0x20000, 0x3FFFF)),
+]
 
 
 def normalise(text: str, parameters: Parameters) -> str:
@@ -426,6 +614,8 @@ def normalise(text: str, parameters: Parameters) -> str:
         text = text.casefold()
         if parameters.nfkc:
             text = nfkc(text)
+    if parameters.fold_turkish_i:
+        text = one_i(text)
     if parameters.collapse_whitespace:
         text = " ".join(text.split())
     return run_together(text, parameters)

@@ -11,6 +11,7 @@ from lsh import Fingerprinter, Parameters
 from lsh.index import BucketRules
 from worker.bus import Outgoing, Record, TopicPartition
 from worker.formats.base import DocumentOptions
+from worker.formats.first_texts import TextWatch
 from worker.formats.json import JsonFormat
 from worker.formats.matches import MatchWriter
 from worker.formats.seen import FieldWatch
@@ -77,6 +78,7 @@ def fingerprint(
     fingerprinter: Fingerprinter | None = None,
     deaths: Deaths | None = None,
     watched: tuple[str, ...] = (),
+    texts: TextWatch | None = None,
     sealed: bool = False,
     starts: Mapping[TopicPartition, int] | None = None,
     events: FingerprintEvents | None = None,
@@ -88,6 +90,7 @@ def fingerprint(
         topology(),
         reader=reader,
         watch=FieldWatch(reader, watched),
+        texts=texts,
         fingerprinter=fingerprinter or Fingerprinter(PARAMETERS),
         reject_limit=limit or RejectLimit(share=1),
         frame_bytes=frame_bytes,

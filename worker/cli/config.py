@@ -36,20 +36,27 @@ _MEANING = {
     "similarity.casefold": "ignore case; default: true, or by the preset",
     "similarity.collapse_whitespace": "treat any run of white space as one space; default: true",
     "similarity.drop_invisible": "drop what nothing shows: zero-width and control characters,"
-    " soft hyphens, variation selectors; joiners stay where the script needs them;"
-    " default: true",
+    " soft hyphens, variation selectors, the stroke that lengthens Arabic words (tatweel);"
+    " joiners stay where the script needs them; default: true",
     "similarity.drop_overlays": "drop strokes over letters, and enclosures; default: true, or by"
     " the preset",
     "similarity.fold_confusables": "read letters as the ASCII that they look like (UTS 39);"
     " default: false, or by the preset",
     "similarity.fold_digits": "read every digit as 0; default: false, or by the preset",
+    "similarity.fold_accents": "drop marks that carry no words: accents of Latin, Greek and"
+    " Cyrillic letters, vowel signs of Hebrew, Arabic and Syriac; read letters with a stroke, such"
+    " as that of Danish, as plain ones; default: false, or by the preset",
+    "similarity.fold_turkish_i": "read the four letters i of Turkish and Azeri as one, so that a"
+    " text in capitals matches; fold_accents does so too; default: false",
     "similarity.drop_symbols": "drop punctuation, symbols and emoji between letters;"
     " default: false, or by the preset",
     "similarity.join_letters": "drop white space between letters, for shingles of characters;"
     " default: false, or by the preset",
-    "similarity.strip_html": "take the text out of HTML; default: false, or by the preset",
-    "similarity.reduce_urls": "reduce web addresses to their hosts; default: false, or by the"
-    " preset",
+    "similarity.strip_html": "take the text out of HTML: tags of known elements, comments,"
+    " declarations, scripts and styles are dropped, other angle brackets stay; default: false, or"
+    " by the preset",
+    "similarity.reduce_urls": "reduce web addresses to their hosts, in texts that say something"
+    " else too; default: false, or by the preset",
     "index.shards": "number of shards; at most this many workers share the index",
     "index.bucket_capacity": "most entries of a bucket; later ones go to finer buckets",
     "index.max_matches": "most matches published with a duplicate, best first",

@@ -21,6 +21,7 @@ from worker.cli.output_format import writer_for
 from worker.cli.progress import byte_progress
 from worker.cli.rejects import finish, say
 from worker.formats.choice import document_format, watched_fields
+from worker.formats.first_texts import TextWatch
 from worker.index.errors import HeaderMismatch
 from worker.offline import Counts, OfflineFilter, StateError, StateVersions
 from worker.process.gc import collecting, relax
@@ -89,7 +90,8 @@ def _run(job: Job, settings: Settings, hold: Callable[[], None]) -> None:
             directory = work.path
         else:
             directory = stack.enter_context(_scratch(output))
-        hints = Hints(documents, watched_fields(settings), inputs, say)
+        texts = TextWatch(settings.parameters())
+        hints = Hints(documents, watched_fields(settings), inputs, say, texts=texts)
         stack.enter_context(_saying_warnings())
         relax()
         stack.enter_context(collecting())

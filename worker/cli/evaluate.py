@@ -21,15 +21,16 @@ from worker.cli.progress import byte_progress, share_progress
 from worker.cli.rejects import finish, say
 from worker.cli.screen import print_json, screen
 from worker.formats.choice import document_format, watched_fields
+from worker.formats.first_texts import TextWatch
 from worker.offline import Counts, OfflineFilter
 from worker.offline.evaluation import (
-    BELOW,
-    CLEAR,
     Evaluation,
     Labelled,
     Reading,
     Run,
+    clearly_above,
     evaluate_labels,
+    far_below,
 )
 from worker.offline.evaluation import (
     evaluate as compare,
@@ -103,7 +104,8 @@ def judge(
         OfflineFilter(settings, Path(folder)) as filter_,
         byte_progress(inputs.total, shown=sys.stderr.isatty()) as advance,
     ):
-        hints = Hints(documents, watched_fields(settings), inputs, say)
+        texts = TextWatch(settings.parameters())
+        hints = Hints(documents, watched_fields(settings), inputs, say, texts=texts)
         for chunk in inputs.chunks(settings.limits.record_bytes):
             hints.look(chunk)
             verdicts = filter_.judge(chunk)
@@ -148,7 +150,7 @@ def _show(parameters: Parameters, found: Evaluation, labelled: Labelled | None) 
 
 def _sentences(found: Evaluation) -> list[str]:
     """Return what matters most, a line for each."""
-    t, high, low = found.threshold, min(found.threshold + CLEAR, 1), found.threshold - BELOW
+    t, high, low = found.threshold, clearly_above(found.threshold), far_below(found.threshold)
     causes = found.missed
     clear = _share(found.found_clear, found.clear)
     all_ = _share(found.found_at_threshold, found.at_threshold)
@@ -162,9 +164,9 @@ def _sentences(found: Evaluation) -> list[str]:
     else:
         contained = _share(found.right_contained, found.contained_pairs)
         excerpts = _share(found.found_contained, found.contained)
-        most = min(c + CLEAR, 1)
+        most = clearly_above(c)
         held = "the documents of which one at most containment_ratio times as long has"
-        reached, missed = f"{t:g} or a containment of {c:g}", f"{low:g} and {c - BELOW:g}"
+        reached, missed = f"{t:g} or a containment of {c:g}", f"{low:g} and {far_below(c):g}"
         lines += [
             f"found: {excerpts} of {held} {most:g} or more",
             f"published pairs: {right} at {reached} or above, {wrong} below {missed}",

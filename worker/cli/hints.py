@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from worker.cli.inputs import Inputs
 from worker.cli.inputs.foreign import ARRAY
 from worker.formats.base import DocumentFormat, Unreadable
+from worker.formats.first_texts import TextWatch
 from worker.formats.seen import FieldWatch, SeenFields
 from worker.formats.unreadable import CAUSES
 from worker.offline import Counts, Line
+from worker.offline.evaluation import text_of
 from worker.settings import Settings
 
 __all__ = ["Hints"]
@@ -30,10 +32,13 @@ class Hints:
         fields: Iterable[str],
         inputs: Inputs,
         say: Callable[[str], None],
+        *,
+        texts: TextWatch,
     ) -> None:
-        """Watch for ``fields``; ``say`` prints a line."""
+        """Watch for ``fields``, and look at ``texts``; ``say`` prints a line."""
         self._documents = documents
         self._watch = FieldWatch(documents, fields)
+        self._texts = texts
         self._inputs = inputs
         self._say = say
         self._first: bytes | None = None
@@ -47,6 +52,8 @@ class Hints:
             if self._first is None:
                 self._first = line.value
             self._warn(self._watch.add(line.value))
+            if not self._texts.done and (text := text_of(self._documents, line)) is not None:
+                self._say_all(self._texts.add(text))
 
     def end(self, counts: Counts, settings: Settings) -> None:
         """Say at the end what was left out, and what the documents need."""
@@ -59,9 +66,13 @@ class Hints:
         elif not self._warned:
             self._warn(self._watch.warning())
         self._of_encoding(counts)
-        self._of_pages(settings)
         self._of_dates(settings)
         self._of_whole_files(counts)
+        self._say_all(self._texts.warnings())
+
+    def _say_all(self, warnings: Iterable[str]) -> None:
+        for warning in warnings:
+            self._say(f"warning: {warning}")
 
     def _warn(self, warning: str | None) -> None:
         if warning is not None:
@@ -104,15 +115,6 @@ class Hints:
             self._say(
                 f"{documents} in another encoding than {other}; name it with --encoding, such as"
                 " cp1252, iso8859-15 or utf-16"
-            )
-
-    def _of_pages(self, settings: Settings) -> None:
-        """Say that markup counts as text."""
-        pages = self._inputs.seen["pages"]
-        if pages and not settings.similarity.switches()["strip_html"]:
-            self._say(
-                f"warning: the markup of {_counted(pages, 'document', 'documents')} in HTML is"
-                " compared like text; NEARDUP_SIMILARITY__STRIP_HTML=true leaves it out"
             )
 
     def _of_dates(self, settings: Settings) -> None:

@@ -12,6 +12,7 @@ from worker.cli.inputs import Inputs, Reading
 from worker.cli.screen import tell
 from worker.formats.base import Unreadable
 from worker.formats.choice import line_format, watched_fields
+from worker.formats.first_texts import TextWatch
 from worker.offline import Counts, Line
 from worker.settings import Settings
 
@@ -56,7 +57,13 @@ class Texts:
         self._settings = settings
         self._documents = line_format(settings)
         self._inputs = Inputs(files, settings.documents, reading)
-        self._hints = Hints(self._documents, watched_fields(settings), self._inputs, say)
+        self._hints = Hints(
+            self._documents,
+            watched_fields(settings),
+            self._inputs,
+            say,
+            texts=TextWatch(settings.parameters()),
+        )
         self._counts = Counts()
 
     @property

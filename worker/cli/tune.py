@@ -36,7 +36,7 @@ from worker.cli.rejects import Texts
 from worker.cli.screen import print_json
 from worker.cli.tune_picture import draw
 from worker.cli.tune_tables import CURVE, FLOOR, Labels, Outlook, ToldApart, show
-from worker.offline.evaluation import CLEAR
+from worker.offline.evaluation import clearly_above
 from worker.settings import Settings
 from worker.settings.sections import MOST_BANDS
 
@@ -161,7 +161,7 @@ def _outlook(
     settings: Settings, taken: _Sample, seen: Spectrum, threshold: float, choice: Choice
 ) -> Outlook:
     slots, bands, rows = choice
-    clear, found = seen.found(min(threshold + CLEAR, 1.0), threshold, *choice)
+    clear, found = seen.found(clearly_above(threshold), threshold, *choice)
     pairs = seen.published(0.0, threshold, *choice)
     return Outlook(
         threshold=threshold,

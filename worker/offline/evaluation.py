@@ -32,16 +32,30 @@ __all__ = [
     "Reading",
     "Run",
     "Truth",
+    "clearly_above",
     "evaluate",
     "evaluate_labels",
+    "far_below",
+    "text_of",
 ]
 
 CLEAR = 0.05
 """A document whose nearest is this far above the threshold must be found."""
 BELOW = 0.1
 """A published pair this far below the threshold is wrong."""
+_DIGITS = 9  # of a sum: 0.8 + 0.05 is 0.8500000000000001, and 17 of 20 shingles are 0.85
 _STEP = 0.05
 _LEAST_FLOOR = 0.05
+
+
+def clearly_above(least: float) -> float:
+    """Return the similarity, or share, CLEAR above one, at most 1."""
+    return min(round(least + CLEAR, _DIGITS), 1.0)
+
+
+def far_below(least: float) -> float:
+    """Return the similarity, or share, BELOW one."""
+    return round(least - BELOW, _DIGITS)
 
 
 class Truth(NamedTuple):
@@ -229,7 +243,7 @@ class Reading:
             self._duplicate.append(verdict.kind == "duplicate")
             unread = verdict.kind in {"rejected", "deleted"}
             self._rejected.append(unread)
-            texts.append("" if unread else self._text(line))
+            texts.append("" if unread else text_of(self._format, line) or "")
             if verdict.kind == "duplicate":
                 for match in msgspec.json.decode(verdict.matches):
                     earlier, estimate = self._numbers[match["id"]], match["similarity"]
@@ -271,9 +285,9 @@ class Reading:
         as long. The sets are forgotten here: this works once.
         """
         sets = self._sets.finish()
-        floor = threshold - BELOW
+        floor = far_below(threshold)
         if containment is not None:
-            floor = sought(floor, min(containment + CLEAR, 1.0), ratio)
+            floor = sought(floor, clearly_above(containment), ratio)
         return Truth(sets, nearest_earlier(sets, max(floor, _LEAST_FLOOR), progress, ratio=ratio))
 
     def estimated(
@@ -284,11 +298,15 @@ class Reading:
         shared = (keys[left] == keys[right]).any(axis=1)
         return pairwise_similarity(sketches[left], sketches[right]), shared
 
-    def _text(self, line: Line) -> str:
-        try:
-            return self._format.read(Record("", 0, 0, -1, line.key, line.value)).text
-        except Unreadable:
-            return ""
+
+def text_of(documents: DocumentFormat, line: Line) -> str | None:
+    """Return the text of a line; None if it can't be read."""
+    if not line.complete:
+        return None
+    try:
+        return documents.read(Record("", 0, 0, -1, line.key, line.value)).text
+    except Unreadable:
+        return None
 
 
 def evaluate(parameters: Parameters, reading: Reading, run: Run, truth: Truth) -> Evaluation:
@@ -299,19 +317,19 @@ def evaluate(parameters: Parameters, reading: Reading, run: Run, truth: Truth) -
     estimate, shared = reading.estimated(judged, document[judged])
     exact = similarity[judged]
     found = run.duplicate[judged]
-    clear = exact >= min(threshold + CLEAR, 1.0)
+    clear = exact >= clearly_above(threshold)
     published = jaccard(truth.sets, run.later, run.earlier)
-    right, wrong = published >= threshold, published < threshold - BELOW
+    right, wrong = published >= threshold, published < far_below(threshold)
     alone = run.contained & (run.estimate < threshold)
     within = np.zeros(len(run.duplicate), np.bool_)
     if (least := parameters.containment) is not None:
         shares = contained(truth.sets, run.later, run.earlier, published)
         right |= shares >= least
-        wrong &= shares < least - BELOW
-        within = truth.nearest.containment >= min(least + CLEAR, 1.0)
+        wrong &= shares < far_below(least)
+        within = truth.nearest.containment >= clearly_above(least)
     missed, low = clear & ~found, estimate < threshold
     predicted = detection(exact, threshold, parameters.slots, parameters.bands, parameters.rows)
-    edges = _edges(threshold, max(truth.nearest.floor, threshold - BELOW))
+    edges = _edges(threshold, max(truth.nearest.floor, far_below(threshold)))
     others = ~run.rejected
     others[judged[exact >= edges[0]]] = False
     lowest = Band(0.0, edges[0], int(others.sum()), int((run.duplicate & others).sum()), 0.0)

@@ -277,11 +277,14 @@ class SimilaritySection(_Section):
     preset: Literal["comments", "news", "code"] | None = Field(
         None,
         description="switches that belong together: comments turns fold_confusables, fold_digits,"
-        " drop_symbols and join_letters on; news turns strip_html and reduce_urls on; code turns"
-        " nfkc, casefold and drop_overlays off",
+        " fold_accents, drop_symbols and join_letters on, and leaves web addresses as"
+        " they are; news turns strip_html and reduce_urls on; code turns nfkc, casefold and"
+        " drop_overlays off",
     )
     fold_confusables: bool | None = None
     fold_digits: bool | None = None
+    fold_accents: bool | None = None
+    fold_turkish_i: bool | None = None
     drop_symbols: bool | None = None
     join_letters: bool | None = None
     strip_html: bool | None = None

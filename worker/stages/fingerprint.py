@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from lsh import Fingerprinter
 from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
 from worker.formats.base import Document, DocumentFormat, Unreadable
+from worker.formats.first_texts import TextWatch
 from worker.formats.seen import FieldWatch
 from worker.formats.unreadable import NULL_TEXT, Deleted
 from worker.stages.base import Burst, StageError, StatelessStage
@@ -70,6 +71,7 @@ class Fingerprint(StatelessStage):
         deaths: Deaths | None = None,
         watch: FieldWatch | None = None,
         silent: bool = False,
+        texts: TextWatch | None = None,
         sealed: bool = False,
         starts: Mapping[TopicPartition, int] | None = None,
         events: FingerprintEvents | None = None,
@@ -80,6 +82,7 @@ class Fingerprint(StatelessStage):
         ``deaths``: what the worker has died of; by default it notes nothing.
         ``watch``: warns in the log of a field that none of the first documents has.
         ``silent``: the first document of each reason for a rejection is no line in the log.
+        ``texts``: warns in the log of first texts that the settings don't suit.
         ``sealed``: seal the partitions instead of reading them.
         ``starts``: where to begin the partitions that have not been begun; see
         `worker.stages.turns`.
@@ -93,6 +96,7 @@ class Fingerprint(StatelessStage):
         self._guard = RejectGuard(reject_limit, reader)
         self._skip_deleted = skip_deleted
         self._watch = watch or FieldWatch(reader, ())
+        self._texts = texts
         self._deaths = deaths or Deaths(topology.documents, "", None)
         self._events = events or FingerprintEvents()
         self._sealed = sealed
@@ -217,6 +221,7 @@ class Fingerprint(StatelessStage):
             if ident is not None:
                 unread.tombstones.append((record.offset, ident))
         texts = [document.text for kept in rows.values() for _, document in kept]
+        self._look_at(records[0].topic, texts)
         signed = self._fingerprinter.fingerprint(texts)
         blank = signed.blank
         at = 0
@@ -296,6 +301,14 @@ class Fingerprint(StatelessStage):
             Outgoing(self._fingerprints, 0, None, encode(frame))
             for frame in self._framer.frames(span, signed, aside)
         ]
+
+    def _look_at(self, topic: str, texts: Sequence[str]) -> None:
+        """Warn in the log if the first texts are such as the settings don't suit."""
+        if self._texts is None or self._texts.done:
+            return
+        for text in texts:
+            for warning in self._texts.add(text):
+                _log.warning("%s: %s", topic, warning)
 
     def _reject(self, record: Record, reason: str) -> Outgoing:
         return Outgoing(

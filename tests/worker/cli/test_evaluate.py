@@ -170,3 +170,32 @@ def test_bands_hold_each_document_once_and_one_begins_at_the_threshold(
     assert threshold in [band["low"] for band in bands]
     assert sum(band["documents"] for band in bands) == found["documents"] - found["rejected"]
     assert sum(band["duplicates"] for band in bands) == found["duplicates"]
+
+
+@pytest.mark.parametrize(("common", "more"), [(17, 3), (16, 4), (14, 6)])
+def test_a_pair_that_is_exactly_as_much_above_the_threshold_is_clear(
+    tmp_path: Path, common: int, more: int
+) -> None:
+    words = [f"word{number}" for number in range(common + more)]
+    texts = [" ".join(words[:common]), " ".join(words)]
+    (tmp_path / "docs.jsonl").write_bytes(jsonl([{"text": text} for text in texts]))
+    (tmp_path / "neardup.toml").write_text(
+        f'[similarity]\nshingle = "word"\nshingle_size = 1\nthreshold = {common / 20 - 0.05:.2f}\n'
+    )
+    found = evaluated(tmp_path, "docs.jsonl", "--config", "neardup.toml")
+    assert (found["clear"], found["at_threshold"]) == (1, 1)
+
+
+@pytest.mark.parametrize("command", ["dedupe", "evaluate", "tune"])
+def test_texts_that_are_alike_whatever_they_say_are_told_with_what_helps(
+    tmp_path: Path, command: str
+) -> None:
+    chance = Random(5)
+    texts = ["".join(chance.choices("ACGT", k=3_000)) for _ in range(30)]
+    (tmp_path / "docs.jsonl").write_bytes(jsonl([{"text": text} for text in texts]))
+    done = neardup(command, "docs.jsonl", cwd=tmp_path)
+    assert done.returncode == 0
+    warnings = [line for line in done.stderr.decode().splitlines() if "warning" in line]
+    assert len(warnings) == 1
+    assert "two of the first 30 documents have a similarity of 0." in warnings[0]
+    assert "0.00 with similarity.shingle_size = 12" in warnings[0]

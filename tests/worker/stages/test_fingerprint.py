@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lsh import Parameters
 from tests.support.notes import KeptNotes
 from tests.support.stages import DOCS, LAYOUT, document, fingerprint, no_watermarks, records
 from worker.bus import OffsetOutOfRange, Record
 from worker.formats.base import DocumentOptions
+from worker.formats.first_texts import TextWatch
 from worker.stages import Deaths, FingerprintEvents, RejectLimit, StageError
 from worker.wire import ACCOUNTED_OFFSETS, FRAME_BYTES, FingerprintFrame, decode, encode
 
@@ -134,6 +136,17 @@ class TestFingerprint:
             "documents: none of the first 2,000 documents has a value in field 'title'; the fields"
             " they have: 'id', 'text'"
         )
+
+    def test_first_texts_that_the_settings_do_not_suit_are_a_warning_once(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        stage = fingerprint(texts=TextWatch(Parameters(), enough=2))
+        stage.adopt({DOCS: 0}, no_watermarks)
+        for offset in range(4):
+            value = b'{"text": "<p>Some page, number %d</p>"}' % offset
+            stage.process([Record("documents", 0, offset, 1, None, value)])
+        (warning,) = [record.getMessage() for record in caplog.records]
+        assert warning.startswith("documents: 2 of the first 2 documents look like HTML")
 
 
 def frames_of(

@@ -106,7 +106,7 @@ class Contents:
             if not html:
                 self.seen["texts"] += 1
                 self.seen["lines"] += len(text.splitlines())
-            return Made(base.decode(), {}, text, html)
+            return Made(base.decode(), {}, text)
 
         return self._one(base, made)
 
@@ -126,7 +126,6 @@ class Contents:
             return self._fault(place, fault)
 
     def _made(self, place: bytes, made: Made) -> Line:
-        self.seen["pages"] += made.html
         self.seen["dated"] += "date" in made.known
         return self._maker.line(place, made)
 

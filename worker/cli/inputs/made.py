@@ -15,15 +15,11 @@ _encode = msgspec.json.encode
 
 
 class Made(NamedTuple):
-    """A document without fields: its own id, if it has one, what else is known, and its text.
-
-    ``html``: whether the text is markup.
-    """
+    """A document without fields: its own id, if it has one, what else is known, and its text."""
 
     id: str | None
     known: dict[str, str]
     text: str
-    html: bool = False
 
 
 class Maker:

@@ -107,7 +107,7 @@ def _read(data: bytes, encoding: str | None) -> Made:
         raise DocumentFault("too-deep: the mail's parts are nested too deeply") from None
     known = {name: value for name, value in known.items() if value}
     html = any(part.get_content_subtype() == "html" for part in parts)
-    return Made(known.get("message_id"), known, text, html)
+    return Made(known.get("message_id"), known, text)
 
 
 def _parts(message: Message) -> list[Message]:

@@ -195,4 +195,4 @@ def _made(fields: Mapping[str, str], body: _Body, most: int, encoding: str | Non
     uri, date = fields.get("warc-target-uri", "").strip("<>"), fields.get("warc-date", "")
     known = {name: value for name, value in (("uri", uri), ("date", date)) if value}
     text = decoded(content, charset, encoding)
-    return Made(fields.get("warc-record-id") or uri or None, known, text, html)
+    return Made(fields.get("warc-record-id") or uri or None, known, text)

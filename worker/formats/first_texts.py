@@ -1,0 +1,107 @@
+"""Looks at the first texts, and says what the settings of similarity probably get wrong in them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from lsh import Fingerprinter, Parameters, pairwise_similarity
+from lsh.markup import looks_like_html
+
+__all__ = ["TextWatch"]
+
+_ENOUGH = 100
+_CHARACTERS = 100_000  # of each text that are looked at
+_MOST_CHARACTERS = 4_000_000  # of all texts
+_LEAST = 10  # texts that are not equal: fewer say nothing of others
+_PAGES = 0.25  # the share of texts from which they are taken for HTML
+_ALIKE = 0.5  # the median similarity of two texts from which shingles are taken for too short
+_NEAR = 0.1  # or this much below the threshold: so far off an estimate can be
+_APART = 0.1  # the most that two texts have in common by better shingles, if they are unrelated
+_FEW_WORDS = 20  # in a text, at the median: shingles of words would be too few
+_OTHERS: dict[str, dict[str, Any]] = {
+    "similarity.shingle_size = 12": {"shingle": "char", "shingle_size": 12},
+    'similarity.shingle = "word"': {"shingle": "word", "join_letters": False},
+}
+
+
+class TextWatch:
+    """Looks at the first texts. What it costs and keeps ends with the last one of them.
+
+    Attributes:
+        done: whether it has looked at all that it looks at.
+    """
+
+    def __init__(self, parameters: Parameters, *, enough: int = _ENOUGH) -> None:
+        """Look at ``enough`` texts, by these parameters."""
+        self._parameters = parameters
+        self._enough = enough
+        self._texts: list[str] = []
+        self._characters = 0
+        self.done = False
+
+    def add(self, text: str) -> list[str]:
+        """Look at a text; return warnings if it is the last to look at, else nothing."""
+        if self.done:
+            return []
+        self._texts.append(text[:_CHARACTERS])
+        self._characters += len(self._texts[-1])
+        enough = len(self._texts) >= self._enough or self._characters >= _MOST_CHARACTERS
+        return self.warnings() if enough else []
+
+    def warnings(self) -> list[str]:
+        """Return what is to be said of the texts so far; nothing from then on."""
+        texts, self.done, self._texts = self._texts, True, []
+        return [line for line in (self._of_pages(texts), self._of_shingles(texts)) if line]
+
+    def _of_pages(self, texts: list[str]) -> str | None:
+        if self._parameters.strip_html:
+            return None
+        pages = sum(map(looks_like_html, texts))
+        if not pages or pages < _PAGES * len(texts):
+            return None
+        return (
+            f"{pages} of the first {len(texts)} documents look like HTML, and their tags and"
+            ' addresses are compared as text; similarity.preset = "news" takes the text out of them'
+        )
+
+    def _of_shingles(self, texts: list[str]) -> str | None:
+        median = _median(texts, self._parameters)
+        if median is None or median < min(_ALIKE, self._parameters.threshold - _NEAR):
+            return None
+        better = []
+        for name, other in _OTHERS.items():
+            parameters = replace(self._parameters, **other)
+            few = parameters.shingle == "word" and _words(texts) < _FEW_WORDS
+            value = None if few else _median(texts, parameters)
+            if value is not None and value <= _APART:
+                better.append(f"{value:.2f} with {name}")
+        if not better:
+            return None  # They are variants of one text.
+        size, shingle = self._parameters.shingle_size, self._parameters.shingle
+        kind = f"{size} character{'s' * (size > 1)}" if shingle == "char" else f"{size} words"
+        return (
+            f"two of the first {len(texts)} documents have a similarity of {median:.2f} (the"
+            f" median), whatever they say: shingles of {kind} are too short for very long texts"
+            " and for those of few different characters, such as numbers or sequences; it is"
+            f" {', '.join(better)}"
+        )
+
+
+def _words(texts: list[str]) -> float:
+    """Return the median number of words."""
+    return float(np.median([len(text.split()) for text in texts]))
+
+
+def _median(texts: list[str], parameters: Parameters) -> float | None:
+    """Return the median similarity of two different texts; None if there are too few of these."""
+    prints = Fingerprinter(parameters).fingerprint(texts)
+    _, firsts = np.unique(prints.keys[:, -1], return_index=True)
+    rows = firsts[~prints.blank[firsts]]
+    if len(rows) < _LEAST:
+        return None
+    left, right = np.triu_indices(len(rows), 1)
+    sketches = prints.sketches[rows]
+    return float(np.median(pairwise_similarity(sketches[left], sketches[right])))
