@@ -106,7 +106,6 @@ def _read(data: bytes, encoding: str | None) -> Made:
     except RecursionError:
         raise DocumentFault("too-deep: the mail's parts are nested too deeply") from None
     known = {name: value for name, value in known.items() if value}
-    html = any(part.get_content_subtype() == "html" for part in parts)
     return Made(known.get("message_id"), known, text)
 
 
