@@ -7,8 +7,10 @@ data. Nothing outlives the test process: see `localkafka.reaper`.
 """
 
 import contextlib
+import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -31,6 +33,9 @@ STOP_DEADLINE_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.05
 LOG_TAIL_LINES: Final = 40
 REAPER: Final = Path(__file__).with_name("reaper.py")
+
+_BATCH: Final = struct.Struct(">qi11xi")
+"""The head of a batch: its first offset, the bytes after these two, the last offset's distance."""
 
 Config = Mapping[str, str | int]
 
@@ -194,6 +199,30 @@ class KafkaCluster(Kafka):
     def log_directory(self, node: int, topic: str, partition: int) -> Path:
         """Return where a node keeps its copy of a partition, if it has one."""
         return self._nodes[node].data / f"{topic}-{partition}"
+
+    def lose_end(self, node: int, topic: str, partition: int, offset: int) -> int:
+        """Have a node that is down forget a partition from the batch with an offset on.
+
+        Returns where its log ends now.
+        """
+        if self._nodes[node].process is not None:
+            raise RuntimeError(f"node {node} is running")
+        for segment in self.segments(node, topic, partition):
+            data, at = segment.read_bytes(), 0
+            while at < len(data):
+                base, length, last = _BATCH.unpack_from(data, at)
+                if base + last >= offset:
+                    break
+                at += 12 + length
+            else:
+                continue
+            os.truncate(segment, at)
+            for other in segment.parent.glob("*.*"):
+                kept = other.suffix == ".log" and other.stem <= segment.stem
+                if other.stem >= segment.stem and not kept and other.suffix != ".metadata":
+                    other.unlink()
+            return int(base)
+        raise ValueError(f"{topic}[{partition}] ends before offset {offset}")
 
     @property
     def nodes(self) -> list[int]:

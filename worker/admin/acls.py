@@ -32,6 +32,10 @@ _DESCRIBES: Collection[Operation] = ("Read", "Write", "Delete")
 """What includes *Describe* on the same resource, by Kafka's rules."""
 
 
+_SESSION = (
+    "with `kafka.group_protocol = consumer`; without it, a worker waits as for a session of 60 s"
+    " for a seat that is still taken"
+)
 _UNSEEN = "without it, a transaction that the brokers commit in part is not completed"
 
 
@@ -152,6 +156,7 @@ def _run(names: _Names, stages: Collection[str], *, trim_log: bool | None) -> It
             yield from names.topic(name, "Write", role=stage)
             yield from names.topic(name, "Read", role=stage, when=_UNSEEN)
         yield Grant("group", group, "Read", role=stage)
+        yield Grant("group", group, "DescribeConfigs", role=stage, when=_SESSION)
         yield Grant("transactional-id", f"{group}.", "Write", prefixed=True, role=stage)
     if "index" in stages and trim_log is not False:
         when = "" if trim_log else "with `index.snapshots.trim_log`"

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 __all__ = [
     "UNREADABLE_HEADERS",
+    "Claim",
     "Effect",
     "Header",
     "Outgoing",
@@ -29,11 +30,22 @@ class TopicPartition(NamedTuple):
     partition: int
 
 
+class Claim(NamedTuple):
+    """What a reader knows of a log: every record before an offset has at most this leader epoch.
+
+    A log that has lost its end and grown again has records of a later leader epoch there (KIP-320).
+    """
+
+    offset: int
+    epoch: int
+
+
 class Record(NamedTuple):
     """A record as it was read.
 
     ``timestamp`` is in milliseconds since the epoch, -1 if the log has none. A null
-    ``value`` is a tombstone.
+    ``value`` is a tombstone. ``leader_epoch`` counts the leaders that the partition had when the
+    record was written; it is -1 if the log doesn't tell.
     """
 
     topic: str
@@ -43,6 +55,7 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: tuple[Header, ...] = ()
+    leader_epoch: int = -1
 
 
 class Outgoing(NamedTuple):

@@ -1,0 +1,179 @@
+"""A log that lost its end and grew again: other records have the offsets that were read."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+
+from tests.support.bus_harness import Harness, MemoryHarness
+from tests.support.bus_seats import Seat, until
+from tests.support.clusters import ClusterFactory
+from tests.support.kafka_harness import KafkaHarness
+from worker.bus.kafka import KafkaOptions
+from worker.bus.kafka.bus import KafkaBus
+from worker.bus.port import Claim, LogTruncated, Outgoing, TopicPartition
+from worker.bus.shared import SharedMember, SharedReader
+
+Cut = Callable[[TopicPartition, int], None]
+WRITTEN, CUT, READ = 20, 12, 16
+
+
+@pytest.fixture(
+    params=[
+        "memory",
+        pytest.param("classic", marks=[pytest.mark.kafka, pytest.mark.broad]),
+        pytest.param("consumer", marks=[pytest.mark.kafka, pytest.mark.exhaustive]),
+    ]
+)
+def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
+    """Yield a bus whose logs `cut` can cut off; on Kafka, its broker is killed for that."""
+    if request.param == "memory":
+        memory = MemoryHarness()
+        memory.lose = lambda place, offset: memory.memory.cut(*place, offset)
+        harness: Harness = memory
+    else:
+        clusters: ClusterFactory = request.getfixturevalue("kafka_cluster")
+        cluster = clusters(1)
+
+        def lose(place: TopicPartition, offset: int) -> None:
+            cluster.kill(1)
+            assert cluster.lose_end(1, *place, offset) == offset
+            cluster.start(1)
+            on_kafka.renew_producer()
+
+        options = KafkaOptions(cluster.bootstrap, protocol=request.param)
+        harness = on_kafka = KafkaHarness(cluster.bootstrap, KafkaBus(options), "cut")
+        harness.lose = lose
+    yield harness
+    harness.close()
+
+
+def write(harness: Harness, topic: str, count: int, what: str) -> None:
+    """Write numbered records, each in a batch of its own."""
+    for number in range(count):
+        harness.append(Outgoing(topic, 0, None, f"{what}-{number}".encode()))
+
+
+def lost(seat: Seat) -> LogTruncated:
+    """Poll until the member says that its log was cut off."""
+    with pytest.raises(LogTruncated) as raised:
+        until(lambda: seat.poll() and False, "the poll to say so")
+    return raised.value
+
+
+def test_a_member_that_reads_on_says_so_at_once(harness: Harness) -> None:
+    topic = harness.topic()
+    (place,) = harness.places(topic)
+    write(harness, topic, WRITTEN, "old")
+    seat = harness.alone(topic)
+    seat.start()
+    seat.collect(WRITTEN)
+    seat.member.commit([], {place: WRITTEN})
+    harness.lose(place, CUT)
+    write(harness, topic, WRITTEN, "new")
+    error = lost(seat)
+    assert (error.partition, error.end) == (place, CUT)
+    assert error.claim.offset == WRITTEN
+    assert f"{topic}[0]" in str(error)
+    assert "offset 12" in str(error)
+    assert all(value is not None and value.startswith(b"old") for value in seat.values)
+
+
+def test_whoever_comes_later_compares_what_was_committed(harness: Harness) -> None:
+    topic, group = harness.topic(), harness.name("group")
+    (place,) = harness.places(topic)
+    write(harness, topic, WRITTEN, "old")
+    seat = harness.alone(topic, group=group)
+    seat.start()
+    seat.collect(WRITTEN)
+    seat.member.commit([], {place: READ})
+    seat.member.committed([place])  # The markers are written.
+    seat.member.close(leave=True)
+    harness.lose(place, CUT)
+    write(harness, topic, WRITTEN, "new")
+
+    later = harness.alone(topic, group=group)
+    later.rewind()
+    assert later.member.claims()[place].offset == READ
+    error = lost(later)
+    assert (error.partition, error.claim, error.end) == (place, later.member.claims()[place], CUT)
+    assert later.records == []
+
+
+def test_what_nobody_has_read_may_be_lost(harness: Harness) -> None:
+    """The cut is after the committed offset, and so are all records of the later leader."""
+    topic, group = harness.topic(), harness.name("group")
+    (place,) = harness.places(topic)
+    write(harness, topic, WRITTEN, "old")
+    seat = harness.alone(topic, group=group)
+    seat.start()
+    seat.collect(WRITTEN)
+    seat.member.commit([], {place: CUT})
+    seat.member.committed([place])  # The markers are written.
+    seat.member.close(leave=True)
+    harness.lose(place, CUT)
+    write(harness, topic, 3, "new")
+
+    later = harness.alone(topic, group=group)
+    later.rewind()
+    later.collect(3)
+    epochs = {record.leader_epoch for record in later.records}
+    later.member.commit([], {place: CUT + 3})
+    later.rewind()
+    assert later.member.claims() == {place: Claim(CUT + 3, max(epochs))}
+    write(harness, topic, 1, "more")
+    assert later.collect(4)[-1].value == b"more-0"
+
+
+def test_markers_of_a_later_leader_are_no_loss(harness: Harness) -> None:
+    """A position moves past aborted records and markers that were written in a later epoch."""
+    topic, group = harness.topic(), harness.name("group")
+    (place,) = harness.places(topic)
+    write(harness, topic, CUT, "old")
+    harness.lose(place, CUT - 1)
+    opened = harness.open_transaction()
+    opened.append(Outgoing(topic, 0, None, b"aborted"))
+    opened.abort()
+    seat = harness.alone(topic, group=group)
+    seat.start()
+    seat.collect(CUT - 1)
+    until(lambda: seat.poll() and seat.member.positions()[place] == CUT + 1, "the marker")
+    seat.member.commit([], {place: CUT + 1})
+    seat.rewind()
+    write(harness, topic, 1, "more")
+    until(lambda: seat.poll() and len(seat.records) == CUT, "what comes after the marker")
+    assert seat.records[-1].value == b"more-0"
+
+
+@pytest.mark.parametrize("start", [0, CUT, READ])
+def test_a_seat_compares_the_log_with_what_its_group_has_committed(
+    harness: Harness, start: int
+) -> None:
+    """Wherever its own state has it read on; the epoch that is committed is the other log's."""
+    seats, log, group = harness.topic(), harness.topic(), harness.name("group")
+    (seat,), (place,) = harness.places(seats), harness.places(log)
+    write(harness, log, WRITTEN, "old")
+
+    def connect() -> SharedMember:
+        joined = harness.join(group, [seats], "alone", of=log)
+        reader = SharedReader(place, lambda: harness.bus.log_reader(group, [log]))
+        return SharedMember(joined.member, reader)
+
+    first = Seat(connect())
+    until(lambda: first.poll().assignment, "the seat")
+    first.start()
+    first.collect(WRITTEN)
+    first.member.commit([], {seat: READ})
+    first.member.committed([seat])  # The markers are written.
+    first.member.close(leave=True)
+    harness.lose(place, CUT)
+    write(harness, log, WRITTEN, "new")
+
+    with closing(connect()) as member:
+        later = Seat(member)
+        until(lambda: later.poll().assignment, "the seat")
+        assert member.committed([seat]) == {seat: READ}
+        later.start(start)
+        error = lost(later)
+        assert error.partition == place
+        assert error.claim == member.claims()[seat]
