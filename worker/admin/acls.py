@@ -107,7 +107,7 @@ def grants(
         "run": lambda: [*_checks(names), *_run(names, stages, trim_log=trim_log)],
         "topics create": lambda: [*_checks(names, unwarned=""), *_begins(names), *_creates(names)],
         "topics verify": lambda: _checks(names),
-        "init": lambda: [*_checks(names), *_begins(names)],
+        "init": lambda: [*_checks(names), *_begins(names), *_accepts(names)],
         "feed": lambda: _feed(names),
         "watch": lambda: _watch(names),
         "explain --kafka": lambda: _explain(names),
@@ -176,6 +176,11 @@ def _begins(names: _Names) -> Iterator[Grant]:
     yield Grant("group", other.group("route"), "Read", role=role, when=when)
     yield Grant("group", other.layout_log, "Describe", role=role, when=when)
     yield from names.topic(other.layout_log, "Read", "DescribeConfigs", role=role, when=when)
+
+
+def _accepts(names: _Names) -> Iterator[Grant]:
+    when = "with `--accept`, if the documents' log has lost its end"
+    yield from names.topic(names.topology.rejected, "Write", role="accept", when=when)
 
 
 def _creates(names: _Names) -> Iterator[Grant]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from worker.admin.agreement import Difference, Facts, agreed, differences, partitions_in
 from worker.admin.cluster import Cluster, TopicState
+from worker.admin.cut_logs import CutLog, cut_logs
 from worker.admin.layout_record import recorded
 from worker.admin.offsets import check_offsets, check_order, inputs, lost_answers
 from worker.admin.plan import DEFAULT_MAX_BYTES, Rule, TopicPlan, plan
@@ -36,6 +37,7 @@ class Inspection:
     committed: Mapping[str, Mapping[TopicPartition, int]]
     ranges: Mapping[TopicPartition, tuple[int, int]]
     problems: list[Problem]
+    truncated: list[CutLog]
 
 
 def verify(
@@ -78,8 +80,12 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
     counts = {name: state.partitions for name, state in topics.items() if state is not None}
     wanted = {stage: inputs(topology, stage, counts) for stage in STAGES}
     # Route trails fingerprint, and both advance: asked first, it still appears to trail.
-    committed = cluster.committed({topology.group("route"): wanted.pop("route")})
-    committed |= cluster.committed({topology.group(one): places for one, places in wanted.items()})
+    read_to = cluster.annotated({topology.group("route"): wanted.pop("route")})
+    read_to |= cluster.annotated({topology.group(one): places for one, places in wanted.items()})
+    committed = {
+        group: {place: one.offset for place, one in places.items()}
+        for group, places in read_to.items()
+    }
     committed |= _fingerprinted(cluster, topology, reindexed, committed)
     # The logs' ends come last: an active group would otherwise appear to be past them.
     read = {topology.documents, *topology.internal()}
@@ -90,9 +96,10 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
     problems = list(_layout(topology, different))
     if any(one.name == "index.shards" for one in different or ()):
         # These settings then expect the wrong topics and groups: other checks mean nothing.
-        return Inspection(topology, brokers, plans, topics, committed, ranges, problems)
+        return Inspection(topology, brokers, plans, topics, committed, ranges, problems, [])
     way_on = _way_on(topology) if begun else ""
     problems += [problem for one in plans for problem in _topic(one, topics[one.name], way_on)]
+    truncated: list[CutLog] = []
     if documents is not None:
         problems += _bounds(topology, topics)
         problems += check_offsets(
@@ -103,13 +110,15 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
             skip_deleted=settings.documents.skip_deleted,
             forgets=settings.index.log_window_ms is not None,
         )
+        truncated = list(cut_logs(cluster, topology, read_to))
+        problems += [one.problem for one in truncated]
         if _between_logs(topology, committed, ranges):
             # Records that an open transaction holds back are in flight, not lost.
             written = cluster.ranges({name: counts[name] for name in read & set(counts)},
                                      committed=False)  # fmt: skip
             problems += _between_logs(topology, committed, written)
     problems.sort(key=lambda problem: problem.severity)
-    return Inspection(topology, brokers, plans, topics, committed, ranges, problems)
+    return Inspection(topology, brokers, plans, topics, committed, ranges, problems, truncated)
 
 
 def _fingerprinted(

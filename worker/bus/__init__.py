@@ -27,6 +27,7 @@ from worker.bus.port import (
     TopicPartition,
     TopicRecreated,
     Unanswered,
+    claimed,
 )
 
 __all__ = [
@@ -54,4 +55,5 @@ __all__ = [
     "TopicPartition",
     "TopicRecreated",
     "Unanswered",
+    "claimed",
 ]

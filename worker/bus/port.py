@@ -34,6 +34,7 @@ from worker.bus.records import (
     Queued,
     Record,
     TopicPartition,
+    claimed,
 )
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "TopicPartition",
     "TopicRecreated",
     "Unanswered",
+    "claimed",
 ]
 
 

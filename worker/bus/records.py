@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Polled",
     "Record",
     "TopicPartition",
+    "claimed",
 ]
 
 Header = tuple[str, bytes | None]
@@ -38,6 +39,21 @@ class Claim(NamedTuple):
 
     offset: int
     epoch: int
+
+
+_FURTHEST = 1 << 62
+"""No log gets that far: committed offsets from here on say something else than a position."""
+
+
+def claimed(
+    committed: Mapping[TopicPartition, tuple[int | None, int | None]],
+) -> dict[TopicPartition, Claim]:
+    """Return what committed offsets and their leader epochs say of a log, where both are known."""
+    return {
+        place: Claim(offset, epoch)
+        for place, (offset, epoch) in committed.items()
+        if offset is not None and epoch is not None and 0 <= offset < _FURTHEST
+    }
 
 
 class Record(NamedTuple):

@@ -14,7 +14,9 @@ from rich.text import Text
 from worker.admin import Begun, Cluster, Inspection, Problem, Start, agree, inspect, refuse_others
 from worker.admin import begin as begin_groups
 from worker.admin import create as create_topics
+from worker.admin.accept_cut import accept_cut
 from worker.admin.agreement import Difference
+from worker.admin.cut_logs import CutLog
 from worker.admin.reindex.in_use import in_use
 from worker.cli.errors import EXIT_USAGE, CommandError
 from worker.cli.inspection_json import facts
@@ -70,13 +72,23 @@ def begin(settings: Settings, *, start: str, force: bool, accept: bool) -> None:
     where = Start.parse(start, datetime.now(UTC))
     cluster = _cluster(settings)
     console = screen()
-    topology = _existing(cluster, settings)
+    topology, cut = _existing(cluster, settings)
+    if accept and cut:
+        count = accept_cut(cluster, topology, cut)
+        console.print(
+            line(
+                ("accepted", "green"),
+                f" {topology.documents}: it has lost its end and grown again;"
+                f" {_count(count, 'document')} that nobody has read: on {topology.rejected},"
+                " for `neardup redrive`",
+            )
+        )
     _recorded(console, topology, agree(cluster, settings, topology, replace=force or accept))
     _report(console, begin_groups(cluster, topology, where, force=force), start)
     _conclude(console, inspect(cluster, settings))
 
 
-def _existing(cluster: Cluster, settings: Settings) -> Topology:
+def _existing(cluster: Cluster, settings: Settings) -> tuple[Topology, list[CutLog]]:
     found = inspect(cluster, settings)
     for problem in found.problems:
         settable = problem.subject.startswith("group ") or (
@@ -85,7 +97,7 @@ def _existing(cluster: Cluster, settings: Settings) -> Topology:
         )
         if problem.severity == "error" and not settable:
             raise CommandError(f"{problem}; see `neardup topics verify`")
-    return found.topology
+    return found.topology, found.truncated
 
 
 def _recorded(console: Console, topology: Topology, changed: Sequence[Difference] | None) -> None:

@@ -42,6 +42,7 @@ from worker.bus.port import (
     Record,
     TopicPartition,
     Unanswered,
+    claimed,
 )
 
 __all__ = ["KafkaMember"]
@@ -471,11 +472,12 @@ class KafkaMember:
         found = self._look_up(partitions)
         for place in found:
             self._identities.check_offset(place.topic, place.metadata)
-        self._claims = {
-            TopicPartition(place.topic, place.partition): Claim(place.offset, place.leader_epoch)
-            for place in found
-            if place.offset >= 0 and place.leader_epoch is not None
-        }
+        self._claims = claimed(
+            {
+                TopicPartition(place.topic, place.partition): (place.offset, place.leader_epoch)
+                for place in found
+            }
+        )
         offsets = {
             TopicPartition(f.topic, f.partition): f.offset if f.offset >= 0 else None for f in found
         }

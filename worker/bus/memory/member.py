@@ -17,6 +17,7 @@ from worker.bus.port import (
     Record,
     TopicPartition,
     TopicRecreated,
+    claimed,
 )
 
 __all__ = ["MemoryMember"]
@@ -166,11 +167,8 @@ class MemoryMember:
             if was is not None and now is not None and was != now:
                 raise TopicRecreated(owner, was, now)
         found = {partition: self._group.offsets.get(partition) for partition in partitions}
-        self._claims = {
-            place: Claim(offset, epoch)
-            for place, offset in found.items()
-            if offset is not None and (epoch := self._group.epochs.get(place)) is not None
-        }
+        epochs = self._group.epochs
+        self._claims = claimed({at: (offset, epochs.get(at)) for at, offset in found.items()})
         return found
 
     def claims(self) -> Mapping[TopicPartition, Claim]:
