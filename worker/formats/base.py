@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from worker.bus import UNREADABLE_HEADERS, Header, Record
 from worker.formats.fields import kind_of
+from worker.formats.framed import refuse_framed
 from worker.formats.unreadable import Unreadable
 
 __all__ = ["Document", "DocumentFormat", "DocumentOptions", "Unreadable", "headers_size"]
@@ -149,6 +150,7 @@ class DocumentFormat(ABC):
             )
         if UNREADABLE_HEADERS[0] in record.headers:
             raise Unreadable("bad-headers", "the name of a header is not UTF-8")
+        refuse_framed(value)
 
     def _check_text(self, text: str) -> None:
         if len(text) > self._options.max_text_characters:

@@ -15,6 +15,7 @@ so any number of these tells nothing about the settings."""
 CAUSES: Final[Mapping[str, Cause]] = {
     "not-json": "configuration",
     "not-an-object": "configuration",
+    "schema-registry": "configuration",
     "no-text": "configuration",
     "no-id": "configuration",
     "text-wrong-type": "configuration",
