@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from time import monotonic
 
+from worker.admin.checks import Inspection
 from worker.admin.cluster import Cluster
-from worker.admin.cut_logs import CutLog
 from worker.bus import LogReader, LogWriter, Outgoing, Record, TopicPartition, Unanswered
 from worker.bus.kafka.bus import KafkaBus
 from worker.settings import ConfigurationError
-from worker.topology import Topology
 from worker.wire.headers import NOT_JUDGED, rejection
 
 __all__ = ["accept_cut"]
@@ -22,7 +21,7 @@ _RECORDS = 500
 _BYTES = 4 << 20
 
 
-def accept_cut(cluster: Cluster, topology: Topology, cut: Sequence[CutLog]) -> int:
+def accept_cut(cluster: Cluster, found: Inspection) -> int:
     """Have the groups go on at their offsets; return how many documents were rejected.
 
     *Fingerprint* has read the offsets before its own, and *route* has published those before its
@@ -31,12 +30,19 @@ def accept_cut(cluster: Cluster, topology: Topology, cut: Sequence[CutLog]) -> i
     killed before that does all of it again.
 
     Raises:
-        ConfigurationError: a log between the stages was cut off, or it isn't known where.
+        ConfigurationError: a log between the stages was cut off, or it isn't known where; or the
+            documents' log has not grown past an offset again.
         BusError: a worker is running, or the cluster doesn't answer, or refuses.
     """
+    topology, cut = found.topology, found.truncated
     for one in cut:
         if one.internal or one.log.end is None:
             raise ConfigurationError(f"{one.problem}; {one.problem.fix}")
+        if one.offset > found.ranges[one.place][1]:
+            raise ConfigurationError(
+                f"{one.problem}; it ends at {found.ranges[one.place][1]} now: let its sources write"
+                f" until it has grown past {one.offset}, and run this again"
+            )
     offsets: dict[str, dict[TopicPartition, int]] = {}
     epochs: dict[str, dict[TopicPartition, int]] = {}
     for one in cut:
@@ -58,8 +64,8 @@ def accept_cut(cluster: Cluster, topology: Topology, cut: Sequence[CutLog]) -> i
             closing(bus.log_writer(topology.layout_log, topology.rejected)) as writer,
         ):
             writer.renew()
-            for found in _read(reader, spans):
-                rejected += _reject(writer, topology.rejected, found)
+            for records in _read(reader, spans):
+                rejected += _reject(writer, topology.rejected, records)
     for group, places in offsets.items():
         cluster.commit(group, places)
     return rejected

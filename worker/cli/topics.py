@@ -16,7 +16,6 @@ from worker.admin import begin as begin_groups
 from worker.admin import create as create_topics
 from worker.admin.accept_cut import accept_cut
 from worker.admin.agreement import Difference
-from worker.admin.cut_logs import CutLog
 from worker.admin.reindex.in_use import in_use
 from worker.cli.errors import EXIT_USAGE, CommandError
 from worker.cli.inspection_json import facts
@@ -72,9 +71,10 @@ def begin(settings: Settings, *, start: str, force: bool, accept: bool) -> None:
     where = Start.parse(start, datetime.now(UTC))
     cluster = _cluster(settings)
     console = screen()
-    topology, cut = _existing(cluster, settings)
-    if accept and cut:
-        count = accept_cut(cluster, topology, cut)
+    found = _existing(cluster, settings)
+    topology = found.topology
+    if accept and found.truncated:
+        count = accept_cut(cluster, found)
         console.print(
             line(
                 ("accepted", "green"),
@@ -88,7 +88,7 @@ def begin(settings: Settings, *, start: str, force: bool, accept: bool) -> None:
     _conclude(console, inspect(cluster, settings))
 
 
-def _existing(cluster: Cluster, settings: Settings) -> tuple[Topology, list[CutLog]]:
+def _existing(cluster: Cluster, settings: Settings) -> Inspection:
     found = inspect(cluster, settings)
     for problem in found.problems:
         settable = problem.subject.startswith("group ") or (
@@ -97,7 +97,7 @@ def _existing(cluster: Cluster, settings: Settings) -> tuple[Topology, list[CutL
         )
         if problem.severity == "error" and not settable:
             raise CommandError(f"{problem}; see `neardup topics verify`")
-    return found.topology, found.truncated
+    return found
 
 
 def _recorded(console: Console, topology: Topology, changed: Sequence[Difference] | None) -> None:
