@@ -74,7 +74,7 @@ def test_nothing_is_missing_without_a_word(kafka_cluster: ClusterFactory, app_id
         assert f"must be at most {KEPT}" in output
         application.start("alpha")
         assert alpha.wait(SECONDS) == 2
-        assert f"{place} has lost its end and grown again" in alpha.output()
+        assert f"{place} has lost its end" in alpha.output()
         assert "Traceback" not in alpha.output()
 
         status, output = said(application, "init", "--accept")
@@ -108,6 +108,6 @@ def test_a_running_worker_ends(kafka_cluster: ClusterFactory, app_id: str) -> No
         alpha = application.worker("alpha")
         assert alpha.wait(SECONDS) == 1
         topic = application.topology.documents
-        assert f"{topic}[0]: the log has lost its end from offset {KEPT} on" in alpha.output()
+        assert f"{topic}[0]: the log has lost its end from offset {KEPT} on." in alpha.output()
         assert "Traceback" not in alpha.output()
         assert not any(b"new" in (one.value or b"") for one in published(application)["unique"])

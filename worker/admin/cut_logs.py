@@ -1,4 +1,4 @@
-"""Logs that have lost their end and grown again, past what a group has read of them."""
+"""Logs that have lost their end, which a group had read."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class CutLog:
             "error", f"group {self.group}", f"its offset of {place}",
             f"{self.offset} in leader epoch {self.log.claim.epoch}",
             "in a log that has what was read" if end is None else f"at most {end}",
-            f"{name} has lost its end and grown again: records that were read are gone, and those"
-            " that have their offsets now were never read", fix,
+            f"{name} has lost its end: records that were read are gone, and nobody would read the"
+            " others that get their offsets", fix,
         )  # fmt: skip
 
 

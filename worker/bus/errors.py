@@ -66,7 +66,7 @@ class TopicRecreated(BusError):
 
 
 class LogTruncated(BusError):
-    """A log has lost its end and grown again: what is at an offset now is not what was read."""
+    """A log has lost its end, which was read: what has those offsets now, or later, is not that."""
 
     def __init__(self, partition: TopicPartition, claim: Claim, end: int | None) -> None:
         """Take the partition, what was known of it, and where it was cut off, if that is known."""
@@ -75,10 +75,10 @@ class LogTruncated(BusError):
         self.end = end
         where = "" if end is None else f" from offset {end} on"
         super().__init__(
-            f"{partition.topic}[{partition.partition}]: the log has lost its end{where} and has"
-            f" grown again. It had been read up to offset {claim.offset}, in leader epoch"
-            f" {claim.epoch}: records that were read are gone, and those that have their offsets"
-            " now were never read. See docs/runbook.md, 'A log that lost its end'"
+            f"{partition.topic}[{partition.partition}]: the log has lost its end{where}. It had been"
+            f" read up to offset {claim.offset}, in leader epoch {claim.epoch}: records that were"
+            " read are gone, and nobody would read the others that get their offsets. See"
+            " docs/runbook.md, 'A log that lost its end'"
         )
 
 

@@ -239,7 +239,7 @@ class LogReader(Protocol):
         Raises:
             OffsetOutOfRange: a position can't be read; start elsewhere, or stop.
             PartitionUnreadable: the record at the position can't be read.
-            LogTruncated: a log has lost its end, and grown again.
+            LogTruncated: a log has lost its end, and grown again; start where it was cut off.
             TopicRecreated: a topic was recreated; nothing of the new one is delivered.
             BusError: the bus can't be read from.
         """

@@ -78,7 +78,7 @@ def begin(settings: Settings, *, start: str, force: bool, accept: bool) -> None:
         console.print(
             line(
                 ("accepted", "green"),
-                f" {topology.documents}: it has lost its end and grown again;"
+                f" {topology.documents}: it has lost its end;"
                 f" {_count(count, 'document')} that nobody has read: on {topology.rejected},"
                 " for `neardup redrive`",
             )

@@ -108,6 +108,8 @@ class KafkaReader:
         runs = partition in self._positions
         self._epochs.pop(partition, None)
         self._claims.pop(partition, None)
+        if self._contradicted is not None and self._contradicted.partition == partition:
+            self._contradicted = None
         if claim is not None and claim.offset == offset:
             self._epochs[partition] = claim.epoch  # librdkafka compares it with the log's.
         elif claim is not None:

@@ -283,8 +283,8 @@ class MemoryMember:
         there = [place for place in self._delivering if self._topics.count(place.topic) is not None]
         for partition in there:
             log = self._topics.log(partition)
-            log.check(self._positions[partition])
             log.confirm(self._known.get(partition))
+            log.check(self._positions[partition])
         for partition in there:
             if limit < 1 or max_bytes < 1:
                 break

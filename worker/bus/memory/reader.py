@@ -56,8 +56,8 @@ class MemoryReader:
         }
         for partition, position in there.items():
             log = self._topics.log(partition)
-            log.check(position)
             log.confirm(self._claims[partition])
+            log.check(position)
         records: list[Record] = []
         for partition, position in there.items():
             if limit < 1 or max_bytes < 1:
