@@ -75,9 +75,9 @@ class LogTruncated(BusError):
         self.end = end
         where = "" if end is None else f" from offset {end} on"
         super().__init__(
-            f"{partition.topic}[{partition.partition}]: the log has lost its end{where}. It had been"
-            f" read up to offset {claim.offset}, in leader epoch {claim.epoch}: records that were"
-            " read are gone, and nobody would read the others that get their offsets. See"
+            f"{partition.topic}[{partition.partition}]: the log has lost its end{where}. It had"
+            f" been read up to offset {claim.offset}, in leader epoch {claim.epoch}: records that"
+            " were read are gone, and nobody would read the others that get their offsets. See"
             " docs/runbook.md, 'A log that lost its end'"
         )
 
