@@ -166,10 +166,7 @@ class KafkaCluster(Kafka):
         """Format and start all nodes; return once each sees all of them."""
         try:
             self._format()
-            for node in self._nodes.values():
-                self._launch(node)
-            for node in self._nodes.values():
-                self._await_ready(node, members=set(self._nodes))
+            self.start_all()
         except BaseException:
             self.close()
             raise
@@ -253,6 +250,13 @@ class KafkaCluster(Kafka):
             raise RuntimeError(f"node {node} runs already")
         self._launch(self._nodes[node])
         self._await_ready(self._nodes[node], members={node})
+
+    def start_all(self) -> None:
+        """Start all nodes, none of which runs; return once each sees all of them."""
+        for node in self._nodes.values():
+            self._launch(node)
+        for node in self._nodes.values():
+            self._await_ready(node, members=set(self._nodes))
 
     def await_in_sync(self, node: int) -> None:
         """Return once a node serves, and is in sync on every partition that it holds."""
