@@ -177,3 +177,37 @@ def test_a_seat_compares_the_log_with_what_its_group_has_committed(
         error = lost(later)
         assert error.partition == place
         assert error.claim == member.claims()[seat]
+
+
+def test_a_seat_that_was_paused_meanwhile_says_so(harness: Harness) -> None:
+    seats, log = harness.topic(), harness.topic()
+    (seat,), (place,) = harness.places(seats), harness.places(log)
+    write(harness, log, WRITTEN, "old")
+    group = harness.name("group")
+    joined = harness.join(group, [seats], "alone", of=log)
+    reader = SharedReader(place, lambda: harness.bus.log_reader(group, [log]))
+    paused = Seat(SharedMember(joined.member, reader))
+    until(lambda: paused.poll().assignment, "the seat")
+    paused.start()
+    paused.collect(WRITTEN)
+    paused.member.pause([seat])
+    harness.lose(place, CUT)
+    write(harness, log, WRITTEN, "new")
+    paused.member.resume([seat])
+    assert lost(paused).claim.offset == WRITTEN
+    assert len(paused.records) == WRITTEN
+
+
+def test_a_partition_that_was_paused_meanwhile_says_so(harness: Harness) -> None:
+    topic = harness.topic()
+    (place,) = harness.places(topic)
+    write(harness, topic, WRITTEN, "old")
+    seat = harness.alone(topic)
+    seat.start()
+    seat.collect(WRITTEN)
+    seat.member.pause([place])
+    harness.lose(place, CUT)
+    write(harness, topic, WRITTEN, "new")
+    seat.member.resume([place])
+    assert lost(seat).claim.offset == WRITTEN
+    assert len(seat.records) == WRITTEN

@@ -274,6 +274,7 @@ class SharedMember:
         self._reader = reader
         self._sought: dict[TopicPartition, int] = {}
         self._running: set[TopicPartition] = set()
+        self._paused: dict[TopicPartition, Claim] = {}
         self._committed: dict[TopicPartition, int] = {}
 
     def poll(self, limit: int, max_bytes: int, timeout: float) -> Polled:
@@ -286,6 +287,7 @@ class SharedMember:
                 self._reader.stop(seat)
             self._sought.clear()
             self._running.clear()
+            self._paused.clear()
             self._committed.clear()
             return polled
         if not self._running or not self.seated:
@@ -349,6 +351,7 @@ class SharedMember:
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """See the port."""
         self._sought[partition] = offset
+        self._paused.pop(partition, None)
         if partition in self._running:
             self._start(partition)
 
@@ -357,6 +360,9 @@ class SharedMember:
         positions = self.positions()
         for seat in self._running.intersection(partitions):
             self._sought[seat] = positions[seat]
+            epoch = self._reader.epoch(seat)
+            if epoch is not None:
+                self._paused[seat] = Claim(positions[seat], epoch)
             self._reader.stop(seat)
             self._running.remove(seat)
 
@@ -368,8 +374,9 @@ class SharedMember:
                 self._running.add(seat)
 
     def _start(self, seat: TopicPartition) -> None:
-        """Have a seat read; what the group has committed says what is before it in the log."""
-        offset, claim = self._sought[seat], self.claims().get(seat)
+        """Have a seat read; what it or its group has read says what is before it in the log."""
+        offset = self._sought[seat]
+        claim = self._paused.get(seat) or self.claims().get(seat)
         known = claim is not None and offset <= claim.offset
         self._reader.start(seat, offset, claim if known else None)
 
