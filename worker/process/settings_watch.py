@@ -62,7 +62,7 @@ class SettingsWatch:
         try:
             found = set(self._check())
         except (BusError, ConfigurationError) as error:
-            _log.info("the topics' settings can't be checked: %s; trying again", error)
+            _log.warning("the topics' settings can't be checked: %s; trying again", error)
             return
         errors = {problem for problem in found if problem.severity == "error"}
         # The worker has started without errors, and has logged the warnings that there were then.

@@ -81,12 +81,12 @@ class PartitionLog:
         """
         topic, partition = self.place
         base = offset = self.end
-        keep_timestamp = not self._log_append_time
+        keep_timestamp, epoch = not self._log_append_time, self.epoch
         append = self._records.append
         make = tuple.__new__  # half the time of Record()
         for _, _, key, value, headers, timestamp in batch:
             stamp = timestamp if keep_timestamp and timestamp is not None else now
-            append(make(Record, (topic, partition, offset, stamp, key, value, headers, self.epoch)))
+            append(make(Record, (topic, partition, offset, stamp, key, value, headers, epoch)))
             offset += 1
         self.end = offset
         if self._segments is not None:
