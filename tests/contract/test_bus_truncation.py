@@ -11,7 +11,14 @@ from tests.support.clusters import ClusterFactory
 from tests.support.kafka_harness import KafkaHarness
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus
-from worker.bus.port import Claim, LogTruncated, Outgoing, TopicPartition
+from worker.bus.port import (
+    Claim,
+    LogReader,
+    LogTruncated,
+    Outgoing,
+    Record,
+    TopicPartition,
+)
 from worker.bus.shared import SharedMember, SharedReader
 
 Cut = Callable[[TopicPartition, int], None]
@@ -52,6 +59,12 @@ def write(harness: Harness, topic: str, count: int, what: str) -> None:
     """Write numbered records, each in a batch of its own."""
     for number in range(count):
         harness.append(Outgoing(topic, 0, None, f"{what}-{number}".encode()))
+
+
+def has_read(reader: LogReader, read: list[Record], count: int) -> bool:
+    """Read once more; tell whether that is all."""
+    read.extend(reader.read(100, 1 << 20, 0.05))
+    return len(read) == count
 
 
 def lost(seat: Seat) -> LogTruncated:
@@ -179,6 +192,7 @@ def test_a_seat_compares_the_log_with_what_its_group_has_committed(
         assert error.claim == member.claims()[seat]
 
 
+@pytest.mark.parametrize("harness", ["memory"], indirect=True)
 def test_a_seat_that_was_paused_meanwhile_says_so(harness: Harness) -> None:
     seats, log = harness.topic(), harness.topic()
     (seat,), (place,) = harness.places(seats), harness.places(log)
@@ -198,6 +212,7 @@ def test_a_seat_that_was_paused_meanwhile_says_so(harness: Harness) -> None:
     assert len(paused.records) == WRITTEN
 
 
+@pytest.mark.parametrize("harness", ["memory"], indirect=True)
 def test_a_partition_that_was_paused_meanwhile_says_so(harness: Harness) -> None:
     topic = harness.topic()
     (place,) = harness.places(topic)
@@ -211,3 +226,34 @@ def test_a_partition_that_was_paused_meanwhile_says_so(harness: Harness) -> None
     seat.member.resume([place])
     assert lost(seat).claim.offset == WRITTEN
     assert len(seat.records) == WRITTEN
+
+
+@pytest.mark.parametrize("behind", [0, 2, WRITTEN - CUT])
+def test_a_reader_compares_what_it_is_told_with_the_log(harness: Harness, behind: int) -> None:
+    """It may begin before that; and it goes on where the log was cut off, if it is told to."""
+    topic = harness.topic()
+    (place,) = harness.places(topic)
+    write(harness, topic, WRITTEN, "old")
+    with closing(harness.bus.log_reader(harness.name("group"), [topic])) as reader:
+        reader.start(place, 0)
+        read: list[Record] = []
+        until(lambda: has_read(reader, read, WRITTEN), "all of the log")
+        epoch = reader.epoch(place)
+        assert epoch is not None
+        assert {record.leader_epoch for record in read} == {epoch}
+        reader.stop(place)
+        assert reader.epoch(place) is None
+        harness.lose(place, CUT)
+        write(harness, topic, WRITTEN, "new")
+        claim = Claim(WRITTEN, epoch)
+        reader.start(place, WRITTEN - behind, claim)
+        for _ in range(2):
+            with pytest.raises(LogTruncated) as raised:
+                until(lambda: reader.read(100, 1 << 20, 0.05) and False, "the reader to say so")
+            assert (raised.value.partition, raised.value.claim) == (place, claim)
+        assert raised.value.end in {CUT, WRITTEN - behind}
+        reader.start(place, CUT)
+        read.clear()
+        until(lambda: has_read(reader, read, WRITTEN), "all of the log")
+        assert read[0].offset == CUT
+        assert min(record.leader_epoch for record in read) > epoch

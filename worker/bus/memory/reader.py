@@ -39,6 +39,7 @@ class MemoryReader:
     def stop(self, partition: TopicPartition) -> None:
         """See the port."""
         self._positions.pop(partition, None)
+        self._claims.pop(partition, None)
 
     def read(
         self,
