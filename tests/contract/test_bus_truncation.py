@@ -257,3 +257,39 @@ def test_a_reader_compares_what_it_is_told_with_the_log(harness: Harness, behind
         until(lambda: has_read(reader, read, WRITTEN), "all of the log")
         assert read[0].offset == CUT
         assert min(record.leader_epoch for record in read) > epoch
+
+
+def test_who_reads_anew_what_earlier_leaders_wrote_commits_no_earlier_epoch(
+    harness: Harness,
+) -> None:
+    """A shard's own state is often far behind what its group has committed."""
+    seats, log, group = harness.topic(), harness.topic(), harness.name("group")
+    (seat,), (place,) = harness.places(seats), harness.places(log)
+    write(harness, log, WRITTEN, "old")
+    harness.lose(place, CUT)
+    write(harness, log, WRITTEN, "new")
+
+    def join() -> Seat:
+        joined = harness.join(group, [seats], "alone", of=log)
+        reader = SharedReader(place, lambda: harness.bus.log_reader(group, [log]))
+        one = Seat(SharedMember(joined.member, reader))
+        until(lambda: one.poll().assignment, "the seat")
+        return one
+
+    first = join()
+    first.start()
+    first.collect(CUT + WRITTEN)
+    first.member.commit([], {seat: CUT + WRITTEN})
+    first.member.committed([seat])
+    (before,) = first.member.claims().values()
+    first.member.close(leave=True)
+
+    later = join()
+    assert later.member.committed([seat]) == {seat: CUT + WRITTEN}
+    later.start()
+    until(lambda: later.poll(1) and later.records, "a record of the first leader")
+    assert later.records[0].leader_epoch < before.epoch
+    later.member.commit([], {seat: CUT + WRITTEN})
+    later.member.committed([seat])
+    assert later.member.claims() == {seat: before}
+    later.member.close(leave=True)

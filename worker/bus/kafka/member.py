@@ -420,11 +420,17 @@ class KafkaMember:
     def _epochs(
         self, places: Iterable[TopicPartition], epoch: int | None
     ) -> dict[TopicPartition, int]:
-        """Return the leader epochs to commit with offsets; ``epoch`` is of the topic ``of``."""
-        found = {place: claim.epoch for place, claim in self._claims.items() if place in places}
+        """Return the leader epochs to commit with offsets; ``epoch`` is of the topic ``of``.
+
+        None is before what was committed last: what is read anew may still be of earlier leaders.
+        """
         if self._identities.of is None:
-            return found | self._assignment.epochs()
-        return found if epoch is None else dict.fromkeys(places, epoch)
+            found = dict(self._assignment.epochs())
+        else:
+            found = {} if epoch is None else dict.fromkeys(places, epoch)
+        for place, claim in self._claims.items():
+            found[place] = max(claim.epoch, found.get(place, claim.epoch))
+        return found
 
     def _drain_events(self) -> None:
         """Receive librdkafka's pending log lines and errors; drop the fetched records.
@@ -522,8 +528,8 @@ class KafkaMember:
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """See the port; a partition that was just revoked is ignored."""
-        claim = self._claims.get(partition)
-        known = claim is not None and claim.offset == offset and self._identities.of is None
+        claim = None if self._identities.of is not None else self._claims.get(partition)
+        known = claim is not None and claim.offset == offset
         self._assignment.seek(partition, offset, claim.epoch if claim and known else None)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:

@@ -312,7 +312,9 @@ class MemoryMember:
             raise Aborted(
                 f"group {self._identity.group} has rebalanced; the next poll returns the assignment"
             )
-        epochs = {place: claim.epoch for place, claim in (self._claims | self._known).items()}
+        epochs = {place: claim.epoch for place, claim in self._known.items()}
         if self.of is not None and epoch is not None:
             epochs = dict.fromkeys(offsets, epoch)
+        for place, claim in self._claims.items():
+            epochs[place] = max(claim.epoch, epochs.get(place, claim.epoch))
         transaction.commit_offsets(self._identity.group, offsets, of=self.of, epochs=epochs)
