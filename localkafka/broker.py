@@ -7,8 +7,10 @@ data. Nothing outlives the test process: see `localkafka.reaper`.
 """
 
 import contextlib
+import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -31,6 +33,9 @@ STOP_DEADLINE_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.05
 LOG_TAIL_LINES: Final = 40
 REAPER: Final = Path(__file__).with_name("reaper.py")
+
+_BATCH: Final = struct.Struct(">qi11xi")
+"""The head of a batch: its first offset, the bytes after these two, the last offset's distance."""
 
 Config = Mapping[str, str | int]
 
@@ -161,10 +166,7 @@ class KafkaCluster(Kafka):
         """Format and start all nodes; return once each sees all of them."""
         try:
             self._format()
-            for node in self._nodes.values():
-                self._launch(node)
-            for node in self._nodes.values():
-                self._await_ready(node, members=set(self._nodes))
+            self.start_all()
         except BaseException:
             self.close()
             raise
@@ -195,6 +197,30 @@ class KafkaCluster(Kafka):
         """Return where a node keeps its copy of a partition, if it has one."""
         return self._nodes[node].data / f"{topic}-{partition}"
 
+    def lose_end(self, node: int, topic: str, partition: int, offset: int) -> int:
+        """Have a node that is down forget a partition from the batch with an offset on.
+
+        Returns where its log ends now.
+        """
+        if self._nodes[node].process is not None:
+            raise RuntimeError(f"node {node} is running")
+        for segment in self.segments(node, topic, partition):
+            data, at = segment.read_bytes(), 0
+            while at < len(data):
+                base, length, last = _BATCH.unpack_from(data, at)
+                if base + last >= offset:
+                    break
+                at += 12 + length
+            else:
+                continue
+            os.truncate(segment, at)
+            for other in segment.parent.glob("*.*"):
+                kept = other.suffix == ".log" and other.stem <= segment.stem
+                if other.stem >= segment.stem and not kept and other.suffix != ".metadata":
+                    other.unlink()
+            return int(base)
+        raise ValueError(f"{topic}[{partition}] ends before offset {offset}")
+
     @property
     def nodes(self) -> list[int]:
         """Give the nodes' numbers."""
@@ -224,6 +250,13 @@ class KafkaCluster(Kafka):
             raise RuntimeError(f"node {node} runs already")
         self._launch(self._nodes[node])
         self._await_ready(self._nodes[node], members={node})
+
+    def start_all(self) -> None:
+        """Start all nodes, none of which runs; return once each sees all of them."""
+        for node in self._nodes.values():
+            self._launch(node)
+        for node in self._nodes.values():
+            self._await_ready(node, members=set(self._nodes))
 
     def await_in_sync(self, node: int) -> None:
         """Return once a node serves, and is in sync on every partition that it holds."""

@@ -63,9 +63,11 @@ def offsets_before_outputs(world: World) -> None:
         del group, instance
         commit = member.commit
 
-        def apart(records: Iterable[Outgoing], offsets: Offsets) -> None:
+        def apart(
+            records: Iterable[Outgoing], offsets: Offsets, *, epoch: int | None = None
+        ) -> None:
             records = list(records)
-            commit([], offsets)
+            commit([], offsets, epoch=epoch)
             commit(records, {})
 
         return apart
@@ -121,9 +123,11 @@ def no_rebuild_after_doubt(world: World) -> None:
         del group, instance
         commit = member.commit
 
-        def hopeful(records: Iterable[Outgoing], offsets: Offsets) -> None:
+        def hopeful(
+            records: Iterable[Outgoing], offsets: Offsets, *, epoch: int | None = None
+        ) -> None:
             try:
-                commit(records, offsets)
+                commit(records, offsets, epoch=epoch)
             except OutcomeUnknown:
                 member.renew()
 
@@ -153,10 +157,12 @@ def commit_after_lost(world: World) -> None:
     def by(member: MemoryMember, group: str, instance: str) -> Commit:
         commit = member.commit
 
-        def late(records: Iterable[Outgoing], offsets: Offsets) -> None:
+        def late(
+            records: Iterable[Outgoing], offsets: Offsets, *, epoch: int | None = None
+        ) -> None:
             records = list(records)
             try:
-                commit(records, offsets)
+                commit(records, offsets, epoch=epoch)
             except Aborted:
                 transaction = bus.begin(f"{instance}-{group}")
                 transaction.append_many(records)

@@ -56,6 +56,7 @@ ANOTHER_TOPIC: Final = (
     Ending(1, "no committed offset for"),
     Ending(2, "its offset of"),
 )
+CUT_LOG: Final = (Ending(1, "has lost its end"), Ending(2, "has lost its end"))
 DAMAGED: Final = (Ending(1, "damaged"), Ending(1, "Corruption"))
 BAD_RECORDS: Final = (Ending(1, "can't be read from offset"),)
 
@@ -153,6 +154,14 @@ CELLS: Final[Mapping[str, Cell]] = {
             TRIO,
             rate=EASY,
             endings=ANOTHER_TOPIC,
+            most_faults=1,
+        ),
+        Cell(
+            "documents-cut",
+            ("documents-cut",),
+            TRIO,
+            rate=EASY,
+            endings=CUT_LOG,
             most_faults=1,
         ),
         Cell(

@@ -14,6 +14,7 @@ from typing import Final
 from tests.faults.fault import Fault, World
 from tests.faults.of_brokers import BrokerKill, BrokerPause, BrokerTerminate
 from tests.faults.of_change import (
+    DocumentsCut,
     DocumentsRecreated,
     PartitionsAdded,
     SettingsRefused,
@@ -79,6 +80,7 @@ FAULTS: Final[dict[str, type[Fault]]] = {
         SettingsRefused,
         PartitionsAdded,
         DocumentsRecreated,
+        DocumentsCut,
         Reindex,
         ReindexAnew,
         ReindexAnewKilled,

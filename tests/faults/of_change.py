@@ -13,7 +13,13 @@ from tests.support.corpus import corpus
 from tests.support.proof import book_of
 from worker.admin import Cluster, create
 
-__all__ = ["DocumentsRecreated", "PartitionsAdded", "SettingsRefused", "SettingsTuned"]
+__all__ = [
+    "DocumentsCut",
+    "DocumentsRecreated",
+    "PartitionsAdded",
+    "SettingsRefused",
+    "SettingsTuned",
+]
 
 END_SECONDS: Final = 180.0
 """Clients ask for the topics once a minute; a member that has ended is missed after 6 s."""
@@ -83,6 +89,7 @@ class DocumentsRecreated(Fault):
 
     name = "documents-recreated"
     everywhere = False
+    what = "recreated"
 
     @classmethod
     def targets(cls, victims: Sequence[str]) -> Sequence[str]:
@@ -111,7 +118,7 @@ class DocumentsRecreated(Fault):
         for name in names:
             supervisor.pause(name)
         try:
-            fed = self._recreate(world)
+            fed = self._replace(world)
         finally:
             for name in names:
                 supervisor.resume(name)
@@ -126,17 +133,16 @@ class DocumentsRecreated(Fault):
             wait_until(ended_or_published, END_SECONDS, "the end of all workers")
         except TimeoutError:
             raise AssertionError(
-                f"{documents} was recreated and given {fed} documents:"
+                f"{documents} was {self.what} and given {fed} documents:"
                 f" {out()} are published, and {', '.join(supervisor.running())}"
                 f" go on after {END_SECONDS:.0f} s"
             ) from None
         how = (
             "all workers ended" if not supervisor.running() else "all new documents were published"
         )
-        return f"recreated {documents}; {how}"
+        return f"{self.what} {documents}; {how}"
 
-    @staticmethod
-    def _recreate(world: World) -> int:
+    def _replace(self, world: World) -> int:
         """Delete, create, and feed; return how many documents.
 
         At once more than there were, so that the committed offsets lie inside the new log.
@@ -154,6 +160,12 @@ class DocumentsRecreated(Fault):
             return documents in admin.list_topics(timeout=30).topics
 
         wait_until(created, 60, "the topic to be back")
+        return self._feed(world)
+
+    @staticmethod
+    def _feed(world: World) -> int:
+        """Write more documents than there ever were; return how many."""
+        application = world.application
         producer = Producer({"bootstrap.servers": world.cluster.bootstrap, "log_level": 0})
         fed = len(application.inputs) + NEW_DOCUMENTS
         application.write(producer, application.documents(corpus(fed, -1)))
@@ -161,6 +173,27 @@ class DocumentsRecreated(Fault):
 
     def heal(self, world: World, target: str) -> None:
         """The run ends here."""
+
+
+class DocumentsCut(DocumentsRecreated):
+    """All brokers crash, and each has lost the second half of the documents: workers say no."""
+
+    name = "documents-cut"
+    what = "cut"
+
+    def _replace(self, world: World) -> int:
+        """Cut each partition's log in half, and feed."""
+        cluster, topology = world.cluster, world.topology
+        places = [(topology.documents, n) for n in range(topology.layout.partitions)]
+        ends = {record.partition: record.offset for record in world.application.inputs}
+        for node in cluster.nodes:
+            cluster.kill(node)
+        for node in cluster.nodes:
+            for topic, number in places:
+                if ends.get(number):
+                    cluster.lose_end(node, topic, number, ends[number] // 2)
+        cluster.start_all()
+        return self._feed(world)
 
 
 class _OfSettings(Fault):

@@ -18,7 +18,7 @@ from tests.faults.wire import Api
 from tests.support.breadth import broad
 from tests.support.clients import COUNTABLE, await_clients, clients_in_use
 from worker.bus.kafka import KafkaOptions
-from worker.bus.kafka.producer import TransactionalProducer
+from worker.bus.kafka.producer import GroupOffsets, TransactionalProducer
 from worker.bus.port import Aborted, BusError, OutcomeUnknown, Outgoing, TopicPartition
 
 pytestmark = pytest.mark.kafka
@@ -44,6 +44,10 @@ def seat(one_node: Ground, app_id: str) -> Iterator[tuple[KafkaOptions, Consumer
         yield options, consumer, source, sink
     finally:
         consumer.close()
+
+
+def _own(consumer: Consumer, topic: str, offset: int) -> GroupOffsets:
+    return GroupOffsets(consumer, {TopicPartition(topic, 0): offset}, {})
 
 
 @pytest.mark.parametrize(
@@ -72,7 +76,7 @@ def test_a_request_that_was_sent_again_leaves_a_doubt(
 
     def commit(offset: int) -> None:
         records = [Outgoing(sink, 0, None, str(offset).encode())]
-        producer.commit(records, {TopicPartition(source, 0): offset}, consumer)
+        producer.commit(records, _own(consumer, source, offset))
 
     commit(1)
     rule = Rule(frozenset({api}), act, of, seconds=LONGER_THAN_A_REQUEST, limit=1)
@@ -99,7 +103,7 @@ def test_a_producer_whose_transaction_failed_is_gone_with_its_threads(
     def failed(partition: int) -> bool:
         try:
             records = [Outgoing(sink, partition, None, b"")]
-            producer.commit(records, {TopicPartition(source, 0): 1}, consumer)
+            producer.commit(records, _own(consumer, source, 1))
         except (Aborted, BusError, OutcomeUnknown):
             return True
         return False

@@ -213,7 +213,7 @@ def test_a_producer_that_loses_its_brokers_as_it_begins_is_replaced(
             forget_brokers(one_node, app_id, renewed.done)
         assert not renewed.done()
         renewed.result(SECONDS)
-    producer.commit([Outgoing(topic, 0, None, b"")], {})
+    producer.commit([Outgoing(topic, 0, None, b"")])
     producer.close()
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as Place
 
 from localkafka.broker import wait_until
 from localkafka.secured import SecuredKafka
@@ -343,3 +344,23 @@ def test_outputs_and_lags_are_watched_with_the_rights_for_it(site: Site) -> None
         finally:
             process.terminate()
     assert "trouble" not in line
+
+
+@pytest.mark.broad
+def test_logs_are_compared_by_who_may_only_describe_them(site: Site, broker: SecuredKafka) -> None:
+    """Another leader leads the logs than when they were read; to read them takes another right."""
+    site.create()
+    topology = site.topology()
+    site.write(topology.documents, {})
+    for stage in ("fingerprint", "route"):
+        consumer = Consumer(
+            {"bootstrap.servers": broker.bootstrap, "group.id": topology.group(stage)}
+        )
+        read = Place(topology.documents, 0, 1, "", 0)
+        consumer.commit(offsets=[read], asynchronous=False)
+        consumer.close()
+    broker.stop(1)
+    broker.start(1)
+    site.allow(minimal(grants(topology, "topics verify")))
+    done = neardup("topics", "verify", "--config", site.config())
+    assert done.returncode == 0, done.stderr

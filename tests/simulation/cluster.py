@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from worker.admin.agreement import agreed, dump
 from worker.admin.cluster import Cluster, TopicState
+from worker.bus.kafka.groups import Committed
 from worker.bus.memory import MemoryBus
 from worker.bus.port import TopicPartition
 from worker.settings import Settings
@@ -59,6 +60,15 @@ class MemoryCluster(Cluster):
                 if offset is not None
             }
             for group, places in asked.items()
+        }
+
+    def annotated(
+        self, asked: Mapping[str, Iterable[TopicPartition]]
+    ) -> dict[str, dict[TopicPartition, Committed]]:
+        """See `Cluster`."""
+        return {
+            group: {place: Committed(offset) for place, offset in places.items()}
+            for group, places in self.committed(asked).items()
         }
 
     def ranges(

@@ -191,6 +191,10 @@ class ApplicationUnderTest:
             }
         )
 
+    def renew_producer(self) -> None:
+        """Write with another producer: a log that has lost records refuses what follows them."""
+        del self._producer
+
     def feed(self, records: Iterable[Outgoing], over: Event | None = None) -> list[Record]:
         """Write documents, and wait until the log has them; give them with their offsets.
 

@@ -6,7 +6,7 @@ one broker don't meet.
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from tests.support.bus_seats import Seat, until
@@ -27,6 +27,9 @@ class OpenTransaction(Protocol):
 
 class Harness(ABC):
     """A bus, and the clients around it."""
+
+    lose: Callable[[TopicPartition, int], None]
+    """Has a log lose its end, from an offset on; only where a test gives it."""
 
     def __init__(self, bus: Bus, prefix: str) -> None:
         """Test this bus; the prefix keeps its names apart."""

@@ -113,10 +113,14 @@ class KafkaHarness(Harness):
             "log_level": 0,
         }
         self._admin = AdminClient(dict(self._connection))
+        self.renew_producer()
+        self._transactions: list[_KafkaTransaction] = []
+
+    def renew_producer(self) -> None:
+        """Write with another producer: a log that has lost records refuses what follows them."""
         self._producer = Producer(
             {**self._connection, "enable.idempotence": True, "partitioner": "murmur2_random"}
         )
-        self._transactions: list[_KafkaTransaction] = []
 
     def create_topic(
         self, name: str, partitions: int, *, log_append_time: bool, max_bytes: int | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worker.admin.checks import Inspection, Problem, inspect, verify
+from worker.admin.checks import Inspection, Problem, inspect, topic_problems, verify
 from worker.admin.cluster import Cluster
 from worker.admin.create import Created, create
 from worker.admin.layout_log import agree, refuse_others
@@ -20,5 +20,6 @@ __all__ = [
     "create",
     "inspect",
     "refuse_others",
+    "topic_problems",
     "verify",
 ]

@@ -32,6 +32,10 @@ _DESCRIBES: Collection[Operation] = ("Read", "Write", "Delete")
 """What includes *Describe* on the same resource, by Kafka's rules."""
 
 
+_SESSION = (
+    "with `kafka.group_protocol = consumer`; without it, a worker waits as for a session of 60 s"
+    " for a seat that is still taken"
+)
 _UNSEEN = "without it, a transaction that the brokers commit in part is not completed"
 
 
@@ -103,7 +107,7 @@ def grants(
         "run": lambda: [*_checks(names), *_run(names, stages, trim_log=trim_log)],
         "topics create": lambda: [*_checks(names, unwarned=""), *_begins(names), *_creates(names)],
         "topics verify": lambda: _checks(names),
-        "init": lambda: [*_checks(names), *_begins(names)],
+        "init": lambda: [*_checks(names), *_begins(names), *_accepts(names)],
         "feed": lambda: _feed(names),
         "watch": lambda: _watch(names),
         "explain --kafka": lambda: _explain(names),
@@ -152,6 +156,7 @@ def _run(names: _Names, stages: Collection[str], *, trim_log: bool | None) -> It
             yield from names.topic(name, "Write", role=stage)
             yield from names.topic(name, "Read", role=stage, when=_UNSEEN)
         yield Grant("group", group, "Read", role=stage)
+        yield Grant("group", group, "DescribeConfigs", role=stage, when=_SESSION)
         yield Grant("transactional-id", f"{group}.", "Write", prefixed=True, role=stage)
     if "index" in stages and trim_log is not False:
         when = "" if trim_log else "with `index.snapshots.trim_log`"
@@ -171,6 +176,11 @@ def _begins(names: _Names) -> Iterator[Grant]:
     yield Grant("group", other.group("route"), "Read", role=role, when=when)
     yield Grant("group", other.layout_log, "Describe", role=role, when=when)
     yield from names.topic(other.layout_log, "Read", "DescribeConfigs", role=role, when=when)
+
+
+def _accepts(names: _Names) -> Iterator[Grant]:
+    when = "with `--accept`, if the documents' log has lost its end"
+    yield from names.topic(names.topology.rejected, "Write", role="accept", when=when)
 
 
 def _creates(names: _Names) -> Iterator[Grant]:

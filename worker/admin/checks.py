@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from worker.admin.agreement import Difference, Facts, agreed, differences, partitions_in
 from worker.admin.cluster import Cluster, TopicState
+from worker.admin.cut_logs import CutLog, cut_logs
 from worker.admin.layout_record import recorded
 from worker.admin.offsets import check_offsets, check_order, inputs, lost_answers
 from worker.admin.plan import DEFAULT_MAX_BYTES, Rule, TopicPlan, plan
@@ -19,7 +20,7 @@ from worker.generations import Plan
 from worker.settings import Settings
 from worker.topology import STAGES, Topology
 
-__all__ = ["Inspection", "Problem", "inspect", "verify"]
+__all__ = ["Inspection", "Problem", "inspect", "topic_problems", "verify"]
 
 _SAFE_REPLICATION = 3
 _BOUNDS = ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")
@@ -36,6 +37,7 @@ class Inspection:
     committed: Mapping[str, Mapping[TopicPartition, int]]
     ranges: Mapping[TopicPartition, tuple[int, int]]
     problems: list[Problem]
+    truncated: list[CutLog]
 
 
 def verify(
@@ -53,11 +55,42 @@ def verify(
     return found.topology.layout.partitions if there else 0, found.problems
 
 
-def inspect(cluster: Cluster, settings: Settings) -> Inspection:
-    """Return the state of everything, in a few requests."""
+@dataclass(frozen=True, slots=True)
+class _Topics:
+    """The topics of an application, and what there is to be of each."""
+
+    settings: Settings
+    base: Settings
+    """The settings of generation 0."""
+    topology: Topology
+    brokers: int
+    plans: list[TopicPlan]
+    states: Mapping[str, TopicState | None]
+    facts: Facts | None
+    reindexed: Plan | None
+    others: list[Difference]
+
+    def problems(self, way_on: str = "") -> Iterator[Problem]:
+        """Yield what is wrong with topics and their settings."""
+        for one in self.plans:
+            yield from _topic(one, self.states[one.name], way_on)
+        if self.states[self.topology.documents] is not None:
+            yield from _bounds(self.topology, self.states)
+
+
+def topic_problems(cluster: Cluster, settings: Settings) -> list[Problem]:
+    """Return what is wrong with topics and their settings, without looking at any offset.
+
+    Raises:
+        BusError: the cluster doesn't answer in time, or refuses.
+    """
+    return list(_topics(cluster, settings).problems())
+
+
+def _topics(cluster: Cluster, settings: Settings) -> _Topics:
     reindexed = planned(cluster, settings)
     others = [] if reindexed is None else list(other_rules(reindexed, settings))
-    base = given = settings
+    base = settings
     if reindexed is not None and not others:
         base, settings = reindexed.begun(settings), reindexed.settings(settings)
     named = settings.topology(1)
@@ -75,28 +108,39 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
     if documents is not None:
         max_bytes = int(documents.settings.get("max.message.bytes", max_bytes))
     plans = list(plan(settings, topology, max_bytes))
+    return _Topics(settings, base, topology, brokers, plans, topics, facts, reindexed, others)
+
+
+def inspect(cluster: Cluster, settings: Settings) -> Inspection:
+    """Return the state of everything, in a few requests."""
+    given, found = settings, _topics(cluster, settings)
+    settings, topology, topics, plans = found.settings, found.topology, found.states, found.plans
+    documents = topics[topology.documents]
     counts = {name: state.partitions for name, state in topics.items() if state is not None}
     wanted = {stage: inputs(topology, stage, counts) for stage in STAGES}
     # Route trails fingerprint, and both advance: asked first, it still appears to trail.
-    committed = cluster.committed({topology.group("route"): wanted.pop("route")})
-    committed |= cluster.committed({topology.group(one): places for one, places in wanted.items()})
-    committed |= _fingerprinted(cluster, topology, reindexed, committed)
+    read_to = cluster.annotated({topology.group("route"): wanted.pop("route")})
+    read_to |= cluster.annotated({topology.group(one): places for one, places in wanted.items()})
+    committed = {
+        group: {place: one.offset for place, one in places.items()}
+        for group, places in read_to.items()
+    }
+    committed |= _fingerprinted(cluster, topology, found.reindexed, committed)
     # The logs' ends come last: an active group would otherwise appear to be past them.
     read = {topology.documents, *topology.internal()}
     ranges = cluster.ranges({name: count for name, count in counts.items() if name in read})
     internal = topology.internal()
     begun = bool(used_topics({p: span for p, span in ranges.items() if p.topic in internal}))
-    different = others or _different(base, topology, topics, facts)
+    different = found.others or _different(found.base, topology, topics, found.facts)
     problems = list(_layout(topology, different, begun=begun))
-    if reindexed is not None and not others:
-        problems += _outdated(topology, reindexed, given)
+    if found.reindexed is not None and not found.others:
+        problems += _outdated(topology, found.reindexed, given)
     if any(one.name == "index.shards" for one in different or ()):
         # These settings then expect the wrong topics and groups: other checks mean nothing.
-        return Inspection(topology, brokers, plans, topics, committed, ranges, problems)
-    way_on = _way_on(topology) if begun else ""
-    problems += [problem for one in plans for problem in _topic(one, topics[one.name], way_on)]
+        return Inspection(topology, found.brokers, plans, topics, committed, ranges, problems, [])
+    problems += found.problems(_way_on(topology) if begun else "")
+    truncated: list[CutLog] = []
     if documents is not None:
-        problems += _bounds(topology, topics)
         problems += check_offsets(
             topology,
             counts,
@@ -105,13 +149,17 @@ def inspect(cluster: Cluster, settings: Settings) -> Inspection:
             skip_deleted=settings.documents.skip_deleted,
             forgets=settings.index.log_window_ms is not None,
         )
+        truncated = list(cut_logs(cluster, topology, read_to))
+        problems += [one.problem for one in truncated]
         if _between_logs(topology, committed, ranges):
             # Records that an open transaction holds back are in flight, not lost.
             written = cluster.ranges({name: counts[name] for name in read & set(counts)},
                                      committed=False)  # fmt: skip
             problems += _between_logs(topology, committed, written)
     problems.sort(key=lambda problem: problem.severity)
-    return Inspection(topology, brokers, plans, topics, committed, ranges, problems)
+    return Inspection(
+        topology, found.brokers, plans, topics, committed, ranges, problems, truncated
+    )
 
 
 def _fingerprinted(

@@ -26,13 +26,14 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from worker.admin.compacted import PARTITION, records
-from worker.bus import BusError, Denied, TopicPartition, Unanswered
+from worker.bus import BusError, Claim, Denied, LogTruncated, TopicPartition, Unanswered
 from worker.bus.kafka import KafkaOptions
 from worker.bus.kafka.bus import KafkaBus
 from worker.bus.kafka.codes import Means, means
-from worker.bus.kafka.errors import asking, cause, refusal
+from worker.bus.kafka.errors import again, asking, cause, refusal
 from worker.bus.kafka.groups import Committed, Offsets, committed_offsets, set_offsets
 from worker.bus.kafka.identities import present_ids, topic_ids
+from worker.bus.kafka.truncated import truncated_logs
 from worker.settings import ConfigurationError
 
 __all__ = ["Cluster", "TopicState"]
@@ -40,6 +41,8 @@ __all__ = ["Cluster", "TopicState"]
 T = TypeVar("T")
 
 _SECONDS = 8.0
+_CREATION_SECONDS = 60.0
+"""How long brokers may take until every partition of new topics has a leader."""
 _HUNG_UP = "Disconnected"
 """In librdkafka's text about a TLS handshake that the other side has ended."""
 _UNDECIDED_SECONDS = 30.0
@@ -115,17 +118,24 @@ class Cluster:
             f" {self._trouble or error.str()}"
         )
 
-    def _result(self, future: Future[T], doing: str, right: str) -> T:
+    def _result(self, future: Future[T], doing: str, right: str, seconds: float | None = None) -> T:
         with self._explained(doing, right):
-            return future.result(self._seconds + 1)
+            return future.result((seconds or self._seconds) + 1)
 
     @contextmanager
-    def _explained(self, doing: str, right: str = "") -> Iterator[None]:
-        """Convert librdkafka's errors to the port's. ``right`` is the one that it takes."""
+    def _explained(
+        self, doing: str, right: str = "", passing: Means | None = None
+    ) -> Iterator[None]:
+        """Convert librdkafka's errors to the port's. ``right`` is the one that it takes.
+
+        Errors that mean something ``passing`` stay as they are: the caller tries again.
+        """
         try:
             yield
         except KafkaException as failure:
             error = cause(failure)
+            if passing is not None and means(error, passing):
+                raise
             if means(error, Means.AWAY):
                 raise self._unreachable(error) from failure
             if means(error, Means.MOVING) or error.retriable():
@@ -194,19 +204,24 @@ class Cluster:
         if not names:
             return {}
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-        futures = self._admin.describe_configs(resources, request_timeout=self._seconds)
-        return {
-            resource.name: {
-                setting: entry.value
-                for setting, entry in self._result(
-                    future,
-                    f"settings of {resource.name}",
-                    f"DescribeConfigs on topic {resource.name}",
-                ).items()
-                if entry.value is not None
-            }
-            for resource, future in futures.items()
-        }
+        found: dict[str, dict[str, str]] = {}
+
+        def ask(left: float) -> None:
+            missing = [one for one in resources if one.name not in found]
+            futures = self._admin.describe_configs(missing, request_timeout=max(1.0, left))
+            for resource, future in futures.items():
+                doing = f"settings of {resource.name}"
+                with self._explained(doing, f"DescribeConfigs on topic {resource.name}", passing):
+                    entries = future.result(left + 1).items()
+                found[resource.name] = {
+                    setting: entry.value for setting, entry in entries if entry.value is not None
+                }
+
+        # The topics exist: a broker that doesn't know one has not heard of it yet.
+        passing = Means.MOVING | Means.MISSING
+        with self._explained("settings of topics"):
+            again(ask, self._seconds, passing)
+        return found
 
     def identity(self, topic: str) -> str:
         """Return a topic's id, which changes if the topic is deleted and recreated."""
@@ -231,13 +246,12 @@ class Cluster:
             NewTopic(name, partitions, replication, config=dict(settings))
             for name, (partitions, settings) in topics.items()
         ]
-        futures = self._admin.create_topics(
-            new, operation_timeout=self._seconds, request_timeout=self._seconds
-        )
+        seconds = max(self._seconds, _CREATION_SECONDS)
+        futures = self._admin.create_topics(new, operation_timeout=seconds, request_timeout=seconds)
         made = []
         for name, future in futures.items():
             try:
-                future.result(self._seconds + 1)
+                future.result(seconds + 1)
             except KafkaException as failure:
                 error = cause(failure)
                 if means(error, Means.EXISTS):
@@ -259,12 +273,13 @@ class Cluster:
         new = [NewPartitions(topic, count) for topic, count in counts.items()]
         if not new:
             return
+        seconds = max(self._seconds, _CREATION_SECONDS)
         futures = self._admin.create_partitions(
-            new, operation_timeout=self._seconds, request_timeout=self._seconds
+            new, operation_timeout=seconds, request_timeout=seconds
         )
         for name, future in futures.items():
             doing = f"partitions can't be added to {name}"
-            self._result(future, doing, f"Alter on topic {name}")
+            self._result(future, doing, f"Alter on topic {name}", seconds)
         self._await(list(counts), counts)
 
     def delete(self, topics: Iterable[str]) -> list[str]:
@@ -309,8 +324,12 @@ class Cluster:
         return True
 
     def _await(self, names: list[str], least: Mapping[str, int] = MappingProxyType({})) -> None:
-        """Wait until the brokers know the new topics, or their new partitions: at ``least``."""
-        deadline = monotonic() + self._seconds
+        """Wait until the brokers know the new topics, or their new partitions: at ``least``.
+
+        They elect the leaders one after the other, and hear of each at different times.
+        """
+        seconds = max(self._seconds, _CREATION_SECONDS)
+        deadline = monotonic() + seconds
         while monotonic() < deadline:
             try:
                 _, counts = self.counts()
@@ -323,7 +342,7 @@ class Cluster:
                     raise
             sleep(0.1)
         made = "has new partitions" if least else "was created"
-        raise BusError(f"{names[0]} {made}, but no leader after {self._seconds:.0f} s")
+        raise BusError(f"{names[0]} {made}, but no leader after {seconds:.0f} s")
 
     def committed(
         self, asked: Mapping[str, Iterable[TopicPartition]]
@@ -345,6 +364,32 @@ class Cluster:
         seconds = max(self._seconds, _UNDECIDED_SECONDS)
         return committed_offsets(self._options, asked, seconds, self._on_undecided)
 
+    def truncated(
+        self, group: str, claims: Mapping[TopicPartition, Claim]
+    ) -> dict[TopicPartition, LogTruncated]:
+        """Return the logs that have lost their end, and grown again, since these offsets were read.
+
+        ``group`` is one that the user may describe.
+        """
+        doing = f"leader epochs of {', '.join(sorted({place.topic for place in claims}))}"
+        places = {Place(*place): _LATEST for place in claims}
+        with self._explained(doing):
+            epochs = asking(lambda left: self._epochs(places, left), self._seconds, doing)
+        # A log in the leader epoch in which it was read can't have lost anything since.
+        later = {at: claim for at, claim in claims.items() if epochs[at] != claim.epoch}
+        if not later:
+            return {}
+        return truncated_logs(self._options, group, later, self._seconds)
+
+    def _epochs(
+        self, places: Mapping[Place, OffsetSpec], left: float
+    ) -> dict[TopicPartition, int | None]:
+        asked = self._admin.list_offsets(dict(places), request_timeout=max(1.0, left / 3))
+        return {
+            TopicPartition(place.topic, place.partition): future.result(left + 1).leader_epoch
+            for place, future in asked.items()
+        }
+
     def last_records(self, topic: str) -> dict[bytes | None, bytes]:
         """Return the last value of each key of a compacted topic that has one partition."""
         low, high = self.ranges({topic: 1})[TopicPartition(topic, PARTITION)]
@@ -358,9 +403,13 @@ class Cluster:
         return found
 
     def commit(
-        self, group: str, offsets: Offsets, of: Mapping[str, str] = MappingProxyType({})
+        self,
+        group: str,
+        offsets: Offsets,
+        of: Mapping[str, str] = MappingProxyType({}),
+        epochs: Offsets = MappingProxyType({}),
     ) -> None:
-        """Set offsets of a group without active members.
+        """Set offsets of a group without active members, with the ``epochs`` that are known.
 
         ``of`` maps a topic to another one to which its offsets belong.
         """
@@ -368,7 +417,7 @@ class Cluster:
         present = partial(present_ids, self._admin)
         found = topic_ids(present, set(topics.values()), self._seconds)
         ids = {topic: found[log] for topic, log in topics.items()}
-        set_offsets(self._options, group, offsets, ids, self._seconds)
+        set_offsets(self._options, group, offsets, ids, self._seconds, epochs=epochs)
 
     def ranges(
         self, counts: Mapping[str, int], *, committed: bool = True

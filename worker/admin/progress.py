@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from worker.bus import Claim
 from worker.formats.unreadable import NULL_TEXT
 
 __all__ = ["BY_NAME", "Progress", "ProgressError", "Refusal", "key_of", "place_of", "topic_of"]
@@ -72,6 +73,8 @@ class Progress:
     ahead: dict[str, int] = field(default_factory=dict)
     refused: dict[int, Refusal] = field(default_factory=dict)
     """By offset; each has its own line in the topic, so that lines stay small."""
+    epoch: int | None = None
+    """The leader epoch of what was read; None if it isn't known."""
 
     @classmethod
     def read(cls, offset: int, metadata: str | None) -> Progress:
@@ -92,17 +95,33 @@ class Progress:
         given = _facts(value)
         try:
             ahead = {str(code): int(at) for code, at in given["ahead"].items()}
-            return cls(int(given["base"]), ahead)
+            epoch = given.get("epoch")
+            return cls(int(given["base"]), ahead, epoch=None if epoch is None else int(epoch))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ProgressError(f"it is not a partition's progress: {error!r}") from error
 
     def dump(self, topic: str) -> bytes:
         """Return the line of the topic; ``topic`` is the name of *rejected*, for human readers."""
-        return _line(topic=topic, base=self.base, ahead=self.ahead)
+        return _line(topic=topic, base=self.base, ahead=self.ahead, epoch=self.epoch)
 
     def copy(self) -> Progress:
         """Return an independent copy."""
-        return Progress(self.base, dict(self.ahead), dict(self.refused))
+        return Progress(self.base, dict(self.ahead), dict(self.refused), self.epoch)
+
+    @property
+    def claim(self) -> Claim | None:
+        """Return what was read of the partition; None if its epoch isn't known."""
+        furthest = max([self.base, *self.ahead.values()])
+        return None if self.epoch is None else Claim(furthest, self.epoch)
+
+    def cut(self, end: int) -> list[int]:
+        """Record that what was read from an offset on is gone; return what was refused of that."""
+        self.base = min(self.base, end)
+        self.ahead = {code: min(at, end) for code, at in self.ahead.items()}
+        gone = [offset for offset in self.refused if offset >= end]
+        for offset in gone:
+            del self.refused[offset]
+        return gone
 
     def start(self, reasons: Collection[str]) -> int:
         """Return the offset to read from; ``reasons`` empty means all."""

@@ -7,11 +7,13 @@ from worker.bus.port import (
     Aborted,
     Bus,
     BusError,
+    Claim,
     Denied,
     Effect,
     Fenced,
     Header,
     LogReader,
+    LogTruncated,
     LogWriter,
     Member,
     OffsetOutOfRange,
@@ -25,6 +27,7 @@ from worker.bus.port import (
     TopicPartition,
     TopicRecreated,
     Unanswered,
+    claimed,
 )
 
 __all__ = [
@@ -32,11 +35,13 @@ __all__ = [
     "Aborted",
     "Bus",
     "BusError",
+    "Claim",
     "Denied",
     "Effect",
     "Fenced",
     "Header",
     "LogReader",
+    "LogTruncated",
     "LogWriter",
     "Member",
     "OffsetOutOfRange",
@@ -50,4 +55,5 @@ __all__ = [
     "TopicPartition",
     "TopicRecreated",
     "Unanswered",
+    "claimed",
 ]

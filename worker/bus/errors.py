@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from worker.bus.records import Outgoing, TopicPartition
+from worker.bus.records import Claim, Outgoing, TopicPartition
 
 __all__ = [
     "Aborted",
     "BusError",
     "Denied",
     "Fenced",
+    "LogTruncated",
     "OffsetOutOfRange",
     "OutcomeUnknown",
     "PartitionUnreadable",
@@ -61,6 +62,23 @@ class TopicRecreated(BusError):
             f" {topic} now has id {now}. Unread records of the old topic were neither judged nor"
             " rejected, and nothing of the new topic was read. See docs/runbook.md, 'A topic was"
             " recreated'"
+        )
+
+
+class LogTruncated(BusError):
+    """A log has lost its end, which was read: what has those offsets now, or later, is not that."""
+
+    def __init__(self, partition: TopicPartition, claim: Claim, end: int | None) -> None:
+        """Take the partition, what was known of it, and where it was cut off, if that is known."""
+        self.partition = partition
+        self.claim = claim
+        self.end = end
+        where = "" if end is None else f" from offset {end} on"
+        super().__init__(
+            f"{partition.topic}[{partition.partition}]: the log has lost its end{where}. It had"
+            f" been read up to offset {claim.offset}, in leader epoch {claim.epoch}: records that"
+            " were read are gone, and nobody would read the others that get their offsets. See"
+            " docs/runbook.md, 'A log that lost its end'"
         )
 
 

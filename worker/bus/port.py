@@ -16,6 +16,7 @@ from worker.bus.errors import (
     BusError,
     Denied,
     Fenced,
+    LogTruncated,
     OffsetOutOfRange,
     OutcomeUnknown,
     PartitionUnreadable,
@@ -25,6 +26,7 @@ from worker.bus.errors import (
 )
 from worker.bus.records import (
     UNREADABLE_HEADERS,
+    Claim,
     Effect,
     Header,
     Outgoing,
@@ -32,6 +34,7 @@ from worker.bus.records import (
     Queued,
     Record,
     TopicPartition,
+    claimed,
 )
 
 __all__ = [
@@ -39,11 +42,13 @@ __all__ = [
     "Aborted",
     "Bus",
     "BusError",
+    "Claim",
     "Denied",
     "Effect",
     "Fenced",
     "Header",
     "LogReader",
+    "LogTruncated",
     "LogWriter",
     "Member",
     "OffsetOutOfRange",
@@ -57,6 +62,7 @@ __all__ = [
     "TopicPartition",
     "TopicRecreated",
     "Unanswered",
+    "claimed",
 ]
 
 
@@ -75,6 +81,7 @@ class Member(Protocol):
 
         Raises:
             OffsetOutOfRange: a position can't be read; seek, or give up.
+            LogTruncated: a log has lost its end, and grown again past a position.
             TopicRecreated: a topic was recreated; nothing of the new one is delivered.
             Fenced: see there.
             BusError: fatal.
@@ -95,12 +102,19 @@ class Member(Protocol):
         returns an assignment ends the wait.
         """
 
-    def commit(self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]) -> None:
+    def commit(
+        self,
+        records: Iterable[Outgoing],
+        offsets: Mapping[TopicPartition, int],
+        *,
+        epoch: int | None = None,
+    ) -> None:
         """Write the records and commit the offsets (of the next record to read), or neither.
 
         The offsets carry the group's generation, so a stale transaction is refused. A transaction
         without offsets is guarded only by the producer's epoch, and needs no seat. The id of its
-        topic is committed with each offset.
+        topic is committed with each offset, and the leader epoch in which it was read. A member
+        with ``of`` does not read that topic, so it is told the ``epoch``.
 
         Raises:
             Aborted: rolled back; see `effect`.
@@ -139,13 +153,17 @@ class Member(Protocol):
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """Return the group's committed offsets, or None where there is none.
 
-        Waits for offsets in open transactions.
+        Waits for offsets in open transactions. If a partition is then sought at its committed
+        offset, and its log was cut off before and has grown again, `poll` raises LogTruncated.
 
         Raises:
             TopicRecreated: an offset belongs to an earlier topic of the same name. An offset that
                 was set without a topic's id is trusted.
             BusError: no answer in time.
         """
+
+    def claims(self) -> Mapping[TopicPartition, Claim]:
+        """Return what `committed` has last found of each partition, where it found an epoch."""
 
     def positions(self) -> dict[TopicPartition, int]:
         """Return the next offset to read of each partition that was sought.
@@ -189,11 +207,12 @@ class Member(Protocol):
 class LogReader(Protocol):
     """Reads committed records outside a group, without a seat in it. Belongs to one thread."""
 
-    def start(self, partition: TopicPartition, offset: int) -> None:
+    def start(self, partition: TopicPartition, offset: int, claim: Claim | None = None) -> None:
         """Deliver a partition from ``offset`` on; drop what was fetched of it before.
 
         This is cheap for a partition that is already started. Waiting records arrive within about
-        a tenth of a second. The first start fixes the topic's id.
+        a tenth of a second. The first start fixes the topic's id. With a ``claim``, `read` raises
+        LogTruncated if the log contradicts it.
 
         Raises:
             ValueError: the reader was not made for this topic.
@@ -220,6 +239,7 @@ class LogReader(Protocol):
         Raises:
             OffsetOutOfRange: a position can't be read; start elsewhere, or stop.
             PartitionUnreadable: the record at the position can't be read.
+            LogTruncated: a log has lost its end, and grown again; start where it was cut off.
             TopicRecreated: a topic was recreated; nothing of the new one is delivered.
             BusError: the bus can't be read from.
         """
@@ -231,6 +251,9 @@ class LogReader(Protocol):
         and aborted records. After a start it is the offset that was requested, until something has
         been read from there.
         """
+
+    def epoch(self, partition: TopicPartition) -> int | None:
+        """Return the leader epoch of the position; None if nothing is known of it."""
 
     def end(self, partition: TopicPartition) -> int | None:
         """Return the end of the committed records, without a request; None if it is not known.
@@ -360,7 +383,8 @@ class Bus(Protocol):
         ``compress``: whether the member's records are worth compressing.
 
         ``of``: a topic with one partition, whose offsets are committed for ``topics``. These then
-        only say who owns which number. The id of ``of`` is committed with the offsets. If ``of``
+        only say who owns which number. The id of ``of`` and its leader epoch are committed with
+        the offsets. If ``of``
         or one of ``topics`` is recreated, `poll`, `commit` and `committed` raise TopicRecreated.
         The member does not read ``of``, and `lag` does not know the committed offsets.
 

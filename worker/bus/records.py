@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 __all__ = [
     "UNREADABLE_HEADERS",
+    "Claim",
     "Effect",
     "Header",
     "Outgoing",
     "Polled",
     "Record",
     "TopicPartition",
+    "claimed",
 ]
 
 Header = tuple[str, bytes | None]
@@ -29,11 +31,37 @@ class TopicPartition(NamedTuple):
     partition: int
 
 
+class Claim(NamedTuple):
+    """What a reader knows of a log: every record before an offset has at most this leader epoch.
+
+    A log that has lost its end and grown again has records of a later leader epoch there (KIP-320).
+    """
+
+    offset: int
+    epoch: int
+
+
+_FURTHEST = 1 << 62
+"""No log gets that far: committed offsets from here on say something else than a position."""
+
+
+def claimed(
+    committed: Mapping[TopicPartition, tuple[int | None, int | None]],
+) -> dict[TopicPartition, Claim]:
+    """Return what committed offsets and their leader epochs say of a log, where both are known."""
+    return {
+        place: Claim(offset, epoch)
+        for place, (offset, epoch) in committed.items()
+        if offset is not None and epoch is not None and 0 <= offset < _FURTHEST
+    }
+
+
 class Record(NamedTuple):
     """A record as it was read.
 
     ``timestamp`` is in milliseconds since the epoch, -1 if the log has none. A null
-    ``value`` is a tombstone.
+    ``value`` is a tombstone. ``leader_epoch`` counts the leaders that the partition had when the
+    record was written; it is -1 if the log doesn't tell.
     """
 
     topic: str
@@ -43,6 +71,7 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: tuple[Header, ...] = ()
+    leader_epoch: int = -1
 
 
 class Outgoing(NamedTuple):

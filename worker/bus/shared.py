@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from worker.bus.port import (
+    Claim,
     Effect,
     LogReader,
+    LogTruncated,
     Member,
     OffsetOutOfRange,
     Outgoing,
@@ -38,6 +40,8 @@ class _Stream:
     """The next offset to read; transaction markers may stand there."""
     failing: bool = False
     """Whether the last read failed; no other seat may then share the reader."""
+    epoch: int = -1
+    """The leader epoch of the last record that was read; -1 if there was none."""
 
 
 class SharedReader:
@@ -55,16 +59,21 @@ class SharedReader:
         self._failed: _Stream | None = None
         self._next: dict[TopicPartition, int] = {}
         self._stream_of: dict[TopicPartition, _Stream] = {}
+        self._claims: dict[TopicPartition, Claim] = {}
 
-    def start(self, partition: TopicPartition, offset: int) -> None:
-        """See the port."""
+    def start(self, partition: TopicPartition, offset: int, claim: Claim | None = None) -> None:
+        """See the port; the claim is about the log."""
         # If the seat had its own reader, that is probably started again: cheaper than a stop.
         self._stream_of.pop(partition, None)
         self._next[partition] = offset
+        self._claims.pop(partition, None)
+        if claim is not None:
+            self._claims[partition] = claim
 
     def stop(self, partition: TopicPartition) -> None:
         """See the port."""
         self._next.pop(partition, None)
+        self._claims.pop(partition, None)
         self._stream_of.pop(partition, None)
         for stream in self._idle():
             stream.reader.stop(self._log)
@@ -115,18 +124,26 @@ class SharedReader:
                 for stream in self._running()
                 if stream.at <= offset <= stream.at + _NEAR and not stream.failing
             ]
-            self._stream_of[seat] = near[0] if near else self._start_stream(offset)
+            claim = self._claims.get(seat)
+            if near and claim is not None and near[0].at == claim.offset:
+                self._check(claim, claim.offset - 1, near[0].epoch)
+            self._stream_of[seat] = near[0] if near else self._start_stream(offset, claim)
         if unplaced:
             self._close_idle()
 
-    def _start_stream(self, offset: int) -> _Stream:
+    def _check(self, claim: Claim, offset: int, epoch: int) -> None:
+        """Raise if a record that the log has at an offset contradicts a claim."""
+        if offset < claim.offset and epoch > claim.epoch:
+            raise LogTruncated(self._log, claim, None)
+
+    def _start_stream(self, offset: int, claim: Claim | None) -> _Stream:
         """Start an unused reader, or a new one, at an offset."""
         idle = next(iter(self._idle()), None)
         if idle is None:
             idle = _Stream(self._connect(), offset)
             self._streams.append(idle)
-        idle.at, idle.failing = offset, False
-        idle.reader.start(self._log, offset)
+        idle.at, idle.failing, idle.epoch = offset, False, -1
+        idle.reader.start(self._log, offset, claim)
         return idle
 
     def _close_idle(self) -> None:
@@ -149,9 +166,10 @@ class SharedReader:
         stream.failing = False
         if not found:
             return []
-        stream.at = found[-1].offset + 1
+        stream.at, stream.epoch = found[-1].offset + 1, found[-1].leader_epoch
         records = []
         for seat in self._seats(stream):
+            self._confirm(seat, found)
             start = self._next[seat]
             mine = found if found[0].offset >= start else [r for r in found if r.offset >= start]
             if mine:
@@ -159,6 +177,16 @@ class SharedReader:
                 records += [Record(topic, partition, *record[2:]) for record in mine]
                 self._next[seat] = mine[-1].offset + 1
         return records
+
+    def _confirm(self, seat: TopicPartition, found: Sequence[Record]) -> None:
+        """Compare records with a seat's claim, until the log has confirmed it."""
+        claim = self._claims.get(seat)
+        if claim is None:
+            return
+        for record in found:
+            self._check(claim, record.offset, record.leader_epoch)
+        if found[-1].offset >= claim.offset:
+            del self._claims[seat]
 
     def _seat_in_need(self, stream: _Stream, position: int) -> TopicPartition | None:
         """Return a seat that needs the unreadable position; None if all seats have passed it.
@@ -203,6 +231,11 @@ class SharedReader:
         # The seat has received everything that the stream has passed, unless it is ahead of it.
         return max(following, self._position(stream))
 
+    def epoch(self, partition: TopicPartition) -> int | None:  # noqa: ARG002 -- it is the log's
+        """See the port; returns that of the most advanced reader."""
+        found = [stream.reader.epoch(self._log) for stream in self._streams]
+        return max((epoch for epoch in found if epoch is not None), default=None)
+
     def end(self, partition: TopicPartition) -> int | None:  # noqa: ARG002 -- it is the log's
         """See the port; works for seats that are not started, too."""
         if not self._streams:
@@ -241,6 +274,7 @@ class SharedMember:
         self._reader = reader
         self._sought: dict[TopicPartition, int] = {}
         self._running: set[TopicPartition] = set()
+        self._paused: dict[TopicPartition, Claim] = {}
         self._committed: dict[TopicPartition, int] = {}
 
     def poll(self, limit: int, max_bytes: int, timeout: float) -> Polled:
@@ -253,6 +287,7 @@ class SharedMember:
                 self._reader.stop(seat)
             self._sought.clear()
             self._running.clear()
+            self._paused.clear()
             self._committed.clear()
             return polled
         if not self._running or not self.seated:
@@ -272,9 +307,18 @@ class SharedMember:
         """See the port."""
         return self._member.waiting
 
-    def commit(self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]) -> None:
-        """See the port."""
-        self._member.commit(records, offsets)
+    def commit(
+        self,
+        records: Iterable[Outgoing],
+        offsets: Mapping[TopicPartition, int],
+        *,
+        epoch: int | None = None,
+    ) -> None:
+        """See the port; the log's epoch is known here."""
+        seat = next(iter(offsets), None)
+        if seat is not None and epoch is None:
+            epoch = self._reader.epoch(seat)
+        self._member.commit(records, offsets, epoch=epoch)
 
     @property
     def throttled(self) -> bool:
@@ -295,6 +339,10 @@ class SharedMember:
         self._committed |= {seat: offset for seat, offset in found.items() if offset is not None}
         return found
 
+    def claims(self) -> Mapping[TopicPartition, Claim]:
+        """See the port; they are about the log."""
+        return self._member.claims()
+
     def positions(self) -> dict[TopicPartition, int]:
         """See the port."""
         found = {seat: self._reader.position(seat) for seat in self._running}
@@ -303,14 +351,18 @@ class SharedMember:
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """See the port."""
         self._sought[partition] = offset
+        self._paused.pop(partition, None)
         if partition in self._running:
-            self._reader.start(partition, offset)
+            self._start(partition)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """See the port."""
         positions = self.positions()
         for seat in self._running.intersection(partitions):
             self._sought[seat] = positions[seat]
+            epoch = self._reader.epoch(seat)
+            if epoch is not None:
+                self._paused[seat] = Claim(positions[seat], epoch)
             self._reader.stop(seat)
             self._running.remove(seat)
 
@@ -318,8 +370,15 @@ class SharedMember:
         """See the port."""
         for seat in self._sought.keys() & set(partitions):
             if seat not in self._running:
-                self._reader.start(seat, self._sought[seat])
+                self._start(seat)
                 self._running.add(seat)
+
+    def _start(self, seat: TopicPartition) -> None:
+        """Have a seat read; what it or its group has read says what is before it in the log."""
+        offset = self._sought[seat]
+        claim = self._paused.get(seat) or self.claims().get(seat)
+        known = claim is not None and offset <= claim.offset
+        self._reader.start(seat, offset, claim if known else None)
 
     def watermarks(self, partition: TopicPartition) -> tuple[int, int]:
         """See the port; returns those of the log."""

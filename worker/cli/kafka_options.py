@@ -286,7 +286,8 @@ def init(
         typer.Option(
             "--accept",
             help="Record the current settings of documents, limits and topics; all workers must"
-            " use them from now on.",
+            " use them from now on. Also go on after the documents' log has lost its end: what"
+            " has taken the place of read documents is published on `rejected`.",
         ),
     ] = False,
 ) -> None:

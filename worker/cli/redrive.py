@@ -129,7 +129,9 @@ def _taken_over(
             f"{group}: taken over from the offsets of group {group}, where earlier versions kept"
             " their progress"
         )
-    return {place.partition: Progress.read(*one) for place, one in found.items()}
+    return {
+        place.partition: Progress.read(one.offset, one.metadata) for place, one in found.items()
+    }
 
 
 def _ended(failure: BusError, counts: Counts, transaction_ms: int) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 
-from worker.admin import Cluster
+from worker.admin import Cluster, topic_problems
 from worker.admin.reindex.in_use import planned
 from worker.admin.reindex.plan_log import FollowedPlan
 from worker.bus import BusError
@@ -86,6 +86,7 @@ def _run(settings: Settings, fields: LogFields, begin: Callable[[], None]) -> No
             followed=followed,
             metrics=metrics,
             stopping=stopping,
+            check=lambda: topic_problems(Cluster(options), settings),
         )
         topology = plan.current.topology(base)
         relax()

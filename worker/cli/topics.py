@@ -14,6 +14,7 @@ from rich.text import Text
 from worker.admin import Begun, Cluster, Inspection, Problem, Start, agree, inspect, refuse_others
 from worker.admin import begin as begin_groups
 from worker.admin import create as create_topics
+from worker.admin.accept_cut import accept_cut
 from worker.admin.agreement import Difference
 from worker.admin.reindex.in_use import in_use
 from worker.cli.errors import EXIT_USAGE, CommandError
@@ -71,14 +72,25 @@ def begin(settings: Settings, *, start: str, force: bool, accept: bool) -> None:
     where = Start.parse(start, datetime.now(UTC))
     cluster = _cluster(settings)
     console = screen()
-    topology = _existing(cluster, settings)
+    found = _existing(cluster, settings)
+    topology = found.topology
+    if accept and found.truncated:
+        count = accept_cut(cluster, found)
+        console.print(
+            line(
+                ("accepted", "green"),
+                f" {topology.documents}: it has lost its end;"
+                f" {_count(count, 'document')} that nobody has read: on {topology.rejected},"
+                " for `neardup redrive`",
+            )
+        )
     changed = agree(cluster, settings, topology, replace=force or accept)
     _recorded(console, settings, topology, changed)
     _report(console, begin_groups(cluster, topology, where, force=force), start)
     _conclude(console, inspect(cluster, settings))
 
 
-def _existing(cluster: Cluster, settings: Settings) -> Topology:
+def _existing(cluster: Cluster, settings: Settings) -> Inspection:
     found = inspect(cluster, settings)
     for problem in found.problems:
         settable = problem.subject.startswith("group ") or (
@@ -87,7 +99,7 @@ def _existing(cluster: Cluster, settings: Settings) -> Topology:
         )
         if problem.severity == "error" and not settable:
             raise CommandError(f"{problem}; see `neardup topics verify`")
-    return found.topology
+    return found
 
 
 def _recorded(

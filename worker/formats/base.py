@@ -12,6 +12,7 @@ from lsh.index import NO_TIME
 from worker.bus import UNREADABLE_HEADERS, Header, Record
 from worker.fields.time_format import AUTO
 from worker.formats.fields import kind_of
+from worker.formats.framed import refuse_framed
 from worker.formats.keys import KeyKind, Keys
 from worker.formats.times import FIRST_TIME, LAST_TIME
 from worker.formats.unreadable import NULL_TEXT, Deleted, Unreadable
@@ -204,6 +205,7 @@ class DocumentFormat(ABC):
             )
         if UNREADABLE_HEADERS[0] in record.headers:
             raise Unreadable("bad-headers", "the name of a header is not UTF-8")
+        refuse_framed(value)
 
     def _check_text(self, text: str) -> None:
         if len(text) > self._options.max_text_characters:

@@ -19,6 +19,7 @@ NULL_TEXT: Final = "null-text"
 CAUSES: Final[Mapping[str, Cause]] = {
     "not-json": "configuration",
     "not-an-object": "configuration",
+    "schema-registry": "configuration",
     "no-text": "configuration",
     "no-id": "configuration",
     "text-wrong-type": "configuration",

@@ -11,6 +11,7 @@ from time import monotonic
 from worker.bus import (
     BusError,
     LogReader,
+    LogTruncated,
     OffsetOutOfRange,
     PartitionUnreadable,
     Record,
@@ -143,7 +144,7 @@ class Standby:
             if self._reader is None:
                 self._reader = self._connect()
             records = self._read(self._reader, min(timeout, self._until_due()))
-        except TopicRecreated:
+        except (TopicRecreated, LogTruncated):
             raise  # The stage gets the same error.
         except BusError as error:
             _log.warning("standby: %s; retrying", error)

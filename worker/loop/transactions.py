@@ -31,6 +31,7 @@ from worker.bus import (
     TopicPartition,
 )
 from worker.loop.options import LoopOptions
+from worker.loop.refused import described
 from worker.probe import Probe, probing
 
 __all__ = ["Commit", "Ended", "Outcome", "Transactions"]
@@ -205,7 +206,7 @@ class Transactions:
                 return
             # Not in the except block: an exception raised there would keep the caught one.
             if not self._reduce(records, refused, why):
-                raise Refused(why, refused, name)
+                raise Refused(described(why, refused, name), refused, name)
 
     def _reduce(self, records: list[Outgoing], refused: Sequence[Outgoing], why: str) -> bool:
         """Replace the largest refused record that has a smaller version; return whether one has."""

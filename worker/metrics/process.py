@@ -22,11 +22,16 @@ class ProcessMetrics:
         self._shares = instruments.gauge("neardup_memory_share_bytes")
         self._queued = instruments.gauge("neardup_queued_messages")
         self._silent = instruments.gauge("neardup_kafka_silent_seconds")
+        self._refused = instruments.gauge("neardup_refused_settings")
         instruments.gauge("neardup_build_info").labels(__version__).set(1)
 
     def silent(self, seconds: float) -> None:
         """Export for how long Kafka has left requests unanswered."""
         self._silent.set(seconds)
+
+    def refused(self, count: int) -> None:
+        """Export how many settings of topics are such that no worker would start."""
+        self._refused.set(count)
 
     def memory(self, part: str, used: int, share: int) -> None:
         """Export what a part of the worker takes of its share of memory, in bytes."""

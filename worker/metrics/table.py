@@ -539,6 +539,15 @@ TABLE: Final = (
     ),
     Metric(
         "process",
+        "neardup_refused_settings",
+        "gauge",
+        "Settings of topics with which no worker would start, as found by the last check"
+        " (`worker.check_seconds`).",
+        "Set them back: `neardup topics verify` has the commands. If they stay for half a minute"
+        " more, the workers end.",
+    ),
+    Metric(
+        "process",
         "neardup_build_info",
         "gauge",
         "Always 1; the label is the version of the worker.",

@@ -7,9 +7,11 @@ import logging
 import os
 import sys
 import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
 
+from worker.admin import Problem
 from worker.admin.reindex.plan_log import FollowedPlan
 from worker.assembly import Assembly
 from worker.bus import Bus, BusError
@@ -22,8 +24,9 @@ from worker.process.gc import collect_until
 from worker.process.memory import resident_bytes
 from worker.process.part import PartThread
 from worker.process.reports import Reports, Seats, totals
+from worker.process.settings_watch import SettingsWatch
 from worker.process.watchdog import Alarm, Pulse, Watchdog, where
-from worker.settings import Settings
+from worker.settings import ConfigurationError, Settings
 from worker.stages import StageError
 from worker.topology import Topology
 
@@ -58,12 +61,14 @@ class Service:
         followed: FollowedPlan | None = None,
         metrics: Metrics | None = None,
         stopping: threading.Event | None = None,
+        check: Callable[[], Sequence[Problem]] = tuple,
     ) -> None:
         """Take what all stages share; no stage joins its group yet.
 
         ``topology`` is that of the index's generation 0; ``followed`` says which generations are
         run, and has been read. Without it, that is all there is. ``stopping`` is what `stop` sets;
-        it may exist before the service does.
+        it may exist before the service does. ``check`` returns what is wrong with the topics, and
+        may block.
         """
         self._settings = settings
         self._bus = bus
@@ -93,6 +98,7 @@ class Service:
         self._reports = Reports(stages, lambda: totals(registry, stages), monotonic())
         self._discarding = 0.0
         self._lock = threading.Lock()
+        self._settings_watch = SettingsWatch(check, settings.worker.check_seconds, self._refuse)
 
     def stop(self) -> None:
         """Ask all stages to finish their current step and leave their groups."""
@@ -243,6 +249,8 @@ class Service:
         """Check the stages; end the worker if one has exceeded a limit."""
         self._arm()
         self.metrics.process.silent(self._bus.silent_seconds)
+        self._settings_watch.look()
+        self.metrics.process.refused(self._settings_watch.errors)
         self._measure()
         self._promote()
         # The worker goes on without what is being built.
@@ -311,6 +319,13 @@ class Service:
                 _log.error("stage %s failed, stopping the worker: %s", name, error)
             else:
                 _log.error("stage %s also failed: %s", name, error)
+        self._stopping.set()
+
+    def _refuse(self, error: ConfigurationError) -> None:
+        """Stop because of a setting with which no worker would start."""
+        with self._lock:
+            self._failure = self._failure or error
+        _log.error("stopping the worker: %s", error)
         self._stopping.set()
 
     def health(self) -> Health:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 
-from worker.bus import Denied, LogReader, Record, TopicPartition
+from worker.bus import Claim, Denied, LogReader, Record, TopicPartition
 from worker.bus.shared import SharedReader
 
 __all__ = ["LogProgress", "WholeLogReader"]
@@ -66,9 +66,9 @@ class WholeLogReader(SharedReader):
         self._progress = progress
         self._delivered: dict[TopicPartition, int] = {}
 
-    def start(self, partition: TopicPartition, offset: int) -> None:
+    def start(self, partition: TopicPartition, offset: int, claim: Claim | None = None) -> None:
         """See the port."""
-        super().start(partition, offset)
+        super().start(partition, offset, claim)
         self._delivered[partition] = offset
 
     def read(self, limit: int, max_bytes: int, timeout: float) -> list[Record]:

@@ -558,6 +558,11 @@ class WorkerSection(_Section):
         " worker.memory, at most 64 MiB",
     )
     shutdown_seconds: float = Field(20, gt=0)
+    check_seconds: float = Field(
+        300,
+        ge=1,
+        description="how often a worker on Kafka checks the topics' settings again",
+    )
     log_format: Literal["text", "json"] = "text"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 

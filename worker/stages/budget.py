@@ -22,7 +22,7 @@ _FRAME_BYTES = 2_000
 
 def record_cost(record: Record) -> int:
     """Return about how many bytes a waiting record takes."""
-    key, value, headers = record[4:]
+    key, value, headers = record[4:7]
     cost = _RECORD_BYTES
     if value:
         cost += len(value)

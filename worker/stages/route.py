@@ -21,6 +21,7 @@ from worker.wire import MatchFrame, decode
 from worker.wire.headers import (
     FIRST,
     MATCHES,
+    NOT_JUDGED,
     SEQUENCE,
     SOURCE,
     VERDICT,
@@ -328,11 +329,7 @@ class Route:
         return self._reject(Record(self._documents, number, judged.offset, -1, None, None), reason)
 
     def _not_judged(self, record: Record) -> Outgoing:
-        reason = (
-            "not-judged: it was written where fingerprint had read already; the topic was truncated"
-            " and has grown again"
-        )
-        return self._reject(record, reason)
+        return self._reject(record, NOT_JUDGED)
 
     def _reject(self, record: Record, reason: str) -> Outgoing:
         self._counts.lost[reason.partition(":")[0]] += 1

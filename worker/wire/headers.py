@@ -10,6 +10,7 @@ __all__ = [
     "FIRST",
     "FORGET",
     "MATCHES",
+    "NOT_JUDGED",
     "PAYLOAD",
     "PREFIX",
     "REASON",
@@ -57,6 +58,12 @@ _LONGEST_NUMBER = 18
 
 _LEFT_OUT = b"left out, since this topic refuses it; it is at the source position"
 _ALL_LEFT_OUT = b"left out with key and headers, since this topic refuses them; see the source"
+
+NOT_JUDGED = (
+    "not-judged: it was written where fingerprint had read already; the topic was truncated and has"
+    " grown again"
+)
+"""The reason of a document at an offset that another document had."""
 
 DUPLICATE_OF = "duplicate_of"
 """The member with what `MATCHES` has."""

@@ -7,7 +7,8 @@ from worker.admin import Cluster
 from worker.admin.agreement import agreed, dump
 from worker.admin.cluster import TopicState
 from worker.admin.plan import DEFAULT_MAX_BYTES, plan
-from worker.bus import TopicPartition
+from worker.bus import Claim, LogTruncated, TopicPartition
+from worker.bus.kafka.groups import Committed
 from worker.settings import Settings
 from worker.topology import STAGES
 
@@ -35,6 +36,9 @@ class FakeCluster:
             }
             for stage in STAGES
         }
+        self.epochs: dict[TopicPartition, int] = {}
+        self.cut: dict[TopicPartition, int] = {}
+        """Where logs have lost their end."""
         self.belongs: dict[str, str] = {}
         """Of topics whose offsets are another's, that other one."""
 
@@ -113,6 +117,27 @@ class FakeCluster:
                 if place in self.offsets.get(group, {})
             }
             for group, places in asked.items()
+        }
+
+    def annotated(
+        self, asked: Mapping[str, Iterable[TopicPartition]]
+    ) -> dict[str, dict[TopicPartition, Committed]]:
+        return {
+            group: {
+                place: Committed(offset, epoch=self.epochs.get(place))
+                for place, offset in places.items()
+            }
+            for group, places in self.committed(asked).items()
+        }
+
+    def truncated(
+        self, group: str, claims: Mapping[TopicPartition, Claim]
+    ) -> dict[TopicPartition, LogTruncated]:
+        assert group in self.offsets
+        return {
+            place: LogTruncated(place, claim, self.cut[place])
+            for place, claim in claims.items()
+            if place in self.cut and claim.offset > self.cut[place]
         }
 
     def commit(

@@ -3,12 +3,13 @@ import pytest
 
 from tests.worker.admin.fake import FakeCluster
 from worker.admin import inspect
+from worker.admin.accept_cut import accept_cut
 from worker.admin.cluster import TopicState
 from worker.admin.reindex.changes import widened
 from worker.admin.reindex.plan_log import PLAN_KEY, dump
 from worker.bus import TopicPartition
 from worker.generations import Generation, Plan
-from worker.settings import Settings, load
+from worker.settings import ConfigurationError, Settings, load
 from worker.stages.turns import BUILDING, SEALED
 
 
@@ -481,3 +482,64 @@ class TestLogsThatTakeOver:
         assert said(cluster, later) == []
         other = load(overrides={"app": "a", "similarity.shingle_size": 6})
         assert [line for line in said(cluster, other) if "similarity.shingle_size" in line]
+
+
+class TestLogsThatLostTheirEnd:
+    @pytest.fixture
+    def cluster(self, settings: Settings) -> FakeCluster:
+        """Give one whose groups have read 12 of the documents, and 5 frames, in epoch 3."""
+        cluster = FakeCluster(settings)
+        topology = cluster.topology
+        for stage in ("fingerprint", "index", "route"):
+            for place in cluster.offsets[topology.group(stage)]:
+                log = topology.log_of(place)
+                at = {topology.documents: 12, topology.fingerprints: 5}.get(log.topic, 0)
+                cluster.offsets[topology.group(stage)][place] = at
+                cluster.epochs[place] = 3
+                cluster.ends[log] = (0, 20)
+        return cluster
+
+    def test_nothing_is_wrong_with_one_that_has_what_was_read(
+        self, cluster: FakeCluster, settings: Settings
+    ) -> None:
+        cluster.cut[TopicPartition("a.documents", 0)] = 12
+        cluster.cut[TopicPartition("a.fingerprints", 0)] = 5
+        assert inspect(cluster.as_cluster(), settings).truncated == []
+
+    def test_every_group_that_is_past_the_cut_is_named(
+        self, cluster: FakeCluster, settings: Settings
+    ) -> None:
+        place = TopicPartition("a.documents", 1)
+        cluster.cut[place] = 9
+        cluster.offsets["a.route"][place] = 8
+        (line,) = said(cluster, settings)
+        assert line.startswith("error group a.fingerprint: its offset of a.documents[1]")
+        assert "12 in leader epoch 3, must be at most 9" in line
+        cluster.offsets["a.route"][place] = 10
+        assert len(said(cluster, settings)) == 2
+
+    def test_a_cut_log_of_frames_concerns_the_seats(
+        self, cluster: FakeCluster, settings: Settings
+    ) -> None:
+        cluster.cut[TopicPartition("a.fingerprints", 0)] = 3
+        lines = said(cluster, settings)
+        assert len(lines) == cluster.topology.layout.shards
+        assert "error group a.index: its offset of a.shards[0]" in lines[0]
+        assert "a.fingerprints[0] has lost its end" in lines[0]
+
+    def test_what_can_t_be_accepted_is_refused(
+        self, cluster: FakeCluster, settings: Settings
+    ) -> None:
+        before = {group: dict(offsets) for group, offsets in cluster.offsets.items()}
+        cluster.cut[TopicPartition("a.documents", 0)] = 9
+        cluster.ends[TopicPartition("a.documents", 0)] = (0, 11)
+        found = inspect(cluster.as_cluster(), settings)
+        with pytest.raises(ConfigurationError, match="it ends at 11 now"):
+            accept_cut(cluster.as_cluster(), found)
+        cluster.cut = {TopicPartition("a.matches-0", 0): 0}
+        cluster.offsets["a.route"][TopicPartition("a.matches-0", 0)] = 4
+        found = inspect(cluster.as_cluster(), settings)
+        with pytest.raises(ConfigurationError, match="begin another application"):
+            accept_cut(cluster.as_cluster(), found)
+        cluster.offsets["a.route"][TopicPartition("a.matches-0", 0)] = 0
+        assert cluster.offsets == before

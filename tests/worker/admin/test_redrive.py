@@ -181,6 +181,24 @@ def test_what_retention_takes_from_under_a_run_is_told() -> None:
     assert sent(bus).keys() >= set(VALUES[::2])
 
 
+@pytest.mark.parametrize("more", [4, 60])
+def test_what_took_the_place_of_what_was_sent_is_sent(more: int) -> None:
+    """The rejected topic has lost its end, and grown again: less far, or further than before."""
+    bus = made()
+    reject(bus, VALUES[:40])
+    assert run(bus).sent.total() == 40
+    bus.cut(TOPOLOGY.rejected, 1, 10)
+    reject(bus, VALUES[100 : 100 + more])
+    counts = run(bus)
+    place = f"{TOPOLOGY.rejected}[1]"
+    assert counts.deleted == [
+        f"{place} has lost its end from offset 10 on; what is there now is sent"
+    ]
+    reject(bus, VALUES[200:240])
+    assert run(bus).deleted == []
+    assert sent(bus) == once(VALUES[:40] + VALUES[100 : 100 + more] + VALUES[200:240])
+
+
 def test_progress_that_was_kept_elsewhere_is_taken_over_once() -> None:
     bus = made()
     reject(bus, VALUES[:10])

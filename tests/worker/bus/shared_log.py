@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from worker.bus.memory import MemoryBus
 from worker.bus.memory.reader import MemoryReader
-from worker.bus.port import Outgoing, PartitionUnreadable, Record, TopicPartition
+from worker.bus.port import Claim, Outgoing, PartitionUnreadable, Record, TopicPartition
 from worker.bus.shared import SharedReader
 
 __all__ = ["LOG", "MANY", "Connection", "Shared", "by_seat", "seat"]
@@ -36,13 +36,13 @@ class Connection:
         self.calls: list[str] = []
         self.waits: list[float] = []
         self.committed, self.watermarks = reader.committed, reader.watermarks
-        self.position, self.end = reader.position, reader.end
+        self.position, self.end, self.epoch = reader.position, reader.end, reader.epoch
 
-    def start(self, partition: TopicPartition, offset: int) -> None:
+    def start(self, partition: TopicPartition, offset: int, claim: Claim | None = None) -> None:
         assert partition == LOG
         self.calls.append("start")
         self.fetching = True
-        self._reader.start(partition, offset)
+        self._reader.start(partition, offset, claim)
 
     def stop(self, partition: TopicPartition) -> None:
         assert partition == LOG

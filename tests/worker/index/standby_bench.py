@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic
 
 from lsh.index import Decision
-from worker.bus import OffsetOutOfRange, Record, TopicPartition
+from worker.bus import Claim, OffsetOutOfRange, Record, TopicPartition
 from worker.index.directory import ShardDirectories
 from worker.index.log_range import LogRange
 from worker.index.recovery import Recovery
@@ -34,8 +34,9 @@ class Tape:
         self.value = b"x"
         self.closed = threading.Event()
 
-    def start(self, partition: TopicPartition, offset: int) -> None:
+    def start(self, partition: TopicPartition, offset: int, claim: Claim | None = None) -> None:
         assert partition == PLACE
+        assert claim is None
         self.at = offset
 
     def stop(self, partition: TopicPartition) -> None:
@@ -56,6 +57,10 @@ class Tape:
     def position(self, partition: TopicPartition) -> int | None:
         assert partition == PLACE
         return self.at
+
+    def epoch(self, partition: TopicPartition) -> int | None:
+        assert partition == PLACE
+        return None
 
     def end(self, partition: TopicPartition) -> int | None:
         assert partition == PLACE

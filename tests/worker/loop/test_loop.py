@@ -12,6 +12,7 @@ from worker.bus import (
     Aborted,
     BusError,
     Fenced,
+    LogTruncated,
     OffsetOutOfRange,
     OutcomeUnknown,
     Outgoing,
@@ -495,6 +496,29 @@ def test_what_a_topic_refuses_and_cannot_be_less_ends_the_loop() -> None:
     with pytest.raises(BusError, match="refuses a record of"):
         run(loop)
     assert stage.commits == 0
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("cut", [9, 10])
+def test_a_log_that_lost_what_was_read_ends_the_loop(cut: int, *, restarted: bool) -> None:
+    """What came in its place would never be read; what comes after what was read is."""
+    made = bus()
+    loop, _ = looped(made)
+    run(loop)
+    if restarted:
+        loop.close()
+        loop, _ = looped(made)
+    made.cut("in", 0, cut)
+    new = [b"new %d" % number for number in range(5)]
+    for value in new:
+        made.append(Outgoing("in", 0, None, value))
+    if cut < len(ALL):
+        with pytest.raises(LogTruncated, match="from offset 9 on"):
+            run(loop)
+        assert copied(made) == ALL
+    else:
+        run(loop)
+        assert copied(made) == ALL + new
 
 
 def test_a_lost_position_goes_on_where_the_stage_says() -> None:

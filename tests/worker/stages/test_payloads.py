@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.bus import LogReader, Outgoing, Record, TopicPartition
+from worker.bus import Claim, LogReader, Outgoing, Record, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.stages import StageError
 from worker.stages.budget import record_cost
@@ -27,12 +27,12 @@ class Noting:
             reader.committed,
             reader.watermarks,
         )
-        self.position, self.close = reader.position, reader.close
+        self.position, self.close, self.epoch = reader.position, reader.close, reader.epoch
 
-    def start(self, partition: TopicPartition, offset: int) -> None:
+    def start(self, partition: TopicPartition, offset: int, claim: Claim | None = None) -> None:
         self.started.append((partition.partition, offset))
         self.running.add(partition.partition)
-        self._reader.start(partition, offset)
+        self._reader.start(partition, offset, claim)
 
     def stop(self, partition: TopicPartition) -> None:
         self.running.remove(partition.partition)

@@ -20,6 +20,7 @@ LIMIT = RejectLimit(share=0.5, window=1_000)
 BY_CONFIGURATION = {
     "not-json": b"plain text",
     "not-an-object": b"[1]",
+    "schema-registry": b'\0\0\0\0\x07{"text": "x"}',
     "no-text": b'{"body": "x"}',
     "text-wrong-type": b'{"text": ["x"]}',
     "id-wrong-type": b'{"id": {}, "text": "x"}',

@@ -11,7 +11,7 @@ from worker.admin.progress import BY_NAME, Progress, Refusal
 from worker.admin.progress_log import Line, ProgressLog
 from worker.admin.redrive.rejection import Rejection
 from worker.admin.redrive.sending import Sending
-from worker.bus import BusError, LogReader, OffsetOutOfRange, TopicPartition
+from worker.bus import BusError, LogReader, LogTruncated, OffsetOutOfRange, TopicPartition
 from worker.topology import Topology
 
 __all__ = ["Counts", "Run"]
@@ -91,9 +91,9 @@ class Run:
             if start < low:
                 self._note_deleted(number, low)
             start = max(low, start)
-            if start < high:
+            if start != high:  # Past the end, the reader finds where it was cut off.
                 self.ends[number] = high
-                self.reader.start(self._at(number), start)
+                self.reader.start(self._at(number), start, at.claim)
         self.heard = monotonic()
 
     def _at(self, number: int) -> TopicPartition:
@@ -115,6 +115,16 @@ class Run:
         if start < low:
             self.counts.deleted.append(f"{place} lost offsets {start} to {low - 1} unsent")
             at.passed(low, self.reasons)
+        self.unwritten.add(number)
+
+    def _note_cut(self, number: int, end: int) -> None:
+        """Record that a log has lost its end: what is there now was never sent."""
+        place = f"{self.topology.rejected}[{number}]"
+        self.counts.deleted.append(
+            f"{place} has lost its end from offset {end} on; what is there now is sent"
+        )
+        for offset in self.progress[number].cut(end):
+            self.pending_lines.append(self.log.refusal(number, offset, None))
         self.unwritten.add(number)
 
     def step(self) -> bool:
@@ -156,7 +166,7 @@ class Run:
             room = _BATCH_RECORDS - len(items), _BATCH_BYTES - size
             try:
                 found = self.reader.read(*room, _NEXT_SECONDS if items else _FIRST_SECONDS)
-            except OffsetOutOfRange as error:
+            except (OffsetOutOfRange, LogTruncated) as error:
                 if not items:  # Otherwise send the records read so far; the error comes again.
                     self._skip(error)
                 break
@@ -186,12 +196,15 @@ class Run:
         del self.ends[number]
         self.reader.stop(self._at(number))
 
-    def _skip(self, lost: OffsetOutOfRange) -> None:
-        """Continue at the present start of a partition's log.
+    def _skip(self, lost: OffsetOutOfRange | LogTruncated) -> None:
+        """Continue at the present start of a partition's log, or where it was cut off.
 
         Raises:
-            BusError: the log has lost its end, not its start.
+            BusError: the log has lost its end, and it isn't known where.
         """
+        if isinstance(lost, LogTruncated):
+            self._go_back(lost)
+            return
         number = lost.partition.partition
         if lost.position >= lost.low:
             raise BusError(str(lost)) from lost
@@ -200,6 +213,13 @@ class Run:
             self.reader.start(lost.partition, lost.low)
         else:
             self._stop(number)
+
+    def _go_back(self, lost: LogTruncated) -> None:
+        if lost.end is None:
+            raise lost
+        number = lost.partition.partition
+        self._note_cut(number, lost.end)
+        self.reader.start(lost.partition, lost.end)
 
     def _is_due(self, rejection: Rejection) -> bool:
         record, reason = rejection.record, rejection.reason
@@ -247,6 +267,9 @@ class Run:
             if not self.reasons:
                 at.leave(offset, item.rejection.reason)
             at.passed(offset + 1, self.reasons)
+            epoch = item.rejection.record.leader_epoch
+            if epoch >= 0:
+                at.epoch = max(epoch, at.epoch or 0)
             if item.place in refused:
                 refusal = at.refused[offset] = item.rejection.refusal(refused[item.place])
                 noted.append(refusal)

@@ -64,6 +64,7 @@ class Assignment:
         self._uneven_since: float | None = None
         self._running: set[TopicPartition] = set()
         self._positions: dict[TopicPartition, int] = {}
+        self._epochs: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
 
     def subscribe(self, consumer: Consumer, topics: list[str]) -> None:
@@ -74,6 +75,7 @@ class Assignment:
         self.revoked = True
         self._running = set()
         self._positions = {}
+        self._epochs = {}
         self.asking = self.strange = False
         self._topics = topics
         self._join(topics)
@@ -218,6 +220,7 @@ class Assignment:
         """Return the current assignment; a partition has no position until it is sought."""
         self.changed = False
         self._positions = {}
+        self._epochs = {}
         self._committed = {}
         # Under KIP-848, those of a former topic go a little later.
         return frozenset(own for own in self.partitions if own.topic in self._topics)
@@ -238,12 +241,27 @@ class Assignment:
             if own in self.partitions
         }
 
+    def epochs(self) -> dict[TopicPartition, int]:
+        """Return the leader epoch of each position, as far as known.
+
+        It is that of the last record or marker before the position, or that of the seek. It may
+        also be a later one: then a reader has been further, in the same log.
+        """
+        for found in self._consumer.position(_kafkas(self._positions)):
+            own = TopicPartition(found.topic, found.partition)
+            if found.leader_epoch is not None:
+                self._epochs[own] = max(found.leader_epoch, self._epochs.get(own, -1))
+        return self._epochs
+
     def advance(self, positions: Mapping[TopicPartition, int]) -> None:
         """Record new positions after a read."""
         self._positions.update(positions)
 
-    def seek(self, partition: TopicPartition, offset: int) -> None:
+    def seek(self, partition: TopicPartition, offset: int, epoch: int | None = None) -> None:
         """Read a partition from an offset on; ignore one that was just revoked.
+
+        With the leader epoch of what is before the offset, librdkafka checks that the log still has
+        that, before it fetches.
 
         Raises:
             BusError: librdkafka refuses.
@@ -251,8 +269,11 @@ class Assignment:
         if partition not in self.partitions:
             return
         self._positions[partition] = offset
+        self._epochs.pop(partition, None)
+        if epoch is not None:
+            self._epochs[partition] = epoch
         try:
-            self._consumer.seek(KafkaPartition(*partition, offset))
+            self._consumer.seek(self._placed(partition))
         except KafkaException as error:
             if not means(cause(error), Means.STOPPED):
                 raise BusError(str(cause(error))) from error
@@ -260,17 +281,22 @@ class Assignment:
             self.restart({partition})
 
     def restart(self, partitions: set[TopicPartition]) -> None:
-        """Assign partitions to librdkafka again, at the positions that were sought."""
+        """Assign partitions to librdkafka again, at their positions."""
+        self.epochs()
         if self._eager:
-            placed = [KafkaPartition(*own, self._positions.get(own, 0)) for own in self.partitions]
-            self._consumer.assign(placed)
+            self._consumer.assign([self._placed(own) for own in self.partitions])
         else:
-            placed = [KafkaPartition(*own, self._positions[own]) for own in partitions]
+            placed = [self._placed(own) for own in partitions]
             self._consumer.incremental_unassign(placed)
             self._consumer.incremental_assign(placed)
         held = self.partitions - self._running
         if held:
             self._consumer.pause(_kafkas(held))
+
+    def _placed(self, partition: TopicPartition) -> KafkaPartition:
+        """Return a partition with its position, and the leader epoch of what is before it."""
+        offset, epoch = self._positions.get(partition, 0), self._epochs.get(partition, -1)
+        return KafkaPartition(*partition, offset, "", epoch)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Stop fetching partitions."""
@@ -297,8 +323,9 @@ class Assignment:
         at_zero = {partition for partition in partitions if not self._positions[partition]}
         if at_zero:
             self.restart(at_zero)
+        epochs = dict(self.epochs())
         for partition in partitions - at_zero:
-            self.seek(partition, self._positions[partition])
+            self.seek(partition, self._positions[partition], epochs.get(partition))
 
     def note_committed(self, offsets: Mapping[TopicPartition, int | None]) -> None:
         """Record the committed offsets of partitions that are not sought yet."""

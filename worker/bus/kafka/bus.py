@@ -19,6 +19,7 @@ from worker.bus.kafka.member import KafkaMember
 from worker.bus.kafka.producer import TransactionalProducer, transactional_id
 from worker.bus.kafka.queues import Queues
 from worker.bus.kafka.reader import KafkaReader
+from worker.bus.kafka.sessions import session_seconds
 from worker.bus.kafka.watcher import Watched, Watcher
 from worker.bus.kafka.writer import KafkaWriter
 from worker.bus.port import BusError, Queued, Unanswered
@@ -105,6 +106,9 @@ class KafkaBus:
     def _survey(self, ends: Ends, seconds: float) -> None:
         self._surveyor.look(ends, seconds)
 
+    def _session_seconds(self, group: str) -> float | None:
+        return session_seconds(self._admin, group, self._options.request_timeout_seconds / 2)
+
     def trim(self, topic: str, partition: int, before_offset: int) -> None:
         """See the port.
 
@@ -167,6 +171,7 @@ class KafkaBus:
             watched,
             self._watcher,
             reader=partial(self.log_reader, group),
+            session=self._session_seconds,
             compress=compress,
             queues=self._queues,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from time import monotonic, sleep
 from typing import TypeVar
@@ -12,8 +13,10 @@ from worker.bus.kafka.codes import Means, means, underlying
 from worker.bus.port import (
     Aborted,
     BusError,
+    Claim,
     Denied,
     Fenced,
+    LogTruncated,
     OutcomeUnknown,
     PartitionUnreadable,
     TopicPartition,
@@ -30,6 +33,7 @@ __all__ = [
     "passes",
     "refusal",
     "retrying",
+    "truncation",
 ]
 
 T = TypeVar("T")
@@ -41,6 +45,7 @@ _RIGHTS = {
     KafkaError.GROUP_AUTHORIZATION_FAILED: "Read on the group",
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Write on the transactional id",
 }
+_TRUNCATED = re.compile(r"offset (\d+) \(leader epoch (\d+)\): broker end offset is (-?\d+)")
 _PAUSE_SECONDS = 0.05
 _LEAST_SECONDS = 0.01
 """librdkafka treats a negative timeout as infinite."""
@@ -172,6 +177,19 @@ def damage(error: KafkaError, partition: TopicPartition, offset: int) -> Partiti
         f"the batch there is damaged ({error.str()}). Nothing from there on was read. Make another"
         " replica the partition's leader, or restore the log: see docs/runbook.md, 'A damaged log'",
     )
+
+
+def truncation(error: KafkaError, partition: TopicPartition) -> LogTruncated | None:
+    """Return the exception for a log that has lost its end and grown again; None for any other.
+
+    librdkafka compares the leader epoch of a position with the log's (KIP-320) when it is sought
+    with one, and whenever a partition has a new leader. Only the text tells what it has found.
+    """
+    found = _TRUNCATED.search(error.str())
+    if found is None or not means(error, Means.OUT_OF_RANGE):
+        return None
+    offset, epoch, end = (int(number) for number in found.groups())
+    return LogTruncated(partition, Claim(offset, epoch), end if end >= 0 else None)
 
 
 def fatal(error: KafkaError, group: str) -> BusError:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
@@ -29,10 +30,11 @@ T = TypeVar("T")
 
 
 class Committed(NamedTuple):
-    """A group's committed offset of a partition, with its metadata."""
+    """A group's committed offset of a partition, with its metadata and leader epoch, if known."""
 
     offset: int
-    metadata: str
+    metadata: str = ""
+    epoch: int | None = None
 
 
 _MOMENT_SECONDS = 2.0
@@ -83,7 +85,7 @@ def committed_offsets(
             )
         return {
             TopicPartition(place.topic, place.partition): Committed(
-                place.offset, place.metadata or ""
+                place.offset, place.metadata or "", place.leader_epoch
             )
             for place in found
             if place.offset >= 0
@@ -137,16 +139,26 @@ def _raise_denial(consumer: Consumer) -> None:
             raise KafkaException(error)
 
 
-def set_offsets(
-    options: KafkaOptions, group: str, offsets: Offsets, ids: Mapping[str, str], seconds: float
+def set_offsets(  # noqa: PLR0913 -- what an offset says, and where it is set
+    options: KafkaOptions,
+    group: str,
+    offsets: Offsets,
+    ids: Mapping[str, str],
+    seconds: float,
+    *,
+    epochs: Offsets = MappingProxyType({}),
 ) -> None:
     """Set offsets of a group without active members, each with the id of its topic.
+
+    ``epochs`` are the leader epochs that are known.
 
     Raises:
         BusError: no answer in time, refused, or the group has active members.
     """
     places = [
-        KafkaPartition(*partition, offset, metadata_of(ids[partition.topic]))
+        KafkaPartition(
+            *partition, offset, metadata_of(ids[partition.topic]), epochs.get(partition, -1)
+        )
         for partition, offset in offsets.items()
     ]
     with group_client(options, group) as consumer:

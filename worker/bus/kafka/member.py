@@ -19,17 +19,19 @@ from worker.bus.kafka.brokers import FORGOTTEN, KnownBrokers, reaches_brokers, t
 from worker.bus.kafka.burst import burst
 from worker.bus.kafka.codes import Means, means, underlying
 from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.errors import asking, cause, damage, fatal, passes, refusal
+from worker.bus.kafka.errors import asking, cause, damage, fatal, passes, refusal, truncation
 from worker.bus.kafka.identities import transaction_in
 from worker.bus.kafka.listener import LogListener
 from worker.bus.kafka.pending import PendingErrors
-from worker.bus.kafka.producer import TransactionalProducer, transactional_id
+from worker.bus.kafka.producer import GroupOffsets, TransactionalProducer, transactional_id
 from worker.bus.kafka.queues import Queues
 from worker.bus.kafka.records import record_of
+from worker.bus.kafka.sessions import LONGEST_SECONDS
 from worker.bus.kafka.watcher import Watched, Watcher
 from worker.bus.port import (
     Aborted,
     BusError,
+    Claim,
     Effect,
     Fenced,
     LogReader,
@@ -40,6 +42,7 @@ from worker.bus.port import (
     Record,
     TopicPartition,
     Unanswered,
+    claimed,
 )
 
 __all__ = ["KafkaMember"]
@@ -69,22 +72,26 @@ class KafkaMember:
         watcher: Watcher,
         *,
         reader: Callable[[Collection[str]], LogReader],
+        session: Callable[[str], float | None],
         compress: bool = True,
         queues: Queues | None = None,
     ) -> None:
         """Subscribe to the watched topics; the first polls join the group.
 
         The topic whose offsets are committed for the others (``of``) is not subscribed to.
-        ``reader`` opens a reader of some topics, outside the group. ``queues`` are told of what
+        ``reader`` opens a reader of some topics, outside the group. ``session`` returns how long a
+        session of a group is, in seconds, if the brokers tell. ``queues`` are told of what
         was fetched and produced.
         """
         self._queues = queues
         self._fetched = None if queues is None else queues.consumer()
         self._produced = None if queues is None else queues.producer()
         self._reader = reader
+        self._session = session
         self._transactions = (f"{secrets.token_hex(4)}-{number}" for number in count(1))
         self._transaction = ""
         self._offsets: Mapping[TopicPartition, int] = {}
+        self._claims: dict[TopicPartition, Claim] = {}
         self._options = options
         self._group = group
         self._identities = watched.identities
@@ -104,6 +111,7 @@ class KafkaMember:
         self._member_id = ""
         self._errors = PendingErrors()
         self._unreleased_since: float | None = None
+        self._patience = 0.0
         self._troubled_at: float | None = None
         self._consumer = self._subscribe()
         watcher.watch(watched)
@@ -247,7 +255,7 @@ class KafkaMember:
             if damaged is not None:
                 raise damaged
             if Means.OUT_OF_RANGE in found:
-                self._out_of_range(partition, offset)
+                self._out_of_range(error, partition, offset)
                 return
         if Means.UNRELEASED in found:
             self._await_release(error)
@@ -264,7 +272,7 @@ class KafkaMember:
         else:
             raise refusal(error, f"group {self._group}")
 
-    def _out_of_range(self, partition: TopicPartition, refused: int) -> None:
+    def _out_of_range(self, error: KafkaError, partition: TopicPartition, refused: int) -> None:
         """Raise if the position is out of range; ignore the refusal of an earlier offset.
 
         librdkafka may have fetched from the offset of a new assignment before the partition was
@@ -274,6 +282,9 @@ class KafkaMember:
         position = self._assignment.position(partition)
         if position is None:
             return
+        truncated = truncation(error, partition)
+        if truncated is not None:
+            raise truncated
         low, high = self.watermarks(partition)
         if not low <= position <= high:
             raise OffsetOutOfRange(partition, position, low, high)
@@ -288,16 +299,23 @@ class KafkaMember:
         self._assignment.restart({partition})
 
     def _await_release(self, error: KafkaError) -> None:
-        """Rejoin: under KIP-848 a killed member's seat is free only after its session ends."""
+        """Rejoin: under KIP-848 a killed member's seat is free only after its session ends.
+
+        The session begins anew if the coordinator fails over meanwhile.
+        """
         now = monotonic()
         if self._unreleased_since is None:
             self._unreleased_since = now
+            session = self._session(self._group) or LONGEST_SECONDS
+            self._patience = 2 * session + self._options.request_timeout_seconds
             _log.info(
-                "group %s: the seat of %s is taken; waiting until its session ends",
+                "group %s: the seat of %s is taken; waiting until its session ends, for up to"
+                " %.0f s",
                 self._group,
                 self._instance,
+                self._patience,
             )
-        elif now - self._unreleased_since > 2 * self._options.request_timeout_seconds:
+        elif now - self._unreleased_since > self._patience:
             raise fatal(error, self._group)
         threading.Event().wait(1.0)
         self._rejoin()
@@ -353,7 +371,13 @@ class KafkaMember:
         """See the port."""
         return self._assignment.revoked and (self._eager or not self._reported)
 
-    def commit(self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]) -> None:
+    def commit(
+        self,
+        records: Iterable[Outgoing],
+        offsets: Mapping[TopicPartition, int],
+        *,
+        epoch: int | None = None,
+    ) -> None:
         """See the port."""
         self._identities.check()
         self._producer.forget()
@@ -363,7 +387,7 @@ class KafkaMember:
         if offsets and unseated:
             msg = "the group has revoked this member's partitions"
             raise Aborted(msg)
-        fenced = self._committed(records, offsets)
+        fenced = self._committed(records, offsets, epoch)
         # Fenced is raised here, not in the except block, and without the caught error as context.
         # Otherwise a KafkaError raised there would keep that error, and with it both clients.
         if fenced is None:
@@ -375,7 +399,10 @@ class KafkaMember:
         raise OutcomeUnknown(fenced)
 
     def _committed(
-        self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]
+        self,
+        records: Iterable[Outgoing],
+        offsets: Mapping[TopicPartition, int],
+        epoch: int | None,
     ) -> str | None:
         """Commit; return the error's text if the member is fenced, else None."""
         self._transaction, self._offsets = next(self._transactions), offsets
@@ -383,10 +410,27 @@ class KafkaMember:
             notes = {
                 topic: self._identities.metadata(topic, self._transaction) for topic, _ in offsets
             }
-            self._producer.commit(records, offsets, self._consumer, notes)
+            epochs = self._epochs(offsets, epoch)
+            own = GroupOffsets(self._consumer, offsets, notes, epochs)
+            self._producer.commit(records, own)
         except Fenced as error:
             return str(error)
         return None
+
+    def _epochs(
+        self, places: Iterable[TopicPartition], epoch: int | None
+    ) -> dict[TopicPartition, int]:
+        """Return the leader epochs to commit with offsets; ``epoch`` is of the topic ``of``.
+
+        None is before what was committed last: what is read anew may still be of earlier leaders.
+        """
+        if self._identities.of is None:
+            found = dict(self._assignment.epochs())
+        else:
+            found = {} if epoch is None else dict.fromkeys(places, epoch)
+        for place, claim in self._claims.items():
+            found[place] = max(claim.epoch, found.get(place, claim.epoch))
+        return found
 
     def _drain_events(self) -> None:
         """Receive librdkafka's pending log lines and errors; drop the fetched records.
@@ -434,6 +478,12 @@ class KafkaMember:
         found = self._look_up(partitions)
         for place in found:
             self._identities.check_offset(place.topic, place.metadata)
+        self._claims = claimed(
+            {
+                TopicPartition(place.topic, place.partition): (place.offset, place.leader_epoch)
+                for place in found
+            }
+        )
         offsets = {
             TopicPartition(f.topic, f.partition): f.offset if f.offset >= 0 else None for f in found
         }
@@ -465,6 +515,10 @@ class KafkaMember:
             self._connect_anew()
         return asking(ask, half, doing)
 
+    def claims(self) -> dict[TopicPartition, Claim]:
+        """See the port."""
+        return self._claims
+
     def positions(self) -> dict[TopicPartition, int]:
         """See the port."""
         # After an error, librdkafka's own position is past records that were not delivered.
@@ -474,7 +528,9 @@ class KafkaMember:
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """See the port; a partition that was just revoked is ignored."""
-        self._assignment.seek(partition, offset)
+        claim = None if self._identities.of is not None else self._claims.get(partition)
+        known = claim is not None and claim.offset == offset
+        self._assignment.seek(partition, offset, claim.epoch if claim and known else None)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """See the port."""

@@ -42,11 +42,15 @@ _QUOTA_SECONDS = 15.0
 
 
 class GroupOffsets(NamedTuple):
-    """Offsets to commit for the group of a consumer; ``notes`` has their metadata, by topic."""
+    """Offsets to commit for the group of a consumer.
+
+    ``notes`` has their metadata, by topic, and ``epochs`` the leader epochs that are known.
+    """
 
     consumer: Consumer
     offsets: Mapping[TopicPartition, int]
     notes: Mapping[str, str]
+    epochs: Mapping[TopicPartition, int] = MappingProxyType({})
 
 
 def transactional_id(group: str, instance: str) -> str:
@@ -188,21 +192,17 @@ class TransactionalProducer:
     def commit(
         self,
         records: Iterable[Outgoing],
-        offsets: Mapping[TopicPartition, int],
-        consumer: Consumer | None = None,
-        notes: Mapping[str, str] = MappingProxyType({}),
+        own: GroupOffsets | None = None,
         *,
         beside: Sequence[GroupOffsets] = (),
     ) -> Delivered:
         """Write and commit in one transaction; return where the records were written.
 
-        It raises what `Member.commit` does.
-
-        ``offsets``, if any, belong to the ``consumer``'s group. ``notes`` has the metadata of
-        the offsets, by topic. Without a consumer it raises what `LogWriter.commit` does.
-        ``beside`` are offsets of groups to which the producer doesn't belong.
+        It raises what `Member.commit` does. ``own`` are offsets of the member's group; without
+        them, it raises what `LogWriter.commit` does. ``beside`` are offsets of groups to which
+        the producer doesn't belong.
         """
-        alone = consumer is None
+        alone = own is None
         self.forget()
         producer = self._undisturbed(alone=alone)
         sent = list(records)
@@ -212,8 +212,8 @@ class TransactionalProducer:
         try:
             producer.begin_transaction()
             self._produce(producer, delivered)
-            if consumer is not None:
-                self._send_offsets(producer, GroupOffsets(consumer, offsets, notes))
+            if own is not None:
+                self._send_offsets(producer, own)
             for one in beside:
                 self._send_offsets(producer, one)
             self._ending = True
@@ -244,7 +244,9 @@ class TransactionalProducer:
 
     def _send_offsets(self, producer: Producer, of: GroupOffsets) -> None:
         positions = [
-            KafkaPartition(*partition, at, of.notes.get(partition.topic, ""))
+            KafkaPartition(
+                *partition, at, of.notes.get(partition.topic, ""), of.epochs.get(partition, -1)
+            )
             for partition, at in of.offsets.items()
         ]
         metadata = of.consumer.consumer_group_metadata()

@@ -16,13 +16,15 @@ from worker.bus.kafka.brokers import FORGOTTEN, KnownBrokers, reaches_brokers, t
 from worker.bus.kafka.burst import burst
 from worker.bus.kafka.codes import Means, means
 from worker.bus.kafka.config import KafkaOptions
-from worker.bus.kafka.errors import asking, cause, damage, passes, refusal
+from worker.bus.kafka.errors import asking, cause, damage, passes, refusal, truncation
 from worker.bus.kafka.listener import LogListener
 from worker.bus.kafka.queues import Queues
 from worker.bus.kafka.records import record_of
 from worker.bus.kafka.watcher import Watched, Watcher
 from worker.bus.port import (
     BusError,
+    Claim,
+    LogTruncated,
     OffsetOutOfRange,
     PartitionUnreadable,
     Record,
@@ -63,6 +65,9 @@ class KafkaReader:
         self._identities, self._ends = watched
         self._watcher = watcher
         self._positions: dict[tuple[str, int], int] = {}
+        self._epochs: dict[tuple[str, int], int] = {}
+        self._claims: dict[tuple[str, int], Claim] = {}
+        self._contradicted: LogTruncated | None = None
         self._errors: dict[tuple[str, int], Message] = {}
         self._ended: dict[tuple[str, int], int] = {}
         self._error: KafkaError | None = None
@@ -85,18 +90,30 @@ class KafkaReader:
         for topic, number in self._positions:
             place = TopicPartition(topic, number)
             self._positions[place] = self.position(place) or 0
+            self.epoch(place)
         self._close_consumer()
         self._errors.clear()
         self._ended.clear()
         self._consumer = self._connect()
-        places = [KafkaPartition(*place, offset) for place, offset in self._positions.items()]
+        places = [
+            KafkaPartition(*place, offset, "", self._epochs.get(place, -1))
+            for place, offset in self._positions.items()
+        ]
         if places:
             self._consumer.incremental_assign(places)
 
-    def start(self, partition: TopicPartition, offset: int) -> None:
+    def start(self, partition: TopicPartition, offset: int, claim: Claim | None = None) -> None:
         """See the port."""
         self._identities.know(partition.topic)
         runs = partition in self._positions
+        self._epochs.pop(partition, None)
+        self._claims.pop(partition, None)
+        if self._contradicted is not None and self._contradicted.partition == partition:
+            self._contradicted = None
+        if claim is not None and claim.offset == offset:
+            self._epochs[partition] = claim.epoch  # librdkafka compares it with the log's.
+        elif claim is not None:
+            self._claims[partition] = claim
         self._errors.pop(partition, None)
         self._ended.pop(partition, None)
         try:
@@ -113,16 +130,19 @@ class KafkaReader:
         librdkafka has stopped, as it does on an offset out of range, can't be sought.
         """
         try:
-            self._consumer.seek(KafkaPartition(*partition, offset))
+            self._consumer.seek(self._placed(partition, offset))
         except KafkaException as error:
             if not means(cause(error), Means.STOPPED):
                 raise
             return False
         return True
 
+    def _placed(self, partition: TopicPartition, offset: int) -> KafkaPartition:
+        return KafkaPartition(*partition, offset, "", self._epochs.get(partition, -1))
+
     def _restart(self, partition: TopicPartition, offset: int, *, runs: bool) -> None:
         """Assign a partition to librdkafka again."""
-        place = KafkaPartition(*partition, offset)
+        place = self._placed(partition, offset)
         if runs:
             self._consumer.incremental_unassign([place])
         self._consumer.incremental_assign([place])
@@ -139,6 +159,8 @@ class KafkaReader:
         self._errors.pop(partition, None)
         self._ended.pop(partition, None)
         self._watch_end(partition, None)
+        self._epochs.pop(partition, None)
+        self._claims.pop(partition, None)
         if self._positions.pop(partition, None) is None:
             return
         try:
@@ -153,12 +175,27 @@ class KafkaReader:
             self._connect_anew()
         self._raise_kept()
         records = burst(self._consume, self._sift, limit, max_bytes, timeout)
+        if self._claims:
+            self._check_claims(records)
         self._positions.update(
             {(found.topic, found.partition): found.offset + 1 for found in records}
         )
         if not records:
             self._raise_kept()
         return records
+
+    def _check_claims(self, records: Iterable[Record]) -> None:
+        """Raise, now and later, if the log contradicts a claim; forget those that it confirms."""
+        if self._contradicted is not None:
+            raise self._contradicted
+        for record in records:
+            place = TopicPartition(record.topic, record.partition)
+            claim = self._claims.get(place)
+            if claim is not None and record.offset >= claim.offset:
+                del self._claims[place]
+            elif claim is not None and record.leader_epoch > claim.epoch:
+                self._contradicted = LogTruncated(place, claim, record.offset)
+                raise self._contradicted
 
     def _consume(self, limit: int, wait: float) -> list[Message]:
         try:
@@ -209,6 +246,9 @@ class KafkaReader:
         for (topic, partition), message in list(self._errors.items()):
             place = TopicPartition(topic, partition)
             wrong = cast("KafkaError", message.error())
+            truncated = truncation(wrong, place)
+            if truncated is not None:
+                raise truncated
             if means(wrong, Means.OUT_OF_RANGE):
                 self._out_of_range(place, message.offset())
             else:
@@ -229,7 +269,8 @@ class KafkaReader:
         low, high = self.watermarks(place)
         if refused == position or not low <= position <= high:
             raise OffsetOutOfRange(place, position, low, high)
-        self.start(place, position)
+        epoch = self.epoch(place)
+        self.start(place, position, None if epoch is None else Claim(position, epoch))
 
     def position(self, partition: TopicPartition) -> int | None:
         """See the port."""
@@ -246,6 +287,14 @@ class KafkaReader:
         """
         (place,) = self._consumer.position([KafkaPartition(*partition)])
         return place.offset
+
+    def epoch(self, partition: TopicPartition) -> int | None:
+        """See the port."""
+        (found,) = self._consumer.position([KafkaPartition(*partition)])
+        if found.leader_epoch is not None and partition in self._positions:
+            known = self._epochs.get(partition, -1)
+            self._epochs[partition] = max(found.leader_epoch, known)
+        return self._epochs.get(partition)
 
     def end(self, partition: TopicPartition) -> int | None:
         """See the port."""

@@ -52,4 +52,5 @@ def record_of(message: Any) -> Record:  # noqa: ANN401 -- its stub allows for a 
         message.key(),
         message.value(),
         tuple(headers) if headers else (),
+        -1 if (epoch := message.leader_epoch()) is None else epoch,
     )

@@ -88,7 +88,7 @@ class KafkaWriter:
         If another writer has the name, return the error's text.
         """
         try:
-            return self._producer.commit(sent, {}, beside=beside).ends(), ""
+            return self._producer.commit(sent, beside=beside).ends(), ""
         except Fenced as error:
             return {}, str(error)
 

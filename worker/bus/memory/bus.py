@@ -268,6 +268,11 @@ class MemoryBus:
         self._coordinator.check_thread()
         self._topics.log(TopicPartition(topic, partition)).trim(before_offset)
 
+    def cut(self, topic: str, partition: int, offset: int) -> None:
+        """Lose all records from an offset on, as by an unclean election of a leader."""
+        self._coordinator.check_thread()
+        self._topics.log(TopicPartition(topic, partition)).cut(offset)
+
     def retain(self, topic: str, retention: Retention | None) -> None:
         """Set how long a topic keeps records; None, the default, keeps them for ever.
 

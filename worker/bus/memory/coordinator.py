@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from worker.bus.memory.expiry import OffsetExpiry
@@ -94,8 +95,15 @@ class Coordinator:
             if transaction.holds(group, partitions):
                 self.abort_open(identity)
 
-    def _store(self, group: str, offsets: Mapping[TopicPartition, int], *, of: str | None) -> None:
-        self.store(group, offsets, self._topics.identities, of=of)
+    def _store(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, int],
+        *,
+        of: str | None,
+        epochs: Mapping[TopicPartition, int],
+    ) -> None:
+        self.store(group, offsets, self._topics.identities, of=of, epochs=epochs)
 
     def store(
         self,
@@ -104,6 +112,7 @@ class Coordinator:
         identities: Mapping[str, str],
         *,
         of: str | None = None,
+        epochs: Mapping[TopicPartition, int] = MappingProxyType({}),
     ) -> None:
         """Set offsets of a group, with the known identities of their topics.
 
@@ -114,6 +123,7 @@ class Coordinator:
         self.group(group).identities.update(
             {partition: identities.get(of or partition.topic) for partition in offsets}
         )
+        self.group(group).epochs.update({place: epochs.get(place) for place in offsets})
         self._expiry.committed(group, offsets)
         for partition, offset in offsets.items():
             read = partition if of is None else TopicPartition(of, 0)

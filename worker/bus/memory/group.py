@@ -41,6 +41,7 @@ class Group:
         generation: increases with every rebalance.
         offsets: the committed offsets.
         identities: of the offsets' topics; None where that is not known.
+        epochs: the leader epochs of the offsets; None where that is not known.
         emptied_at: when the last seat was given up (ms); None if seats are taken, or none ever was.
         silent: whether the coordinator answers no member.
     """
@@ -50,6 +51,7 @@ class Group:
         self.generation = 0
         self.offsets: dict[TopicPartition, int] = {}
         self.identities: dict[TopicPartition, str | None] = {}
+        self.epochs: dict[TopicPartition, int | None] = {}
         self.emptied_at: int | None = None
         self.silent = False
         self._count = count

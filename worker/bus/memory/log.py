@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from worker.bus.memory.retention import Retention, Segments
-from worker.bus.port import OffsetOutOfRange, Outgoing, Record, TopicPartition
+from worker.bus.port import Claim, LogTruncated, OffsetOutOfRange, Outgoing, Record, TopicPartition
 
 __all__ = ["Fetched", "PartitionLog"]
 
@@ -35,17 +35,20 @@ class PartitionLog:
         place: the topic and the number of the partition.
         start: the offset of the oldest record that retention has left.
         end: the offset that the next record will get.
+        epoch: the leader epoch: how often the log was cut off.
         stable: the last stable offset: the first record of the oldest open transaction,
             or the end. No record from there on is delivered.
     """
 
     __slots__ = (
+        "_cuts",
         "_log_append_time",
         "_open",
         "_past",
         "_records",
         "_segments",
         "end",
+        "epoch",
         "place",
         "stable",
         "start",
@@ -65,6 +68,8 @@ class PartitionLog:
         # offsets, so the first entry determines the last stable offset.
         self._open: dict[Hashable, list[tuple[int, int]]] = {}
         self._segments: Segments | None = None
+        self.epoch = 0
+        self._cuts: list[tuple[int, int]] = []  # Epochs, and the offsets at which they begin.
 
     def extend(
         self, batch: Iterable[Outgoing], now: int, transaction: Hashable | None = None
@@ -76,12 +81,12 @@ class PartitionLog:
         """
         topic, partition = self.place
         base = offset = self.end
-        keep_timestamp = not self._log_append_time
+        keep_timestamp, epoch = not self._log_append_time, self.epoch
         append = self._records.append
         make = tuple.__new__  # half the time of Record()
         for _, _, key, value, headers, timestamp in batch:
             stamp = timestamp if keep_timestamp and timestamp is not None else now
-            append(make(Record, (topic, partition, offset, stamp, key, value, headers)))
+            append(make(Record, (topic, partition, offset, stamp, key, value, headers, epoch)))
             offset += 1
         self.end = offset
         if self._segments is not None:
@@ -105,6 +110,22 @@ class PartitionLog:
             self._segments.append(self.end, now)
         self.end += 1
         self._settle()
+
+    def cut(self, offset: int) -> None:
+        """Lose all records from an offset on, as by an unclean election; no transaction is open."""
+        del self._records[self._index(offset) :]
+        self.end = offset
+        self.epoch += 1
+        self._cuts.append((self.epoch, offset))
+        self._settle()
+
+    def confirm(self, claim: Claim | None) -> None:
+        """Raise LogTruncated if the log contradicts a claim."""
+        ends = (
+            [] if claim is None else [start for epoch, start in self._cuts if epoch > claim.epoch]
+        )
+        if claim is not None and ends and min(ends) < claim.offset:
+            raise LogTruncated(self.place, claim, min(ends))
 
     def check(self, position: int) -> None:
         """Raise OffsetOutOfRange for a position outside the log.

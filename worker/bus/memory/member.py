@@ -10,12 +10,14 @@ from worker.bus.memory.topics import Topics
 from worker.bus.memory.transaction import Attempt, Transaction
 from worker.bus.port import (
     Aborted,
+    Claim,
     Effect,
     Outgoing,
     Polled,
     Record,
     TopicPartition,
     TopicRecreated,
+    claimed,
 )
 
 __all__ = ["MemoryMember"]
@@ -52,6 +54,8 @@ class MemoryMember:
         self._owned: frozenset[TopicPartition] = frozenset()
         self._positions: dict[TopicPartition, int] = {}
         self._delivering: list[TopicPartition] = []  # the next one to read first
+        self._claims: dict[TopicPartition, Claim] = {}
+        self._known: dict[TopicPartition, Claim] = {}  # what is before each position
         self.of = of
         depends = (*subscription, of) if of is not None else subscription
         self._identities = {topic: topics.identities[topic] for topic in depends}
@@ -94,7 +98,13 @@ class MemoryMember:
         joined = self._identity.instance in self._group and self._generation is not None
         return self._group.silent or not joined
 
-    def commit(self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int]) -> None:
+    def commit(
+        self,
+        records: Iterable[Outgoing],
+        offsets: Mapping[TopicPartition, int],
+        *,
+        epoch: int | None = None,
+    ) -> None:
         """See the port. Without records and offsets, this does nothing.
 
         As in Kafka, the generation is checked when offsets are committed. If it is stale, the
@@ -117,7 +127,7 @@ class MemoryMember:
         def join() -> None:
             if offsets:
                 self._step("offsets")
-                self._commit_offsets(transaction, offsets)
+                self._commit_offsets(transaction, offsets, epoch)
 
         try:
             transaction.carry_out(batches, self._step, join)
@@ -156,7 +166,14 @@ class MemoryMember:
             now = self._topics.identities.get(owner)
             if was is not None and now is not None and was != now:
                 raise TopicRecreated(owner, was, now)
-        return {partition: self._group.offsets.get(partition) for partition in partitions}
+        found = {partition: self._group.offsets.get(partition) for partition in partitions}
+        epochs = self._group.epochs
+        self._claims = claimed({at: (offset, epochs.get(at)) for at, offset in found.items()})
+        return found
+
+    def claims(self) -> Mapping[TopicPartition, Claim]:
+        """See the port."""
+        return self._claims
 
     def positions(self) -> dict[TopicPartition, int]:
         """See the port."""
@@ -170,6 +187,10 @@ class MemoryMember:
         if offset < 0:
             raise ValueError(f"can't seek {partition.topic}[{partition.partition}] to {offset}")
         self._positions[partition] = offset
+        self._known.pop(partition, None)
+        claim = self._claims.get(partition)
+        if self.of is None and claim is not None and claim.offset == offset:
+            self._known[partition] = claim
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """See the port."""
@@ -249,6 +270,7 @@ class MemoryMember:
         self._generation = self._group.generation
         self._owned = self._group.assignment(self._identity.instance)
         self._positions.clear()
+        self._known.clear()
         self._delivering = []
         return self._owned
 
@@ -260,7 +282,9 @@ class MemoryMember:
         moved: dict[TopicPartition, int] = {}
         there = [place for place in self._delivering if self._topics.count(place.topic) is not None]
         for partition in there:
-            self._topics.log(partition).check(self._positions[partition])
+            log = self._topics.log(partition)
+            log.confirm(self._known.get(partition))
+            log.check(self._positions[partition])
         for partition in there:
             if limit < 1 or max_bytes < 1:
                 break
@@ -268,6 +292,8 @@ class MemoryMember:
                 self._positions[partition], limit, max_bytes
             )
             moved[partition] = fetched.position
+            epoch = self._topics.log(partition).epoch
+            self._known[partition] = Claim(fetched.position, epoch)
             limit -= len(fetched.records)
             max_bytes -= fetched.size
             records += fetched.records
@@ -276,11 +302,19 @@ class MemoryMember:
         return records
 
     def _commit_offsets(
-        self, transaction: Transaction, offsets: Mapping[TopicPartition, int]
+        self,
+        transaction: Transaction,
+        offsets: Mapping[TopicPartition, int],
+        epoch: int | None,
     ) -> None:
         """Add the offsets to the transaction; raise Aborted if the generation is stale."""
         if self._generation != self._group.generation:
             raise Aborted(
                 f"group {self._identity.group} has rebalanced; the next poll returns the assignment"
             )
-        transaction.commit_offsets(self._identity.group, offsets, of=self.of)
+        epochs = {place: claim.epoch for place, claim in self._known.items()}
+        if self.of is not None and epoch is not None:
+            epochs = dict.fromkeys(offsets, epoch)
+        for place, claim in self._claims.items():
+            epochs[place] = max(claim.epoch, epochs.get(place, claim.epoch))
+        transaction.commit_offsets(self._identity.group, offsets, of=self.of, epochs=epochs)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from worker.bus.memory.coordinator import Coordinator
 from worker.bus.memory.topics import Topics
-from worker.bus.port import Record, TopicPartition
+from worker.bus.port import Claim, Record, TopicPartition
 
 __all__ = ["MemoryReader"]
 
@@ -24,8 +24,9 @@ class MemoryReader:
         self._topics = topics
         self._coordinator = coordinator
         self._positions: dict[TopicPartition, int] = {}
+        self._claims: dict[TopicPartition, Claim | None] = {}
 
-    def start(self, partition: TopicPartition, offset: int) -> None:
+    def start(self, partition: TopicPartition, offset: int, claim: Claim | None = None) -> None:
         """See the port."""
         topic = partition.topic
         if topic not in self._names:
@@ -33,10 +34,12 @@ class MemoryReader:
         self._topics.log(partition)
         self._identities.setdefault(topic, self._topics.identities[topic])
         self._positions[partition] = offset
+        self._claims[partition] = claim
 
     def stop(self, partition: TopicPartition) -> None:
         """See the port."""
         self._positions.pop(partition, None)
+        self._claims.pop(partition, None)
 
     def read(
         self,
@@ -53,13 +56,16 @@ class MemoryReader:
             if self._topics.count(partition.topic) is not None
         }
         for partition, position in there.items():
-            self._topics.log(partition).check(position)
+            log = self._topics.log(partition)
+            log.confirm(self._claims[partition])
+            log.check(position)
         records: list[Record] = []
         for partition, position in there.items():
             if limit < 1 or max_bytes < 1:
                 break
             fetched = self._topics.log(partition).fetch(position, limit, max_bytes)
             self._positions[partition] = fetched.position
+            self._claims[partition] = Claim(fetched.position, self._topics.log(partition).epoch)
             limit -= len(fetched.records)
             max_bytes -= fetched.size
             records += fetched.records
@@ -68,6 +74,11 @@ class MemoryReader:
     def position(self, partition: TopicPartition) -> int | None:
         """See the port."""
         return self._positions.get(partition)
+
+    def epoch(self, partition: TopicPartition) -> int | None:
+        """See the port."""
+        claim = self._claims.get(partition)
+        return None if claim is None else claim.epoch
 
     def end(self, partition: TopicPartition) -> int | None:
         """See the port. Control records count until the position has passed them."""

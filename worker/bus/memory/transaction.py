@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 from worker.bus.memory.faults import Step, Torn
@@ -18,7 +19,12 @@ class StoreOffsets(Protocol):
     """Sets a group's offsets."""
 
     def __call__(
-        self, group: str, offsets: Mapping[TopicPartition, int], *, of: str | None
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, int],
+        *,
+        of: str | None,
+        epochs: Mapping[TopicPartition, int],
     ) -> None:
         """Set the offsets; they belong to the topic ``of``, or each to its own."""
 
@@ -40,6 +46,7 @@ class Transaction:
         self._last: dict[TopicPartition, int] = {}
         self._kept: frozenset[PartitionLog | None] = frozenset()
         self._offsets: dict[tuple[str, str | None], dict[TopicPartition, int]] = {}
+        self._epochs: dict[TopicPartition, int] = {}
 
     @property
     def open(self) -> bool:
@@ -104,10 +111,19 @@ class Transaction:
         return dict(self._last)
 
     def commit_offsets(
-        self, group: str, offsets: Mapping[TopicPartition, int], *, of: str | None = None
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, int],
+        *,
+        of: str | None = None,
+        epochs: Mapping[TopicPartition, int] = MappingProxyType({}),
     ) -> None:
-        """Add a group's offsets; they belong to the topic ``of``, or each to its own."""
+        """Add a group's offsets; they belong to the topic ``of``, or each to its own.
+
+        ``epochs`` are the leader epochs that are known.
+        """
         self._check()
+        self._epochs.update(epochs)
         self._offsets.setdefault((group, of), {}).update(offsets)
 
     def holds(self, group: str, partitions: Iterable[TopicPartition]) -> bool:
@@ -154,7 +170,7 @@ class Transaction:
         if self._offsets and keeps(None):
             kept.add(None)
             for (group, of), offsets in self._offsets.items():
-                self._store(group, offsets, of=of)
+                self._store(group, offsets, of=of, epochs=self._epochs)
         self._kept = frozenset(kept)
 
     def _check(self) -> None:

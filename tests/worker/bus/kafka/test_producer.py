@@ -20,7 +20,7 @@ def test_who_writes_alone_gets_no_successor_unasked() -> None:
     alone._on_log("a connection was lost")
     for _ in range(2):
         with pytest.raises(Aborted, match="not used any more: a connection was lost"):
-            alone.commit([Outgoing("topic", 0, None, b"value")], {})
+            alone.commit([Outgoing("topic", 0, None, b"value")])
     assert alone._producer is first
     alone.close()
 
