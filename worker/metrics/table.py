@@ -261,9 +261,9 @@ TABLE: Final = (
         "neardup_index_oldest_seconds",
         "gauge",
         "How many seconds before now the oldest era of a shard began, in the documents' own time.",
-        "With `index.window` it stays at about 9/8 of the window, or up to 17/8 if documents are dated"
-        " ahead of now; beyond that, space waits to be given back. Without a window it grows for"
-        " ever.",
+        "With `index.window` it stays at about 9/8 of the window, or up to 17/8 if documents are"
+        " dated ahead of now; beyond that, space waits to be given back. Without a window it grows"
+        " for ever.",
         labels=("shard",),
     ),
     Metric(
