@@ -98,7 +98,9 @@ def test_few_bands_are_named_as_the_cause_of_what_they_miss(folder: Path) -> Non
 
 
 def test_what_the_index_has_forgotten_is_named_as_the_cause_of_a_miss(tmp_path: Path) -> None:
-    documents = [{"text": TEXT, "time": 1_000}, {"text": TEXT, "time": 100_000}]
+    others = [{"text": f"{number} " * 9} for number in range(47)]
+    documents = [{"time": 1_000, **one} for one in [{"text": TEXT}, *others[:31]]]
+    documents += [{"time": 200_000, **one} for one in [*others[31:], {"text": TEXT}]]
     (tmp_path / "docs.jsonl").write_bytes(jsonl(documents))
     (tmp_path / "window.toml").write_text(
         '[index]\nwindow = "60s"\n[documents]\ntime_field = "time"\n'
