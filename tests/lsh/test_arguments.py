@@ -51,7 +51,7 @@ INDEXES: list[Callable[[], Any]] = [
     lambda: ContainmentIndex(PARAMETERS),
     lambda: ContainmentIndex(PARAMETERS, exact=True),
 ]
-WRONG = [None, float("nan"), b"bytes", 7, ["a"], object()]
+WRONG = [None, float("nan"), b"bytes", 7, ["a"], pytest.param(object(), id="object")]
 
 COLUMNS: dict[str, Callable[[Any], object]] = {
     "fingerprint": FINGERPRINTER.fingerprint,

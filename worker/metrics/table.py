@@ -262,10 +262,10 @@ TABLE: Final = (
         "index",
         "neardup_index_oldest_seconds",
         "gauge",
-        "By how many seconds the oldest era of a shard began before the newest document, in the"
-        " documents' own time.",
-        "With `index.window` it stays at about 9/8 of the window; beyond that, space waits to be"
-        " given back. Without a window it grows for ever.",
+        "How many seconds before now the oldest era of a shard began, in the documents' own time.",
+        "With `index.window` it stays at about 9/8 of the window, or up to 17/8 if documents are"
+        " dated ahead of now; beyond that, space waits to be given back. Without a window it grows"
+        " for ever.",
         labels=("shard",),
     ),
     Metric(
@@ -299,8 +299,8 @@ TABLE: Final = (
         "neardup_index_eras",
         "gauge",
         "Eras of a shard that are kept; without index.window there is one.",
-        "With `index.window` there are about 9 or 10. If there are more, documents with times of"
-        " the past keep the newest time from moving on.",
+        "With `index.window` there are about 9 or 10, or up to 18 if documents are dated ahead of"
+        " [now](operations.md#how-long-the-index-remembers).",
         labels=("shard",),
     ),
     Metric(

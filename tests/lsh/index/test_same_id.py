@@ -16,12 +16,14 @@ from lsh.index.verdicts import VerdictMatch, pack_verdict, unpack_verdict
 from tests.support.breadth import broad
 from tests.support.corpus import examples
 from tests.worker.index.decisions import (
+    NOWS,
     RULES,
     WINDOW,
     Document,
     batch,
     drawn_repeats,
     model,
+    with_now,
 )
 
 COLUMNS = [0, 1, 2, 3]
@@ -102,11 +104,21 @@ cuts_strategy = st.lists(st.integers(0, 1000), max_size=8)
     ],
 )
 @settings(max_examples=examples(12, 300), deadline=None)
-@given(events=events_strategy, cuts=cuts_strategy, shards=st.integers(1, 4))
+@given(
+    events=events_strategy,
+    cuts=cuts_strategy,
+    shards=st.integers(1, 4),
+    now=st.sampled_from(NOWS),
+)
 def test_shards_together_are_a_naive_list(
-    same_id: SameId, window: int | None, events: Events, cuts: list[int], shards: int
+    same_id: SameId,
+    window: int | None,
+    events: Events,
+    cuts: list[int],
+    shards: int,
+    now: tuple[int, int, int],
 ) -> None:
-    rules = replace(RULES, window_ms=window, same_id=same_id)
+    rules = replace(with_now(RULES, now), window_ms=window, same_id=same_id)
     columns = [range(shard, 4, shards) for shard in range(shards)]
     parts = [judged(events, [cut + some.start for cut in cuts], rules, some) for some in columns]
     assert parts == [model(events, list(some), rules) for some in columns]

@@ -168,6 +168,26 @@ def test_after_months_of_silence_fifteen_are_judged_by_the_old_now() -> None:
     assert feed.leaps == 1
 
 
+def test_months_in_another_order_lose_few_copies() -> None:
+    """As files are read whose names are sorted as text: 1, 10, 11, 12, 2.
+
+    The first fifteen documents of month 10 count as of the now before that leap.
+    """
+    feed, month = Feed(days=360), 48 * 30
+    months = (0, 9, 10, 11, 1, 2, 3, 4, 5, 6, 7, 8)
+    order = [of * month + place for of in months for place in range(month)]
+    at = {place: number for number, place in enumerate(order)}
+    inside = {at[copy]: at[first] for copy, first in feed.copies().items()
+              if copy // month == first // month}  # fmt: skip
+    feed.texts = [feed.texts[place] for place in order]
+    feed.times = [feed.times[place] for place in order]
+    found = feed.judge({})
+    missed = {first for copy, first in inside.items() if copy not in found}
+    assert missed == {month + place for place in range(0, 15, 2)}
+    assert feed.leaps == 1
+    assert feed.older > 7 * month
+
+
 @pytest.mark.parametrize("count", [1, 31])
 def test_fewer_than_32_expire_nothing(count: int) -> None:
     times = [START + number * 1_000 * DAY for number in range(count)]
