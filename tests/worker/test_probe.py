@@ -130,8 +130,15 @@ def test_files_are_told_of_from_their_opening_to_their_closing(tmp_path: Path) -
     assert watched.notes["index"].open == []
 
 
+def begun(state: Path) -> None:
+    """Leave a store behind that has read something."""
+    store = Watched(state).application.directories.open(0)
+    write(store, 1)
+    store.close()
+
+
 def test_files_that_cannot_be_opened_are_not_told_of_as_open(tmp_path: Path) -> None:
-    Watched(tmp_path).application.directories.open(0).close()
+    begun(tmp_path)
     watched = Watched(tmp_path, bucket_capacity=3)
     with pytest.raises(HeaderMismatch):
         watched.application.directories.open(0)
@@ -177,7 +184,7 @@ def test_snapshots_are_taken_by_the_clock_that_the_application_was_given(tmp_pat
 
 
 def test_a_standby_tries_again_by_the_clock_that_the_application_was_given(tmp_path: Path) -> None:
-    Watched(tmp_path).application.directories.open(0).close()
+    begun(tmp_path)
     watched = Watched(tmp_path, bucket_capacity=3, standby="all")
     application = watched.application
     topology = application.topology

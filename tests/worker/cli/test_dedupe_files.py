@@ -37,7 +37,7 @@ def test_each_file_of_a_folder_is_a_document(folder: Path) -> None:
         },
         {"id": "part-11.md", "verdict": "unique"},
     ]
-    assert done.stderr.decode().splitlines()[1:] == ["neardup: left out: .png 1"]
+    assert "neardup: left out: .png 1" in done.stderr.decode().splitlines()
 
 
 def test_pages_that_are_compared_with_their_markup_are_told(tmp_path: Path) -> None:
