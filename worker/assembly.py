@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 
 from worker.app import Application
 from worker.bus import Bus
+from worker.bus.fetches import Fetches
+from worker.files.journal import Journal
 from worker.generations import Generation, Part
 from worker.index.memory import StoreMemory
 from worker.loop import Loop
@@ -52,6 +55,8 @@ class Assembly:
         self._probe = probe
         self._clock = clock
         self._applications: dict[str, Application] = {}
+        self._lock = threading.Lock()
+        self._noted: Fetches | None = None
         self.shares = settings.memory()
         self._stores = StoreMemory(
             self.shares.index, write_buffers=self.shares.write_buffers, cache=self.shares.cache
@@ -85,6 +90,8 @@ class Assembly:
             building=part.ahead(current) and not part.starts,
             sealed=part.sealed,
             starts=part.starts,
+            aside=part.aside,
+            fetches=self._fetches,
             metrics=self._metrics,
             stores=self._stores,
             background=self._background,
@@ -93,6 +100,16 @@ class Assembly:
             probe=lambda _stage: self._probe(part.name),
             clock=self._clock,
         )
+
+    def _fetches(self) -> Fetches:
+        """Return the notes of what is fetched, which all loops share: they die together."""
+        with self._lock:
+            if self._noted is None:
+                documents = self._base.documents
+                identity = f"{self._settings.app} {documents} {self._bus.identity(documents)}"
+                journal = Journal(self._state_dir / "fetching.journal")
+                self._noted = Fetches(documents, identity, journal, self.shares.total)
+            return self._noted
 
     def _base_of(self, part: Part) -> Topology:
         """Return the topology of generation 0, with as many partitions as the part reads."""

@@ -22,7 +22,7 @@ from worker.stages import Deaths, Fingerprint, FingerprintEvents, Index, RejectL
 from worker.stages.judge import Judge
 from worker.stages.route import RouteEvents
 from worker.topology import Topology
-from worker.wire import Layout
+from worker.wire import Layout, SetAside
 
 __all__ = [
     "DOCS",
@@ -79,6 +79,7 @@ def fingerprint(
     watched: tuple[str, ...] = (),
     sealed: bool = False,
     starts: Mapping[TopicPartition, int] | None = None,
+    aside: Sequence[SetAside] = (),
     events: FingerprintEvents | None = None,
 ) -> Fingerprint:
     reader = JsonFormat(DocumentOptions())
@@ -93,6 +94,7 @@ def fingerprint(
         deaths=deaths,
         sealed=sealed,
         starts=starts,
+        aside=aside,
         events=events,
     )
 
@@ -121,6 +123,7 @@ def route(
     shards: int = 1,
     buffer_bytes: int = 1 << 20,
     clock: Callable[[], float] = monotonic,
+    aside: Sequence[SetAside] = (),
     events: RouteEvents | None = None,
 ) -> Route:
     return Route(
@@ -129,6 +132,7 @@ def route(
         same_partitions={"unique": True, "duplicate": True, "rejected": False},
         buffer_bytes=buffer_bytes,
         clock=clock,
+        aside=aside,
         events=events,
     )
 

@@ -25,6 +25,7 @@ COMMANDS = (
     "serve",
     "redrive",
     "forget",
+    "skip",
 )
 """The commands that connect to Kafka. The others, ``neardup index`` among them, never do."""
 
@@ -110,6 +111,7 @@ def grants(
         "serve": lambda: [*_checks(names), *_serve(names)],
         "redrive": lambda: _redrive(names),
         "forget": lambda: _forget(names),
+        "skip": lambda: _skip(names),
     }
     return list(tables[command]())
 
@@ -226,6 +228,16 @@ def _forget(names: _Names) -> Iterator[Grant]:
     yield from names.topic(one.documents, "Write", role=role)
     yield Grant("transactional-id", one.forget, "Write", role=role)
     yield Grant("group", one.group("route"), "Describe", role=role, when="without `--no-wait`")
+
+
+def _skip(names: _Names) -> Iterator[Grant]:
+    one, role = names.topology, "skip"
+    yield from names.topic(one.documents, "Read", role=role)
+    yield from names.topic(one.layout_log, "Read", "Write", role=role)
+    yield Grant("transactional-id", one.layout_log, "Write", role=role)
+    for group in (one.group("fingerprint"), one.group("route"), one.layout_log):
+        yield Grant("group", group, "Describe", role=role)
+    yield Grant("group", f"{one.app}.skip", "Describe", role=role, when="without `--to`")
 
 
 def minimal(wanted: Collection[Grant]) -> list[Grant]:

@@ -335,8 +335,12 @@ class Bus(Protocol):
             BusError: refused, or not answered in time; all of it was deleted, or nothing.
         """
 
-    def log_reader(self, group: str, topics: Collection[str]) -> LogReader:
-        """Return a reader of some topics outside a group, which does not notice it."""
+    def log_reader(self, group: str, topics: Collection[str], *, single: bool = False) -> LogReader:
+        """Return a reader of some topics outside a group, which does not notice it.
+
+        ``single``: it fetches one batch of a partition, and the next one only when it is started
+        there, or a second later. A log that is not divided into batches ignores it.
+        """
 
     def log_writer(self, name: str, topic: str) -> LogWriter:
         """Return a writer under a name; ``topic`` is one that it writes to.

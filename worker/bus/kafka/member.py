@@ -243,7 +243,9 @@ class KafkaMember:
         if message is not None and message.topic():
             partition = TopicPartition(message.topic() or "", message.partition() or 0)
             offset = message.offset() or 0
-            damaged = damage(error, partition, offset)
+            # An error is at the start of its batch, in which the position may lie.
+            at = max(offset, self._assignment.position(partition) or 0)
+            damaged = damage(error, partition, at, self._options.unpacked)
             if damaged is not None:
                 raise damaged
             if Means.OUT_OF_RANGE in found:
@@ -474,6 +476,7 @@ class KafkaMember:
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """See the port; a partition that was just revoked is ignored."""
+        self._errors.broken.discard(partition)
         self._assignment.seek(partition, offset)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
