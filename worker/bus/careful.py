@@ -34,6 +34,11 @@ _PATIENCE_SECONDS = 30.0
 """For a batch: unpacking a gigabyte takes seconds. Then other partitions have their turn."""
 _ENDED_SECONDS = 2.0
 """The same at the end of a partition."""
+_TURN_SECONDS = 2.0
+"""After so long, other groups have their turn, and other partitions."""
+_GATHER_SECONDS = 0.05
+_NEXT_SECONDS = 0.02
+"""How long batches are gathered after the first one, and how long each may take to come."""
 _HELD_SECONDS = 5.0
 """How long a partition that is paused keeps its turn: what is left of its batch would have to be
 unpacked again. Whatever it waits for may wait for the turn itself."""
@@ -59,6 +64,7 @@ class CarefulReader:
         self._at: dict[TopicPartition, int] = {}
         self._alone: TopicPartition | None = None
         self._asked_at: float | None = None
+        self._since = 0.0
         self.aside: Ranges = MappingProxyType({})
 
     def _connected(self) -> LogReader:
@@ -80,7 +86,26 @@ class CarefulReader:
         self._at.pop(partition, None)
 
     def read(self, limit: int, max_bytes: int, timeout: float) -> Sequence[Record]:
-        """See the port."""
+        """See the port; returns several small batches, each fetched once the last one is here."""
+        records: list[Record] = []
+        size = 0
+        deadline = self._clock() + max(timeout, _GATHER_SECONDS)
+        while len(records) < limit and size < max_bytes and self._clock() <= deadline:
+            wait = _NEXT_SECONDS if records else timeout
+            try:
+                found = self._next(limit - len(records), max_bytes - size, wait)
+            except (OffsetOutOfRange, PartitionUnreadable):
+                if not records:
+                    raise
+                break  # The next call raises the error.
+            if not found:
+                break
+            records += found
+            size += sum(len(record.value or b"") for record in found)
+        return records
+
+    def _next(self, limit: int, max_bytes: int, timeout: float) -> Sequence[Record]:
+        """Read what is left of the last batch, or the next one."""
         reader = self._connected()
         place = self._alone or self._begin()
         if place is None:
@@ -97,7 +122,7 @@ class CarefulReader:
 
     def _begin(self) -> TopicPartition | None:
         """Choose the partition whose turn it is; None if none can have one now."""
-        for place in self._at:
+        for place in list(self._at):
             if self._ask(place):
                 return place
             if self._alone is None:
@@ -116,8 +141,14 @@ class CarefulReader:
             self._rest()
             why = self._fetches.why if refused else "it is set aside"
             raise PartitionUnreadable(place, at, why, whole=True)
+        if self._alone is not None and self._clock() - self._since > _TURN_SECONDS:
+            self._rest()
+            self._at[place] = self._at.pop(place)  # The others come first.
+            return False
         if not self._fetches.alone(self._group, place.partition, at):
             return False
+        if self._alone is None:
+            self._since = self._clock()
         self._alone = place
         self._asked_at = self._clock()
         self._connected().start(place, at)

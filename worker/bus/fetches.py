@@ -30,6 +30,8 @@ _log = logging.getLogger(__name__)
 
 _DEATHS = 2
 _REFUSED_SECONDS = 3_600.0
+_POLITE_SECONDS = 1.0
+"""How long a group that has asked for its turn is let go first."""
 
 
 class FetchNotes(Protocol):
@@ -103,6 +105,7 @@ class Fetches:
         self._lock = threading.Lock()
         self._state = _State(identity)
         self._careful: dict[str, set[int]] = {}
+        self._waiting: dict[str, float] = {}
         state = self._found(notes.read())
         if state is not None and state.topic == identity:
             self._state = state
@@ -186,12 +189,18 @@ class Fetches:
     def alone(self, group: str, partition: int, offset: int) -> bool:
         """Note that nothing but this batch is about to be fetched; return False if another is.
 
-        A stage that has noted one goes on to the next. It ends with `rest`.
+        A group that has noted one goes on to the next. It ends with `rest`, and then lets another
+        one go first that has asked meanwhile.
         """
         with self._lock:
-            state = self._state
+            state, now = self._state, self._clock()
             if state.alone is not None and state.alone.group != group:
+                self._waiting[group] = now
                 return False
+            others = (at for other, at in self._waiting.items() if other != group)
+            if state.alone is None and any(now - at < _POLITE_SECONDS for at in others):
+                return False
+            self._waiting.pop(group, None)
             state.alone = _Alone(group, partition, offset)
             state.fetching.setdefault(group, {})[partition] = offset
             state.deaths = [
@@ -221,6 +230,7 @@ class Fetches:
         """Note that a stage fetches nothing."""
         with self._lock:
             self._state.fetching.pop(group, None)
+            self._waiting.pop(group, None)
             if self._state.alone is not None and self._state.alone.group == group:
                 self._state.alone = None
             self._write()

@@ -67,7 +67,19 @@ def test_one_group_fetches_alone_at_a_time(worker: Worker) -> None:
     assert not life.alone("route", 0, 3)
     assert life.alone("fingerprint", 0, 6)
     life.rest("fingerprint")
+    assert not life.alone("fingerprint", 0, 7)  # The other one has asked meanwhile.
     assert life.alone("route", 0, 3)
+    life.rest("route")
+    assert life.alone("route", 0, 4)
+
+
+def test_a_group_that_does_not_come_back_keeps_nobody_waiting(worker: Worker) -> None:
+    life = worker.life()
+    assert life.alone("fingerprint", 0, 5)
+    assert not life.alone("route", 0, 3)
+    life.rest("fingerprint")
+    worker.now += 2
+    assert life.alone("fingerprint", 0, 7)
 
 
 def test_the_second_death_of_a_batch_has_it_refused(
