@@ -200,6 +200,7 @@ class Loop:
             after = self.stage.unreadable(error)
             if after is not None:
                 self._start_at(error.partition, after)
+                self._resume((error.partition,))
         return None
 
     def _timeout(self, wait: float | None) -> float:
