@@ -232,8 +232,8 @@ def _forget(names: _Names) -> Iterator[Grant]:
 
 def _skip(names: _Names) -> Iterator[Grant]:
     one, role = names.topology, "skip"
-    yield from names.topic(one.documents, "Read", role=role)
-    yield from names.topic(one.layout_log, "Read", "Write", role=role)
+    yield from names.topic(one.documents, "Read", "DescribeConfigs", role=role)
+    yield from names.topic(one.layout_log, "Read", "Write", "DescribeConfigs", role=role)
     yield Grant("transactional-id", one.layout_log, "Write", role=role)
     for group in (one.group("fingerprint"), one.group("route"), one.layout_log):
         yield Grant("group", group, "Describe", role=role)

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import msgspec
 
-from worker.admin import Cluster
+from worker.admin import Cluster, refuse_others
 from worker.admin.reindex.in_use import planned
 from worker.admin.reindex.plan_log import change_plan
 from worker.admin.unreadable import Attempts, Outcome, end_of
@@ -41,10 +41,12 @@ def skip(
     Raises:
         CommandError: the batch can be read, the offset is not one of the log, or all workers have
             passed it.
+        ConfigurationError: the settings are not those of the application.
         BusError: Kafka failed.
     """
     logging.getLogger("librdkafka").addHandler(logging.NullHandler())
     cluster = Cluster(settings.kafka_options())
+    refuse_others(cluster, settings)  # A first plan says what the settings are.
     plan = planned(cluster, settings) or Plan.of(settings)
     topology = plan.settings(settings).topology(1)
     place = TopicPartition(topology.documents, partition)
