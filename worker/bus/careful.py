@@ -137,7 +137,7 @@ class CarefulReader:
         """
         at = self._at[place]
         refused = self._fetches.refused(place.partition, at)
-        if refused or any(at in one for one in self.aside.get(place.partition, ())):
+        if refused or self._avoided(place, at):
             self._rest()
             why = self._fetches.why if refused else "it is set aside"
             raise PartitionUnreadable(place, at, why, whole=True)
@@ -154,6 +154,9 @@ class CarefulReader:
         self._connected().start(place, at)
         return True
 
+    def _avoided(self, place: TopicPartition, offset: int) -> bool:
+        return any(offset in one for one in self.aside.get(place.partition, ()))
+
     def _advance(self, place: TopicPartition, reader: LogReader, records: Sequence[Record]) -> None:
         before = self._at[place]
         following = records[-1].offset + 1 if records else reader.position(place) or before
@@ -162,6 +165,8 @@ class CarefulReader:
             self._asked_at = None
             # Before the next batch can be fetched: its death would be taken for that of this one.
             self._fetches.alone(self._group, place.partition, following)
+            if self._avoided(place, following):
+                self._rest()
             return
         waited = 0.0 if self._asked_at is None else self._clock() - self._asked_at
         end = reader.end(place)

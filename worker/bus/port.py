@@ -338,8 +338,8 @@ class Bus(Protocol):
     def log_reader(self, group: str, topics: Collection[str], *, single: bool = False) -> LogReader:
         """Return a reader of some topics outside a group, which does not notice it.
 
-        ``single``: it fetches one batch of a partition, and the next one only when it is started
-        there, or a second later. A log that is not divided into batches ignores it.
+        ``single``: it fetches one batch of a partition, and the next one when it is started there,
+        or some 20 ms after that one was read. A log that is not divided into batches ignores it.
         """
 
     def log_writer(self, name: str, topic: str) -> LogWriter:

@@ -117,9 +117,9 @@ _SINGLE: Mapping[str, Value] = {
     "fetch.message.max.bytes": 1,
     "max.partition.fetch.bytes": 1,
     "queued.min.messages": 1,
-    # How long the next batch is left alone once one is in the queue. Whoever reads asks for the
-    # next one before that, by starting there.
-    "fetch.queue.backoff.ms": 1_000,
+    # How long the next batch is left alone once one is in the queue: time enough to take that one,
+    # and to note that the next one is being fetched.
+    "fetch.queue.backoff.ms": 20,
 }
 """For a reader of single batches."""
 

@@ -59,7 +59,7 @@ class KafkaReader:
     ) -> None:
         """Prepare to read the watched topics; ``queues`` are told of what was fetched.
 
-        ``single``: fetch one batch at a time, and the next one at the next `start`.
+        ``single``: fetch one batch at a time, and the next one soon after that was read.
         """
         self._options = options
         self._single = single
