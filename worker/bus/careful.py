@@ -53,9 +53,16 @@ class CarefulReader:
         fetches: Fetches,
         connect: Callable[[], LogReader],
         *,
+        settle_seconds: float = 0.0,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        """Take who reads, and a function that connects a reader that fetches single batches."""
+        """Take who reads, and a function that connects a reader that fetches single batches.
+
+        A member may have fetched something before its new partitions were paused. For
+        ``settle_seconds`` after they were started, a death is not taken for that of a batch.
+        """
+        self._settle_seconds = settle_seconds
+        self._settled_at: float | None = None
         self._group = group
         self._fetches = fetches
         self._connect = connect
@@ -76,6 +83,8 @@ class CarefulReader:
         """See the port."""
         if self._alone == partition:
             self._rest()
+        if self._settled_at is None:
+            self._settled_at = self._clock() + self._settle_seconds
         self._at[partition] = offset
         self._fetches.at(self._group, partition.partition, offset)
 
@@ -122,6 +131,8 @@ class CarefulReader:
 
     def _begin(self) -> TopicPartition | None:
         """Choose the partition whose turn it is; None if none can have one now."""
+        if self._settled_at is not None and self._clock() < self._settled_at:
+            return None
         for place in list(self._at):
             if self._ask(place):
                 return place
@@ -207,6 +218,7 @@ class CarefulReader:
         """Stop the delivery of all partitions."""
         self._rest()
         self._at.clear()
+        self._settled_at = None
 
     def close(self) -> None:
         """See the port."""

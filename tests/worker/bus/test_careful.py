@@ -129,3 +129,21 @@ def test_a_batch_that_the_worker_died_of_twice_is_refused(site: Site) -> None:
     with pytest.raises(PartitionUnreadable, match=r"documents\[0\] .*offset 1: .*died twice") as it:
         polled(member)
     assert it.value.whole
+
+
+def test_no_batch_is_blamed_for_what_was_fetched_before_partitions_were_paused(site: Site) -> None:
+    site.append(3)
+    fetches = Fetches("documents", "id", site.notes, 1)
+    reader = CarefulReader(
+        "g",
+        fetches,
+        lambda: site.bus.log_reader("g", ["documents"], single=True),
+        settle_seconds=1.0,
+        clock=lambda: site.now,
+    )
+    reader.start(PLACES[0], 0)
+    assert not reader.read(100, MANY, 0.0)
+    assert fetches.alone("another", 0, 0)
+    fetches.rest("another")
+    site.now += 1
+    assert [one.offset for one in reader.read(100, MANY, 0.0)] == [0, 1, 2]
