@@ -73,6 +73,7 @@ class CarefulReader:
         self._asked_at: float | None = None
         self._since = 0.0
         self.aside: Ranges = MappingProxyType({})
+        self.turned: set[TopicPartition] = set()
 
     def _connected(self) -> LogReader:
         if self._reader is None:
@@ -155,6 +156,7 @@ class CarefulReader:
         if self._alone is not None and self._clock() - self._since > _TURN_SECONDS:
             self._rest()
             self._at[place] = self._at.pop(place)  # The others come first.
+            self.turned.add(place)
             return False
         if not self._fetches.alone(self._group, place.partition, at):
             return False
@@ -218,6 +220,7 @@ class CarefulReader:
         """Stop the delivery of all partitions."""
         self._rest()
         self._at.clear()
+        self.turned.clear()
         self._settled_at = None
 
     def close(self) -> None:
@@ -299,9 +302,22 @@ class CarefulMember:
         records = self._reader.read(limit, max_bytes, timeout)
         for place in list(self._running):
             self._at[place] = at = self._reader.position(place) or 0
-            if at >= self._until[place]:
+            if at >= self._until[place] or self._survived(place, at):
                 self._hand_over(place, at)
         return records
+
+    def _survived(self, place: TopicPartition, at: int) -> bool:
+        """Return whether a partition has had a whole turn, and nothing says that it is in danger.
+
+        Whoever was killed for another reason should catch up soon. If there is a deadly batch
+        later, the next life begins nearer to it.
+        """
+        ranges = self._reader.aside.get(place.partition, ())
+        return (
+            place in self._reader.turned
+            and not self._fetches.suspected(place.partition)
+            and not any(one.start - _NEAR <= at < one.stop for one in ranges)
+        )
 
     def _hand_over(self, place: TopicPartition, at: int) -> None:
         self._reader.stop(place)

@@ -168,6 +168,10 @@ class Fetches:
                    for one in self._state.deaths)  # fmt: skip
         return died or partition in self._careful.get(group, ())
 
+    def suspected(self, partition: int) -> bool:
+        """Return whether the worker has died of one batch of a partition, and is not past it."""
+        return any(one.batch.partition == partition for one in self._state.deaths)
+
     def refused(self, partition: int, offset: int) -> bool:
         """Return whether the worker died twice in a row of the batch at an offset."""
         now = self._clock()

@@ -147,3 +147,17 @@ def test_no_batch_is_blamed_for_what_was_fetched_before_partitions_were_paused(s
     fetches.rest("another")
     site.now += 1
     assert [one.offset for one in reader.read(100, MANY, 0.0)] == [0, 1, 2]
+
+
+def test_after_a_whole_turn_the_member_goes_on(site: Site) -> None:
+    site.append(4)
+    site.dies()
+    member = site.join()
+    site.sit(member, 0, 0)
+    assert polled(member, 1) == [(0, 0)]
+    site.now += 3
+    assert polled(member, 3) == [(0, 1), (0, 2), (0, 3)]
+    site.append(2)
+    for _ in range(4):
+        polled(member)
+    assert member.positions() == dict.fromkeys(PLACES, 6)
