@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from time import monotonic
 
 from lsh import Fingerprinter
 from lsh.index import BucketRules
 from worker.bus import Bus, LogReader, Member, Record, TopicPartition
+from worker.bus.careful import CarefulMember, CarefulReader
+from worker.bus.fetches import Fetches
 from worker.bus.shared import SharedMember, SharedReader
 from worker.files.journal import Journal
 from worker.formats.choice import document_format, watched_fields
@@ -34,12 +36,14 @@ from worker.stages import Deaths, Fingerprint, Index, RejectLimit, Route, Stage
 from worker.stages.judge import Judge
 from worker.stages.refingerprint import Refingerprint
 from worker.topology import Topology
+from worker.wire import SetAside, by_partition
 
 __all__ = ["Application"]
 
 _FRAMES_BYTES = 5 << 19
 """Of a burst of frames: some 12,000 documents."""
 _RETRY_SECONDS = 60.0
+_SETTLE_SECONDS = 1.0
 _RETRIES = 15
 """Of a transaction that takes all of its time: enough to find the size that gets through."""
 _FRAMES_ONLY = frozenset({"index", "refingerprint"})
@@ -61,6 +65,8 @@ class Application:
         building: bool = False,
         sealed: bool = False,
         starts: Sequence[int] = (),
+        aside: Sequence[SetAside] = (),
+        fetches: Callable[[], Fetches] | None = None,
         metrics: Metrics | None = None,
         stores: StoreMemory | None = None,
         leftovers: Leftovers | None = None,
@@ -76,7 +82,9 @@ class Application:
         reads, too. With ``building``, this is the next one: it counts in no metric of the one in
         use, and is not kept warm for others.
         ``source`` has the log from which *refingerprint* makes this one. With ``sealed``,
-        *fingerprint* seals its log; ``starts`` are where it begins one, by partition.
+        *fingerprint* seals its log; ``starts`` are where it begins one, by partition. ``aside`` are
+        the ranges of the documents that no stage reads. ``fetches`` returns who notes what is
+        fetched of them; without it, nothing is noted.
 
         With ``background``, shards are opened, fetched and shipped in threads of their own,
         as a worker that must go on polling needs it; a bus for one thread can't have it.
@@ -95,6 +103,8 @@ class Application:
         self.building = building
         self._sealed = sealed
         self._starts = starts
+        self._aside = aside
+        self._fetches = fetches
         self.metrics = metrics or Metrics()
         self._bus = bus
         self._background = background
@@ -152,7 +162,21 @@ class Application:
         )
         if seats:
             member = SharedMember(member, self._reader())
+        elif self._fetches is not None and self.topology.documents in built.topics:
+            fetches, group = self._fetches(), self.topology.group(stage)
+            reader = self._careful(fetches, group)
+            member = CarefulMember(member, self.topology.documents, group, fetches, reader)
         return self._loop(built, member)
+
+    def _careful(self, fetches: Fetches, group: str) -> CarefulReader:
+        """Make a reader of single batches of the documents."""
+        topics = [self.topology.documents]
+        connect = partial(self._bus.log_reader, group, topics, single=True)
+        reader = CarefulReader(
+            group, fetches, connect, settle_seconds=_SETTLE_SECONDS, clock=self._clock
+        )
+        reader.aside = by_partition(self._aside)
+        return reader
 
     def succeed(self, loop: Loop) -> Loop:
         """Build a stage in the seat of an earlier one, which ends; it may read other topics."""
@@ -170,6 +194,8 @@ class Application:
 
     def _loop(self, built: Stage, member: Member) -> Loop:
         stage = built.name
+        if isinstance(member, CarefulMember):
+            member.avoid(by_partition(self._aside))
         frames = stage in _FRAMES_ONLY
         worker = self.settings.worker
         timeout = self.settings.kafka.transaction_timeout_ms / 1_000
@@ -256,6 +282,7 @@ class Application:
                 TopicPartition(topology.documents, number): start
                 for number, start in enumerate(self._starts)
             },
+            aside=self._aside,
             events=self.metrics.verdicts,
         )
 
@@ -266,14 +293,27 @@ class Application:
         return Refingerprint(
             source,
             topology,
-            documents=lambda: self._bus.log_reader(group, topics),
+            documents=self._payloads(group, topics),
             reader=document_format(settings),
             fingerprinter=Fingerprinter(topology.layout.parameters),
             future_allowance_ms=settings.index.future_allowance_ms,
             buffer_bytes=self.shares.batch,
             deaths=self._deaths(self._anew) if self._anew else None,
+            aside=self._aside,
             events=self.metrics.rewriting,
         )
+
+    def _payloads(self, group: str, topics: list[str]) -> Callable[[], LogReader]:
+        """Return what connects to the documents: batch by batch if some are, or may be, too large.
+
+        It notes nothing while it doesn't have to be careful, so a death is found out by the stages
+        that read the documents before.
+        """
+        fetches = self._fetches and self._fetches()
+        if fetches is not None and (self._aside or fetches.known):
+            reader = self._careful(fetches, group)
+            return lambda: reader
+        return lambda: self._bus.log_reader(group, topics)
 
     def _deaths(self, journal: Path) -> Deaths:
         """Return what the worker has died of while it read documents."""
@@ -449,6 +489,7 @@ class Application:
                 topic: counts[topic] == topology.layout.partitions for topic in outputs
             },
             buffer_bytes=self.shares.lanes,
+            aside=self._aside,
             events=self.metrics.verdicts,
             clock=self._clock,
         )

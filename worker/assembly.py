@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import monotonic, time
 
 from worker.app import Application
 from worker.bus import Bus
+from worker.bus.fetches import Fetches
+from worker.files.journal import Journal
 from worker.generations import Generation, Part, Plan
 from worker.index.directory import shard_name
 from worker.index.leftovers import Leftovers, look_through
@@ -59,6 +62,8 @@ class Assembly:
         self._probe = probe
         self._clock = clock
         self._applications: dict[str, Application] = {}
+        self._lock = threading.Lock()
+        self._noted: Fetches | None = None
         self.shares = settings.memory()
         self._stores = StoreMemory(
             self.shares.index, write_buffers=self.shares.write_buffers, cache=self.shares.cache
@@ -93,6 +98,8 @@ class Assembly:
             building=part.ahead(current) and not part.starts,
             sealed=part.sealed,
             starts=part.starts,
+            aside=part.aside,
+            fetches=self._fetches,
             metrics=self._metrics,
             stores=self._stores,
             leftovers=self._leftovers,
@@ -102,6 +109,16 @@ class Assembly:
             probe=lambda _stage: self._probe(part.name),
             clock=self._clock,
         )
+
+    def _fetches(self) -> Fetches:
+        """Return the notes of what is fetched, which all loops share: they die together."""
+        with self._lock:
+            if self._noted is None:
+                documents = self._base.documents
+                identity = f"{self._settings.app} {documents} {self._bus.identity(documents)}"
+                journal = Journal(self._state_dir / "fetching.journal")
+                self._noted = Fetches(documents, identity, journal, self.shares.total)
+            return self._noted
 
     def _base_of(self, part: Part) -> Topology:
         """Return the topology of generation 0, with as many partitions as the part reads."""

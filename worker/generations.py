@@ -12,7 +12,7 @@ import msgspec
 from worker.settings import Settings
 from worker.signing import Signing
 from worker.topology import Topology
-from worker.wire import Layout
+from worker.wire import Layout, SetAside
 
 __all__ = ["Generation", "Part", "Plan", "parts"]
 
@@ -141,6 +141,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
             partition; none before they are.
         begun_with: with how many partitions of the documents the application began, and
         partitions: how many are read now. Both are 0 until some are added.
+        aside: the ranges of the documents that no worker reads.
     """
 
     base: Generation
@@ -153,6 +154,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     starts: tuple[int, ...] = ()
     begun_with: int = 0
     partitions: int = 0
+    aside: tuple[SetAside, ...] = ()
 
     @classmethod
     def of(cls, settings: Settings) -> Plan:
@@ -239,7 +241,8 @@ class Part(NamedTuple):
 
     *fingerprint* has the generation for which its log was made, if that isn't the first one.
     ``sealed`` and ``starts`` are what `Plan.closing` and `Plan.starts` mean for it, and
-    ``partitions`` is what `Plan.partitions` is for a stage that reads documents.
+    ``partitions`` and ``aside`` are what `Plan.partitions` and `Plan.aside` are for a stage that
+    reads documents.
     """
 
     stage: str
@@ -247,6 +250,7 @@ class Part(NamedTuple):
     sealed: bool = False
     starts: tuple[int, ...] = ()
     partitions: int = 0
+    aside: tuple[SetAside, ...] = ()
 
     @property
     def name(self) -> str:
@@ -279,18 +283,21 @@ def parts(stages: Iterable[str], plan: Plan) -> list[Part]:
         elif stage == "fingerprint":
             found += _signing(plan)
         else:
-            found.append(Part(stage, plan.generations(), partitions=plan.partitions))
+            found.append(
+                Part(stage, plan.generations(), partitions=plan.partitions, aside=plan.aside)
+            )
     return found
 
 
 def _signing(plan: Plan) -> Iterator[Part]:
     """Yield the loops that write fingerprints, for the logs of both generations."""
-    count = plan.partitions
-    yield Part("fingerprint", _signer(plan.current), sealed=plan.closing, partitions=count)
+    count, aside = plan.partitions, plan.aside
+    own = _signer(plan.current)
+    yield Part("fingerprint", own, sealed=plan.closing, partitions=count, aside=aside)
     if plan.following is not None and plan.rewriting:
-        yield Part("refingerprint", (plan.current, plan.following))
+        yield Part("refingerprint", (plan.current, plan.following), aside=aside)
         own = _signer(plan.following)
-        yield Part("fingerprint", own, starts=plan.starts, partitions=count)
+        yield Part("fingerprint", own, starts=plan.starts, partitions=count, aside=aside)
 
 
 def _signer(generation: Generation) -> tuple[Generation, ...]:

@@ -22,6 +22,7 @@ from tests.support.points import Fault, Point, Strike
 from tests.support.texts import near_copies, slices
 from worker.bus.memory import MemoryBus, MemoryMember
 from worker.bus.port import (
+    NO_EPOCHS,
     Aborted,
     Effect,
     OutcomeUnknown,
@@ -64,10 +65,10 @@ def offsets_before_outputs(world: World) -> None:
         commit = member.commit
 
         def apart(
-            records: Iterable[Outgoing], offsets: Offsets, *, epoch: int | None = None
+            records: Iterable[Outgoing], offsets: Offsets, *, epochs: Offsets = NO_EPOCHS
         ) -> None:
             records = list(records)
-            commit([], offsets, epoch=epoch)
+            commit([], offsets, epochs=epochs)
             commit(records, {})
 
         return apart
@@ -124,10 +125,10 @@ def no_rebuild_after_doubt(world: World) -> None:
         commit = member.commit
 
         def hopeful(
-            records: Iterable[Outgoing], offsets: Offsets, *, epoch: int | None = None
+            records: Iterable[Outgoing], offsets: Offsets, *, epochs: Offsets = NO_EPOCHS
         ) -> None:
             try:
-                commit(records, offsets, epoch=epoch)
+                commit(records, offsets, epochs=epochs)
             except OutcomeUnknown:
                 member.renew()
 
@@ -158,11 +159,11 @@ def commit_after_lost(world: World) -> None:
         commit = member.commit
 
         def late(
-            records: Iterable[Outgoing], offsets: Offsets, *, epoch: int | None = None
+            records: Iterable[Outgoing], offsets: Offsets, *, epochs: Offsets = NO_EPOCHS
         ) -> None:
             records = list(records)
             try:
-                commit(records, offsets, epoch=epoch)
+                commit(records, offsets, epochs=epochs)
             except Aborted:
                 transaction = bus.begin(f"{instance}-{group}")
                 transaction.append_many(records)

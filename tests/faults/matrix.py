@@ -149,6 +149,14 @@ CELLS: Final[Mapping[str, Cell]] = {
             least_faults=6,
         ),
         Cell(
+            "packed-batches",
+            ("packed-batch", "worker-kill"),
+            TRIO,
+            spacing=(8.0, 12.0),
+            rate=EASY,
+            least_faults=6,
+        ),
+        Cell(
             "documents-recreated",
             ("documents-recreated",),
             TRIO,

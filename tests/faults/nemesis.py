@@ -22,6 +22,7 @@ from tests.faults.of_change import (
 )
 from tests.faults.of_disks import DiskFull
 from tests.faults.of_network import EndTxn, Fetch, Heartbeat, Produce, TxnOffsetCommit
+from tests.faults.of_packing import PackedBatch
 from tests.faults.of_reindex import (
     Reindex,
     ReindexAnew,
@@ -78,6 +79,7 @@ FAULTS: Final[dict[str, type[Fault]]] = {
         RotSegments,
         SettingsTuned,
         SettingsRefused,
+        PackedBatch,
         PartitionsAdded,
         DocumentsRecreated,
         DocumentsCut,

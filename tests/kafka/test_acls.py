@@ -138,6 +138,14 @@ def forget(site: Site, app: str) -> int:
     return neardup("forget", "--no-wait", "one", "--config", site.config(app)).returncode
 
 
+def skip(site: Site, app: str) -> int:
+    documents = site.topology(app).documents
+    site.write(documents, {})
+    end = site.written(documents)
+    line = ("skip", "0", str(end - 1), "--to", str(end), "--yes")
+    return neardup(*line, "--config", site.config(app)).returncode
+
+
 _TRIES = 5
 
 COMMANDS: Mapping[str, Callable[[Site, str], int]] = {
@@ -146,6 +154,7 @@ COMMANDS: Mapping[str, Callable[[Site, str], int]] = {
     "feed": feed,
     "redrive": redrive,
     "forget": forget,
+    "skip": skip,
 }
 
 

@@ -23,7 +23,7 @@ from worker.stages import Deaths, Fingerprint, FingerprintEvents, Index, RejectL
 from worker.stages.judge import Judge
 from worker.stages.route import RouteEvents
 from worker.topology import Topology
-from worker.wire import Layout
+from worker.wire import Layout, SetAside
 
 __all__ = [
     "DOCS",
@@ -81,6 +81,7 @@ def fingerprint(
     texts: TextWatch | None = None,
     sealed: bool = False,
     starts: Mapping[TopicPartition, int] | None = None,
+    aside: Sequence[SetAside] = (),
     events: FingerprintEvents | None = None,
     options: DocumentOptions | None = None,
     silent: bool = False,
@@ -98,6 +99,7 @@ def fingerprint(
         deaths=deaths,
         sealed=sealed,
         starts=starts,
+        aside=aside,
         events=events,
         silent=silent,
     )
@@ -127,6 +129,7 @@ def route(
     shards: int = 1,
     buffer_bytes: int = 1 << 20,
     clock: Callable[[], float] = monotonic,
+    aside: Sequence[SetAside] = (),
     events: RouteEvents | None = None,
 ) -> Route:
     return Route(
@@ -135,6 +138,7 @@ def route(
         same_partitions={"unique": True, "duplicate": True, "rejected": False},
         buffer_bytes=buffer_bytes,
         clock=clock,
+        aside=aside,
         events=events,
     )
 

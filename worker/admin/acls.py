@@ -25,6 +25,7 @@ COMMANDS = (
     "serve",
     "redrive",
     "forget",
+    "skip",
 )
 """The commands that connect to Kafka. The others, ``neardup index`` among them, never do."""
 
@@ -114,6 +115,7 @@ def grants(
         "serve": lambda: [*_checks(names), *_serve(names)],
         "redrive": lambda: _redrive(names),
         "forget": lambda: _forget(names),
+        "skip": lambda: _skip(names),
     }
     return list(tables[command]())
 
@@ -239,6 +241,16 @@ def _forget(names: _Names) -> Iterator[Grant]:
     waits, known = "without `--no-wait`", "without it, unknown ids are not named"
     yield Grant("group", one.group("route"), "Describe", role=role, when=waits)
     yield from names.topic(names.matches, "Read", role=role, when=known)
+
+
+def _skip(names: _Names) -> Iterator[Grant]:
+    one, role = names.topology, "skip"
+    yield from names.topic(one.documents, "Read", "DescribeConfigs", role=role)
+    yield from names.topic(one.layout_log, "Read", "Write", "DescribeConfigs", role=role)
+    yield Grant("transactional-id", one.layout_log, "Write", role=role)
+    for group in (one.group("fingerprint"), one.group("route"), one.layout_log):
+        yield Grant("group", group, "Describe", role=role)
+    yield Grant("group", f"{one.app}.skip", "Describe", role=role, when="without `--to`")
 
 
 def minimal(wanted: Collection[Grant]) -> list[Grant]:

@@ -30,12 +30,20 @@ class Denied(BusError):
 
 
 class PartitionUnreadable(BusError):
-    """A partition can't be read from its position. Other partitions can."""
+    """A partition can't be read from its position. Other partitions can.
 
-    def __init__(self, partition: TopicPartition, position: int, why: str) -> None:
+    ``whole`` is whether the log has the batch there as it was written: reading it from another
+    replica, or from a backup, would not help.
+    """
+
+    def __init__(
+        self, partition: TopicPartition, position: int, why: str, *, whole: bool = False
+    ) -> None:
         """Take the partition, the offset of the next record to read, and the reason."""
         self.partition = partition
         self.position = position
+        self.why = why
+        self.whole = whole
         super().__init__(
             f"{partition.topic}[{partition.partition}] can't be read from offset {position}: {why}"
         )

@@ -25,6 +25,7 @@ from worker.bus.errors import (
     Unanswered,
 )
 from worker.bus.records import (
+    NO_EPOCHS,
     UNREADABLE_HEADERS,
     Claim,
     Effect,
@@ -38,6 +39,7 @@ from worker.bus.records import (
 )
 
 __all__ = [
+    "NO_EPOCHS",
     "UNREADABLE_HEADERS",
     "Aborted",
     "Bus",
@@ -107,14 +109,14 @@ class Member(Protocol):
         records: Iterable[Outgoing],
         offsets: Mapping[TopicPartition, int],
         *,
-        epoch: int | None = None,
+        epochs: Mapping[TopicPartition, int] = NO_EPOCHS,
     ) -> None:
         """Write the records and commit the offsets (of the next record to read), or neither.
 
         The offsets carry the group's generation, so a stale transaction is refused. A transaction
         without offsets is guarded only by the producer's epoch, and needs no seat. The id of its
-        topic is committed with each offset, and the leader epoch in which it was read. A member
-        with ``of`` does not read that topic, so it is told the ``epoch``.
+        topic is committed with each offset, and the leader epoch in which it was read. The member
+        is told the ``epochs`` of what it doesn't read itself, as with ``of``.
 
         Raises:
             Aborted: rolled back; see `effect`.
@@ -358,8 +360,12 @@ class Bus(Protocol):
             BusError: refused, or not answered in time; all of it was deleted, or nothing.
         """
 
-    def log_reader(self, group: str, topics: Collection[str]) -> LogReader:
-        """Return a reader of some topics outside a group, which does not notice it."""
+    def log_reader(self, group: str, topics: Collection[str], *, single: bool = False) -> LogReader:
+        """Return a reader of some topics outside a group, which does not notice it.
+
+        ``single``: it fetches one batch of a partition, and the next one when it is started there,
+        or some 20 ms after that one was read. A log that is not divided into batches ignores it.
+        """
 
     def log_writer(self, name: str, topic: str) -> LogWriter:
         """Return a writer under a name; ``topic`` is one that it writes to.

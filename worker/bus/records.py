@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 __all__ = [
+    "NO_EPOCHS",
     "UNREADABLE_HEADERS",
     "Claim",
     "Effect",
@@ -40,6 +42,8 @@ class Claim(NamedTuple):
     offset: int
     epoch: int
 
+
+NO_EPOCHS: Mapping[TopicPartition, int] = MappingProxyType({})
 
 _FURTHEST = 1 << 62
 """No log gets that far: committed offsets from here on say something else than a position."""

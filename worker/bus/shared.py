@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from worker.bus.port import (
+    NO_EPOCHS,
     Claim,
     Effect,
     LogReader,
@@ -312,13 +313,14 @@ class SharedMember:
         records: Iterable[Outgoing],
         offsets: Mapping[TopicPartition, int],
         *,
-        epoch: int | None = None,
+        epochs: Mapping[TopicPartition, int] = NO_EPOCHS,
     ) -> None:
         """See the port; the log's epoch is known here."""
         seat = next(iter(offsets), None)
-        if seat is not None and epoch is None:
-            epoch = self._reader.epoch(seat)
-        self._member.commit(records, offsets, epoch=epoch)
+        epoch = None if seat is None or epochs else self._reader.epoch(seat)
+        if epoch is not None:
+            epochs = dict.fromkeys(offsets, epoch)
+        self._member.commit(records, offsets, epochs=epochs)
 
     @property
     def throttled(self) -> bool:

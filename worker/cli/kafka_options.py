@@ -101,6 +101,7 @@ def register(app: typer.Typer) -> None:
     app.command("watch", rich_help_panel=_KAFKA)(watch)
     app.command("redrive", rich_help_panel=_KAFKA)(redrive)
     app.command("forget", rich_help_panel=_KAFKA)(forget)
+    app.command("skip", rich_help_panel=_KAFKA)(skip)
     app.command("reindex", rich_help_panel=_KAFKA)(reindex)
     app.command("init", rich_help_panel=_OPERATE)(init)
     topics = typer.Typer(
@@ -445,6 +446,47 @@ def forget(
     from worker.cli.forget import forget as body
 
     body(_for_kafka(config, bootstrap, app), ids, wait=not no_wait, as_json=as_json)
+
+
+def skip(
+    partition: Annotated[
+        int,
+        typer.Argument(min=0, help="Partition of the documents topic.", show_default=False),
+    ],
+    offset: Annotated[
+        int,
+        typer.Argument(
+            min=0, help="Offset of the batch, as the worker's last line has it.", show_default=False
+        ),
+    ],
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    app: App = None,
+    *,
+    to: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="OFFSET",
+            help="The offset after the range to reject. Default: that after the batch, which is"
+            " searched for.",
+            show_default=False,
+        ),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do it. Without this option, only say what would be done.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Have the workers reject a batch of documents that can't be unpacked, and go on after it.
+
+    A few kilobytes can unpack to more memory than a worker has. It then ends with a line that
+    names the batch. All offsets of the batch go to the rejected topic, without their values.
+    """
+    from worker.cli.skip import skip as body
+
+    settings = _for_kafka(config, bootstrap, app)
+    body(settings, partition, offset, to=to, yes=yes, as_json=as_json)
 
 
 def reindex(

@@ -15,6 +15,8 @@ from worker.bus import (
     Member,
     OffsetOutOfRange,
     OutcomeUnknown,
+    PartitionUnreadable,
+    Polled,
     Record,
     TopicPartition,
 )
@@ -158,13 +160,9 @@ class Loop:
         if self.inherited is not None:
             self._inherit(self.inherited)
             return False
-        timeout = self._timeout(wait)
         pace = self._pace
-        try:
-            with probing(self._probe, "poll"):
-                polled = self._member.poll(pace.records, pace.size, timeout)
-        except OffsetOutOfRange as error:
-            self._start_at(error.partition, self.stage.out_of_range(error))
+        polled = self._poll(self._timeout(wait))
+        if polled is None:
             return False
         if polled.assignment is not None:
             self._adopt(polled.assignment)
@@ -190,6 +188,20 @@ class Loop:
         if settlement is None:
             return burst is not None
         return self._transact(settlement)
+
+    def _poll(self, timeout: float) -> Polled | None:
+        """Poll once; return None if the stage has to go on elsewhere, or without a partition."""
+        try:
+            with probing(self._probe, "poll"):
+                return self._member.poll(self._pace.records, self._pace.size, timeout)
+        except OffsetOutOfRange as error:
+            self._start_at(error.partition, self.stage.out_of_range(error))
+        except PartitionUnreadable as error:
+            after = self.stage.unreadable(error)
+            if after is not None:
+                self._start_at(error.partition, after)
+                self._resume((error.partition,))
+        return None
 
     def _timeout(self, wait: float | None) -> float:
         """Return how long to wait for records, in seconds."""

@@ -37,6 +37,8 @@ __all__ = ["ENV_PREFIX", "Settings"]
 ENV_PREFIX = "NEARDUP_"
 _ABSORB = 0.95
 _POLL_MARGIN_SECONDS = 30.0
+_LEAST_UNPACKED = 256 << 20
+"""To which a batch may unpack, however little memory there is: it is the only one then."""
 
 
 class Settings(BaseSettings):
@@ -158,7 +160,8 @@ class Settings(BaseSettings):
     def _client_memory(self) -> ClientMemory:
         shares = self.memory()
         produced = max(shares.produced, 2 * self.limits.record_bytes)
-        return ClientMemory(shares.fetched, shares.log_fetched, produced)
+        unpacked = max(_LEAST_UNPACKED, shares.total)
+        return ClientMemory(shares.fetched, shares.log_fetched, produced, unpacked)
 
     def snapshot_options(self) -> dict[str, Any]:
         """Return the options of the snapshots' file system. Secrets in files are read now.

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
+from worker.bus import OffsetOutOfRange, Outgoing, PartitionUnreadable, Record, TopicPartition
 
-__all__ = ["Burst", "RestoreState", "Stage", "StageError", "StatelessStage", "Status"]
+__all__ = ["Burst", "RestoreState", "Stage", "StageError", "StatelessStage", "Status", "unread"]
 
 
 class StageError(Exception):
@@ -139,8 +139,32 @@ class Stage(Protocol):
             StageError: the stage needs what was lost.
         """
 
+    def unreadable(self, error: PartitionUnreadable) -> int | None:
+        """Return the offset to continue from when what is at a position can't be read.
+
+        With None, the partition waits until `started` returns it.
+
+        Raises:
+            PartitionUnreadable: the stage needs what is there. The message says what to do.
+        """
+
     def close(self) -> None:
         """Release state and files."""
+
+
+def unread(error: PartitionUnreadable) -> PartitionUnreadable:
+    """Return the error of a batch of ``documents`` that can't be read, with what to do."""
+    if not error.whole:
+        return error
+    place, at = error.partition, error.position
+    return PartitionUnreadable(
+        place,
+        at,
+        f"{error.why}. Nothing from there on was read. Give the workers more memory"
+        f" (worker.memory), or set the batch aside: `neardup skip {place.partition} {at}` has all"
+        " of it rejected. See docs/runbook.md, 'A batch that can't be unpacked'",
+        whole=True,
+    )
 
 
 class StatelessStage:
@@ -184,6 +208,10 @@ class StatelessStage:
     def paused(self) -> frozenset[TopicPartition]:
         """Return none."""
         return frozenset()
+
+    def unreadable(self, error: PartitionUnreadable) -> int | None:
+        """Raise it: the stage needs all that it reads."""
+        raise error
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""

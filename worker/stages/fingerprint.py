@@ -11,19 +11,19 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from lsh import Fingerprinter
-from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
+from worker.bus import OffsetOutOfRange, Outgoing, PartitionUnreadable, Record, TopicPartition
 from worker.formats.base import Document, DocumentFormat, Unreadable
 from worker.formats.first_texts import TextWatch
 from worker.formats.seen import FieldWatch
 from worker.formats.unreadable import NULL_TEXT, Deleted
-from worker.stages.base import Burst, StageError, StatelessStage
+from worker.stages.base import Burst, StageError, StatelessStage, unread
 from worker.stages.deaths import Deaths
 from worker.stages.first_cases import FirstCases
 from worker.stages.framing import Aside, Framer, Signed, Span
 from worker.stages.reject_limit import RejectGuard, RejectLimit
 from worker.stages.turns import BUILDING, SEALED
 from worker.topology import Topology
-from worker.wire import FRAME_BYTES, encode
+from worker.wire import FRAME_BYTES, SetAside, beyond, encode
 from worker.wire.headers import reduced_rejection, rejection
 
 __all__ = ["Fingerprint", "FingerprintEvents"]
@@ -32,6 +32,9 @@ _log = logging.getLogger(__name__)
 
 
 _POISON = "the worker died twice while it read this document"
+_UNREAD = "unreadable: an operator set this offset aside, since its batch can't be unpacked"
+_AT_ONCE = 5_000
+"""Offsets that one transaction sets aside: a small batch may have millions of empty records."""
 
 
 def _ends(records: Sequence[Record]) -> dict[TopicPartition, int]:
@@ -74,6 +77,7 @@ class Fingerprint(StatelessStage):
         texts: TextWatch | None = None,
         sealed: bool = False,
         starts: Mapping[TopicPartition, int] | None = None,
+        aside: Sequence[SetAside] = (),
         events: FingerprintEvents | None = None,
     ) -> None:
         """Take where to read and write, how to read a document, and how to sign its text.
@@ -86,6 +90,7 @@ class Fingerprint(StatelessStage):
         ``sealed``: seal the partitions instead of reading them.
         ``starts``: where to begin the partitions that have not been begun; see
         `worker.stages.turns`.
+        ``aside``: the ranges that are rejected unread.
         """
         self.topics = (topology.documents,)
         self._fingerprints = topology.fingerprints
@@ -101,6 +106,10 @@ class Fingerprint(StatelessStage):
         self._events = events or FingerprintEvents()
         self._sealed = sealed
         self._starts = starts or {}
+        self._aside = aside
+        self._skipping: dict[TopicPartition, int] = {}
+        self._skipped: dict[TopicPartition, int] = {}
+        self._skips: dict[TopicPartition, int] = {}
         self._turned: dict[TopicPartition, int] = {}
         self._next: dict[TopicPartition, int] = {}
         self._first = FirstCases(_log, silent=silent)
@@ -126,6 +135,11 @@ class Fingerprint(StatelessStage):
         self._unusable = 0
         self._reasons = Counter()
         self._deaths.passed(offsets)
+        self._skipping, self._skips, self._skipped = {}, {}, {}
+        self.pending = False
+        for place, at in offsets.items():
+            self._skip(place, at)
+        offsets = {place: at for place, at in offsets.items() if place not in self._skipping}
         if not self._skip_deleted:
             return dict(offsets)
         starts = {place: max(at, watermarks(place)[0]) for place, at in offsets.items()}
@@ -155,24 +169,73 @@ class Fingerprint(StatelessStage):
         room: int = sys.maxsize,  # noqa: ARG002 -- bounded by the records
     ) -> Burst | None:
         """Parse and fingerprint a batch; see `Stage`."""
-        if not records:
-            # Before anything else is committed: only then does the group say where it stands.
-            return Burst((), self._turned) if self._turned else None
         self._textless = 0
         self._unusable = 0
         self._reasons = Counter()
+        outgoing, self._ends = self._set_aside()
+        if not records:
+            # Before anything else is committed: only then does the group say where it stands.
+            offsets = {**self._turned, **self._ends}
+            return Burst(tuple(outgoing), offsets) if offsets else None
         deaths = self._deaths
-        self._ends = _ends(records)
+        ends = _ends(records)
+        self._ends |= ends
         if deaths.careful(records):
-            outgoing: list[Outgoing] = []
             for record in records:
                 outgoing += self._read_alone(record)
         else:
-            deaths.reading(self._ends)
-            outgoing = self._read(records)
+            deaths.reading(ends)
+            outgoing += self._read(records)
         deaths.done()
         self._guard.check(len(records) - self._textless, self._textless)
         return Burst(outgoing, {**self._turned, **self._ends})
+
+    def _skip(self, place: TopicPartition, offset: int) -> bool:
+        """Set aside what is to be, if it is where a partition is read; return whether it is."""
+        end = beyond(self._aside, place.partition, offset)
+        if end is None:
+            return False
+        self._skipping[place] = end
+        self.pending = True
+        _log.error(
+            "%s[%d]: offsets %d to %d were set aside, since the batch there can't be unpacked. They"
+            " are rejected unread",
+            *place, offset, end - 1,
+            extra={"topic": place.topic, "partition": place.partition, "offset": offset},
+        )  # fmt: skip
+        return True
+
+    def _set_aside(self) -> tuple[list[Outgoing], dict[TopicPartition, int]]:
+        """Return what rejects the next offsets that are set aside, and the offsets after them."""
+        outgoing: list[Outgoing] = []
+        ends: dict[TopicPartition, int] = {}
+        for place, end in list(self._skipping.items()):
+            first = self._next[place]
+            # There may be markers before the range, which a frame covers, too.
+            while beyond(self._aside, place.partition, first) is None:
+                first += 1
+            ends[place] = until = min(end, first + _AT_ONCE)
+            for offset in range(first, until):
+                unread_one = Record(place.topic, place.partition, offset, -1, None, None)
+                outgoing.append(self._reject(unread_one, _UNREAD))
+            self._reasons["unreadable"] += until - first
+            outgoing += self._covered(place, until, list(range(first, until)))
+            if until == end:
+                del self._skipping[place]
+                self._skipped[place] = end
+        self.pending = bool(self._skipping)
+        return outgoing, ends
+
+    def unreadable(self, error: PartitionUnreadable) -> int | None:
+        """Set a batch aside that can't be read, if it is to be; see `Stage`."""
+        if not self._skip(error.partition, error.position):
+            raise unread(error)
+        return None
+
+    def started(self) -> Mapping[TopicPartition, int]:
+        """Return the partitions of which a range was set aside, from its end on."""
+        started, self._skips = self._skips, {}
+        return started
 
     def _read_alone(self, record: Record) -> list[Outgoing]:
         """Read a document that may kill the worker, unless it has done so twice.
@@ -332,6 +395,8 @@ class Fingerprint(StatelessStage):
         """Count what was rejected, and forget deaths that lie behind."""
         self._deaths.passed(self._ends)
         self._turned = {}
+        self._skips |= self._skipped
+        self._skipped = {}
         for code, count in self._reasons.items():
             self._events.rejected(code, count)
         self._events.unusable(self._unusable)

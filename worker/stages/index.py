@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
+from worker.bus import OffsetOutOfRange, Outgoing, PartitionUnreadable, Record, TopicPartition
 from worker.stages.answers import split_answer
 from worker.stages.base import Burst, StageError, Status
 from worker.stages.dates import DateReports
@@ -299,6 +299,10 @@ class Index(Generic[StoreT]):
             msg = f"{error}: frames were deleted before the shard had read them"
             raise StageError(msg)
         return self._shards.shortened(error.partition, error.low, error.high)
+
+    def unreadable(self, error: PartitionUnreadable) -> int | None:
+        """Raise it: every shard needs all frames."""
+        raise error
 
     def close(self) -> None:
         """Flush and close the stores."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from worker.bus import LogReader, OffsetOutOfRange, Record, TopicPartition
-from worker.stages.base import StageError
+from worker.bus import LogReader, OffsetOutOfRange, PartitionUnreadable, Record, TopicPartition
+from worker.stages.base import StageError, unread
 from worker.stages.budget import record_cost
+from worker.wire import SetAside, beyond
 
 __all__ = ["Payloads"]
 
@@ -78,9 +79,19 @@ class Payloads:
     takes at most half of the buffer, and one read about the other half.
     """
 
-    def __init__(self, documents: str, connect: Callable[[], LogReader], buffer_bytes: int) -> None:
-        """Take the topic, and a function that connects a reader to it. This does not connect."""
+    def __init__(
+        self,
+        documents: str,
+        connect: Callable[[], LogReader],
+        buffer_bytes: int,
+        aside: Sequence[SetAside] = (),
+    ) -> None:
+        """Take the topic, and a function that connects a reader to it. This does not connect.
+
+        ``aside`` are ranges that are not read.
+        """
         self._documents = documents
+        self._aside = aside
         self._connect = connect
         self._buffer_bytes = buffer_bytes
         self._reader: LogReader | None = None
@@ -101,6 +112,7 @@ class Payloads:
 
         Raises:
             StageError: a payload is past the end of its partition.
+            PartitionUnreadable: a batch can't be unpacked, and is not set aside.
             BusError: the documents can't be read.
         """
         reader = self._connected()
@@ -116,6 +128,9 @@ class Payloads:
         except OffsetOutOfRange as error:
             self._skip(reader, error)
             return
+        except PartitionUnreadable as error:
+            self._pass(reader, error)
+            return
         for record in records:
             self._lanes[record.partition].add(record)
 
@@ -126,6 +141,8 @@ class Payloads:
 
     def _start(self, reader: LogReader, partition: int, lane: _Lane) -> None:
         if not lane.running:
+            after = beyond(self._aside, partition, lane.following)
+            lane.following = lane.following if after is None else after
             reader.start(TopicPartition(self._documents, partition), lane.following)
             lane.running = True
 
@@ -156,6 +173,15 @@ class Payloads:
             msg = f"{error}: the topic was truncated or recreated after its documents were judged"
             raise StageError(msg)
         reader.start(error.partition, error.low)
+
+    def _pass(self, reader: LogReader, error: PartitionUnreadable) -> None:
+        """Continue after what is set aside: nothing of that was judged."""
+        place = error.partition
+        after = beyond(self._aside, place.partition, error.position)
+        if after is None:
+            raise unread(error)
+        self._lanes[place.partition].following = after
+        reader.start(place, after)
 
     def take(self, partition: int, until: int) -> list[Record]:
         """Remove and return what was read of a partition before an offset."""

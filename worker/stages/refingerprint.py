@@ -21,7 +21,7 @@ from worker.stages.replacement import Found, LeftOut, Replacement
 from worker.stages.signing import Signer
 from worker.stages.tiling import follow
 from worker.topology import Topology
-from worker.wire import FRAME_BYTES, HandOver, document_bytes, encode, hand_over
+from worker.wire import FRAME_BYTES, HandOver, SetAside, document_bytes, encode, hand_over
 
 __all__ = ["Refingerprint", "RefingerprintCounts", "RefingerprintEvents"]
 
@@ -93,6 +93,7 @@ class Refingerprint(StatelessStage):
         frame_bytes: int = FRAME_BYTES,
         buffer_bytes: int = 16 << 20,
         deaths: Deaths | None = None,
+        aside: Sequence[SetAside] = (),
         events: RefingerprintEvents | None = None,
     ) -> None:
         """Take the earlier log and the new one, and how to read a document and to sign its text.
@@ -101,6 +102,7 @@ class Refingerprint(StatelessStage):
         frame in the earlier log and ``future_allowance_ms``. What is read ahead takes at most about
         ``buffer_bytes``, and what waits for it half of that and one poll. ``deaths``: what the
         worker has died of while it made fingerprints anew; by default it notes nothing.
+        ``aside``: the ranges of documents that are not read.
         """
         self.topics = (source.fingerprints,)
         self._documents = source.documents
@@ -114,7 +116,7 @@ class Refingerprint(StatelessStage):
         self._allowance = future_allowance_ms
         self._framer = Framer(self._target, frame_bytes)
         self._buffer_bytes = buffer_bytes
-        self._payloads = Payloads(self._documents, documents, buffer_bytes)
+        self._payloads = Payloads(self._documents, documents, buffer_bytes, aside)
         self._events = events or RefingerprintEvents()
         self._waiting: deque[_Waiting] = deque()
         self._cost = 0

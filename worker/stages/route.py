@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress
 
-from worker.bus import OffsetOutOfRange, Outgoing, Record, TopicPartition
+from worker.bus import OffsetOutOfRange, Outgoing, PartitionUnreadable, Record, TopicPartition
 from worker.formats.matches import MatchWriter
-from worker.stages.base import Burst, StageError, Status
+from worker.stages.base import Burst, StageError, Status, unread
 from worker.stages.framing import checksum
 from worker.stages.lanes import Answers, Lane, Step
 from worker.stages.unpacking import Found, Judged, best
 from worker.stages.waits import Waits
 from worker.topology import Topology
-from worker.wire import MatchFrame, decode
+from worker.wire import MatchFrame, SetAside, beyond, decode
 from worker.wire.headers import (
     FIRST,
     MATCHES,
@@ -76,12 +76,14 @@ class Route:
         same_partitions: Mapping[str, bool],
         clock: Callable[[], float],
         buffer_bytes: int = 64 << 20,
+        aside: Sequence[SetAside] = (),
         events: RouteEvents | None = None,
     ) -> None:
         """Take where to read and write; ``following`` has the index's next generation.
 
         ``same_partitions``: which outputs have as many partitions as the input. ``clock`` returns
-        seconds from an unknown start.
+        seconds from an unknown start. ``aside``: the ranges of documents that are not read:
+        *fingerprint* rejects them.
         """
         self._documents = topology.documents
         both = (topology,) if following is None else (topology, following)
@@ -102,6 +104,7 @@ class Route:
         self._rejected = topology.rejected
         self._writer = writer
         self._same = same_partitions
+        self._aside = aside
         self._buffer_bytes = buffer_bytes
         self._events = events or RouteEvents()
         self._clock = clock
@@ -167,7 +170,26 @@ class Route:
                         extra=place._asdict(),
                     )  # fmt: skip
             starts.update(begin)
+            after = beyond(self._aside, number, begin[documents])
+            if after is not None:
+                starts[documents] = self._pass(documents, after)
         return starts
+
+    def _pass(self, documents: TopicPartition, after: int) -> int:
+        """Note that no documents are left to read before an offset; return that."""
+        lane = self._lanes[documents.partition]
+        lane.arrived = max(lane.arrived, after)
+        return after
+
+    def unreadable(self, error: PartitionUnreadable) -> int | None:
+        """Pass documents that are set aside; see `Stage`."""
+        place = error.partition
+        if place.topic != self._documents:
+            raise error
+        after = beyond(self._aside, place.partition, error.position)
+        if after is None:
+            raise unread(error)
+        return self._pass(place, after)
 
     def _owned(
         self, number: int, offsets: Mapping[TopicPartition, int]

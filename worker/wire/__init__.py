@@ -5,6 +5,7 @@ Only this package knows the byte layout of a frame; all other code sees arrays.
 
 from __future__ import annotations
 
+from worker.wire.aside import SetAside, beyond, by_partition
 from worker.wire.codec import FrameError, decode, encode
 from worker.wire.fingerprints import FingerprintFrame, document_bytes
 from worker.wire.frame import ACCOUNTED_OFFSETS, FRAME_BYTES, POSITION_BITS
@@ -39,8 +40,11 @@ __all__ = [
     "Ids",
     "Layout",
     "MatchFrame",
+    "SetAside",
     "Tombstones",
     "answer_bytes",
+    "beyond",
+    "by_partition",
     "decode",
     "document_bytes",
     "encode",

@@ -12,6 +12,7 @@ from tests.support.checker.history import (
     header,
     ident_of,
     is_tombstone,
+    reason,
     source,
     verdict_of,
 )
@@ -49,6 +50,10 @@ def payloads(history: History) -> Iterator[str]:
     inputs = {(record.partition, record.offset): record for record in history.inputs}
     for kind, record in history.published():
         if is_tombstone(record) or (given := inputs.get(source(record))) is None:
+            continue
+        if reason(record) == "unreadable":  # Nobody has read it.
+            if (record.key, record.value) != (None, None):
+                yield f"rejected {source(record)} was set aside unread, and has a key or a value"
             continue
         headers = tuple(header for header in record.headers if not header[0].startswith(OWN))
         if (record.key, headers, record.timestamp) != (given.key, given.headers, given.timestamp):

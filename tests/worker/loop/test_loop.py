@@ -16,6 +16,7 @@ from worker.bus import (
     OffsetOutOfRange,
     OutcomeUnknown,
     Outgoing,
+    PartitionUnreadable,
     Record,
     TopicPartition,
 )
@@ -92,6 +93,9 @@ class Copier:
 
     def out_of_range(self, error: OffsetOutOfRange) -> int:
         return error.low
+
+    def unreadable(self, error: PartitionUnreadable) -> int | None:
+        raise error
 
     def close(self) -> None:
         self.closed = True

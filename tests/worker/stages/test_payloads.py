@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.bus import Claim, LogReader, Outgoing, Record, TopicPartition
+from worker.bus import Claim, LogReader, Outgoing, PartitionUnreadable, Record, TopicPartition
 from worker.bus.memory import MemoryBus
 from worker.stages import StageError
 from worker.stages.budget import record_cost
 from worker.stages.payloads import Payloads
+from worker.wire import SetAside
 
 
 class Noting:
@@ -174,3 +175,36 @@ def test_nothing_is_connected_before_something_is_wanted() -> None:
     assert not connected
     payloads.read({0: 0}, wait=False)
     assert connected == [True]
+
+
+class Unpackable(Noting):
+    """A reader that can't unpack a batch of each partition."""
+
+    def __init__(self, reader: LogReader, offsets: range) -> None:
+        super().__init__(reader)
+        self._offsets = offsets
+
+    def read(self, limit: int, max_bytes: int, timeout: float) -> Sequence[Record]:
+        for number in sorted(self.running):
+            place = TopicPartition("documents", number)
+            if (at := self.position(place) or 0) in self._offsets:
+                raise PartitionUnreadable(place, at, "it can't be unpacked", whole=True)
+        return super().read(min(limit, 1), max_bytes, timeout)
+
+
+@pytest.mark.parametrize("first", [0, 3, 4])
+def test_what_is_set_aside_is_passed(first: int) -> None:
+    reading = Reading([[10] * 8], 10_000)
+    reading.reader = Unpackable(reading.reader, range(3, 6))
+    aside = (SetAside(0, 3, 6),)
+    reading.payloads = Payloads("documents", lambda: reading.reader, 10_000, aside)
+    found = [reading.find({0: offset})[0] for offset in range(first, 8)]
+    offsets = [None if one is None else one.offset for one in found]
+    assert offsets == [None if 3 <= offset < 6 else offset for offset in range(first, 8)]
+
+
+def test_what_is_not_set_aside_is_said() -> None:
+    reading = Reading([[10] * 8], 10_000)
+    reading.reader = Unpackable(reading.reader, range(3, 6))
+    with pytest.raises(PartitionUnreadable, match="neardup skip 0 3"):
+        reading.find({0: 3})

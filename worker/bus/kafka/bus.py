@@ -144,10 +144,14 @@ class KafkaBus:
         with ThreadPoolExecutor(len(seats)) as pool:
             list(pool.map(end, seats))
 
-    def log_reader(self, group: str, topics: Collection[str]) -> KafkaReader:
+    def log_reader(
+        self, group: str, topics: Collection[str], *, single: bool = False
+    ) -> KafkaReader:
         """See the port."""
         watched = Watched(Identities(topics, self._ids), Ends())
-        return KafkaReader(self._options, group, watched, self._watcher, queues=self._queues)
+        return KafkaReader(
+            self._options, group, watched, self._watcher, single=single, queues=self._queues
+        )
 
     def log_writer(self, name: str, topic: str) -> KafkaWriter:
         """See the port."""

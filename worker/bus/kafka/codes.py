@@ -51,7 +51,9 @@ class Means(Flag):
     TOO_LONG = auto()
     """The producer's transaction timeout is longer than the brokers allow."""
     DAMAGED = auto()
-    """A batch fails its checksum, can't be decompressed, or has an unknown format."""
+    """A batch fails its checksum, or has an unknown format."""
+    PACKED = auto()
+    """A batch passes its checksum and can't be unpacked."""
     OUT_OF_RANGE = auto()
     """The log doesn't have the position."""
     END = auto()
@@ -131,7 +133,7 @@ CODES: Mapping[int, Means] = {
     KafkaError._SSL: Means.SHUT_OUT,
     # Logs and topics.
     KafkaError._BAD_MSG: Means.DAMAGED,
-    KafkaError._BAD_COMPRESSION: Means.DAMAGED,
+    KafkaError._BAD_COMPRESSION: Means.PACKED,
     KafkaError._NOT_IMPLEMENTED: Means.DAMAGED,
     KafkaError.INVALID_MSG: Means.DAMAGED,
     KafkaError._AUTO_OFFSET_RESET: Means.OUT_OF_RANGE,

@@ -109,6 +109,23 @@ messages must not take a multiple of its share."""
 _LARGEST = "message.max.bytes"
 _LARGEST_BYTES = 1_000_000
 """librdkafka's default for the largest record. A fetch can't be smaller."""
+_LARGEST_FETCH = "fetch.max.bytes"
+_LARGEST_ANSWER = "receive.message.max.bytes"
+"""Also the most to which librdkafka unpacks a batch of zstd."""
+_ANSWER_BYTES = 1 << 20
+"""What an answer may have beside the records of a fetch."""
+_MOST = (1 << 31) - 1
+
+_SINGLE: Mapping[str, Value] = {
+    # A broker returns at least one whole batch, and here no other.
+    "fetch.message.max.bytes": 1,
+    "max.partition.fetch.bytes": 1,
+    "queued.min.messages": 1,
+    # How long the next batch is left alone once one is in the queue: time enough to take that one,
+    # and to note that the next one is being fetched.
+    "fetch.queue.backoff.ms": 20,
+}
+"""For a reader of single batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +142,8 @@ class ClientMemory:
     """The same, of a reader outside groups."""
     produced: int = 32 << 20
     """The queue of a producer."""
+    unpacked: int = 256 << 20
+    """The most to which a batch may unpack. librdkafka knows that beforehand of zstd alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,13 +223,23 @@ class KafkaOptions:
         queue, fetch = sizes
         largest = {**self.common, **self.consumer}.get(_LARGEST, _LARGEST_BYTES)
         least = int(largest) if str(largest).isdecimal() else 0
+        most = max(fetch, least)
+        given = {**self.common, **self.consumer}.get(_LARGEST_FETCH, most)
+        asked = int(given) if str(given).isdecimal() else most
         return self._unless_common(
             {
                 "queued.min.messages": max(1, min(_QUEUED_MESSAGES, queue // _MESSAGE_BYTES)),
                 "queued.max.messages.kbytes": queue >> 10,
-                "fetch.max.bytes": max(fetch, least),
+                _LARGEST_FETCH: most,
+                _LARGEST_ANSWER: min(_MOST, max(self.memory.unpacked, asked + _ANSWER_BYTES)),
             }
         )
+
+    @property
+    def unpacked(self) -> int:
+        """Return the most bytes to which librdkafka unpacks a batch of zstd."""
+        keys = {**self._queue(self.memory.fetched), **self.common, **self.consumer}
+        return int(keys[_LARGEST_ANSWER])
 
     def _unless_common(self, keys: Mapping[str, Value]) -> dict[str, Value]:
         """Return those of these keys that are not set for all clients."""
@@ -239,13 +268,17 @@ class KafkaOptions:
             config["group.remote.assignor"] = "range"
         return config
 
-    def reader_config(self, group: str) -> dict[str, Any]:
-        """Return the configuration of a consumer that reads without joining the group."""
+    def reader_config(self, group: str, *, single: bool = False) -> dict[str, Any]:
+        """Return the configuration of a consumer that reads without joining the group.
+
+        ``single``: it fetches one batch at a time.
+        """
         return {
             **self.client_config(f"{group}-reader"),
             **_FETCHES,
             **self._queue(self.memory.log_fetched),
             **self.consumer,
+            **(_SINGLE if single else {}),
             **self._debug,
             "group.id": group,
             **READS,

@@ -163,12 +163,23 @@ def passes(error: KafkaError) -> bool:
     return means(error, Means.PASSING) or error.retriable()
 
 
-def damage(error: KafkaError, partition: TopicPartition, offset: int) -> PartitionUnreadable | None:
-    """Return the exception for a damaged batch of the log; None for any other error.
+def damage(
+    error: KafkaError, partition: TopicPartition, offset: int, unpacked: int
+) -> PartitionUnreadable | None:
+    """Return the exception for a batch that can't be read; None for any other error.
 
-    librdkafka continues after such a batch, so the reader must stop before it. The next worker
-    stops there, too: no offset after the batch was ever committed.
+    librdkafka continues after a damaged batch, so the reader must stop before it. The next worker
+    stops there, too: no offset after the batch was ever committed. ``unpacked`` is the most bytes
+    to which a batch may unpack if its compression says how many that are.
     """
+    if means(error, Means.PACKED):
+        return PartitionUnreadable(
+            partition,
+            offset,
+            f"the batch there can't be unpacked ({error.str()}). Its checksum is right, so this is"
+            f" how it was written. It unpacks to more than {unpacked >> 20:,} MiB, or to nothing",
+            whole=True,
+        )
     if not means(error, Means.DAMAGED):
         return None
     return PartitionUnreadable(

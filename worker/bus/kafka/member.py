@@ -29,6 +29,7 @@ from worker.bus.kafka.records import record_of
 from worker.bus.kafka.sessions import LONGEST_SECONDS
 from worker.bus.kafka.watcher import Watched, Watcher
 from worker.bus.port import (
+    NO_EPOCHS,
     Aborted,
     BusError,
     Claim,
@@ -251,7 +252,9 @@ class KafkaMember:
         if message is not None and message.topic():
             partition = TopicPartition(message.topic() or "", message.partition() or 0)
             offset = message.offset() or 0
-            damaged = damage(error, partition, offset)
+            # An error is at the start of its batch, in which the position may lie.
+            at = max(offset, self._assignment.position(partition) or 0)
+            damaged = damage(error, partition, at, self._options.unpacked)
             if damaged is not None:
                 raise damaged
             if Means.OUT_OF_RANGE in found:
@@ -376,7 +379,7 @@ class KafkaMember:
         records: Iterable[Outgoing],
         offsets: Mapping[TopicPartition, int],
         *,
-        epoch: int | None = None,
+        epochs: Mapping[TopicPartition, int] = NO_EPOCHS,
     ) -> None:
         """See the port."""
         self._identities.check()
@@ -387,7 +390,7 @@ class KafkaMember:
         if offsets and unseated:
             msg = "the group has revoked this member's partitions"
             raise Aborted(msg)
-        fenced = self._committed(records, offsets, epoch)
+        fenced = self._committed(records, offsets, epochs)
         # Fenced is raised here, not in the except block, and without the caught error as context.
         # Otherwise a KafkaError raised there would keep that error, and with it both clients.
         if fenced is None:
@@ -402,7 +405,7 @@ class KafkaMember:
         self,
         records: Iterable[Outgoing],
         offsets: Mapping[TopicPartition, int],
-        epoch: int | None,
+        epochs: Mapping[TopicPartition, int],
     ) -> str | None:
         """Commit; return the error's text if the member is fenced, else None."""
         self._transaction, self._offsets = next(self._transactions), offsets
@@ -410,26 +413,21 @@ class KafkaMember:
             notes = {
                 topic: self._identities.metadata(topic, self._transaction) for topic, _ in offsets
             }
-            epochs = self._epochs(offsets, epoch)
-            own = GroupOffsets(self._consumer, offsets, notes, epochs)
+            own = GroupOffsets(self._consumer, offsets, notes, self._epochs(epochs))
             self._producer.commit(records, own)
         except Fenced as error:
             return str(error)
         return None
 
-    def _epochs(
-        self, places: Iterable[TopicPartition], epoch: int | None
-    ) -> dict[TopicPartition, int]:
-        """Return the leader epochs to commit with offsets; ``epoch`` is of the topic ``of``.
+    def _epochs(self, told: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return the leader epochs to commit with offsets; ``told`` are those of other readers.
 
         None is before what was committed last: what is read anew may still be of earlier leaders.
         """
-        if self._identities.of is None:
-            found = dict(self._assignment.epochs())
-        else:
-            found = {} if epoch is None else dict.fromkeys(places, epoch)
-        for place, claim in self._claims.items():
-            found[place] = max(claim.epoch, found.get(place, claim.epoch))
+        found = dict(self._assignment.epochs()) if self._identities.of is None else {}
+        before = {place: claim.epoch for place, claim in self._claims.items()}
+        for place, epoch in (*told.items(), *before.items()):
+            found[place] = max(epoch, found.get(place, epoch))
         return found
 
     def _drain_events(self) -> None:
@@ -531,6 +529,8 @@ class KafkaMember:
         claim = None if self._identities.of is not None else self._claims.get(partition)
         known = claim is not None and claim.offset == offset
         self._assignment.seek(partition, offset, claim.epoch if claim and known else None)
+        self._errors.broken.discard(partition)
+        self._assignment.seek(partition, offset)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """See the port."""

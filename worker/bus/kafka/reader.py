@@ -49,17 +49,22 @@ class KafkaReader:
     its partitions are assigned manually.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- the parts of a reader
         self,
         options: KafkaOptions,
         group: str,
         watched: Watched,
         watcher: Watcher,
         *,
+        single: bool = False,
         queues: Queues | None = None,
     ) -> None:
-        """Prepare to read the watched topics; ``queues`` are told of what was fetched."""
+        """Prepare to read the watched topics; ``queues`` are told of what was fetched.
+
+        ``single``: fetch one batch at a time, and the next one soon after that was read.
+        """
         self._options = options
+        self._single = single
         self._group = group
         self._watched = watched
         self._identities, self._ends = watched
@@ -77,7 +82,7 @@ class KafkaReader:
         watcher.watch(watched)
 
     def _connect(self) -> Consumer:
-        config = self._options.reader_config(self._group)
+        config = self._options.reader_config(self._group, single=self._single)
         self._brokers = KnownBrokers()
         if self._queue is not None:  # Then it is read now and then, and hears its statistics.
             config = telling(config, self._brokers.hear, self._queue.hear)
@@ -117,7 +122,8 @@ class KafkaReader:
         self._errors.pop(partition, None)
         self._ended.pop(partition, None)
         try:
-            if not runs or not self._seek(partition, offset):
+            # A seek does not end the time for which the next batch is left alone.
+            if not runs or self._single or not self._seek(partition, offset):
                 self._restart(partition, offset, runs=runs)
         except KafkaException as error:
             raise self._failed(error) from error
@@ -252,10 +258,11 @@ class KafkaReader:
             if means(wrong, Means.OUT_OF_RANGE):
                 self._out_of_range(place, message.offset())
             else:
-                position = self._positions[place]
+                # An error is at the start of its batch, in which the position may lie.
+                position = max(self._positions[place], message.offset() or 0)
                 if means(wrong, Means.DENIED):
                     raise refusal(wrong, f"group {self._group}", f"Read on topic {topic}")
-                raise damage(wrong, place, position) or PartitionUnreadable(
+                raise damage(wrong, place, position, self._options.unpacked) or PartitionUnreadable(
                     place, position, wrong.str()
                 )
 

@@ -144,7 +144,13 @@ class MemoryBus:
             raise BusError(f"topic {topic} does not exist; create it first")
         return self._topics.identities[topic]
 
-    def log_reader(self, group: str, topics: Collection[str]) -> MemoryReader:
+    def log_reader(
+        self,
+        group: str,
+        topics: Collection[str],
+        *,
+        single: bool = False,  # noqa: ARG002 -- it has no batches
+    ) -> MemoryReader:
         """See the port."""
         self._coordinator.check_thread()
         return MemoryReader(group, topics, self._topics, self._coordinator)

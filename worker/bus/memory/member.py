@@ -9,6 +9,7 @@ from worker.bus.memory.faults import Faults, Step
 from worker.bus.memory.topics import Topics
 from worker.bus.memory.transaction import Attempt, Transaction
 from worker.bus.port import (
+    NO_EPOCHS,
     Aborted,
     Claim,
     Effect,
@@ -103,7 +104,7 @@ class MemoryMember:
         records: Iterable[Outgoing],
         offsets: Mapping[TopicPartition, int],
         *,
-        epoch: int | None = None,
+        epochs: Mapping[TopicPartition, int] = NO_EPOCHS,
     ) -> None:
         """See the port. Without records and offsets, this does nothing.
 
@@ -127,7 +128,7 @@ class MemoryMember:
         def join() -> None:
             if offsets:
                 self._step("offsets")
-                self._commit_offsets(transaction, offsets, epoch)
+                self._commit_offsets(transaction, offsets, epochs)
 
         try:
             transaction.carry_out(batches, self._step, join)
@@ -305,16 +306,16 @@ class MemoryMember:
         self,
         transaction: Transaction,
         offsets: Mapping[TopicPartition, int],
-        epoch: int | None,
+        told: Mapping[TopicPartition, int],
     ) -> None:
         """Add the offsets to the transaction; raise Aborted if the generation is stale."""
         if self._generation != self._group.generation:
             raise Aborted(
                 f"group {self._identity.group} has rebalanced; the next poll returns the assignment"
             )
-        epochs = {place: claim.epoch for place, claim in self._known.items()}
-        if self.of is not None and epoch is not None:
-            epochs = dict.fromkeys(offsets, epoch)
-        for place, claim in self._claims.items():
-            epochs[place] = max(claim.epoch, epochs.get(place, claim.epoch))
+        own = {} if self.of is not None else self._known
+        epochs = {place: claim.epoch for place, claim in own.items()}
+        before = {place: claim.epoch for place, claim in self._claims.items()}
+        for place, epoch in (*told.items(), *before.items()):
+            epochs[place] = max(epoch, epochs.get(place, epoch))
         transaction.commit_offsets(self._identity.group, offsets, of=self.of, epochs=epochs)

@@ -50,7 +50,7 @@ def test_no_code_both_passes_and_does_not() -> None:
         (Means.EVICTED, {"FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID"}),
         (Means.DISTURBING, {"_TIMED_OUT", "_TIMED_OUT_QUEUE", "_TRANSPORT", "_ALL_BROKERS_DOWN",
                             "REQUEST_TIMED_OUT"}),
-        (Means.DAMAGED, {"_BAD_MSG", "_BAD_COMPRESSION", "_NOT_IMPLEMENTED", "INVALID_MSG"}),
+        (Means.DAMAGED, {"_BAD_MSG", "_NOT_IMPLEMENTED", "INVALID_MSG"}),
         (Means.OCCUPIED, {"UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "NON_EMPTY_GROUP",
                           "STALE_MEMBER_EPOCH"}),
     ],
@@ -113,9 +113,21 @@ def test_librdkafkas_own_word_decides_on_all_others() -> None:
 @pytest.mark.parametrize("name", sorted(coded(Means.DAMAGED)))
 def test_damage_names_the_place(name: str) -> None:
     error = KafkaError(getattr(KafkaError, name))
-    found = damage(error, PLACE, 7)
+    found = damage(error, PLACE, 7, 1 << 20)
     assert isinstance(found, PartitionUnreadable)
-    assert (found.partition, found.position) == (PLACE, 7)
+    assert (found.partition, found.position, found.whole) == (PLACE, 7, False)
+    assert "restore the log" in str(found)
+    assert not passes(error)
+
+
+def test_a_batch_that_can_t_be_unpacked_is_not_damaged() -> None:
+    error = KafkaError(KafkaError._BAD_COMPRESSION)
+    found = damage(error, PLACE, 7, 5 << 20)
+    assert isinstance(found, PartitionUnreadable)
+    assert (found.partition, found.position, found.whole) == (PLACE, 7, True)
+    assert "Its checksum is right" in str(found)
+    assert "more than 5 MiB" in str(found)
+    assert "damaged" not in str(found)
     assert not passes(error)
 
 
@@ -123,7 +135,7 @@ def test_damage_names_the_place(name: str) -> None:
 def test_what_polls_report_while_brokers_come_and_go_passes(name: str) -> None:
     error = KafkaError(getattr(KafkaError, name))
     assert passes(error)
-    assert damage(error, PLACE, 7) is None
+    assert damage(error, PLACE, 7, 1) is None
 
 
 def test_a_fatal_error_means_what_its_text_names() -> None:

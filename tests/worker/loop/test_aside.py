@@ -1,0 +1,103 @@
+"""A loop whose member can't read a range of its input: the stage decides how it goes on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+from tests.support.notes import KeptNotes
+from tests.support.stages import LAYOUT, document, fingerprint
+from worker.bus import OffsetOutOfRange, Outgoing, PartitionUnreadable, Record, TopicPartition
+from worker.bus.careful import CarefulMember, CarefulReader
+from worker.bus.fetches import Fetches
+from worker.bus.memory import MemoryBus
+from worker.loop import Loop
+from worker.stages import Burst, Stage
+from worker.stages.base import StatelessStage
+from worker.wire import FingerprintFrame, SetAside, decode
+
+PLACE = TopicPartition("documents", 0)
+COUNT = 10
+ASIDE = range(3, 6)
+
+
+class Passing(StatelessStage):
+    """Copies what it reads, and goes on after what it can't."""
+
+    name = "passing"
+    topics = ("documents",)
+
+    def process(self, records: Sequence[Record], room: int = sys.maxsize) -> Burst | None:
+        del room
+        copies = [Outgoing("out", 0, None, b"%d" % record.offset) for record in records]
+        return Burst(copies, {PLACE: records[-1].offset + 1}) if records else None
+
+    def out_of_range(self, error: OffsetOutOfRange) -> int:
+        raise error
+
+    def unreadable(self, error: PartitionUnreadable) -> int | None:
+        assert error.position in ASIDE
+        return ASIDE.stop
+
+
+class Needing(Passing):
+    """Needs all that it reads."""
+
+    def unreadable(self, error: PartitionUnreadable) -> int | None:
+        raise error
+
+
+def a_bus() -> MemoryBus:
+    bus = MemoryBus()
+    for topic in ("documents", "out", "rejected", "app.fingerprints"):
+        bus.create_topic(topic, 1)
+    bus.commit_offsets("g", {PLACE: 0})
+    for number in range(COUNT):
+        bus.append(Outgoing(*PLACE, None, document(number).value))
+    return bus
+
+
+def a_loop(bus: MemoryBus, stage: Stage) -> Loop:
+    fetches = Fetches("documents", "id", KeptNotes(), 1)
+    reader = CarefulReader("g", fetches, lambda: bus.log_reader("g", ["documents"], single=True))
+    member = CarefulMember(bus.join("g", ["documents"], "one"), "documents", "g", fetches, reader)
+    member.avoid({0: [ASIDE]})
+    return Loop(stage, member)
+
+
+def values(bus: MemoryBus, topic: str) -> list[bytes | None]:
+    return [record.value for record in bus.read(topic, 0, 0, 1 << 30)]
+
+
+def test_a_stage_goes_on_after_what_it_does_not_need() -> None:
+    bus = a_bus()
+    bus.commit_offsets("g", {PLACE: ASIDE.start})
+    loop = a_loop(bus, Passing())
+    for _ in range(10):
+        loop.step(0)
+    assert values(bus, "out") == [b"%d" % offset for offset in range(ASIDE.stop, COUNT)]
+
+
+def test_a_stage_that_needs_it_ends() -> None:
+    bus = a_bus()
+    bus.commit_offsets("g", {PLACE: ASIDE.start})
+    loop = a_loop(bus, Needing())
+    loop.step(0)  # The assignment.
+    with pytest.raises(PartitionUnreadable):
+        loop.step(0)
+
+
+@pytest.mark.parametrize("begin", [3, 4])
+def test_fingerprint_rejects_the_range_and_its_frames_tile(begin: int) -> None:
+    bus = a_bus()
+    bus.commit_offsets("g", {PLACE: begin})
+    stage = fingerprint(aside=(SetAside(0, ASIDE.start, ASIDE.stop),))
+    loop = a_loop(bus, stage)
+    for _ in range(10):
+        loop.step(0)
+    frames = [decode(FingerprintFrame, value, LAYOUT) for value in values(bus, "app.fingerprints")]
+    assert [(frame.start, frame.end) for frame in frames] == [(begin, 6), (6, COUNT)]
+    assert len(values(bus, "rejected")) == ASIDE.stop - begin
+    assert bus.join("g", ["documents"], "two").committed([PLACE]) == {PLACE: COUNT}

@@ -1,0 +1,138 @@
+"""``neardup skip``: have a batch of documents rejected that no worker can unpack."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import closing
+
+import msgspec
+
+from worker.admin import Cluster, refuse_others
+from worker.admin.reindex.in_use import planned
+from worker.admin.reindex.plan_log import change_plan
+from worker.admin.unreadable import Attempts, Outcome, end_of
+from worker.bus import TopicPartition
+from worker.bus.kafka.bus import KafkaBus
+from worker.cli.errors import EXIT_FAILED, CommandError
+from worker.cli.screen import print_json, tell
+from worker.generations import Plan
+from worker.settings import Settings
+from worker.topology import Topology
+from worker.wire import SetAside
+
+__all__ = ["skip"]
+
+_LEAST_MEMORY = 64 << 20
+
+
+def skip(
+    settings: Settings,
+    partition: int,
+    offset: int,
+    *,
+    to: int | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Find the batch at an offset, and with ``yes`` have workers reject it unread.
+
+    ``to`` is the offset after the range to set aside; then nothing is tried.
+
+    Raises:
+        CommandError: the batch can be read, the offset is not one of the log, or all workers have
+            passed it.
+        ConfigurationError: the settings are not those of the application.
+        BusError: Kafka failed.
+    """
+    logging.getLogger("librdkafka").addHandler(logging.NullHandler())
+    cluster = Cluster(settings.kafka_options())
+    refuse_others(cluster, settings)  # A first plan says what the settings are.
+    plan = planned(cluster, settings) or Plan.of(settings)
+    topology = plan.settings(settings).topology(1)
+    place = TopicPartition(topology.documents, partition)
+    low, high = _range(cluster, place, offset)
+    _refuse_passed(cluster, topology, place, offset)
+    why = "said by --to"
+    if to is None:
+        to, why = _searched(settings, place, offset, high)
+    elif not offset < to <= high:
+        raise CommandError(
+            f"--to: got {to}, must be between {offset + 1} and the log's end, {high}"
+        )
+    aside = SetAside(partition, offset, to)
+    if yes:
+        _record(settings, plan, topology, aside, low)
+    if as_json:
+        found = {"topic": place.topic, "partition": partition, "start": offset, "end": to}
+        print_json({**found, "why": why, "set_aside": yes})
+        return
+    done = (
+        "set aside: the workers reject these offsets unread when they come to them. What is"
+        " forgotten by tombstones among them is not forgotten"
+        if yes
+        else "nothing was changed. With --yes, the workers reject these offsets unread"
+    )
+    tell(
+        f"{place.topic}[{partition}] offsets {offset} to {to - 1} ({to - offset:,}): {why}; {done}"
+    )
+
+
+def _range(cluster: Cluster, place: TopicPartition, offset: int) -> tuple[int, int]:
+    _, counts = cluster.counts()
+    if place.topic not in counts:
+        raise CommandError(f"there is no topic {place.topic}; run `neardup topics create`")
+    count = counts[place.topic][0]
+    if place.partition >= count:
+        raise CommandError(f"{place.topic} has {count} partitions, 0 to {count - 1}")
+    low, high = cluster.ranges({place.topic: count})[place]
+    if not low <= offset < high:
+        raise CommandError(
+            f"{place.topic}[{place.partition}] has offsets {low} to {high - 1}, but not {offset}"
+        )
+    return low, high
+
+
+def _refuse_passed(
+    cluster: Cluster, topology: Topology, place: TopicPartition, offset: int
+) -> None:
+    """Refuse an offset that is behind all stages."""
+    groups = [topology.group(stage) for stage in ("fingerprint", "route")]
+    found = cluster.committed({group: [place] for group in groups})
+    reached = min(found[group].get(place, 0) for group in groups)
+    if offset < reached:
+        raise CommandError(
+            f"{place.topic}[{place.partition}] offset {offset} is behind the workers, which have"
+            f" published up to {reached}: there is nothing to set aside",
+            EXIT_FAILED,
+        )
+
+
+def _searched(settings: Settings, place: TopicPartition, offset: int, high: int) -> tuple[int, str]:
+    """Return where the batch ends, and why it can't be read."""
+    memory = max(_LEAST_MEMORY, settings.memory().total // 2)
+    attempts = Attempts(settings, place, high, memory)
+    where = f"{place.topic}[{place.partition}] offset {offset}"
+    with closing(attempts):
+        found = attempts(offset)
+        if found.outcome is Outcome.READ:
+            raise CommandError(
+                f"{where} can be read within {memory >> 20:,} MiB, half of worker.memory: nothing"
+                " was set aside. --to sets aside what can be read, too",
+                EXIT_FAILED,
+            )
+        if found.outcome is Outcome.NOTHING:
+            raise CommandError(f"{where} and what follows hold no document", EXIT_FAILED)
+        tell(f"{where}: {found.why}. Looking for the end of the batch, which may take minutes")
+        return end_of(attempts, offset, high), found.why
+
+
+def _record(settings: Settings, plan: Plan, topology: Topology, aside: SetAside, low: int) -> None:
+    """Have all workers set a range aside; forget ranges that the log has deleted."""
+
+    def change(recorded: Plan | None) -> tuple[Plan, tuple[()]]:
+        known = recorded or plan
+        kept = {one for one in known.aside if one.partition != aside.partition or one.end > low}
+        ranges = sorted({*kept, aside}, key=lambda one: (one.partition, one.start, one.end))
+        return msgspec.structs.replace(known, aside=tuple(ranges)), ()
+
+    change_plan(KafkaBus(settings.kafka_options()), topology.layout_log, change)
