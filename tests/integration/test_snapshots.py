@@ -62,7 +62,7 @@ def _empty_a_bucket(path: Path) -> None:
     store = BandStore(path, inspect_store(path).header)
     try:
         for key in sorted(store.contents().buckets())[:1]:  # None, if another worker had it.
-            emptied = with_bucket(key[0], int.from_bytes(key[1:], "big"), [])
+            emptied = with_bucket(key[0], int.from_bytes(key[1:], "big"), [], store.clock)
             store.apply(emptied, offset=store.offset, documents=0)
     finally:
         store.close()

@@ -110,9 +110,12 @@ def test_a_normal_form_is_its_own_normal_form(text: str, switches: Parameters) -
 
 
 @pytest.mark.exhaustive
-def test_every_code_point_in_a_batch_as_by_itself() -> None:
+@pytest.mark.parametrize(
+    "switches",
+    [Parameters(), Parameters(fold_accents=True), Parameters(fold_turkish_i=True, casefold=False)],
+)
+def test_every_code_point_in_a_batch_as_by_itself(switches: Parameters) -> None:
     points = [f"x{chr(point)}Y" for point in range(sys.maxunicode + 1)]
-    switches = Parameters()
     expected = [normalise(point, switches) for point in points]
     assert normalise_wide(points, switches).texts() == expected
     assert [normalise(point, switches) for point in expected] == expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lsh.index import BucketKeys, BucketRules, Decision, DocumentBatch
+from lsh.index import BucketKeys, BucketRules, Clock, Decision, DocumentBatch
 from lsh.index.buckets import Buckets
 from worker.index.store import BandStore
 
@@ -39,9 +39,11 @@ def fill(store: BandStore, offset: int, count: int, columns: range = range(1)) -
     return documents
 
 
-def with_bucket(column: int, key: int, documents: list[int]) -> Decision:
+def with_bucket(
+    column: int, key: int, documents: list[int], clock: Clock | None = None
+) -> Decision:
     """Return a decision that replaces a bucket, and changes nothing else."""
-    decision = Decision.nothing()
+    decision = Decision.nothing(clock)
     decision.changed = BucketKeys(np.array([column], np.uint8), np.array([key], np.uint64))
     sizes, entries = np.array([len(documents)]), np.array(documents, np.int64)
     decision.buckets = Buckets(np.zeros(1, np.int64), sizes, entries)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from time import monotonic
+from time import monotonic, sleep
 
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -18,6 +18,8 @@ __all__ = ["Assignment"]
 
 _log = logging.getLogger(__name__)
 
+_STARTED_SECONDS = 10.0
+_PAUSE_SECONDS = 0.001
 _UNEVEN_SECONDS = 30.0
 """After so long, the assignment of a static member is taken for an earlier one."""
 
@@ -279,6 +281,25 @@ class Assignment:
                 raise BusError(str(cause(error))) from error
             # librdkafka has stopped the partition, as it does on an offset out of range.
             self.restart({partition})
+            if epoch is not None:
+                self._seek_started(partition)
+
+    def _seek_started(self, partition: TopicPartition) -> None:
+        """Seek a partition that is being assigned: else librdkafka compares no leader epochs.
+
+        Raises:
+            BusError: librdkafka doesn't start it.
+        """
+        deadline = self._clock() + _STARTED_SECONDS
+        while True:
+            try:
+                self._consumer.seek(self._placed(partition))
+            except KafkaException as error:
+                if not means(cause(error), Means.STOPPED) or self._clock() > deadline:
+                    raise BusError(str(cause(error))) from error
+                sleep(_PAUSE_SECONDS)
+            else:
+                return
 
     def restart(self, partitions: set[TopicPartition]) -> None:
         """Assign partitions to librdkafka again, at their positions."""

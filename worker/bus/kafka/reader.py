@@ -154,7 +154,9 @@ class KafkaReader:
         self._consumer.incremental_assign([place])
         # librdkafka reports the old position until its own thread has stopped the old fetch.
         deadline = monotonic() + self._options.request_timeout_seconds
-        while self._passed(partition) >= 0:
+        claimed = partition in self._epochs
+        # It compares leader epochs on a seek, and not on an assignment whose leader it knows.
+        while self._passed(partition) >= 0 or (claimed and not self._seek(partition, offset)):
             if monotonic() > deadline:
                 msg = f"{partition.topic}[{partition.partition}]: librdkafka does not release it"
                 raise BusError(msg)
