@@ -70,6 +70,7 @@ def _record(message: Message) -> Record:
         message.key(),
         message.value(),
         _headers(message),
+        epoch if (epoch := message.leader_epoch()) is not None else -1,
     )
 
 
