@@ -126,20 +126,22 @@ class Feeding:
             self._transactions.feed(records, self._over)
 
     def _forget(self, fed: Sequence[tuple[str, str]], size: int) -> None:
-        """Write tombstones of documents that are in the log, for so many that came after."""
+        """Write tombstones of documents that are in the log, for so many that came after.
+
+        Every other one is a delete of a change feed, which has a value.
+        """
         if not self._forgets:
             return
         count = int(size * self._forgets + self._random.random())
         topology = self._application.topology
         places = self._random.choices(range(len(fed)), k=count)
+        deletes = self._application.documents([(fed[place][0], "") for place in places])
         tombstones = [
-            Outgoing(
-                topology.documents,
-                place % topology.layout.partitions,
-                _key(fed[place][0].encode()) or fed[place][0].encode(),
-                None,
+            record._replace(
+                partition=place % topology.layout.partitions,
+                value=None if self._random.random() < 0.5 else _deleting(record),
             )
-            for place in places
+            for place, record in zip(places, map(_keyed, deletes), strict=True)
         ]
         self._application.feed(tombstones, self._over)
 
@@ -164,6 +166,10 @@ def _key(ident: bytes) -> bytes | None:
     if kind > 2:
         return None
     return (digest[:8], b"\0" * 1_100 + ident, ident * 200)[kind]
+
+
+def _deleting(record: Outgoing) -> bytes:
+    return json.dumps(json.loads(record.value or b"") | {"text": None}).encode()
 
 
 def _keyed(record: Outgoing) -> Outgoing:

@@ -31,6 +31,8 @@ def sections_of(
         index["window"] = cell.window
     kafka: dict[str, object] = {"bootstrap": bootstrap, "group_protocol": protocol}
     sections: dict[str, Mapping[str, object]] = {"index": index, "kafka": kafka}
+    if cell.forgets:
+        sections["documents"] = {"deletes": "forget"}
     if cell.containment is not None:
         sections["similarity"] = {"containment": cell.containment}
     if snapshots is not None:

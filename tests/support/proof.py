@@ -82,6 +82,7 @@ def book_of(application: ApplicationUnderTest) -> Book:
             )
         ],
         parameters=topology.layout.parameters,
+        deletes=application.settings.documents.deletes == "forget",
     )
     if len(fingerprints) > 1:
         history = _renumbered(history, logs, fingerprints)
