@@ -126,7 +126,9 @@ class KafkaHarness(Harness):
     def create_topic(
         self, name: str, partitions: int, *, log_append_time: bool, max_bytes: int | None
     ) -> None:
-        config = {"message.timestamp.type": "LogAppendTime"} if log_append_time else {}
+        config = {"retention.ms": "-1"}  # Tests write records of years ago.
+        if log_append_time:
+            config["message.timestamp.type"] = "LogAppendTime"
         if max_bytes is not None:
             config["max.message.bytes"] = str(max_bytes)
         topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
