@@ -46,12 +46,13 @@ def look_seconds(erasure_seconds: float) -> float:
 def keep_looking(
     look: Callable[[], None], erasure_seconds: float, stopping: threading.Event
 ) -> None:
-    """Look again and again until the process stops, whatever a look ends in."""
-    while not stopping.wait(look_seconds(erasure_seconds)):
+    """Look now, and again and again until the process stops, whatever a look ends in."""
+    while not stopping.is_set():
         try:
             look()
         except Exception:  # noqa: BLE001 -- what is forgotten must go, whatever it was
             _log.exception("what nobody uses could not be deleted; trying again")
+        stopping.wait(look_seconds(erasure_seconds))
 
 
 class Leftovers:

@@ -24,8 +24,12 @@ def test_a_duplicate_and_its_match_are_looked_up(kafka: Kafka, app_id: str) -> N
         value = json.dumps({"id": f"n{number}", "text": f"something else, number {number}"})
         producer.produce(f"{app_id}.unique", value, partition=number % 4)
     matches = b'[{"id":"a","similarity":0.5}]'
-    unique: Headers = [("neardup-sequence", b"1")]
-    duplicate: Headers = [("neardup-sequence", b"2"), ("neardup-matches", matches)]
+    unique: Headers = [("neardup-source", b"documents-0-1"), ("neardup-sequence", b"1")]
+    duplicate: Headers = [
+        ("neardup-source", b"documents-0-2"),
+        ("neardup-sequence", b"2"),
+        ("neardup-matches", matches),
+    ]
     for topic, ident, headers in (("unique", "a", unique), ("duplicate", "b", duplicate)):
         value = json.dumps({"id": ident, "text": f"{TEXT}{ident}"})
         producer.produce(f"{app_id}.{topic}", value, partition=0, headers=headers)

@@ -226,7 +226,7 @@ def test_forget_sends_tombstones_where_feed_sends_the_documents(
     path.write_bytes(jsonl({"id": ident, "text": "x"} for ident in ids))
     run(f"feed {path}")
     said = run(f"forget --no-wait {' '.join(ids)}").stderr
-    assert said.startswith(f"20 ids sent to {app_id}.documents to be forgotten; ")
+    assert said.startswith(f"20 ids sent to {app_id}.documents to be forgotten. ")
     places: dict[bool, set[tuple[object, object]]] = {True: set(), False: set()}
     for record in read(kafka, f"{app_id}.documents", 3):
         places[record.value() is None].add((record.key(), record.partition()))
@@ -285,7 +285,9 @@ def test_watch_writes_lines_to_a_pipe(run: Run, kafka: Kafka, app_id: str) -> No
     try:
         assert "unique 0 (0/s)" in process.stdout.readline()
         producer = Producer({"bootstrap.servers": kafka.bootstrap})
-        producer.produce(f"{app_id}.unique", json.dumps({"id": "a", "text": "b"}))
+        verdict: list[tuple[str, str | bytes | None]] = [("neardup-verdict", b"unique")]
+        value = json.dumps({"id": "a", "text": "b"})
+        producer.produce(f"{app_id}.unique", value, headers=verdict)
         producer.produce(f"{app_id}.documents", b"{}", timestamp=BEGUN_MS)
         producer.flush(30)
         seen: list[str] = []

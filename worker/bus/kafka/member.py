@@ -526,11 +526,10 @@ class KafkaMember:
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """See the port; a partition that was just revoked is ignored."""
+        self._errors.broken.discard(partition)
         claim = None if self._identities.of is not None else self._claims.get(partition)
         known = claim is not None and claim.offset == offset
         self._assignment.seek(partition, offset, claim.epoch if claim and known else None)
-        self._errors.broken.discard(partition)
-        self._assignment.seek(partition, offset)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """See the port."""
