@@ -44,6 +44,8 @@ _FRAMES_BYTES = 5 << 19
 """Of a burst of frames: some 12,000 documents."""
 _RETRY_SECONDS = 60.0
 _SETTLE_SECONDS = 1.0
+_SETTLE_LONGER_SECONDS = 5.0
+"""If a batch is blamed already: a second death decides, and must not be that of another batch."""
 _RETRIES = 15
 """Of a transaction that takes all of its time: enough to find the size that gets through."""
 _FRAMES_ONLY = frozenset({"index", "refingerprint"})
@@ -172,9 +174,8 @@ class Application:
         """Make a reader of single batches of the documents."""
         topics = [self.topology.documents]
         connect = partial(self._bus.log_reader, group, topics, single=True)
-        reader = CarefulReader(
-            group, fetches, connect, settle_seconds=_SETTLE_SECONDS, clock=self._clock
-        )
+        settle = _SETTLE_LONGER_SECONDS if fetches.blames else _SETTLE_SECONDS
+        reader = CarefulReader(group, fetches, connect, settle_seconds=settle, clock=self._clock)
         reader.aside = by_partition(self._aside)
         return reader
 

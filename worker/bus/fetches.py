@@ -162,6 +162,11 @@ class Fetches:
         """Return whether the last life died while it fetched, or of a batch before that."""
         return bool(self._careful or self._state.deaths)
 
+    @property
+    def blames(self) -> bool:
+        """Return whether the worker has died of a batch alone, and is not past it."""
+        return bool(self._state.deaths)
+
     def careful(self, group: str, partition: int) -> bool:
         """Return whether a partition must be fetched one batch at a time."""
         died = any((one.batch.group, one.batch.partition) == (group, partition)
