@@ -32,7 +32,7 @@ def sections_of(
     kafka: dict[str, object] = {"bootstrap": bootstrap, "group_protocol": protocol}
     sections: dict[str, Mapping[str, object]] = {"index": index, "kafka": kafka}
     if cell.forgets:
-        sections["documents"] = {"deletes": "forget"}
+        sections["documents"] = {"deletes": "forget", "deleted_id_field": "id"}
     if cell.containment is not None:
         sections["similarity"] = {"containment": cell.containment}
     if snapshots is not None:
