@@ -12,6 +12,7 @@ import psutil
 
 from tests.faults.supervisor import Supervisor
 from tests.faults.trends import Trend, trend_of
+from tests.support.live_files import live_files
 from worker.files.closing import Closing
 
 __all__ = ["LIMITS", "STORES", "Sampler", "trends_of"]
@@ -99,6 +100,6 @@ def _sample(process: psutil.Process, state: Path) -> dict[str, float]:
 
 
 def _sizes(directory: Path) -> Iterator[int]:
-    for path in directory.rglob("*"):
+    for path in live_files(directory):
         with suppress(FileNotFoundError):  # RocksDB deletes files all the time.
             yield path.stat().st_size

@@ -13,6 +13,7 @@ from localkafka.broker import wait_until
 from tests.integration.conftest import Launch
 from tests.support.application import ApplicationUnderTest
 from tests.support.command_line import on_kafka
+from tests.support.live_files import live_files
 from tests.support.texts import near_copies
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600), pytest.mark.broad]
@@ -31,9 +32,9 @@ def having(application: ApplicationUnderTest, idents: list[str]) -> set[Path]:
     """Return the files of workers that have any of these ids."""
     found = set()
     for name in application.workers:
-        for path in (application.directory / name).rglob("*"):
+        for path in live_files(application.directory / name):
             try:
-                content = path.read_bytes() if path.is_file() else b""
+                content = path.read_bytes()
             except FileNotFoundError:  # The worker has just deleted it.
                 continue
             if any(ident.encode() in content for ident in idents):
