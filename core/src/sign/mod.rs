@@ -1,0 +1,1 @@
+//! Shingles, sketches and keys of texts.
