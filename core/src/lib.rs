@@ -7,6 +7,7 @@
 #[cfg(not(target_endian = "little"))]
 compile_error!("sketches, keys and pages are little-endian");
 
+pub mod index;
 #[cfg(feature = "python")]
 mod python;
 pub mod sign;

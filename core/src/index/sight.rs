@@ -1,0 +1,68 @@
+//! What a judgement can see of an index.
+
+/// Something that is stored contradicts itself; the text says what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damaged(pub String);
+
+/// Whether something is at hand, or has to be read first.
+///
+/// Whoever returns `Unread` has noted what is missing. The judgement goes on with what else it can
+/// look at, and asks again once that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen<T> {
+    Here(T),
+    Unread,
+}
+
+/// A bucket as it is stored, before the batch: the numbers of its documents, in their order.
+///
+/// Both are empty of a bucket that doesn't exist.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Bucket {
+    pub entries: Vec<u64>,
+    /// Whether it has finer ones.
+    pub beyond: bool,
+}
+
+/// A cell of the batch: the key of one of its documents in one column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cell {
+    /// The column's place among those of the batch.
+    pub column: usize,
+    pub row: usize,
+}
+
+/// What a judgement asks for. Nothing that is stored changes while there is one.
+///
+/// A column is always given by its place among the batch's. A document is given by its number: an
+/// index numbers documents as it inserts them.
+pub trait Sight {
+    /// The bucket that a cell's key names.
+    fn bucket(&mut self, cell: Cell) -> Result<Seen<Bucket>, Damaged>;
+
+    /// A finer bucket, by its own key.
+    fn finer(&mut self, column: usize, hash: u64) -> Result<Seen<Bucket>, Damaged>;
+
+    /// The bytes of a document's record; none of one that was forgotten.
+    ///
+    /// An error if there is no record: a bucket names a document that the index doesn't have.
+    fn record(&mut self, number: u64) -> Result<Seen<&[u8]>, Damaged>;
+
+    /// The times, or marks, to which a document's entries were renewed, by number of the column.
+    fn renewals(&mut self, number: u64) -> Result<Seen<Vec<(u8, i64)>>, Damaged>;
+
+    /// The documents that have an id and were not forgotten, newest first.
+    fn identified(&mut self, id: &[u8]) -> Result<Seen<Vec<u64>>, Damaged>;
+
+    /// The bytes of the verdict that is kept of a document.
+    fn verdict(&mut self, number: u64) -> Result<Seen<Option<Vec<u8>>>, Damaged>;
+
+    /// The number that the next document gets.
+    fn inserted(&self) -> u64;
+
+    /// The number below which a renewed document gets another number; see `shard::eras`.
+    fn moved_below(&self) -> u64;
+
+    /// Whether it is known that no document was ever forgotten.
+    fn all_kept(&self) -> bool;
+}
