@@ -80,9 +80,10 @@ def with_rust(environment: Mapping[str, str]) -> dict[str, str]:
     )
     fetched = version(there)
     if fetching.returncode or fetched is None or fetched < wanted():
-        reason = (fetching.stderr.strip().splitlines() or ["no reason given"])[-1]
+        said = fetching.stderr.strip().splitlines() or ["no reason given"]
+        errors = [line for line in said if line.startswith("error: ")]
         sys.exit(
-            f"Rust can't be fetched ({reason}). Install Rust {least} or newer from "
+            f"Rust can't be fetched ({(errors or said)[-1]}). Install Rust {least} or newer from "
             "https://rustup.rs or from your system's packages, and put cargo on the PATH."
         )
     return there
