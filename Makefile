@@ -17,7 +17,7 @@ LOCK    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 RUST    := $(BIN)/python tools/rust.py
 CRATE   := --manifest-path core/Cargo.toml
 # The compiled core stands in the tree, where every environment finds it; `build/editable` has the
-# wheel that points there. PROFILE=quick compiles faster, and runs slower.
+# wheel that points there. PROFILE is one of those in core/Cargo.toml.
 CORE    := lsh/_core.abi3.so
 SOURCES := $(shell find core -name target -prune -o -type f -print)
 PROFILE := release
@@ -125,16 +125,19 @@ $(VENV)/.locked: requirements/runtime.txt requirements/build.txt | $(VENV)/bin/p
 	@$(INSTALL) -r requirements/runtime.txt -r requirements/build.txt
 	@touch $@
 
-# It is as new as the sources were when the compiler began: what is edited meanwhile is newer.
-$(CORE): $(SOURCES) pyproject.toml | $(VENV)/.locked
+# The core is as new as its sources were when the compiler began: what is edited meanwhile is newer.
+$(CORE): $(SOURCES) pyproject.toml build/$(PROFILE) | $(VENV)/.locked
 	@echo "compiling the core (a minute the first time)"
-	@rm -rf build/editable && mkdir -p build && touch build/.began
+	@rm -rf build/editable && touch build/.began
 	@$(RUST) --quiet maturin pep517 build-wheel --editable --profile $(PROFILE) --compatibility off \
 	    --interpreter $(BIN)/python --out build/editable
 	@touch -r build/.began $@
 
+# What the core was compiled with last: it is compiled again if that changes.
+build/$(PROFILE):
+	@rm -rf build && mkdir build && touch $@
+
 $(VENV)/.runtime: pyproject.toml core/Cargo.toml $(VENV)/.locked | $(CORE)
-	@test -d build/editable || { rm -f $(CORE) && $(MAKE) --no-print-directory $(CORE); }
 	@$(PIP) install --no-deps --no-index --force-reinstall build/editable/*.whl
 	@touch $@
 
