@@ -35,7 +35,7 @@ def run(programs: Path, *command: str) -> subprocess.CompletedProcess[str]:
         "RUSTUP_UPDATE_ROOT": "http://127.0.0.1:1",  # Nobody listens there.
         "NO_PROXY": "127.0.0.1",
     }
-    arguments = [sys.executable, PROGRAM, *command]
+    arguments = [sys.executable, str(PROGRAM), *command]
     return subprocess.run(arguments, env=environment, capture_output=True, text=True, check=False)
 
 
