@@ -1,5 +1,6 @@
 # `make` lists the targets. Nothing needs to be installed but make and Python 3.11 or newer
-# (with venv and pip); tests on a real Kafka also want Java 17 and Maven, and say so.
+# (with venv and pip) and a C compiler, with which Rust links; Rust itself is fetched if it is not
+# here. Tests on a real Kafka also want Java 17 and Maven, and say so.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -9,9 +10,19 @@ ARGS   ?=
 # Only wheels, only what the locks name, and no build isolation: nothing unlocked is fetched.
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INSTALL := $(PIP) install --require-hashes --only-binary :all:
-PROJECT := $(PIP) install --no-deps --no-build-isolation --editable .
 LOCK    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
            --no-header --no-emit-index-url $(ARGS)
+
+# Commands that need Rust run with the cargo on the PATH, or with one that is fetched.
+RUST    := $(BIN)/python tools/rust.py
+CRATE   := --manifest-path core/Cargo.toml
+# The compiled core stands in the tree, where every environment finds it; `build/editable` has the
+# wheel that points there. PROFILE is one of those in core/Cargo.toml.
+CORE    := lsh/_core.abi3.so
+SOURCES := $(shell find core -name target -prune -o -type f -print)
+PROFILE := release
+# With zig, for the C library of RHEL 7 and Debian 8, and all later ones.
+ANY_LINUX := --quiet maturin build --release --zig --compatibility manylinux2014
 
 # Tests start hundreds of processes, which would each compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -24,7 +35,7 @@ AS_CI  := NEARDUP_TEST_SCALE=$${NEARDUP_TEST_SCALE:-ci}
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-broad test-all test-rights test-faults test-soak test-pythons lint format bench \
-        bench-index lock compose-check pin-images clean
+        bench-index wheel lock compose-check pin-images clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}' Makefile
@@ -35,6 +46,7 @@ demo: $(VENV)/.runtime ## Watch neardup filter a sample on this machine (no Kafk
 	@$(BIN)/neardup demo $(ARGS)
 
 test: $(VENV)/.dev ## Run the tests in five minutes, with a real Kafka if Java 17 and Maven are here (ARGS="-k name")
+	@$(if $(ARGS),,$(RUST) cargo test $(CRATE) --locked --quiet --no-default-features)
 	@$(BIN)/python -m pytest $(BESIDE) -m "not exhaustive and not broad" $(ARGS)
 
 test-broad: $(VENV)/.dev ## Run what CI runs after `make test`: more cases, more of several workers on Kafka
@@ -58,10 +70,20 @@ lint: $(VENV)/.dev ## Check style, format, spelling and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/codespell
 	@$(BIN)/mypy
+	@$(BIN)/stubtest lsh._core
+	@$(RUST) cargo fmt $(CRATE) --check
+	@$(RUST) cargo clippy $(CRATE) --all-targets --locked --quiet -- -D warnings
 
 format: $(VENV)/.dev ## Format the code, and fix what the linter can
 	@$(BIN)/ruff check --fix-only .
 	@$(BIN)/ruff format .
+	@$(RUST) cargo fmt $(CRATE)
+
+wheel: $(VENV)/.wheel ## Build wheels for any Linux into dist/: neardup, and lsh by itself
+	@rm -rf dist
+	@$(RUST) $(ANY_LINUX) --out dist
+	@cd lsh && ../$(BIN)/python ../tools/rust.py $(ANY_LINUX) --out ../dist
+	@ls dist/*
 
 bench: $(VENV)/.dev ## Run the benchmarks
 	@$(BIN)/python -m bench $(ARGS)
@@ -74,6 +96,7 @@ lock: $(VENV)/.dev ## Write requirements/*.txt anew from pyproject.toml (ARGS=--
 	@$(LOCK) pyproject.toml --constraint requirements/runtime.txt --extra s3 --extra gcs --extra azure \
 	    --output-file requirements/image.txt
 	@$(LOCK) --group build --output-file requirements/build.txt
+	@$(LOCK) --constraint requirements/build.txt --group wheel --output-file requirements/wheel.txt
 	@$(LOCK) pyproject.toml --constraint requirements/runtime.txt --constraint requirements/build.txt \
 	    --extra parquet --extra plots --group dev --output-file requirements/dev.txt
 
@@ -89,7 +112,7 @@ test-pythons: ## Run the tests without Kafka on each Python from 3.11 to 3.14 th
 	@.ci/pythons $(ARGS)
 
 clean: ## Remove the environment and everything generated
-	@rm -rf $(VENV) .venv-3.* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) .venv-3.* build dist core/target $(CORE) .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find lsh worker tests bench localkafka -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/bin/python:
@@ -97,13 +120,33 @@ $(VENV)/bin/python:
 	@echo "creating $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.runtime: pyproject.toml requirements/runtime.txt requirements/build.txt | $(VENV)/bin/python
+$(VENV)/.locked: requirements/runtime.txt requirements/build.txt | $(VENV)/bin/python
 	@echo "installing the locked runtime into $(VENV)"
 	@$(INSTALL) -r requirements/runtime.txt -r requirements/build.txt
-	@$(PROJECT)
 	@touch $@
 
-$(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
+# The core is as new as its sources were when the compiler began: what is edited meanwhile is newer.
+$(CORE): $(SOURCES) pyproject.toml build/$(PROFILE) | $(VENV)/.locked
+	@echo "compiling the core (a minute the first time)"
+	@rm -rf build/editable && touch build/.began
+	@$(RUST) --quiet maturin pep517 build-wheel --editable --profile $(PROFILE) --compatibility off \
+	    --interpreter $(BIN)/python --out build/editable
+	@touch -r build/.began $@
+
+# What the core was compiled with last: it is compiled again if that changes.
+build/$(PROFILE):
+	@rm -rf build && mkdir build && touch $@
+
+$(VENV)/.runtime: pyproject.toml core/Cargo.toml $(VENV)/.locked | $(CORE)
+	@$(PIP) install --no-deps --no-index --force-reinstall build/editable/*.whl
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.locked | $(VENV)/.runtime
 	@echo "installing the locked development tools into $(VENV)"
 	@$(INSTALL) -r requirements/dev.txt
+	@touch $@
+
+$(VENV)/.wheel: requirements/wheel.txt $(VENV)/.locked | $(VENV)/.runtime
+	@echo "installing the locked compiler of wheels into $(VENV)"
+	@$(INSTALL) -r requirements/wheel.txt
 	@touch $@

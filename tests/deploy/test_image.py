@@ -6,8 +6,8 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
-import zipfile
 from hashlib import sha256
 from http import HTTPStatus
 from pathlib import Path
@@ -44,27 +44,40 @@ def sent(path: Path) -> bool:
     return kept
 
 
-def wheel(files: list[Path], folder: Path) -> dict[str, str]:
-    """Return the files of the wheel that is built from some files, with their digests."""
+def source_distribution(files: list[Path], folder: Path) -> dict[str, str]:
+    """Return what is packed if only some files are there, with digests. Nothing is compiled."""
     source = folder / "source"
     for path in files:
         (source / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, source / path)
-    build = ["-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run([sys.executable, *build], cwd=source, check=True, capture_output=True)
-    (built,) = folder.glob("*.whl")
-    with zipfile.ZipFile(built) as archive:
-        return {name: sha256(archive.read(name)).hexdigest() for name in archive.namelist()}
+    pack = [str(ROOT / "tools" / "rust.py"), "maturin", "sdist", "--out", str(folder)]
+    subprocess.run([sys.executable, *pack], cwd=source, check=True, capture_output=True)
+    (packed,) = folder.glob("*.tar.gz")
+    with tarfile.open(packed) as archive:
+        return {
+            member.name.partition("/")[2]: sha256(content.read()).hexdigest()
+            for member in archive
+            if (content := archive.extractfile(member))
+        }
 
 
-def test_the_wheel_in_the_image_is_that_of_the_whole_project(tmp_path: Path) -> None:
+def test_the_image_is_built_from_the_whole_source_distribution(tmp_path: Path) -> None:
     files = tracked()
     there = [path for path in files if sent(path)]
     assert len(there) < len(files)
 
-    made = wheel(there, tmp_path / "image")
-    assert made == wheel(files, tmp_path / "whole")
-    assert {"LICENSE", "LICENSE-UNICODE"} <= {name.rpartition("/")[2] for name in made}
+    packed = source_distribution(there, tmp_path / "image")
+    assert packed == source_distribution(files, tmp_path / "whole")
+    expected = {str(path) for path in files if path.parts[0] in {"lsh", "worker"}}
+    expected |= {str(path) for path in files if path.is_relative_to("core/src")}
+    expected |= {"core/Cargo.lock", "LICENSE", "LICENSE-UNICODE"}
+    of_lsh_alone = {f"lsh/{name}" for name in ("pyproject.toml", "LICENSE", "LICENSE-UNICODE")}
+    assert expected - {*packed} == of_lsh_alone
+
+
+def test_what_is_compiled_here_is_not_sent() -> None:
+    assert not sent(Path("core/target/release/lib_core.so"))
+    assert not sent(Path("lsh/_core.abi3.so"))
 
 
 def test_the_image_has_what_the_dockerfile_copies() -> None:

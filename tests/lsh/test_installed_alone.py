@@ -1,4 +1,4 @@
-"""The library installs by itself, and imports numpy and the standard library alone."""
+"""The library installs by itself, and imports numpy, its core and the standard library alone."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ import numpy as np
 import pytest
 
 import lsh
+from tests.support.command_line import ROOT
 
 SOURCES = Path(lsh.__file__).parent
+
+LICENCES = ["LICENSE", "LICENSE-UNICODE"]
 
 USE = """
 import sys
@@ -29,6 +32,8 @@ sys.path[:0] = sys.argv[1:]
 import lsh
 index = lsh.Index()
 index.add("a", "The quick brown fox jumps over the lazy dog.")
+from lsh import _core
+assert _core.__file__.startswith(sys.argv[1])
 print(lsh.__file__, *index.query("the quick brown FOX jumps over the lazy dog!")[0])
 """
 
@@ -36,8 +41,10 @@ print(lsh.__file__, *index.query("the quick brown FOX jumps over the lazy dog!")
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> ZipFile:
     folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
-    subprocess.run([*command, "--directory", folder], cwd=SOURCES, check=True, capture_output=True)
+    build = ["maturin", "build", "--release", "--compatibility", "off"]
+    build += ["--out", str(folder), "--interpreter", sys.executable]
+    command = [sys.executable, str(ROOT / "tools" / "rust.py"), *build]
+    subprocess.run(command, cwd=SOURCES, check=True, capture_output=True)
     (path,) = folder.glob("neardup_lsh-*.whl")
     return ZipFile(path)
 
@@ -45,11 +52,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> ZipFile:
 def test_the_wheel_has_all_of_the_library_and_nothing_else(wheel: ZipFile) -> None:
     names = set(wheel.namelist())
     expected = {f"lsh/{path.relative_to(SOURCES)}" for path in SOURCES.rglob("*.py")}
-    expected |= {"lsh/py.typed", "lsh/LICENSE", "lsh/LICENSE-UNICODE"}
+    expected |= {"lsh/py.typed", "lsh/_core.pyi", "lsh/_core.abi3.so"}
+    expected |= {f"lsh/{name}" for name in LICENCES}
     assert {name for name in names if ".dist-info/" not in name} == expected
     (metadata,) = (name for name in names if name.endswith("/METADATA"))
     fields = message_from_string(wheel.read(metadata).decode())
     assert fields["Name"] == "neardup-lsh"
+    assert fields.get_all("License-File") == LICENCES
+    assert {f"{metadata.rpartition('/')[0]}/licenses/{name}" for name in LICENCES} <= names
     assert fields.get_all("Requires-Dist") == ["numpy>=2.0"]
 
 

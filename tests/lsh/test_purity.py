@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import lsh
 
 SOURCES = sorted(Path(lsh.__file__).parent.glob("**/*.py"))
+CORE = sorted((Path(lsh.__file__).parents[1] / "core" / "src").glob("**/*.rs"))
 ALLOWED = {
     "numpy",
     "lsh",
@@ -51,6 +53,15 @@ def test_a_file_calls_neither_open_nor_print_nor_hash_nor_a_random_generator(sou
             assert node.id not in {"open", "print", "input", "hash", "eval", "exec"}
         if isinstance(node, ast.Attribute):
             assert node.attr not in {"random", "default_rng", "fromfile", "tofile", "memmap"}
+
+
+def test_the_core_uses_no_file_clock_thread_network_or_environment() -> None:
+    assert CORE
+    for source in CORE:
+        code, _, _tests = source.read_text(encoding="utf-8").partition("#[cfg(test)]")
+        used = set(re.findall(r"\bstd::(fs|net|time|thread|process|env)\b", code))
+        used |= set(re.findall(r"\b(?:e?print(?:ln)?|dbg)!", code))
+        assert not used, source
 
 
 def test_importing_it_loads_neither_the_worker_nor_its_dependencies() -> None:
