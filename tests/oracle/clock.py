@@ -56,13 +56,16 @@ class NaiveClock:
         return came.own if window is None or came.own <= now + window else now
 
     def latest(self, documents: Iterable[Came]) -> int | None:
-        """Return as of when the entry of some documents counts; None as long as nobody knows."""
+        """Return as of when the entry of some documents counts.
+
+        None if nothing expires: without a window, or as long as there is no now.
+        """
+        if self.now is None or self._rules.window_ms is None:
+            return None
         times = [self.counts_as_of(came) for came in documents]
-        return max((time for time in times if time is not None), default=None)
+        return max(time for time in times if time is not None)
 
     def lives(self, documents: Iterable[Came]) -> bool:
         """Return whether the entry of some documents lives."""
         time, window = self.latest(documents), self._rules.window_ms
-        if time is None or self.now is None or window is None:
-            return True
-        return time >= self.now - window
+        return time is None or self.now is None or window is None or time >= self.now - window

@@ -27,7 +27,7 @@ from lsh.index import BucketRules
 from tests.oracle.clock import Came, NaiveClock
 from tests.oracle.hashing import splitmix64
 
-__all__ = ["LEVELS", "Answer", "Document", "Match", "Met", "NaiveIndex", "finer_key", "similarity"]
+__all__ = ["LEVELS", "Document", "Match", "NaiveIndex", "finer_key", "similarity"]
 
 FINER_SLOTS = (2, 4, 8, 16, 32)
 """How many slots of the sketch choose a finer bucket, by level from 1."""
@@ -54,23 +54,6 @@ class Match(NamedTuple):
     containment: float | None = None
 
 
-class Met(NamedTuple):
-    """A bucket on a query's way: its live entries, and the matches that are among them."""
-
-    column: int
-    level: int
-    size: int
-    holds: tuple[int, ...]
-
-
-class Answer(NamedTuple):
-    """What a query finds, and with how many documents it was compared."""
-
-    matches: list[Match]
-    met: list[Met]
-    compared: int
-
-
 class Entry(NamedTuple):
     """A document in a bucket, and when those came that it stands for, itself among them."""
 
@@ -87,18 +70,18 @@ class Bucket:
 
 
 class Way:
-    """A document's way through a column: the buckets, their live entries, and where it ends.
+    """A document's way through the buckets of a column.
 
-    ``alike`` has each entry that it was compared with. ``stands`` is the one that stands for it,
-    and ``into`` is else the level of the bucket that takes it.
+    `alike` has what it was compared with, and `stands` the entry that stands for it, if one does.
+    Else `room` is the bucket that takes it, with these `live` entries; `full` are those before it.
     """
 
     def __init__(self) -> None:
-        self.buckets: list[Bucket] = []
-        self.live: list[list[Entry]] = []
         self.alike: list[tuple[float, Entry]] = []
         self.stands: tuple[float, Entry] | None = None
-        self.into: int | None = None
+        self.full: list[Bucket] = []
+        self.room: Bucket | None = None
+        self.live: list[Entry] = []
 
 
 class NaiveIndex:
@@ -145,29 +128,23 @@ class NaiveIndex:
         self._firsts[document.id] = came, matches
         return list(matches)
 
-    def query(self, document: Document) -> Answer:
-        """Return what a document like it would match if it came now; change nothing."""
+    def query(self, document: Document) -> tuple[list[Match], int]:
+        """Return what a document would match if it came now; change nothing.
+
+        Returns also with how many documents it was compared. What its id was before doesn't count.
+        """
         clock = deepcopy(self.clock)
         clock.come(document.time)
-        ways = [(column, self._way(document, column, clock)) for column in self._columns]
-        matches, compared = self._matches(document, [way for _, way in ways])
-        met = []
-        for column, way in ways:
-            for level, live in enumerate(way.live):
-                here = {entry.document.sequence for entry in live}
-                holds = tuple(sorted(here.intersection(one.sequence for one in matches)))
-                if live or way.buckets[level].divided:
-                    met.append(Met(column, level, len(live), holds))
-        return Answer(matches, met, compared)
+        return self._matches(document, [self._way(document, one, clock) for one in self._columns])
 
     def entries(self) -> dict[tuple[int, int], list[tuple[int, int | None]]]:
         """Return the live entries by column and key: sequence numbers, and as of when they count.
 
-        The time is None before there is a now.
+        The time is None if nothing expires, or nothing yet.
         """
         found = {}
         for place, bucket in self._buckets.items():
-            live = [one for one in bucket.entries if self.clock.lives(one.came)]
+            live = [entry for entry in bucket.entries if self.clock.lives(entry.came)]
             if live:
                 found[place] = [(e.document.sequence, self.clock.latest(e.came)) for e in live]
         return found
@@ -177,12 +154,9 @@ class NaiveIndex:
         rules, way = self._rules, Way()
         for level in range(LEVELS + 1):
             key = document.keys[column]
-            if level:
-                key = finer_key(column, key, level, document.sketch)
+            key = finer_key(column, key, level, document.sketch) if level else key
             bucket = self._buckets.setdefault((column, key), Bucket())
             live = [entry for entry in bucket.entries if clock.lives(entry.came)]
-            way.buckets.append(bucket)
-            way.live.append(live)
             alike = [(similarity(entry.document.sketch, document.sketch), entry) for entry in live]
             full, crowded = len(live) >= rules.capacity, len(live) >= self._heads
             for place, one in enumerate(alike):
@@ -195,11 +169,13 @@ class NaiveIndex:
             if best and best[0] >= (self._covers if full else rules.absorb):
                 way.stands = best
                 return way
-            if way.into is None and (not full or level == LEVELS):
-                way.into = level
+            if way.room is None and full and level < LEVELS:
+                way.full.append(bucket)
+            elif way.room is None:
+                way.room, way.live = bucket, live
             # What is in finer buckets came when this one was full, even if it has room by now.
             if not full and not bucket.divided:
-                return way
+                break
         return way
 
     def _take(self, document: Document, came: Came, way: Way) -> None:
@@ -207,17 +183,14 @@ class NaiveIndex:
         if way.stands is not None:
             alike, entry = way.stands
             entry.came.add(came)
-            self.counts["absorbed"] += 1
-            self.counts["covered"] += alike < self._rules.absorb
-            return
-        assert way.into is not None
-        live = way.live[way.into]
-        self.counts["dropped"] += len(live) == self._rules.capacity
-        kept = live[1:] if len(live) == self._rules.capacity else live
-        way.buckets[way.into].entries = [*kept, Entry(document, {came})]
-        for bucket in way.buckets[: way.into]:
-            self.counts["divided"] += not bucket.divided
-            bucket.divided = True
+            self.counts.update(absorbed=1, covered=int(alike < self._rules.absorb))
+        elif way.room is not None:
+            oldest = int(len(way.live) == self._rules.capacity)
+            way.room.entries = [*way.live[oldest:], Entry(document, {came})]
+            divided = [bucket for bucket in way.full if not bucket.divided]
+            for bucket in divided:
+                bucket.divided = True
+            self.counts.update(dropped=oldest, divided=len(divided))
 
     def _matches(self, document: Document, ways: list[Way]) -> tuple[list[Match], int]:
         """Return the best matches on some ways, and with how many documents it was compared."""
