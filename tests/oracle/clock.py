@@ -1,7 +1,5 @@
 """The rule of time, in lists."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -37,7 +35,7 @@ class NaiveClock:
         if own is not None:
             self._times.append(own)
             if len(self._times) >= rules.now_least:
-                ranked = sorted(self._times[-rules.now_of :], reverse=True)[rules.now_rank - 1]
+                ranked = sorted(self._times[-rules.now_of :])[-rules.now_rank]
                 self.now = ranked if self.now is None else max(self.now, ranked)
                 self._first = self.now if self._first is None else self._first
         if own is not None and self.now is not None and window is not None:

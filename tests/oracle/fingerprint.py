@@ -4,8 +4,6 @@ Read this to see how the vectors in `tests/lsh/vectors.json` come about, or to w
 another language. Numbers are unsigned, of 64 bits; all else follows.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from lsh import Parameters

@@ -1,7 +1,5 @@
 """The integer mixing of the scheme. All numbers are unsigned, of 64 bits."""
 
-from __future__ import annotations
-
 from functools import cache
 from hashlib import blake2b, scrypt
 

@@ -1,7 +1,5 @@
 """The names by which markup is told from text."""
 
-from __future__ import annotations
-
 __all__ = ["ELEMENTS", "INLINE", "RAW", "WITHOUT_VALUE"]
 
 _RAW = """

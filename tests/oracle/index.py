@@ -12,8 +12,6 @@ and that one's finer buckets. In a bucket,
 What a document matches is among the entries that it was compared with on its way.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from copy import deepcopy

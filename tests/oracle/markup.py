@@ -1,7 +1,5 @@
 """What texts are wrapped in: markup, and what follows the hosts of web addresses."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 from html.entities import html5
@@ -30,16 +28,10 @@ DECLARATION = re.compile(
 )
 ENDED = re.compile(r"</([a-zA-Z0-9_:.-]*)")
 REFERENCE = re.compile("&(#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
-UNSHOWN = [
-    (re.compile("<!--"), re.compile("--!?>"), ""),
-    *(
-        (
-            re.compile(rf"(?ai:<{name})(?=[{SPACE}/>])[^<>]*(?<!/)>"),
-            re.compile(rf"(?ai:</{name})(?=[{SPACE}/>])[^<>]*>"),
-            " ",
-        )
-        for name in RAW
-    ),
+UNSHOWN = [("<!--", "--!?>", "")]
+UNSHOWN += [
+    (rf"(?ai:<{name})(?=[{SPACE}/>])[^<>]*(?<!/)>", rf"(?ai:</{name})(?=[{SPACE}/>])[^<>]*>", " ")
+    for name in RAW
 ]
 # Scripts that put no spaces between words, and Korean.
 UNSPACED = (
@@ -67,9 +59,8 @@ class Tag(NamedTuple):
 
 def with_hosts(text: str) -> str:
     """Return a text with hosts for addresses, unless it says nothing else."""
-    if any(map(str.isalnum, ADDRESS.sub("", text))):
-        return ADDRESS.sub(r"\g<host>", text)
-    return text
+    says_more = any(map(str.isalnum, ADDRESS.sub("", text)))
+    return ADDRESS.sub(r"\g<host>", text) if says_more else text
 
 
 def without_html(text: str, between: str) -> str:
@@ -90,10 +81,10 @@ def without_what_is_unshown(text: str) -> str:
     kept, at = "", 0
     while at < len(text):
         for beginning, ending, left in UNSHOWN:
-            begin = beginning.match(text, at)
+            begin = re.compile(beginning).match(text, at)
             # The beginning of a comment can hold its end: `<!-->`.
-            end = ending.search(text, begin.end() - 2 * (left == "")) if begin else None
-            if end:
+            after = begin.end() - 2 * (left == "") if begin else 0
+            if begin and (end := re.compile(ending).search(text, after)):
                 kept, at = kept + left, end.end()
                 break
         else:
@@ -148,6 +139,5 @@ def shown(tag: Tag, text: str, ended: set[str], between: str) -> str:
 
 def resolved(reference: re.Match[str]) -> str:
     """Return what a reference to a character stands for, or itself if there is no such name."""
-    if reference[1].startswith("#"):
-        return unescape(reference[0])
-    return html5.get(f"{reference[1]};", reference[0])
+    whole, name = reference[0], reference[1]
+    return unescape(whole) if name.startswith("#") else html5.get(f"{name};", whole)

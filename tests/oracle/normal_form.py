@@ -4,18 +4,19 @@ Unicode's own data is Python's `unicodedata`, and the tables of `lsh.unicode_tab
 generated.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from functools import cache
+from itertools import takewhile
 from unicodedata import category, combining, decomposition, name, normalize
 
-from lsh import Parameters, unicode_tables
+from lsh import Parameters
+from lsh import unicode_tables as tables
 from tests.oracle.markup import with_hosts, without_html
 
-__all__ = ["cut", "expanded", "light", "normalise", "visible", "without_accents", "without_joiners"]
+__all__ = ["form_of", "normalise"]
 
-JOINERS = "\u200c\u200d"
+JOINERS = {"\u200c", "\u200d"}
 LETTER, MARK, SYMBOL, SPACE = "lmsw"
 IOTA_BELOW = "\u0345"
 LONG_PHRASES = "\ufdfa\ufdfb"
@@ -27,12 +28,10 @@ WITHOUT_STROKE = dict(
 
 def normalise(text: str, parameters: Parameters) -> str:
     """Return the normal form of a text."""
-    if parameters.strip_html:
-        text = without_html(text, "\n" if parameters.boilerplate else " ")
-    if parameters.reduce_urls:
-        text = with_hosts(text)
-    if parameters.boilerplate:
-        text = without_listed_lines(text, parameters)
+    between = "\n" if parameters.boilerplate else " "
+    text = without_html(text, between) if parameters.strip_html else text
+    text = with_hosts(text) if parameters.reduce_urls else text
+    text = without_listed_lines(text, parameters) if parameters.boilerplate else text
     return form_of(text, parameters)
 
 
@@ -64,23 +63,16 @@ def form_of(text: str, parameters: Parameters) -> str:
     size = len(text.encode("utf-8", "surrogatepass"))
     text = visible(expanded(text, size, parameters), parameters)
     if parameters.nfkc:
-        text = cut(with_short_phrases(light(text, size)))
+        text = cut(light(text, size))
     elif parameters.casefold:
         text = text.casefold()
-    if parameters.drop_invisible:
-        text = without_joiners(text)
+    text = without_joiners(text) if parameters.drop_invisible else text
     text = folded(text, parameters)
-    if parameters.fold_turkish_i:
-        text = with_one_i(text)
-    if parameters.collapse_whitespace:
-        text = " ".join(text.split())
-    if parameters.join_letters:
-        text = without(f"{SPACE}(?!{MARK})", text)
-    return (
-        without(f"(?<=[{LETTER}{MARK}]){SYMBOL}+(?={LETTER})", text)
-        if parameters.drop_symbols
-        else text
-    )
+    text = with_one_i(text) if parameters.fold_turkish_i else text
+    text = " ".join(text.split()) if parameters.collapse_whitespace else text
+    text = without(f"{SPACE}(?!{MARK})", text) if parameters.join_letters else text
+    between = f"(?<=[{LETTER}{MARK}]){SYMBOL}+(?={LETTER})"
+    return without(between, text) if parameters.drop_symbols else text
 
 
 def folded(text: str, parameters: Parameters) -> str:
@@ -91,13 +83,7 @@ def folded(text: str, parameters: Parameters) -> str:
 
 
 def nfkc(text: str) -> str:
-    return normalize("NFKC", cut(with_short_phrases(text)))
-
-
-def with_short_phrases(text: str) -> str:
-    for long in LONG_PHRASES:
-        text = text.replace(long, normalize("NFKC", long)[:6])
-    return text
+    return normalize("NFKC", cut(text))
 
 
 # Bounds: what a text costs is linear in its size.
@@ -118,19 +104,10 @@ def expanded(text: str, size: int, parameters: Parameters) -> str:
 
 def light(text: str, size: int) -> str:
     """Return a text without marks if too many are beyond the second of their letters."""
-    beyond = run = 0
-    for char in text:
-        if char in JOINERS:
-            continue
-        run = 0 if 0 in classes(char) else run
-        for number in reversed(classes(char)):
-            if number == 0:
-                break
-            run += 1
-            beyond += run > 2
+    beyond = sum(max(run - 2, 0) - max(before - 2, 0) for _, before, run in runs(text))
     if 16 * (beyond - 32) <= size:
         return text
-    return "".join(without_iota(char) for char in text if char in JOINERS or 0 in classes(char))
+    return "".join(without_iota(char) for char in text if 0 in classes(char))
 
 
 def without_iota(char: str) -> str:
@@ -139,15 +116,21 @@ def without_iota(char: str) -> str:
 
 
 def cut(text: str) -> str:
-    """Return a text without marks behind the thirtieth of a run."""
-    short, marks = [], 0
+    """Return a text without marks behind the thirtieth of a run, and with long phrases short."""
+    for long in LONG_PHRASES:
+        text = text.replace(long, normalize("NFKC", long)[:6])
+    return "".join(char for char, _, run in runs(text) if run <= 30 or 0 in classes(char))
+
+
+def runs(text: str) -> Iterator[tuple[str, int, int]]:
+    """Yield each character, and how many marks end before and behind it, joiners apart."""
+    run = 0
     for char in text:
         numbers = classes(char)
+        before = 0 if 0 in numbers and char not in JOINERS else run
         if char not in JOINERS:
-            marks = numbers[::-1].index(0) if 0 in numbers else marks + len(numbers)
-        if char in JOINERS or 0 in numbers or marks <= 30:
-            short.append(char)
-    return "".join(short)
+            run = before + (numbers[::-1].index(0) if 0 in numbers else len(numbers))
+        yield char, before, run
 
 
 def classes(char: str) -> list[int]:
@@ -180,19 +163,14 @@ def visible(text: str, parameters: Parameters) -> str:
 def is_invisible(char: str) -> bool:
     if char in JOINERS:
         return False
-    if category(char) == "Lo" and "\u0640" in normalize("NFKD", char):
-        return True
+    long = category(char) == "Lo" and "\u0640" in normalize("NFKD", char)
     control = category(char) == "Cc" and not char.isspace()
-    return control or char in points("IGNORABLE") or char in points("ELONGATIONS")
+    return long or control or char in points(tables.IGNORABLE + tables.ELONGATIONS)
 
 
 @cache
 def points(table: str) -> set[str]:
     """Return the characters of a table."""
-    return among(getattr(unicode_tables, table))
-
-
-def among(table: str) -> set[str]:
     found = set()
     for part in table.split():
         first, _, last = part.partition("-")
@@ -242,35 +220,28 @@ def look(char: str, parameters: Parameters) -> str:
 
 @cache
 def looks() -> dict[str, str]:
-    table = unicode_tables.CONFUSABLE
-    return {char: shown for shown, alike in table.items() for char in among(alike)}
+    table = tables.CONFUSABLE
+    return {char: shown for shown, alike in table.items() for char in points(alike)}
 
 
 # Characters and their neighbours.
 
 
 def without_joiners(text: str) -> str:
-    """Return a text without joiners out of place, by RFC 5892, appendix A."""
-    kept = []
-    for at, char in enumerate(text):
-        before, after = at - 1, at + 1
-        if char in JOINERS:
-            while before >= 0 and is_mark(text[before]):
-                before -= 1
-            while after < len(text) and (text[after] in JOINERS or is_mark(text[after])):
-                after += 1
-            if before >= 0 and text[before] in JOINERS:
-                continue
-            inside = before >= 0 and after < len(text) and char == "\u200c"
-            if not ((inside and are_joined(text[before], text[after])) or behind_virama(text[:at])):
-                continue
-        kept.append(char)
-    return "".join(kept)
+    """Return a text without joiners out of place."""
+    whole = enumerate(text)
+    return "".join(one for at, one in whole if one not in JOINERS or is_in_place(text, at))
 
 
-def are_joined(before: str, after: str) -> bool:
-    last, first = letters(before)[-1], letters(after)[0]
-    return last in points("JOINED_TO_THE_NEXT") and first in points("JOINED_TO_THE_LAST")
+def is_in_place(text: str, at: int) -> bool:
+    """Return whether a joiner changes what is seen, by RFC 5892, appendix A."""
+    before = next((one for one in reversed(text[:at]) if not is_mark(one)), "")
+    after = next((one for one in text[at + 1 :] if not (one in JOINERS or is_mark(one))), "")
+    if before in JOINERS:
+        return False
+    joined = before != "" and letters(before)[-1] in points(tables.JOINED_TO_THE_NEXT)
+    joined = joined and after != "" and letters(after)[0] in points(tables.JOINED_TO_THE_LAST)
+    return (joined and text[at] == "\u200c") or behind_virama(text[:at])
 
 
 def letters(char: str) -> list[str]:
@@ -285,17 +256,14 @@ def is_mark(char: str) -> bool:
 
 def behind_virama(text: str) -> bool:
     """Return whether a virama is among the marks that a text ends with, and no iota."""
-    found = False
+    numbers: list[int] = []
     for char in reversed(text):
-        if char in JOINERS:
-            continue
         if char == IOTA_BELOW:
             return False
-        for number in reversed(classes(char)):
-            if number == 0:
-                return found
-            found = found or number == 9
-    return found
+        numbers += reversed(classes(char)) if char not in JOINERS else []
+        if 0 in numbers:
+            break
+    return 9 in takewhile(bool, numbers)
 
 
 def with_one_i(text: str) -> str:
