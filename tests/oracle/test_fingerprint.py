@@ -80,7 +80,7 @@ parameters_strategy = st.builds(
 
 
 @pytest.mark.parametrize("subject", SIGNERS)
-@settings(max_examples=examples(120, 5_000), deadline=None)
+@settings(max_examples=examples(120, 1_000), deadline=None)
 @given(texts=TEXTS, parameters=parameters_strategy)
 @example(texts=["", " \n", "a", "\u3000"], parameters=Parameters())
 def test_fingerprints_are_the_oracles(

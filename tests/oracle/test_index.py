@@ -202,7 +202,7 @@ def together(parts: Sequence[list[Match]], rules: BucketRules) -> list[Match]:
 
 
 @pytest.mark.parametrize("subject", INDEXES)
-@settings(max_examples=examples(100, 5_000), deadline=None)
+@settings(max_examples=examples(100, 1_000), deadline=None)
 @given(feed=feeds_strategy, rules=rules_strategy, cuts=cuts_strategy, shards=st.integers(1, 4))
 def test_an_index_is_the_oracle(
     subject: Subject, feed: Feed, rules: BucketRules, cuts: list[list[int]], shards: int
