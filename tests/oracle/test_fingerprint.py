@@ -79,6 +79,7 @@ parameters_strategy = st.builds(
 )
 
 
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("subject", SIGNERS)
 @settings(max_examples=examples(120, 1_000), deadline=None)
 @given(texts=TEXTS, parameters=parameters_strategy)

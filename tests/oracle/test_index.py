@@ -201,6 +201,7 @@ def together(parts: Sequence[list[Match]], rules: BucketRules) -> list[Match]:
     return sorted(every, key=lambda one: (-one.similarity, one.sequence))[: rules.max_matches]
 
 
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("subject", INDEXES)
 @settings(max_examples=examples(100, 1_000), deadline=None)
 @given(feed=feeds_strategy, rules=rules_strategy, cuts=cuts_strategy, shards=st.integers(1, 4))
