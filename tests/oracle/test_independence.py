@@ -25,3 +25,4 @@ def test_a_part_of_the_definition_imports_nothing_that_computes(module: str) -> 
                 taken |= {alias.name for alias in node.names}
     assert taken <= SHARED
     assert not any(name.startswith(("numpy", "mmh3", "worker")) for name in packages)
+    assert all(name.startswith("tests.oracle.") for name in packages if name.startswith("tests"))
