@@ -143,8 +143,8 @@ class Today:
                 if not packed:
                     continue
                 record = unpack_record(packed)
-                stored = index.renewals([number]).get(number, {}).get(column, record.time)
-                time = int(index.clock.settled(np.array([stored]))[0])
+                renewed = index.renewals([number]).get(number, {}).get(column, record.time)
+                time = int(index.clock.settled(np.array([record.time, renewed])).max())
                 if least is None or time >= least:
                     dated = None if least is None else time
                     found.setdefault((column, key), []).append((record.sequence, dated))
