@@ -157,8 +157,10 @@ def test_no_test_module_is_imported() -> None:
         assert not tests, module
 
 
-def test_support_stands_by_itself() -> None:
+def test_support_stands_on_the_oracle_alone() -> None:
     for module in modules():
         if module.startswith("tests.support"):
             others = {name for name in imported(module) if top(name) == "tests"} - {"tests"}
-            assert all(name.startswith("tests.support") for name in others), module
+            assert all(name.startswith(("tests.support", "tests.oracle")) for name in others), (
+                module
+            )

@@ -46,6 +46,7 @@ class GrowingBuckets:
         self.sizes, self._starts = np.zeros(runs, np.int64), np.zeros(runs, np.int64)
         self.beyond = np.zeros(runs, np.bool_)
         self._changed = np.zeros(runs, np.bool_)
+        self._dropped = np.zeros(runs, np.bool_)
         self._entries = self._places = np.empty(0, np.int64)
         self._take(found.places, found)
         self.divided = 0
@@ -89,7 +90,7 @@ class GrowingBuckets:
         order = np.lexsort((keys.hashes, ranks))
         found = Buckets.of(self._reader.buckets(keys.take(order)))
         more = len(keys.hashes)
-        for name in ("sizes", "_starts", "beyond", "_changed"):
+        for name in ("sizes", "_starts", "beyond", "_changed", "_dropped"):
             grown = getattr(self, name)
             setattr(self, name, np.concatenate((grown, np.zeros(more, grown.dtype))))
         self._finer_keys = BucketKeys.joined([self._finer_keys, keys])
@@ -161,6 +162,10 @@ class GrowingBuckets:
         if anew:
             self._changed[numbers] = True
 
+    def drop(self, numbers: NDArray[np.int64]) -> None:
+        """Note which buckets, of the finest, have dropped an entry."""
+        self._dropped[numbers] = True
+
     def note(self, numbers: NDArray[np.int64]) -> None:
         """Have buckets count as changed."""
         self._changed[numbers] = True
@@ -182,6 +187,9 @@ class GrowingBuckets:
     def changed(self, oldest: int | None) -> Buckets:
         """Return the buckets that have changed, without what is forgotten or too old by now.
 
+        Empty ones aren't written, so those that have dropped an entry get one that says nothing:
+        what was dropped must not come back.
+
         oldest: the least time of an entry after the batch, in ms; None: any.
         """
         found, places = self._contents(np.flatnonzero(self._changed))
@@ -195,4 +203,7 @@ class GrowingBuckets:
         kept = np.ones(len(places), np.bool_)
         kept[known] = live
         sizes = np.bincount(of[kept], minlength=len(found))
+        emptied = np.flatnonzero((sizes == 0) & self._dropped[found.places])
+        found.entries[found.starts[emptied]] = BEYOND
+        kept[found.starts[emptied]], sizes[emptied] = True, 1
         return Buckets(found.places, sizes, found.entries[kept]).take(np.flatnonzero(sizes))

@@ -133,7 +133,9 @@ class Judging:
         self._inserted[rows[inserted]] = True
         made.absorbed += int(np.count_nonzero(spared))
         made.covered += int(np.count_nonzero(spared & ends.covered))
-        made.dropped += int(np.count_nonzero(inserted & ends.dropped))
+        dropped = inserted & ends.dropped
+        made.dropped += int(np.count_nonzero(dropped))
+        self._buckets.drop(last[dropped])
         for level, content in ends.contents:
             chosen = inserted[content.cells] & (ends.level[content.cells] == level)
             places = content.places[np.repeat(chosen, content.sizes)]

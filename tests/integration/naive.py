@@ -1,13 +1,13 @@
-"""The verdicts of a plain list on the frames of a run: without arrays, shards, runs or RocksDB."""
+"""The oracle's verdicts on the frames of a run: without arrays, shards, runs or RocksDB."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from lsh.index import BucketRules
+from tests.oracle.index import Document, NaiveIndex
 from tests.support.checker import Source, Verdict
 from tests.support.frame_keys import keys_of
-from tests.worker.index.decisions import Document, model
 from worker.bus.port import Record
 from worker.topology import Topology
 from worker.wire import POSITION_BITS, FingerprintFrame, decode
@@ -22,24 +22,26 @@ def naive_verdicts(
 
     Each document is compared with every entry of its buckets, so this is for some thousands.
     """
-    documents: list[Document] = []
-    sources: list[Source] = []
+    index = NaiveIndex(rules, range(topology.layout.columns))
+    found: dict[Source, Verdict] = {}
     for record in frames:
         frame = decode(FingerprintFrame, record.value, topology.layout.id)
         keys = keys_of(frame, topology.layout.parameters)
         for row, ident in enumerate(frame.ids.unpack()):
-            document = Document((record.offset << POSITION_BITS) + row, 0, 0, ())
-            document.id, document.sketch = ident, frame.sketches[row]
-            document.keys = keys[row]
-            documents.append(document)
-            sources.append((frame.partition, frame.start + int(frame.offsets[row])))
-    answers = model(documents, list(range(topology.layout.columns)), rules)
-    found: dict[Source, Verdict] = {}
-    for source, document, matches in zip(sources, documents, answers, strict=True):
-        # Shards send similarities with 32 bits.
-        listed = tuple(
-            (one.id.decode(), round(float(np.float32(one.similarity)), 4)) for one in matches
-        )
-        first = min(((one.sequence, one.id.decode()) for one in matches), default=None)
-        found[source] = Verdict(document.sequence, listed, None if first is None else first[::-1])
+            document = Document(
+                sequence=(record.offset << POSITION_BITS) + row,
+                id=ident,
+                time=None,
+                shingles=int(frame.shingles[row]),
+                keys=keys[row],
+                sketch=frame.sketches[row].tobytes(),
+            )
+            matches = index.judge(document)
+            # Shards send similarities with 32 bits.
+            listed = tuple(
+                (one.id.decode(), round(float(np.float32(one.similarity)), 4)) for one in matches
+            )
+            first = min(((one.sequence, one.id.decode()) for one in matches), default=None)
+            place = frame.partition, frame.start + int(frame.offsets[row])
+            found[place] = Verdict(document.sequence, listed, first and first[::-1])
     return found

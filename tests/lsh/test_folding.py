@@ -16,11 +16,12 @@ from lsh.folding import Folding, fold
 from lsh.invisible import JOINERS
 from lsh.neighbours import seconds
 from lsh.text import normalise_wide
-from tests.support.normal_forms import KEPT, MIXED, PLAIN, SWITCHES
+from tests.oracle.texts import ALL_SWITCHES, MIXED, PLAIN, SWITCHES
 
 EVERY = range(sys.maxunicode + 1)
 ASSIGNED = [point for point in EVERY if category(chr(point)) not in ("Cn", "Co")]
 NO_ENDS = np.empty(0, dtype=np.int64)
+KEPT = [(switches, Folding(switches)) for switches in ALL_SWITCHES]
 
 
 @cache

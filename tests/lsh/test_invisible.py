@@ -11,7 +11,7 @@ from hypothesis import example, given
 from lsh import Parameters, normalise
 from lsh.invisible import JOINERS, ignorable, points, without_joiners
 from lsh.unicode_tables import ELONGATIONS
-from tests.support import reference
+from tests.oracle import normal_form
 from tests.support.languages import LANGUAGES, OF_JOINERS
 
 NON_JOINER, JOINER = JOINERS[0], JOINERS[1]
@@ -67,7 +67,7 @@ def test_of_joiners_in_a_row_one_stays() -> None:
 @example("\u0628\u0650\u200c\u0650\u200c\u0628")
 @example("\u0dda\u200d\u0301\u200d")
 def test_joiners_follow_the_definition(text: str) -> None:
-    assert without_joiners(text) == reference.without_joiners(text)
+    assert without_joiners(text) == normal_form.without_joiners(text)
 
 
 @given(OF_JOINERS)

@@ -26,8 +26,8 @@ from lsh.listed_lines import (
 )
 from lsh.stream_safe import expanding, size_of, too_far
 from lsh.text import form_of
+from tests.oracle.texts import ALL_SWITCHES, EVERY_ONE, MARKED, MIXED
 from tests.support.corpus import examples
-from tests.support.normal_forms import EVERY_ONE, KEPT, MARKED, MIXED
 
 FOOTER = "\u00a9 2024 Example Ltd. All rights reserved."
 HEAPED = "\u3316" * (listed_lines.UNCUT + 1)
@@ -61,7 +61,7 @@ TEXTS = st.lists(
     ),
     max_size=5,
 )
-SWITCHES = [replace(switches, boilerplate=frozenset(LISTED)) for switches, _ in KEPT]
+SWITCHES = [replace(switches, boilerplate=frozenset(LISTED)) for switches in ALL_SWITCHES]
 
 
 def filter_of(parameters: Parameters) -> LineFilter:
@@ -266,7 +266,7 @@ def test_only_lines_of_which_characters_may_be_cut_are_looked_at_for_that() -> N
 
 
 def test_so_few_characters_are_never_cut() -> None:
-    for switches, _ in KEPT:
+    for switches in ALL_SWITCHES:
         for char in map(chr, range(0x20000)):
             if expanding().match(char):
                 excess = len(fold(char, switches)) - size_of(char)

@@ -8,7 +8,7 @@ import pytest
 
 from lsh import Parameters, candidate_chance
 from lsh.containment import jaccard_of_containment
-from tests.support import reference
+from tests.oracle.hashing import derived
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_the_description_hides_the_seed() -> None:
 
 
 def test_a_guess_of_the_seed_takes_scrypt_to_test() -> None:
-    expected = reference.derived(b"a secret of ours", b"neardup header", 16).hex()
+    expected = derived(b"a secret of ours", b"neardup header", 16).hex()
     assert Parameters(seed=b"a secret of ours").describe()["seed_digest"] == expected
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from lsh import Parameters, normalise
 from lsh.invisible import JOINERS
 from lsh.stream_safe import _marks, bounded, nfkc
-from tests.support import reference
-from tests.support.normal_forms import MARKED
+from tests.oracle.normal_form import cut
+from tests.oracle.texts import MARKED, is_bounded
 
 EVERY = range(sys.maxunicode + 1)
 
@@ -35,7 +35,7 @@ def longest_run(text: str) -> int:
 @example("x" + "\u0301" * 20 + "\u200d" + "\u0301" * 20)
 def test_runs_are_cut_as_by_the_definition(text: str) -> None:
     short = bounded(text.replace("\ufdfa", ""))
-    assert short == reference.cut(text.replace("\ufdfa", ""))
+    assert short == cut(text.replace("\ufdfa", ""))
 
 
 @given(MARKED)
@@ -52,7 +52,7 @@ def test_no_run_is_longer_than_thirty_before_and_after(text: str) -> None:
 @given(MARKED, st.sampled_from([Parameters(), Parameters(casefold=False)]))
 def test_a_normal_form_with_runs_is_its_own_normal_form(text: str, switches: Parameters) -> None:
     once = normalise(text, switches)
-    assert normalise(once, switches) == once or reference.is_bounded(text, switches)
+    assert normalise(once, switches) == once or is_bounded(text, switches)
 
 
 def test_thirty_marks_stay() -> None:

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lsh import Fingerprinter, Parameters, normalise
-from tests.support import reference
+from tests.oracle import normal_form
 
 TURKISH = Parameters(fold_turkish_i=True)
 SMALL = "\u0131\u015f\u0131k i\u00e7inde iyi g\u00fcnler, \u0131l\u0131k bir izmir sabah\u0131"
@@ -39,7 +39,7 @@ def test_a_batch_has_the_forms_of_the_definition(
 ) -> None:
     switches = Parameters(fold_turkish_i=True, nfkc=nfkc, casefold=casefold)
     forms = [normalise(text, switches) for text in texts]
-    assert forms == [reference.normalise(text, switches) for text in texts]
+    assert forms == [normal_form.normalise(text, switches) for text in texts]
     assert [normalise(form, switches) for form in forms] == forms
     batch = Fingerprinter(switches).fingerprint(texts)
     single = [Fingerprinter(switches).fingerprint([text]).keys[0].tolist() for text in texts]

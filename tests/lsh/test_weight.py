@@ -13,7 +13,7 @@ from lsh.neighbours import WITH_IOTA, kind_of
 from lsh.stream_safe import marks_of_runs, size_of
 from lsh.text import normalise_wide
 from lsh.weight import beyond_the_second, without_iota
-from tests.support import reference
+from tests.oracle import normal_form
 from tests.support.breadth import mostly_broad
 from tests.support.languages import LANGUAGES
 
@@ -35,7 +35,7 @@ EXPANDING = ["\ufdfa", "\u3316", "\u3316\u0301", "\u00bd", "\u3316\u3099"]
 def test_they_are_bounded_as_by_the_definition(pattern: str, times: int, filler: int) -> None:
     text = pattern * times + "\u00e9a" * filler
     for switches in (Parameters(), Parameters(casefold=False)):
-        expected = reference.normalise(text, switches)
+        expected = normal_form.normalise(text, switches)
         assert normalise(text, switches) == expected
         found = normalise_wide(["\u00e9\u0323", text, "b\u0301"], switches).texts()
         assert found == ["\u1eb9\u0301", expected, "b\u0301"]

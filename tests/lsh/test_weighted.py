@@ -17,11 +17,10 @@ from lsh import (
     standard_error,
     weighted,
 )
+from tests.oracle.hashing import MOST, derived, fmix64, keyed, splitmix64
 from tests.support.corpus import examples
-from tests.support.reference import derived, fmix64, keyed, splitmix64
 
 PARAMETERS = Parameters()
-MOST = 2**64 - 1
 Bag = dict[str | bytes, float]
 tokens = st.text(st.sampled_from("abc"), min_size=1, max_size=2)
 bags = st.dictionaries(tokens, st.floats(1e-6, 1e6), max_size=6)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from lsh.index import NO_TIME
+from tests.oracle.clock import NaiveClock
 from tests.simulation.clock import HOUR
 from tests.simulation.world import World
 from tests.support.checker import (
@@ -23,7 +24,6 @@ from tests.support.checker import (
     source,
     verdicts,
 )
-from tests.support.naive_time import NaiveTime
 from tests.support.replay import replay
 from worker.app import Application
 from worker.wire import FingerprintFrame, MatchFrame, decode
@@ -160,7 +160,7 @@ def _late(world: World) -> set[Source]:
 def _nows(world: World) -> dict[Source, int | None]:
     """Return what was now when each document came."""
     allowance = world.settings.index.future_allowance_ms
-    naive, nows = NaiveTime(world.settings.rules()), dict[Source, int | None]()
+    naive, nows = NaiveClock(world.settings.rules()), dict[Source, int | None]()
     for record in world.archive.of(world.topology.fingerprints):
         frame = decode(FingerprintFrame, record.value, world.topology.layout.id)
         for offset, time in zip(frame.offsets.tolist(), frame.times.tolist(), strict=True):

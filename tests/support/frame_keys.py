@@ -1,11 +1,11 @@
-"""The keys of a frame's documents, by the reference implementation."""
+"""The keys of a frame's documents, by the oracle."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 from lsh import Parameters
-from tests.support.reference import band_keys
+from tests.oracle.fingerprint import band_keys
 from worker.wire import FingerprintFrame
 
 __all__ = ["keys_of"]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from lsh.index import BucketRules
 from lsh.index.clock import NO_TIME, Clock, Dated, dated
+from tests.oracle.clock import Came, NaiveClock
 from tests.support.corpus import examples
-from tests.support.naive_time import Came, NaiveTime
 
 WINDOW = 100
 Times = Sequence[int | None]
@@ -51,7 +51,7 @@ times_strategy = st.lists(
 def test_it_is_the_naive_rule_wherever_batches_are_cut(
     times: Times, rules: BucketRules, cuts: list[int]
 ) -> None:
-    naive = NaiveTime(rules)
+    naive = NaiveClock(rules)
     came = [naive.come(time) for time in times]
     nows = [one.now for one in came]
     clock, parts = Clock(), list[Dated]()
@@ -77,7 +77,7 @@ def test_it_is_the_naive_rule_wherever_batches_are_cut(
 def test_an_entry_that_stands_for_several_counts_as_of_the_latest(
     times: Times, rules: BucketRules, data: st.DataObject
 ) -> None:
-    naive, clock = NaiveTime(rules), Clock()
+    naive, clock = NaiveClock(rules), Clock()
     entries: list[tuple[int, list[Came]]] = []
     for time in times:
         one = dated(clock, columns([time]), rules)

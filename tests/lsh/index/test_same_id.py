@@ -1,4 +1,4 @@
-"""Ids that come again: by each rule, an index is a naive list, however its documents are cut."""
+"""Ids that come again: what each rule makes of a few documents."""
 
 from __future__ import annotations
 
@@ -10,34 +10,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsh.index import BucketRules, Match, MemoryIndex, SameId, decide
+from lsh.index import BucketRules, Match, MemoryIndex, decide
 from lsh.index.same_id import replacing
 from lsh.index.verdicts import VerdictMatch, pack_verdict, unpack_verdict
-from tests.support.breadth import broad
 from tests.support.corpus import examples
-from tests.worker.index.decisions import (
-    NOWS,
-    RULES,
-    WINDOW,
-    Document,
-    batch,
-    drawn_repeats,
-    model,
-    with_now,
-)
+from tests.worker.index.decisions import RULES, WINDOW, Document, batch, drawn_repeats
 
 COLUMNS = [0, 1, 2, 3]
 Events = Sequence[Document | bytes]
 
 
-def judged(
-    events: Events, cuts: Sequence[int], rules: BucketRules, columns: Sequence[int] = COLUMNS
-) -> list[list[Match]]:
+def judged(events: Events, cuts: Sequence[int], rules: BucketRules) -> list[list[Match]]:
     """Return the matches of each document."""
     index = MemoryIndex()
     answers: list[list[Match]] = []
     for low, high in pairwise([0, *sorted({cut % len(events) for cut in cuts}), len(events)]):
-        part = batch(events[low:high], list(columns))
+        part = batch(events[low:high], COLUMNS)
         decision = decide(index, part, rules)
         index.apply(decision)
         answers += [decision.matches.get(row, []) for row in range(len(part.ids))]
@@ -50,16 +38,6 @@ def forgotten_before(events: Events) -> Iterator[Document | bytes]:
         if isinstance(event, Document):
             yield event.id
         yield event
-
-
-def joined(parts: Sequence[list[list[Match]]], rules: BucketRules) -> list[list[Match]]:
-    """Return the best matches of what several indexes have found."""
-    return [
-        sorted(set().union(*found), key=lambda match: (-match.similarity, match.sequence))[
-            : rules.max_matches
-        ]
-        for found in zip(*parts, strict=True)
-    ]
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -90,39 +68,6 @@ def test_what_is_no_verdict_is_refused(packed: bytes) -> None:
 
 events_strategy = st.integers(0, 1 << 32).map(drawn_repeats)
 cuts_strategy = st.lists(st.integers(0, 1000), max_size=8)
-
-
-@pytest.mark.parametrize(
-    ("window", "same_id"),
-    [
-        broad(None, "duplicate"),
-        broad(None, "replace"),
-        (None, "ignore"),
-        broad(WINDOW, "duplicate"),
-        (WINDOW, "replace"),
-        broad(WINDOW, "ignore"),
-    ],
-)
-@settings(max_examples=examples(12, 300), deadline=None)
-@given(
-    events=events_strategy,
-    cuts=cuts_strategy,
-    shards=st.integers(1, 4),
-    now=st.sampled_from(NOWS),
-)
-def test_shards_together_are_a_naive_list(
-    same_id: SameId,
-    window: int | None,
-    events: Events,
-    cuts: list[int],
-    shards: int,
-    now: tuple[int, int, int],
-) -> None:
-    rules = replace(with_now(RULES, now), window_ms=window, same_id=same_id)
-    columns = [range(shard, 4, shards) for shard in range(shards)]
-    parts = [judged(events, [cut + some.start for cut in cuts], rules, some) for some in columns]
-    assert parts == [model(events, list(some), rules) for some in columns]
-    assert joined(parts, rules) == model(events, COLUMNS, rules)
 
 
 @settings(max_examples=examples(12, 300), deadline=None)

@@ -20,6 +20,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from lsh import Parameters
+from tests.oracle.normal_form import normalise
 from tests.support.checker.history import (
     History,
     Source,
@@ -28,7 +29,6 @@ from tests.support.checker.history import (
     source,
     verdict_of,
 )
-from tests.support.reference import normalise
 from worker.bus.port import Record
 
 __all__ = ["jaccard", "shingles", "similarity"]

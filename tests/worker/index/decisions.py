@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from operator import itemgetter
-from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
-from lsh import pairwise_similarity
-from lsh.containment import containment_of, error_of
 from lsh.index import BucketRules, DocumentBatch, Forgotten, Match
 from lsh.index.clock import NO_TIME
-from lsh.index.finer import LEVELS, finer_keys
-from tests.support.naive_time import Came, NaiveTime
+from tests.oracle import index as oracle
+from tests.oracle.index import NaiveIndex
 
 SLOTS = 16
 LITTLE = 4 << 10
@@ -64,6 +60,11 @@ class Document:
         self.sketch = sketch(family, changes)
         self.keys = keys
         self.shingles = 10 * (1 + keys[-1] % 3) if keys else 10
+
+    def plain(self) -> oracle.Document:
+        """Return the document as the oracle takes it."""
+        sketch = self.sketch.tobytes()
+        return oracle.Document(self.sequence, self.id, self.time, self.shingles, self.keys, sketch)
 
 
 def batch(events: Sequence[Document | bytes], columns: list[int]) -> DocumentBatch:
@@ -191,103 +192,16 @@ def drawn_repeats(seed: int) -> list[Document | bytes]:
     return events
 
 
-class _Model:
-    """Plain lists of dated entries, by column, key and level."""
-
-    def __init__(self, columns: list[int], rules: BucketRules) -> None:
-        self._columns = columns
-        self._rules = rules
-        self._buckets: dict[tuple[int, int, int], list[list[Any]]] = {}
-        self._time = NaiveTime(rules)
-        self._firsts: dict[bytes, tuple[Came, list[Match]]] = {}
-
-    def forget(self, ident: bytes) -> None:
-        self._firsts.pop(ident, None)
-        for _, matches in self._firsts.values():
-            matches[:] = [
-                match._replace(id=b"") if match.id == ident else match for match in matches
-            ]
-        for bucket in self._buckets.values():
-            bucket[:] = [entry for entry in bucket if entry[0].id != ident]
-
-    def judge(self, document: Document) -> list[Match]:
-        """Return the best matches of a document, and insert it."""
-        rules, near = self._rules, {}
-        if rules.same_id == "replace":
-            self.forget(document.id)
-        came = self._time.come(document.time)
-        if rules.same_id == "ignore" and document.id in self._firsts:
-            earlier, first = self._firsts[document.id]
-            if self._time.lives([earlier]):
-                return list(first)
-        for column in self._columns:
-            for other, similarity in self._met(document, column, came):
-                share = self._share(document, other, similarity)
-                if similarity >= rules.threshold or share is not None:
-                    near[other.sequence] = Match(other.sequence, similarity, other.id, share)
-        ordered = sorted(near.values(), key=lambda match: (-match.similarity, match.sequence))
-        self._firsts[document.id] = (came, ordered[: rules.max_matches])
-        return ordered[: rules.max_matches]
-
-    def _share(self, document: Document, other: Document, similarity: float) -> float | None:
-        """Return how much of a document is in another; None if it isn't enough."""
-        least = self._rules.containment
-        if least is None:
-            return None
-        pair = np.array([similarity]), document.shingles, np.array([other.shingles]), SLOTS
-        share, error = float(containment_of(*pair)[0]), float(error_of(*pair)[0])
-        return share if share >= least and error <= self._rules.containment_error else None
-
-    def _met(self, document: Document, column: int, came: Came) -> list[tuple[Document, float]]:
-        """Return what a document is compared with in a column, and insert it there."""
-        rules, met = self._rules, []
-        levels, room = self._levels(document, column), None
-        for bucket in levels:
-            bucket[:] = [entry for entry in bucket if self._time.lives(entry[1])]
-            alike = [(_similar(entry[0], document), entry) for entry in bucket]
-            least = rules.absorb
-            covering = [at for at, one in enumerate(alike) if one[0] >= rules.covers]
-            if len(bucket) >= rules.heads and covering and covering[0] < rules.heads:
-                alike, least = alike[: covering[0] + 1], rules.covers
-            elif len(bucket) >= rules.capacity:
-                least = rules.covers
-            met += [(entry[0], similarity) for similarity, entry in alike]
-            similarity, best = max(alike, key=itemgetter(0), default=(0.0, []))
-            if best and similarity >= least:
-                best[1].append(came)
-                return met
-            if room is None and len(bucket) < rules.capacity:
-                room = bucket
-        into = levels[-1] if room is None else room
-        into.append([document, [came]])
-        del into[: -rules.capacity]
-        return met
-
-    def _levels(self, document: Document, column: int) -> list[list[list[Any]]]:
-        key = document.keys[column]
-        of = np.array([column], np.uint8), np.array([key], np.uint64)
-        finer = [
-            int(finer_keys(*of, level, document.sketch[None])[0]) for level in range(1, LEVELS + 1)
-        ]
-        return [
-            self._buckets.setdefault((column, one, level), [])
-            for level, one in enumerate([key, *finer])
-        ]
-
-
-def _similar(one: Document, other: Document) -> float:
-    return float(pairwise_similarity(one.sketch[None], other.sketch[None])[0])
-
-
 def model(
     events: Sequence[Document | bytes], columns: list[int], rules: BucketRules = RULES
 ) -> list[list[Match]]:
-    """Judge one document after the other, with plain lists of dated entries."""
-    lists = _Model(columns, rules)
+    """Judge one document after the other, as the oracle does."""
+    index = NaiveIndex(rules, columns)
     answers = []
     for event in events:
         if isinstance(event, bytes):
-            lists.forget(event)
+            index.forget(event)
         else:
-            answers.append(lists.judge(event))
+            found = index.judge(event.plain())
+            answers.append([Match._make(match) for match in found])
     return answers

@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import strategies as st
 
 from lsh import Parameters
-from lsh.folding import Folding
+from tests.oracle.normal_form import expanded, light, visible
 
 __all__ = [
+    "ALL_SWITCHES",
     "EVERY_ONE",
-    "KEPT",
     "LEADS",
     "MARKED",
     "MARKS",
@@ -20,6 +20,7 @@ __all__ = [
     "NONE",
     "PLAIN",
     "SWITCHES",
+    "is_bounded",
 ]
 
 SWITCHES = [
@@ -41,7 +42,7 @@ MORE = [
     for nfkc in (True, False)
     for casefold in (True, False)
 ]
-KEPT = [(switches, Folding(switches)) for switches in [*SWITCHES, *MORE]]
+ALL_SWITCHES = [*SWITCHES, *MORE]
 MIXED = st.lists(
     st.one_of(
         # One for one: quotes, no-break space, accents, Cyrillic, Greek, Chinese, full width.
@@ -86,3 +87,12 @@ RUNS = st.tuples(
     ),
 ).map("".join)
 MARKED = st.lists(RUNS, max_size=5).map("".join)
+
+
+def is_bounded(text: str, parameters: Parameters) -> bool:
+    """Return whether a bound that follows the size of a text could change this one.
+
+    Then its normal form, which may be smaller, may have another one.
+    """
+    shown = visible(text, parameters)
+    return expanded(text, 0, parameters) != text or light(shown, 0) != shown

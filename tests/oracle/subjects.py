@@ -1,0 +1,216 @@
+"""What is compared with the oracle, and the oracle itself, behind one interface each.
+
+To compare another implementation, write its class here and add it to `INDEXES` or `SIGNERS`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from lsh import Fingerprinter, Parameters
+from lsh.index import (
+    NO_TIME,
+    BucketKeys,
+    BucketRules,
+    DocumentBatch,
+    Forgotten,
+    MemoryIndex,
+    decide,
+    query,
+)
+from lsh.index.layout import BEYOND, unpack_record
+from tests.oracle.fingerprint import Fingerprint, fingerprint
+from tests.oracle.index import Document, Match, NaiveIndex
+from tests.oracle.normal_form import normalise
+
+__all__ = ["INDEXES", "SIGNERS", "Answer", "Entries", "Event", "Index", "Judged", "Naive", "Signer"]
+
+Event: TypeAlias = Document | bytes
+"""A document, or an id that is forgotten."""
+Entries: TypeAlias = dict[tuple[int, int], list[tuple[int, int | None]]]
+"""The live entries by column and key, as of `NaiveIndex.entries`."""
+_COUNTED: Final = ("candidates", "absorbed", "covered", "divided", "dropped", "repeated")
+
+
+class Judged(NamedTuple):
+    """The matches of each document of a batch, and what was counted in the batch."""
+
+    matches: list[list[Match]]
+    counts: Counter[str]
+
+
+class Answer(NamedTuple):
+    """What a query finds, and with how many documents it was compared."""
+
+    matches: list[Match]
+    compared: int
+
+
+class Index(Protocol):
+    """An index of some columns."""
+
+    def judge(self, events: Sequence[Event]) -> Judged:
+        """Judge a batch, and keep what comes of it."""
+
+    def query(self, documents: Sequence[Document]) -> list[Answer]:
+        """Return what each document would match if it came now, alone; change nothing."""
+
+    def entries(self) -> Entries:
+        """Return the live entries."""
+
+
+class Signer(Protocol):
+    """What makes fingerprints."""
+
+    def normalise(self, text: str) -> str:
+        """Return the normal form of a text."""
+
+    def sign(self, texts: Sequence[str]) -> list[Fingerprint | None]:
+        """Return the fingerprints of a batch of texts; None for a blank one."""
+
+
+class Naive:
+    """The oracle, as an index and as a signer."""
+
+    def __init__(self, rules: BucketRules, columns: Sequence[int]) -> None:
+        self._index = NaiveIndex(rules, columns)
+
+    def judge(self, events: Sequence[Event]) -> Judged:
+        index, matches = self._index, list[list[Match]]()
+        before = self._counts()
+        for event in events:
+            if isinstance(event, bytes):
+                index.forget(event)
+            else:
+                matches.append(index.judge(event))
+        return Judged(matches, self._counts() - before)
+
+    def query(self, documents: Sequence[Document]) -> list[Answer]:
+        return [Answer(*self._index.query(document)) for document in documents]
+
+    def entries(self) -> Entries:
+        return self._index.entries()
+
+    def _counts(self) -> Counter[str]:
+        return self._index.counts + Counter(older=self._index.clock.older)
+
+
+class Today:
+    """The index of `lsh.index`, in dictionaries."""
+
+    def __init__(self, rules: BucketRules, columns: Sequence[int]) -> None:
+        self._rules = rules
+        self._columns = columns
+        self._index = MemoryIndex()
+
+    def judge(self, events: Sequence[Event]) -> Judged:
+        documents = [event for event in events if not isinstance(event, bytes)]
+        made = decide(self._index, self._batch(events, documents), self._rules)
+        matches = [
+            list(map(Match._make, made.matches.get(row, []))) for row in range(len(documents))
+        ]
+        self._index.apply(made)
+        counts = Counter({name: getattr(made, name) for name in _COUNTED})
+        return Judged(matches, counts + Counter(older=made.dates.older))
+
+    def query(self, documents: Sequence[Document]) -> list[Answer]:
+        batch = self._batch(documents, documents)
+        answers = query(
+            self._index,
+            batch.columns,
+            batch.keys,
+            batch.sketches,
+            self._rules,
+            times=batch.times,
+            sizes=batch.shingles,
+        )
+        return [Answer(list(map(Match._make, one.matches)), one.compared) for one in answers]
+
+    def entries(self) -> Entries:
+        index, found = self._index, Entries()
+        buckets = index.items()
+        keys = BucketKeys.unpacked(list(buckets))
+        least = self._least()
+        for column, key, bucket in zip(
+            keys.columns.tolist(), keys.hashes.tolist(), buckets.values(), strict=True
+        ):
+            for number in bucket:
+                packed = None if number == BEYOND else index.records([number])[0]
+                if not packed:
+                    continue
+                record = unpack_record(packed)
+                renewed = index.renewals([number]).get(number, {}).get(column, record.time)
+                time = int(index.clock.settled(np.array([record.time, renewed])).max())
+                if least is None or time >= least:
+                    dated = None if least is None else time
+                    found.setdefault((column, key), []).append((record.sequence, dated))
+        return found
+
+    def _least(self) -> int | None:
+        """Return the least time of a live entry; None if all live."""
+        now, window = self._index.clock.now, self._rules.window_ms
+        return None if now is None or window is None else now - window
+
+    def _batch(self, events: Sequence[Event], documents: Sequence[Document]) -> DocumentBatch:
+        forgotten, row = list[Forgotten](), 0
+        for event in events:
+            if isinstance(event, bytes):
+                forgotten.append(Forgotten(row, event))
+            else:
+                row += 1
+        slots = len(documents[0].sketch) if documents else 0
+        sketches = np.frombuffer(b"".join(one.sketch for one in documents), np.uint8)
+        return DocumentBatch(
+            sequences=np.array([one.sequence for one in documents], np.uint64),
+            times=np.array([NO_TIME if d.time is None else d.time for d in documents], np.int64),
+            ids=[one.id for one in documents],
+            shingles=np.array([one.shingles for one in documents], np.uint32),
+            columns=self._columns,
+            keys=np.array(
+                [[d.keys[column] for d in documents] for column in self._columns], np.uint64
+            ),
+            sketches=sketches.reshape(len(documents), slots),
+            forgotten=forgotten,
+        )
+
+
+class NaiveSigner:
+    """The oracle's fingerprints, text by text."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._parameters = parameters
+
+    def normalise(self, text: str) -> str:
+        return normalise(text, self._parameters)
+
+    def sign(self, texts: Sequence[str]) -> list[Fingerprint | None]:
+        return [fingerprint(text, self._parameters) for text in texts]
+
+
+class TodaysSigner:
+    """`lsh.Fingerprinter`."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._fingerprinter = Fingerprinter(parameters)
+
+    def normalise(self, text: str) -> str:
+        return self._fingerprinter.normalise(text)
+
+    def sign(self, texts: Sequence[str]) -> list[Fingerprint | None]:
+        prints = self._fingerprinter.fingerprint(texts)
+        rows = zip(
+            prints.keys.tolist(),
+            map(bytes, prints.sketches),
+            prints.shingle_counts.tolist(),
+            prints.blank.tolist(),
+            strict=True,
+        )
+        return [None if blank else Fingerprint(*row) for *row, blank in rows]
+
+
+INDEXES: Final[list[Callable[[BucketRules, Sequence[int]], Index]]] = [Today]
+SIGNERS: Final[list[Callable[[Parameters], Signer]]] = [TodaysSigner]
