@@ -1,0 +1,332 @@
+//! `MinHash` signatures by one-permutation hashing, and the similarity of sketches.
+//!
+//! One hash h serves all slots: its high bits assign a shingle to a slot, and the slot takes its
+//! least shingle (Li, Owen, Zhang, "One permutation hashing", NIPS 2012). Its value is h with its
+//! low half mixed; only winners need that. A slot without any shingle of the text takes the minimum,
+//! over all shingles, of a hash of its own, which is made of 16 bits of that value. `lsh.sketch`
+//! has the proof that slots of two texts are equal with the probability of their Jaccard
+//! similarity. A sketch keeps the low 8 bits of each slot.
+
+use super::hashing::vectorised;
+use super::mixing::{finalise, fold, splitmix64};
+
+const EMPTY: u64 = u64::MAX;
+/// Words of 16 bits of a hash that fill slots. Slot i uses word i % 3.
+const WORDS: usize = 3;
+const FACTOR_STATE: u64 = 0x736C_6F74; // "slot"
+const OFFSET_STATE: u64 = 0x6669_6C6C; // "fill"
+/// Tables of slots: a shingle needn't wait for what the last one wrote.
+const TABLES: usize = 4;
+/// Empty slots up to which each of them goes through the shingles by itself.
+const FEW: usize = 6;
+/// Factors of a vector of 256 bits.
+const LANES: usize = 16;
+/// Shingles from which most repeats are left out before slots are filled.
+const MANY: usize = 512;
+const RECENT_BITS: u32 = 12;
+
+/// The slots of a signature.
+pub struct Slots {
+    count: usize,
+    factors: Vec<u16>,
+    offsets: Vec<u64>,
+}
+
+/// What is reused from one text to the next.
+#[derive(Default)]
+pub struct Tables {
+    table: Vec<u64>,
+    empty: Vec<u32>,
+    distinct: Vec<u64>,
+    recent: Vec<u64>,
+    factors: Vec<u16>,
+    least: Vec<u16>,
+}
+
+impl Slots {
+    pub fn new(count: usize) -> Self {
+        let factors = splitmix64(FACTOR_STATE, count).into_iter().map(|word| word as u16 | 1);
+        Self { count, factors: factors.collect(), offsets: splitmix64(OFFSET_STATE, count) }
+    }
+
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Return the value of each slot for the shingles with these hashes; there must be some.
+    ///
+    /// Repeats change nothing.
+    pub fn sign<'a>(&self, hashes: &[u64], tables: &'a mut Tables) -> &'a [u64] {
+        self.assign(hashes, &mut tables.table);
+        tables.empty.clear();
+        for (slot, value) in tables.table.iter_mut().enumerate() {
+            if *value == EMPTY {
+                tables.empty.push(slot as u32);
+            }
+            *value = fold(*value);
+        }
+        if !tables.empty.is_empty() {
+            self.fill(hashes, tables);
+        }
+        &tables.table
+    }
+
+    /// Set each slot of the table to its least hash, or to `EMPTY`.
+    fn assign(&self, hashes: &[u64], table: &mut Vec<u64>) {
+        let count = self.count;
+        table.clear();
+        if count > 1 && count.is_power_of_two() {
+            table.resize(TABLES * count, EMPTY);
+            let shift = 64 - count.trailing_zeros();
+            assign_by_bits(hashes, shift, table);
+            let (first, others) = table.split_at_mut(count);
+            for other in others.chunks_exact(count) {
+                for (slot, &value) in first.iter_mut().zip(other) {
+                    *slot = value.min(*slot);
+                }
+            }
+            table.truncate(count);
+            return;
+        }
+        table.resize(count, EMPTY);
+        // The same division of the range into equal intervals, for any number of slots.
+        for &hash in hashes {
+            let slot = &mut table[(((hash >> 32) * count as u64) >> 32) as usize];
+            *slot = hash.min(*slot);
+        }
+    }
+
+    /// Set the empty slots to the minimum of their own hashes.
+    fn fill(&self, hashes: &[u64], tables: &mut Tables) {
+        let Tables { table, empty, distinct, recent, factors, least } = tables;
+        let hashes = if hashes.len() > MANY {
+            without_most_repeats(hashes, recent, distinct);
+            distinct.as_slice()
+        } else {
+            hashes
+        };
+        if empty.len() <= FEW {
+            for &slot in empty.iter() {
+                let slot = slot as usize;
+                let mut own = [u16::MAX];
+                least_of_one(hashes, 16 * (slot % WORDS) as u32, self.factors[slot], &mut own);
+                table[slot] = self.filled(slot, own[0]);
+            }
+            return;
+        }
+        for word in 0..WORDS {
+            let own =
+                || empty.iter().map(|&slot| slot as usize).filter(|slot| slot % WORDS == word);
+            factors.clear();
+            factors.extend(own().map(|slot| self.factors[slot]));
+            let filled = factors.len();
+            factors.resize(filled.next_multiple_of(LANES), 1);
+            least.clear();
+            least.resize(factors.len(), u16::MAX);
+            least_of_many(hashes, 16 * word as u32, factors, least);
+            for (slot, &own) in own().zip(least.iter()) {
+                table[slot] = self.filled(slot, own);
+            }
+        }
+    }
+
+    fn filled(&self, slot: usize, least: u16) -> u64 {
+        finalise(u64::from(least) ^ self.offsets[slot])
+    }
+}
+
+impl Tables {
+    /// Return the bytes that are held.
+    pub fn held(&self) -> usize {
+        8 * (self.table.capacity() + self.distinct.capacity() + self.recent.capacity())
+    }
+}
+
+/// Set each slot of `TABLES` tables to its least hash; the bits above `shift` say which slot.
+fn assign_by_bits(hashes: &[u64], shift: u32, table: &mut [u64]) {
+    let count = 1 << (64 - shift);
+    assert_eq!(table.len(), TABLES * count);
+    let mut groups = hashes.chunks_exact(TABLES);
+    for group in groups.by_ref() {
+        let places: [usize; TABLES] =
+            std::array::from_fn(|at| at * count + (group[at] >> shift) as usize);
+        // SAFETY: a hash shifted so is below `count`, so each place is below TABLES * count, which
+        // was asserted to be the table's length. The places are in different tables.
+        let values = places.map(|place| unsafe { *table.get_unchecked(place) });
+        for at in 0..TABLES {
+            // SAFETY: as above.
+            unsafe { *table.get_unchecked_mut(places[at]) = values[at].min(group[at]) };
+        }
+    }
+    for &hash in groups.remainder() {
+        let slot = &mut table[(hash >> shift) as usize];
+        *slot = hash.min(*slot);
+    }
+}
+
+/// Write the hashes to `distinct`, without such as were seen shortly before.
+///
+/// A slot of a long text is left empty only because most of its shingles are repeats. All those of
+/// a text that has few different ones are found here.
+fn without_most_repeats(hashes: &[u64], recent: &mut Vec<u64>, distinct: &mut Vec<u64>) {
+    recent.clear();
+    // What stands in a place initially belongs to another place.
+    recent.resize(1 << RECENT_BITS, 0);
+    recent[0] = EMPTY;
+    distinct.clear();
+    for &hash in hashes {
+        let place = &mut recent[(hash >> 40) as usize & ((1 << RECENT_BITS) - 1)];
+        if *place != hash {
+            *place = hash;
+            distinct.push(hash);
+        }
+    }
+}
+
+/// Return the word of a hash that fills slots; 0 would be the least in every slot.
+#[inline(always)]
+fn word_of(hash: u64, shift: u32) -> u16 {
+    ((fold(hash) >> shift) as u16).max(1)
+}
+
+vectorised! {
+    /// Set `least` to the least own hash of one slot.
+    fn least_of_one(hashes: &[u64], shift: u32, factor: u16, least: &mut [u16; 1]) {
+        for &hash in hashes {
+            least[0] = least[0].min(word_of(hash, shift).wrapping_mul(factor));
+        }
+    }
+}
+
+vectorised! {
+    /// Lower `least` to the least own hashes of the slots with these factors. The factors are odd,
+    /// so each own hash is a permutation of the word, and uniform like it.
+    ///
+    /// There are a multiple of `LANES` of them.
+    fn least_of_many(hashes: &[u64], shift: u32, factors: &[u16], least: &mut [u16]) {
+        let mut parts = factors.chunks_exact(3 * LANES);
+        let mut lowest = least.chunks_exact_mut(3 * LANES);
+        for (factors, least) in parts.by_ref().zip(lowest.by_ref()) {
+            in_registers::<{ 3 * LANES }>(hashes, shift, factors, least);
+        }
+        let (factors, least) = (parts.remainder(), lowest.into_remainder());
+        if factors.len() == 2 * LANES {
+            in_registers::<{ 2 * LANES }>(hashes, shift, factors, least);
+        } else if factors.len() == LANES {
+            in_registers::<LANES>(hashes, shift, factors, least);
+        }
+    }
+}
+
+#[inline(always)]
+fn in_registers<const N: usize>(hashes: &[u64], shift: u32, factors: &[u16], least: &mut [u16]) {
+    let factors: [u16; N] = factors.try_into().expect("as many factors");
+    let mut lowest: [u16; N] = (&*least).try_into().expect("as many slots");
+    for &hash in hashes {
+        let word = word_of(hash, shift);
+        for at in 0..N {
+            lowest[at] = lowest[at].min(word.wrapping_mul(factors[at]));
+        }
+    }
+    least.copy_from_slice(&lowest);
+}
+
+/// Return how many slots of two sketches are equal; they have as many slots.
+#[inline]
+pub fn equal_slots(one: &[u8], other: &[u8]) -> u16 {
+    let mut equal = 0;
+    count_equal(one, other, &mut equal);
+    equal
+}
+
+vectorised! {
+    fn count_equal(one: &[u8], other: &[u8], equal: &mut u16) {
+        let mut total = 0u16;
+        // A byte holds the count of 255 places of a vector.
+        for (one, other) in one.chunks(255 * 32).zip(other.chunks(255 * 32)) {
+            let (ones, others) = (one.chunks_exact(32), other.chunks_exact(32));
+            let left = ones.remainder().iter().zip(others.remainder());
+            total += left.map(|(a, b)| u16::from(a == b)).sum::<u16>();
+            let mut sums = [0u8; 32];
+            for (one, other) in ones.zip(others) {
+                for at in 0..32 {
+                    sums[at] += u8::from(one[at] == other[at]);
+                }
+            }
+            total += sums.iter().map(|&sum| u16::from(sum)).sum::<u16>();
+        }
+        *equal = total;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hashing::tests::with_each_vectors;
+    use super::*;
+
+    /// Return the signature by its definition.
+    fn defined(hashes: &[u64], count: usize) -> Vec<u64> {
+        let slots = Slots::new(count);
+        (0..count)
+            .map(|slot| {
+                let is_own = |hash: &&u64| ((**hash >> 32) * count as u64) >> 32 == slot as u64;
+                if let Some(&least) = hashes.iter().filter(is_own).min() {
+                    return least ^ (least >> 32);
+                }
+                let own = |&hash: &u64| {
+                    let word = ((hash ^ (hash >> 32)) >> (16 * (slot % 3))) as u16;
+                    word.max(1).wrapping_mul(slots.factors[slot])
+                };
+                finalise(u64::from(hashes.iter().map(own).min().unwrap()) ^ slots.offsets[slot])
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_way_signs_by_the_definition() {
+        for count in [1, 2, 3, 7, 16, 48, 100, 128, 144, 150, 256] {
+            for shingles in [1, 2, 5, 50, 300, 700, 3_000] {
+                let drawn = splitmix64(shingles as u64, shingles);
+                let repeated: Vec<u64> = (0..4_000).map(|at| drawn[at % shingles]).collect();
+                for hashes in [&drawn, &repeated] {
+                    let expected = defined(hashes, count);
+                    let mut tables = Tables::default();
+                    let sign = || Slots::new(count).sign(hashes, &mut Tables::default()).to_vec();
+                    for found in with_each_vectors(sign) {
+                        assert_eq!(found, expected, "{count} slots, {shingles} shingles");
+                    }
+                    // What another text left behind changes nothing.
+                    Slots::new(count).sign(&[5, u64::MAX], &mut tables);
+                    assert_eq!(Slots::new(count).sign(hashes, &mut tables), expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_greatest_and_the_least_hash_are_shingles_like_others() {
+        for hashes in [vec![u64::MAX], vec![0], vec![0; 600], vec![u64::MAX; 600]] {
+            for count in [1, 3, 16] {
+                // All bits set also says that a slot is empty: it is filled from the same shingle.
+                let found = Slots::new(count).sign(&hashes, &mut Tables::default()).to_vec();
+                if hashes[0] == 0 {
+                    assert_eq!(found, defined(&hashes, count));
+                }
+                assert_eq!(found, Slots::new(count).sign(&hashes[..1], &mut Tables::default()));
+            }
+        }
+    }
+
+    #[test]
+    fn equal_slots_are_counted() {
+        for slots in [1, 31, 32, 33, 128, 255, 4_096, 9_000] {
+            let one: Vec<u8> = splitmix64(1, slots).iter().map(|&word| word as u8 & 3).collect();
+            let other: Vec<u8> = splitmix64(2, slots).iter().map(|&word| word as u8 & 3).collect();
+            let expected = one.iter().zip(&other).filter(|(a, b)| a == b).count();
+            for found in with_each_vectors(|| equal_slots(&one, &other)) {
+                assert_eq!(usize::from(found), expected);
+            }
+            assert_eq!(usize::from(equal_slots(&one, &one)), slots);
+        }
+    }
+}
