@@ -17,8 +17,8 @@ const FACTOR_STATE: u64 = 0x736C_6F74; // "slot"
 const OFFSET_STATE: u64 = 0x6669_6C6C; // "fill"
 /// Tables of slots: a shingle needn't wait for what the last one wrote.
 const TABLES: usize = 4;
-/// Empty slots up to which each of them goes through the shingles by itself.
-const FEW: usize = 6;
+/// Empty slots of a word up to which each of them goes through the shingles by itself.
+const FEW: usize = 2;
 /// Factors of a vector of 256 bits.
 const LANES: usize = 16;
 /// Shingles from which most repeats are left out before slots are filled.
@@ -28,15 +28,15 @@ const RECENT_BITS: u32 = 12;
 /// The slots of a signature.
 pub struct Slots {
     count: usize,
-    factors: Vec<u16>,
-    offsets: Vec<u64>,
+    /// What an empty slot multiplies its word by, and what it is distinguished by from others.
+    own: Vec<(u16, u64)>,
 }
 
 /// What is reused from one text to the next.
 #[derive(Default)]
 pub struct Tables {
     table: Vec<u64>,
-    empty: Vec<u32>,
+    empty: Vec<u16>,
     distinct: Vec<u64>,
     recent: Vec<u64>,
     factors: Vec<u16>,
@@ -44,9 +44,10 @@ pub struct Tables {
 }
 
 impl Slots {
+    /// `count` is from 1 to 4,096.
     pub fn new(count: usize) -> Self {
         let factors = splitmix64(FACTOR_STATE, count).into_iter().map(|word| word as u16 | 1);
-        Self { count, factors: factors.collect(), offsets: splitmix64(OFFSET_STATE, count) }
+        Self { count, own: factors.zip(splitmix64(OFFSET_STATE, count)).collect() }
     }
 
     pub fn count(&self) -> usize {
@@ -58,15 +59,10 @@ impl Slots {
     /// Repeats change nothing.
     pub fn sign<'a>(&self, hashes: &[u64], tables: &'a mut Tables) -> &'a [u64] {
         self.assign(hashes, &mut tables.table);
-        tables.empty.clear();
-        for (slot, value) in tables.table.iter_mut().enumerate() {
-            if *value == EMPTY {
-                tables.empty.push(slot as u32);
-            }
-            *value = fold(*value);
-        }
-        if !tables.empty.is_empty() {
+        if tables.table.contains(&EMPTY) {
             self.fill(hashes, tables);
+        } else {
+            tables.table.iter_mut().for_each(|value| *value = fold(*value));
         }
         &tables.table
     }
@@ -96,7 +92,7 @@ impl Slots {
         }
     }
 
-    /// Set the empty slots to the minimum of their own hashes.
+    /// Set the empty slots to the minimum of their own hashes, and fold the values of the others.
     fn fill(&self, hashes: &[u64], tables: &mut Tables) {
         let Tables { table, empty, distinct, recent, factors, least } = tables;
         let hashes = if hashes.len() > MANY {
@@ -105,33 +101,34 @@ impl Slots {
         } else {
             hashes
         };
-        if empty.len() <= FEW {
-            for &slot in empty.iter() {
-                let slot = slot as usize;
-                let mut own = [u16::MAX];
-                least_of_one(hashes, 16 * (slot % WORDS) as u32, self.factors[slot], &mut own);
-                table[slot] = self.filled(slot, own[0]);
-            }
-            return;
-        }
+        empty.resize(self.count, 0);
+        factors.resize(self.count.next_multiple_of(LANES), 0);
         for word in 0..WORDS {
-            let own =
-                || empty.iter().map(|&slot| slot as usize).filter(|slot| slot % WORDS == word);
-            factors.clear();
-            factors.extend(own().map(|slot| self.factors[slot]));
-            let filled = factors.len();
-            factors.resize(filled.next_multiple_of(LANES), 1);
+            // Whether a slot is empty can't be predicted, so nothing branches on it here.
+            let mut count = 0;
+            for slot in (word..self.count).step_by(WORDS) {
+                let value = table[slot];
+                empty[count] = slot as u16;
+                factors[count] = self.own[slot].0;
+                count += usize::from(value == EMPTY);
+                table[slot] = fold(value);
+            }
+            let filled = count.next_multiple_of(LANES);
+            factors[count..filled].fill(1);
             least.clear();
-            least.resize(factors.len(), u16::MAX);
-            least_of_many(hashes, 16 * word as u32, factors, least);
-            for (slot, &own) in own().zip(least.iter()) {
-                table[slot] = self.filled(slot, own);
+            least.resize(filled, u16::MAX);
+            if count <= FEW {
+                for (factor, least) in factors[..count].iter().zip(least.iter_mut()) {
+                    least_of_one(hashes, 16 * word as u32, *factor, least);
+                }
+            } else {
+                least_of_many(hashes, 16 * word as u32, &factors[..filled], least);
+            }
+            for (&slot, &least) in empty[..count].iter().zip(least.iter()) {
+                let slot = usize::from(slot);
+                table[slot] = finalise(u64::from(least) ^ self.own[slot].1);
             }
         }
-    }
-
-    fn filled(&self, slot: usize, least: u16) -> u64 {
-        finalise(u64::from(least) ^ self.offsets[slot])
     }
 }
 
@@ -191,10 +188,9 @@ fn word_of(hash: u64, shift: u32) -> u16 {
 
 vectorised! {
     /// Set `least` to the least own hash of one slot.
-    fn least_of_one(hashes: &[u64], shift: u32, factor: u16, least: &mut [u16; 1]) {
-        for &hash in hashes {
-            least[0] = least[0].min(word_of(hash, shift).wrapping_mul(factor));
-        }
+    fn least_of_one(hashes: &[u64], shift: u32, factor: u16, least: &mut u16) {
+        let own = hashes.iter().map(|&hash| word_of(hash, shift).wrapping_mul(factor));
+        *least = own.min().unwrap_or(u16::MAX);
     }
 }
 
@@ -275,9 +271,9 @@ mod tests {
                 }
                 let own = |&hash: &u64| {
                     let word = ((hash ^ (hash >> 32)) >> (16 * (slot % 3))) as u16;
-                    word.max(1).wrapping_mul(slots.factors[slot])
+                    word.max(1).wrapping_mul(slots.own[slot].0)
                 };
-                finalise(u64::from(hashes.iter().map(own).min().unwrap()) ^ slots.offsets[slot])
+                finalise(u64::from(hashes.iter().map(own).min().unwrap()) ^ slots.own[slot].1)
             })
             .collect()
     }

@@ -82,20 +82,21 @@ pub fn is_white_space(code: u32) -> bool {
 
 /// Append code points in UTF-8, surrogates included.
 pub fn encode(codes: &[u32], out: &mut Vec<u8>) {
-    out.reserve(codes.len());
+    let mut end = out.len();
+    // Four bytes are written for each, whatever its size.
+    out.resize(end + 4 * codes.len(), 0);
     for &code in codes {
         let low = |shift: u32| 0x80 | (code >> shift & 0x3F) as u8;
-        match code {
-            0..0x80 => out.push(code as u8),
-            0x80..0x800 => out.extend_from_slice(&[0xC0 | (code >> 6) as u8, low(0)]),
-            0x800..0x1_0000 => {
-                out.extend_from_slice(&[0xE0 | (code >> 12) as u8, low(6), low(0)]);
-            }
-            _ => {
-                out.extend_from_slice(&[0xF0 | (code >> 18) as u8, low(12), low(6), low(0)]);
-            }
-        }
+        let (bytes, size) = match code {
+            0..0x80 => ([code as u8, 0, 0, 0], 1),
+            0x80..0x800 => ([0xC0 | (code >> 6) as u8, low(0), 0, 0], 2),
+            0x800..0x1_0000 => ([0xE0 | (code >> 12) as u8, low(6), low(0), 0], 3),
+            _ => ([0xF0 | (code >> 18) as u8, low(12), low(6), low(0)], 4),
+        };
+        out[end..end + 4].copy_from_slice(&bytes);
+        end += size;
     }
+    out.truncate(end);
 }
 
 #[cfg(test)]
