@@ -16,7 +16,7 @@ pub fn splitmix64(state: u64, count: usize) -> Vec<u64> {
 }
 
 /// Mix a word, so that every output bit depends on every input bit: `MurmurHash3`'s fmix64.
-#[inline]
+#[inline(always)]
 pub fn finalise(word: u64) -> u64 {
     let word = (word ^ (word >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
     let word = (word ^ (word >> 33)).wrapping_mul(0xC4CE_B9FE_1A85_EC53);

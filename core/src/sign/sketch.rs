@@ -8,6 +8,8 @@
 //! similarity. A sketch keeps the low 8 bits of each slot.
 
 use super::hashing::vectorised;
+#[cfg(target_arch = "x86_64")]
+use super::hashing::{Vectors, vectors};
 use super::mixing::{finalise, fold, splitmix64};
 
 const EMPTY: u64 = u64::MAX;
@@ -23,20 +25,27 @@ const FEW: usize = 2;
 const LANES: usize = 16;
 /// Shingles from which most repeats are left out before slots are filled.
 const MANY: usize = 512;
+/// If one slot in so many is empty, all of them are filled: it takes as long to pick these.
+const MOSTLY: usize = 4;
 const RECENT_BITS: u32 = 12;
 
 /// The slots of a signature.
 pub struct Slots {
     count: usize,
-    /// What an empty slot multiplies its word by, and what it is distinguished by from others.
-    own: Vec<(u16, u64)>,
+    /// What empty slots multiply their words by: for each of the words, the slots that use it. A
+    /// multiple of `LANES`.
+    factors: [Vec<u16>; WORDS],
+    /// What distinguishes an empty slot from others.
+    offsets: Vec<u64>,
 }
 
 /// What is reused from one text to the next.
 #[derive(Default)]
 pub struct Tables {
     table: Vec<u64>,
-    empty: Vec<u16>,
+    /// The least own hash of each slot that was looked at.
+    own: Vec<u16>,
+    places: Vec<u16>,
     distinct: Vec<u64>,
     recent: Vec<u64>,
     factors: Vec<u16>,
@@ -46,8 +55,14 @@ pub struct Tables {
 impl Slots {
     /// `count` is from 1 to 4,096.
     pub fn new(count: usize) -> Self {
-        let factors = splitmix64(FACTOR_STATE, count).into_iter().map(|word| word as u16 | 1);
-        Self { count, own: factors.zip(splitmix64(OFFSET_STATE, count)).collect() }
+        let drawn = splitmix64(FACTOR_STATE, count);
+        let factors = std::array::from_fn(|word| {
+            let own = drawn.iter().skip(word).step_by(WORDS);
+            let mut own: Vec<u16> = own.map(|&factor| factor as u16 | 1).collect();
+            own.resize(own.len().next_multiple_of(LANES), 1);
+            own
+        });
+        Self { count, factors, offsets: splitmix64(OFFSET_STATE, count) }
     }
 
     pub fn count(&self) -> usize {
@@ -59,11 +74,12 @@ impl Slots {
     /// Repeats change nothing.
     pub fn sign<'a>(&self, hashes: &[u64], tables: &'a mut Tables) -> &'a [u64] {
         self.assign(hashes, &mut tables.table);
-        if tables.table.contains(&EMPTY) {
-            self.fill(hashes, tables);
-        } else {
-            tables.table.iter_mut().for_each(|value| *value = fold(*value));
+        let empty = tables.table.iter().filter(|&&value| value == EMPTY).count();
+        tables.own.resize(self.count, 0);
+        if empty > 0 {
+            self.fill(hashes, empty, tables);
         }
+        finish(&mut tables.table, &tables.own, &self.offsets);
         &tables.table
     }
 
@@ -71,7 +87,7 @@ impl Slots {
     fn assign(&self, hashes: &[u64], table: &mut Vec<u64>) {
         let count = self.count;
         table.clear();
-        if count > 1 && count.is_power_of_two() {
+        if hashes.len() > TABLES * count && count > 1 && count.is_power_of_two() {
             table.resize(TABLES * count, EMPTY);
             let shift = 64 - count.trailing_zeros();
             assign_by_bits(hashes, shift, table);
@@ -92,41 +108,49 @@ impl Slots {
         }
     }
 
-    /// Set the empty slots to the minimum of their own hashes, and fold the values of the others.
-    fn fill(&self, hashes: &[u64], tables: &mut Tables) {
-        let Tables { table, empty, distinct, recent, factors, least } = tables;
+    /// Find the minimum of each empty slot's own hashes. `empty` is how many there are.
+    fn fill(&self, hashes: &[u64], empty: usize, tables: &mut Tables) {
+        let Tables { table, own, places, distinct, recent, factors, least } = tables;
         let hashes = if hashes.len() > MANY {
             without_most_repeats(hashes, recent, distinct);
             distinct.as_slice()
         } else {
             hashes
         };
-        empty.resize(self.count, 0);
-        factors.resize(self.count.next_multiple_of(LANES), 0);
         for word in 0..WORDS {
+            let slots = (word..self.count).step_by(WORDS);
+            let all = &self.factors[word];
+            let shift = 16 * word as u32;
+            least.clear();
+            if MOSTLY * empty >= self.count {
+                least.resize(all.len(), u16::MAX);
+                least_of_many(hashes, shift, all, least);
+                for (slot, &least) in slots.zip(least.iter()) {
+                    own[slot] = least;
+                }
+                continue;
+            }
             // Whether a slot is empty can't be predicted, so nothing branches on it here.
+            places.resize(all.len(), 0);
+            factors.resize(all.len(), 0);
             let mut count = 0;
-            for slot in (word..self.count).step_by(WORDS) {
-                let value = table[slot];
-                empty[count] = slot as u16;
-                factors[count] = self.own[slot].0;
-                count += usize::from(value == EMPTY);
-                table[slot] = fold(value);
+            for (slot, &factor) in slots.zip(all) {
+                places[count] = slot as u16;
+                factors[count] = factor;
+                count += usize::from(table[slot] == EMPTY);
             }
             let filled = count.next_multiple_of(LANES);
             factors[count..filled].fill(1);
-            least.clear();
             least.resize(filled, u16::MAX);
             if count <= FEW {
                 for (factor, least) in factors[..count].iter().zip(least.iter_mut()) {
-                    least_of_one(hashes, 16 * word as u32, *factor, least);
+                    least_of_one(hashes, shift, *factor, least);
                 }
             } else {
-                least_of_many(hashes, 16 * word as u32, &factors[..filled], least);
+                least_of_many(hashes, shift, &factors[..filled], least);
             }
-            for (&slot, &least) in empty[..count].iter().zip(least.iter()) {
-                let slot = usize::from(slot);
-                table[slot] = finalise(u64::from(least) ^ self.own[slot].1);
+            for (&slot, &least) in places[..count].iter().zip(least.iter()) {
+                own[usize::from(slot)] = least;
             }
         }
     }
@@ -187,6 +211,16 @@ fn word_of(hash: u64, shift: u32) -> u16 {
 }
 
 vectorised! {
+    /// Mix the values of slots: of an empty one that is its own hash.
+    fn finish(table: &mut [u64], own: &[u16], offsets: &[u64]) {
+        for ((value, &own), &offset) in table.iter_mut().zip(own).zip(offsets) {
+            let filled = finalise(u64::from(own) ^ offset);
+            *value = if *value == EMPTY { filled } else { fold(*value) };
+        }
+    }
+}
+
+vectorised! {
     /// Set `least` to the least own hash of one slot.
     fn least_of_one(hashes: &[u64], shift: u32, factor: u16, least: &mut u16) {
         let own = hashes.iter().map(|&hash| word_of(hash, shift).wrapping_mul(factor));
@@ -194,37 +228,67 @@ vectorised! {
     }
 }
 
-vectorised! {
-    /// Lower `least` to the least own hashes of the slots with these factors. The factors are odd,
-    /// so each own hash is a permutation of the word, and uniform like it.
-    ///
-    /// There are a multiple of `LANES` of them.
-    fn least_of_many(hashes: &[u64], shift: u32, factors: &[u16], least: &mut [u16]) {
-        let mut parts = factors.chunks_exact(3 * LANES);
-        let mut lowest = least.chunks_exact_mut(3 * LANES);
-        for (factors, least) in parts.by_ref().zip(lowest.by_ref()) {
-            in_registers::<{ 3 * LANES }>(hashes, shift, factors, least);
+/// Lower `least` to the least own hashes of the slots with these factors, of which there are a
+/// multiple of `LANES`. The factors are odd, so each own hash is a permutation of the word, and
+/// uniform like it.
+fn least_of_many(hashes: &[u64], shift: u32, factors: &[u16], least: &mut [u16]) {
+    /// Vectors that stay in registers from one shingle to the next.
+    const MOST: usize = 4;
+    for (factors, least) in factors.chunks(MOST * LANES).zip(least.chunks_mut(MOST * LANES)) {
+        #[cfg(target_arch = "x86_64")]
+        if vectors() != Vectors::Plain {
+            // SAFETY: the processor has AVX2.
+            unsafe {
+                match factors.len() / LANES {
+                    1 => least_in_vectors::<1>(hashes, shift, factors, least),
+                    2 => least_in_vectors::<2>(hashes, shift, factors, least),
+                    3 => least_in_vectors::<3>(hashes, shift, factors, least),
+                    _ => least_in_vectors::<MOST>(hashes, shift, factors, least),
+                }
+            }
+            continue;
         }
-        let (factors, least) = (parts.remainder(), lowest.into_remainder());
-        if factors.len() == 2 * LANES {
-            in_registers::<{ 2 * LANES }>(hashes, shift, factors, least);
-        } else if factors.len() == LANES {
-            in_registers::<LANES>(hashes, shift, factors, least);
+        for &hash in hashes {
+            let word = word_of(hash, shift);
+            for (least, &factor) in least.iter_mut().zip(factors) {
+                *least = word.wrapping_mul(factor).min(*least);
+            }
         }
     }
 }
 
-#[inline(always)]
-fn in_registers<const N: usize>(hashes: &[u64], shift: u32, factors: &[u16], least: &mut [u16]) {
-    let factors: [u16; N] = factors.try_into().expect("as many factors");
-    let mut lowest: [u16; N] = (&*least).try_into().expect("as many slots");
+/// Do what `least_of_many` does for N vectors of factors. Compilers don't keep these in registers.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn least_in_vectors<const N: usize>(
+    hashes: &[u64],
+    shift: u32,
+    factors: &[u16],
+    least: &mut [u16],
+) {
+    use std::arch::x86_64::{
+        _mm256_loadu_si256, _mm256_min_epu16, _mm256_mullo_epi16, _mm256_set1_epi16,
+        _mm256_storeu_si256,
+    };
+    let lanes = |at: usize| at * LANES..(at + 1) * LANES;
+    let load = |from: &[u16], at: usize| {
+        let from = &from[lanes(at)];
+        // SAFETY: the slice has as many bytes as a vector, and needs no alignment.
+        unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
+    };
+    let factors: [_; N] = std::array::from_fn(|at| load(factors, at));
+    let mut lowest: [_; N] = std::array::from_fn(|at| load(least, at));
     for &hash in hashes {
-        let word = word_of(hash, shift);
+        let word = _mm256_set1_epi16(word_of(hash, shift).cast_signed());
         for at in 0..N {
-            lowest[at] = lowest[at].min(word.wrapping_mul(factors[at]));
+            lowest[at] = _mm256_min_epu16(lowest[at], _mm256_mullo_epi16(word, factors[at]));
         }
     }
-    least.copy_from_slice(&lowest);
+    for (at, &vector) in lowest.iter().enumerate() {
+        let to = &mut least[lanes(at)];
+        // SAFETY: the slice has as many bytes as a vector, and needs no alignment.
+        unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), vector) };
+    }
 }
 
 /// Return how many slots of two sketches are equal; they have as many slots.
@@ -271,9 +335,9 @@ mod tests {
                 }
                 let own = |&hash: &u64| {
                     let word = ((hash ^ (hash >> 32)) >> (16 * (slot % 3))) as u16;
-                    word.max(1).wrapping_mul(slots.own[slot].0)
+                    word.max(1).wrapping_mul(slots.factors[slot % WORDS][slot / WORDS])
                 };
-                finalise(u64::from(hashes.iter().map(own).min().unwrap()) ^ slots.own[slot].1)
+                finalise(u64::from(hashes.iter().map(own).min().unwrap()) ^ slots.offsets[slot])
             })
             .collect()
     }
