@@ -124,14 +124,18 @@ class Fingerprinter:
         return Fingerprints(keys, signed.sketches, signed.shingles, signed.blank)
 
     def sign(self, texts: Column) -> Signed:
-        """Return what the fingerprints of n texts follow from: all of it but the keys of bands.
+        """Return fingerprints of n texts without the keys of bands, which follow from the sketches.
 
         texts: as for `fingerprint`.
+
+        In the result, `sketches` are uint8[n, slots], `texts` uint64[n], the keys of the exact
+        texts, `shingles` uint32[n], the numbers of shingles, and `blank` bool[n]. See
+        `Fingerprints`.
         """
         return self._signer.sign(self._normal(texts))
 
     def sign_sets(self, texts: Column) -> Signed:
-        """Return like `sign`, whatever the parameters, with the numbers of different shingles."""
+        """Return what `sign` does, but with the numbers of different shingles."""
         return self._set_signer.sign(self._normal(texts))
 
     def shingles(self, texts: Column) -> Shingles:

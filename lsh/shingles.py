@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from lsh.columns import Column
 
-Kind = Literal["char", "word"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shingles:
@@ -54,7 +52,7 @@ class Shingles:
 
 
 def signer(  # noqa: PLR0913 -- what fingerprints are made of
-    kind: Kind,
+    kind: Literal["char", "word"],
     size: int,
     seed: bytes,
     *,
@@ -78,7 +76,7 @@ def signer(  # noqa: PLR0913 -- what fingerprints are made of
 class Shingler:
     """Hashes the shingles of texts that are in their normal forms, and of tokens."""
 
-    def __init__(self, kind: Kind, size: int, seed: bytes) -> None:
+    def __init__(self, kind: Literal["char", "word"], size: int, seed: bytes) -> None:
         """Take the kind and the size of a shingle, and the site's secret.
 
         Raises ValueError for another kind, or a size that isn't from 1 to 64.

@@ -19,15 +19,15 @@ const FACTOR_STATE: u64 = 0x736C_6F74; // "slot"
 const OFFSET_STATE: u64 = 0x6669_6C6C; // "fill"
 /// Tables of slots: a shingle needn't wait for what the last one wrote.
 const TABLES: usize = 4;
-/// Empty slots of a word up to which each of them goes through the shingles by itself.
-const FEW: usize = 2;
+/// Empty slots, of a word or of all, that go through the shingles one by one.
+const FEW: usize = 4;
 /// Factors of a vector of 256 bits.
 const LANES: usize = 16;
-/// Shingles from which most repeats are left out before slots are filled.
-const MANY: usize = 512;
+/// Shingles for each slot from which most repeats are left out before more than a few are filled.
+/// So many different ones leave hardly a slot empty.
+const MANY: usize = 8;
 /// If one slot in so many is empty, all of them are filled: it takes as long to pick these.
 const MOSTLY: usize = 4;
-const RECENT_BITS: u32 = 12;
 
 /// The slots of a signature.
 pub struct Slots {
@@ -111,8 +111,9 @@ impl Slots {
     /// Find the minimum of each empty slot's own hashes. `empty` is how many there are.
     fn fill(&self, hashes: &[u64], empty: usize, tables: &mut Tables) {
         let Tables { table, own, places, distinct, recent, factors, least } = tables;
-        let hashes = if hashes.len() > MANY {
-            without_most_repeats(hashes, recent, distinct);
+        let many = MANY * self.count.next_power_of_two();
+        let hashes = if hashes.len() > many && empty > FEW {
+            without_most_repeats(hashes, many, recent, distinct);
             distinct.as_slice()
         } else {
             hashes
@@ -185,18 +186,24 @@ fn assign_by_bits(hashes: &[u64], shift: u32, table: &mut [u64]) {
     }
 }
 
-/// Write the hashes to `distinct`, without such as were seen shortly before.
+/// Write the hashes to `distinct`, without those that were seen last in one of `places`, a power
+/// of two.
 ///
-/// A slot of a long text is left empty only because most of its shingles are repeats. All those of
-/// a text that has few different ones are found here.
-fn without_most_repeats(hashes: &[u64], recent: &mut Vec<u64>, distinct: &mut Vec<u64>) {
+/// A slot of a long text is left empty only because most of its shingles are repeats. Nearly all
+/// repeats of fewer different ones than there are places are found here.
+fn without_most_repeats(
+    hashes: &[u64],
+    places: usize,
+    recent: &mut Vec<u64>,
+    distinct: &mut Vec<u64>,
+) {
     recent.clear();
     // What stands in a place initially belongs to another place.
-    recent.resize(1 << RECENT_BITS, 0);
+    recent.resize(places, 0);
     recent[0] = EMPTY;
     distinct.clear();
     for &hash in hashes {
-        let place = &mut recent[(hash >> 40) as usize & ((1 << RECENT_BITS) - 1)];
+        let place = &mut recent[(hash >> 40) as usize & (places - 1)];
         if *place != hash {
             *place = hash;
             distinct.push(hash);
@@ -345,7 +352,7 @@ mod tests {
     #[test]
     fn every_way_signs_by_the_definition() {
         for count in [1, 2, 3, 7, 16, 48, 100, 128, 144, 150, 256] {
-            for shingles in [1, 2, 5, 50, 300, 700, 3_000] {
+            for shingles in [1, 2, 5, 50, 300, 700, 1_100, 3_000] {
                 let drawn = splitmix64(shingles as u64, shingles);
                 let repeated: Vec<u64> = (0..4_000).map(|at| drawn[at % shingles]).collect();
                 for hashes in [&drawn, &repeated] {
