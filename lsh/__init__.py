@@ -1,6 +1,7 @@
 """Near-duplicate fingerprints of texts: MinHash by one-permutation hashing, banded for LSH.
 
-Pure: numpy and the standard library; no clock, no logging, and no I/O but `Index.save` and `load`.
+Pure: numpy, the compiled core and the standard library; no clock, no logging, and no I/O but
+`Index.save` and `load`.
 
 >>> from lsh import Fingerprinter, Parameters, similarity
 >>> fingerprints = Fingerprinter(Parameters()).fingerprint(["Hello,  world!", "hello, WORLD!"])

@@ -1,5 +1,158 @@
-"""The compiled core: `core/` in Rust. This stub is its whole face."""
+"""The compiled core: `core/` in Rust. This stub is its whole face.
 
-__all__ = ["__version__"]
+Arrays are given in C order, and nobody writes to them while a function reads them. Work on more
+than some 30 kB lets other threads of Python run.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "Signed",
+    "Signer",
+    "__version__",
+    "band_keys",
+    "distinct",
+    "equal_slots",
+    "signatures",
+    "text_keys",
+]
 
 __version__: str
+
+@final
+class Signed:
+    """What signing makes of n texts. The rows of a blank text are zeros.
+
+    A text is blank if nothing is left of it in its normal form, or if shingles are of words and
+    it has none.
+    """
+
+    @property
+    def sketches(self) -> NDArray[np.uint8]:
+        """The sketches: uint8[n, slots]."""
+    @property
+    def texts(self) -> NDArray[np.uint64]:
+        """The keys of the exact normal forms: uint64[n]; see `text_keys`."""
+    @property
+    def shingles(self) -> NDArray[np.uint32]:
+        """How many shingles each text has, at most 2^32 - 1: uint32[n]."""
+    @property
+    def blank(self) -> NDArray[np.bool_]:
+        """Which texts are blank: bool[n]."""
+
+@final
+class Signer:
+    """Signs texts. Immutable: any number of threads may use one at a time."""
+
+    def __new__(
+        cls,
+        *,
+        shingle: Literal["char", "word"],
+        shingle_size: int,
+        slots: int,
+        count_distinct: bool,
+        shingle_state: int,
+        word_key: bytes,
+        text_key: bytes,
+        switches: Sequence[str],
+    ) -> Signer:
+        """Derive the constants.
+
+        shingle, shingle_size: a shingle is so many code points or words, from 1 to 64.
+        slots: of a sketch, from 1 to 4,096.
+        count_distinct: whether repeats of a shingle don't count in `Signed.shingles`.
+        shingle_state: what the constants of shingle hashes are drawn from, of 64 bits.
+        word_key, text_key: 32 bytes each, the keys of the hashes of words and of whole texts.
+        switches: the names of the steps of the normal form that are taken.
+
+        Raises ValueError for a number, a key or a name that is none of these.
+        """
+
+    def sign(self, texts: Sequence[str]) -> Signed:
+        """Return the columns of n texts.
+
+        A text's columns depend on nothing but the text. Lone surrogates are treated like any
+        other code point.
+
+        Raises TypeError, which names the row, for what isn't str.
+        """
+
+    def shingles(self, texts: Sequence[str]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Return the shingle hashes of n texts: uint64[total], and int64[n + 1], their starts.
+
+        Each text's are in the order of its shingles. A text that is shorter than a shingle has
+        one, of the whole text; a blank one has none.
+
+        Raises TypeError, which names the row, for what isn't str.
+        """
+
+    def word_shingles(
+        self, words: Sequence[str | bytes], starts: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Return the shingle hashes of n sequences of words, as `shingles` does.
+
+        words: all sequences, end to end. A word in str is its UTF-8.
+        starts: int64[n + 1], where each sequence begins, then the number of words.
+
+        Raises TypeError for a word that is neither str nor bytes; it names the word's number.
+        Raises ValueError if the starts don't lead through all words.
+        """
+
+    def normalise(self, text: str) -> str:
+        """Return the normal form of a text."""
+
+def band_keys(
+    sketches: NDArray[np.uint8], bands: int, rows: int, columns: Sequence[int] | None = None
+) -> NDArray[np.uint64]:
+    """Return the keys of the bands of n sketches; see `lsh.bands.band_keys`.
+
+    sketches: uint8[n, slots], with at least bands * rows slots.
+    columns: the numbers of the bands that are wanted; None: all.
+
+    Returns uint64[n, bands], or uint64[n, len(columns)].
+
+    Raises ValueError if there are fewer slots, or no such band.
+    """
+
+def distinct(
+    hashes: NDArray[np.uint64], starts: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Return the different ones of the hashes of each of n texts, ascending, and their starts.
+
+    hashes: uint64[total]. starts: int64[n + 1].
+
+    Raises ValueError if the starts don't lead through all hashes.
+    """
+
+def equal_slots(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.uint16]:
+    """Return how many slots of each row of `a` equal those of the same row of `b`.
+
+    a, b: uint8[m, slots], with at most 65,535 slots; one may have a single row, for all rows of
+        the other one.
+
+    Returns uint16[m].
+
+    Raises ValueError for arrays of other shapes.
+    """
+
+def signatures(
+    hashes: NDArray[np.uint64], starts: NDArray[np.int64], slots: int
+) -> NDArray[np.uint64]:
+    """Return the MinHash signatures of n texts from their shingle hashes.
+
+    hashes: uint64[total]. starts: int64[n + 1]. slots: from 1 to 4,096.
+
+    Returns uint64[n, slots]; zeros for a text without shingles.
+
+    Raises ValueError if the starts don't lead through all hashes, or for another number of slots.
+    """
+
+def text_keys(encoded: Sequence[bytes], key: bytes) -> NDArray[np.uint64]:
+    """Return 64 bits of BLAKE2b, little-endian, of each of n texts: uint64[n].
+
+    encoded: normal forms in UTF-8. key: 32 bytes.
+    """

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lsh import _core
 from lsh.arguments import shown
-from lsh.mixing import constants, derived, finalise, odd
+from lsh.mixing import derived
 from lsh.sketch import require_sketches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
-
-_BAND_STATE = 0x62616E64  # "band"
-_WORD_STATE = 0x776F7264  # "word"
-_WORD = 8  # slots of 8 bits in a word of 64
 
 
 def band_keys(
@@ -42,24 +38,12 @@ def band_keys(
         raise ValueError(f"columns: takes numbers from 0 to {bands - 1}")
     if bands < 1 or rows < 1:
         raise ValueError(f"bands, rows: got {bands} and {rows}, takes integers of at least 1")
-    documents, slots = sketches.shape
+    slots = sketches.shape[1]
     if bands * rows > slots:
         message = f"bands * rows: got {bands} * {rows}, takes at most the number of slots, {slots}"
         raise ValueError(message)
-    which = slice(None) if columns is None else list(columns)
-    cut = sketches[:, : bands * rows].reshape(documents, bands, rows)[:, which]
-    # The slots of a band are packed into words of 8 bytes, the last one filled up with zeros.
-    words = -(-rows // _WORD)
-    packed = np.zeros((documents, cut.shape[1], words * _WORD), dtype=np.uint8)
-    packed[:, :, :rows] = cut
-    # A linear form with odd factors for each band tells words apart; mixing makes every bit
-    # of the key usable.
-    keys = np.empty(cut.shape[:2], dtype=np.uint64)
-    keys[:] = constants(_BAND_STATE, bands)[which]
-    factors = odd(constants(_WORD_STATE, words * bands)).reshape(words, bands)[:, which]
-    for word, own in enumerate(factors):
-        keys += packed.view("<u8")[:, :, word] * own
-    return finalise(keys)
+    which = None if columns is None else list(map(int, columns))
+    return _core.band_keys(np.ascontiguousarray(sketches), int(bands), int(rows), which)
 
 
 def text_keys(encoded: Iterable[bytes], seed: bytes) -> NDArray[np.uint64]:
@@ -78,14 +62,8 @@ def text_keys(encoded: Iterable[bytes], seed: bytes) -> NDArray[np.uint64]:
         raise TypeError(f"seed: got a value of type {type(seed).__name__}, takes bytes")
     if isinstance(encoded, (str, bytes)):
         raise TypeError("encoded: got a single text, takes a sequence of texts in UTF-8")
-    keyed = blake2b(digest_size=8, key=derived(seed, b"neardup text", 32))
-
-    def digest(row: int, text: bytes) -> bytes:
+    texts = list(encoded)
+    for row, text in enumerate(texts):
         if not isinstance(text, bytes):
             raise TypeError(f"encoded: row {row} has {shown(text)}, takes bytes; encode texts")
-        own = keyed.copy()  # cheaper than a new one
-        own.update(text)
-        return own.digest()
-
-    digests = b"".join(digest(row, text) for row, text in enumerate(encoded))
-    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+    return _core.text_keys(texts, derived(seed, b"neardup text", 32))

@@ -26,7 +26,6 @@ from lsh.nearest_index import unknown_ids
 from lsh.saved import named_damage, parameters_of, read_arrays, write_arrays
 from lsh.sized import Sized, sized_sets, sizes_of
 from lsh.sketch import require_sketches, require_starts
-from lsh.tokens import distinct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -159,7 +158,7 @@ class ContainmentIndex:
         Raises ValueError as `add_many` does, and if there are not as many ids.
         """
         require_starts(shingles.hashes, shingles.starts)
-        sets = distinct(shingles)
+        sets = shingles.distinct()
         hashes = np.split(sets.hashes, sets.starts[1:-1]) if self._exact else []
         self._add(ids, sized_sets(sets, self._fingerprinter.parameters.slots), hashes)
 
@@ -254,7 +253,7 @@ class ContainmentIndex:
         slack: float = 2.0,
     ) -> list[Contained]:
         """Return what `query` returns, for one set by the hashes of its elements."""
-        one = distinct(shingles)
+        one = shingles.distinct()
         sets = sized_sets(one, self._fingerprinter.parameters.slots)
         size = int(sets.sizes[0]) if len(sets.sizes) == 1 else -1
         if size < 0:

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lsh.tokens import distinct
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -53,7 +51,7 @@ class ExactJaccard:
         if self._kept > _KEPT:
             self._sets, self._kept = {}, 0
         missing = sorted(rows - self._sets.keys())
-        sets = distinct(self._shingles(missing))
+        sets = self._shingles(missing).distinct()
         parts = np.split(sets.hashes, sets.starts[1:-1]) if missing else []
         self._sets.update(zip(missing, parts, strict=True))
         self._kept += len(sets.hashes)

@@ -9,23 +9,22 @@ import numpy as np
 
 from lsh import text as text_module
 from lsh.arguments import shown
-from lsh.bands import band_keys, text_keys
+from lsh.bands import band_keys
 from lsh.columns import values_of
 from lsh.equality import same_arrays
 from lsh.folding import Folding
 from lsh.listed_lines import LineFilter
 from lsh.markup import all_unwrapped
-from lsh.ordered import without_repeats
 from lsh.parameters import Parameters
-from lsh.shingles import Shingler, Shingles, different
-from lsh.sketch import compact, signatures
-from lsh.text import Normalised, form_of, normalise_ascii, normalise_wide
+from lsh.shingles import Shingles, signer
+from lsh.text import form_of, normalise_ascii, normalise_wide
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from lsh._core import Signed
     from lsh.columns import Column
 
 _BLOCK = 200_000  # code points at a time: enough to amortise numpy's cost per call
@@ -82,7 +81,13 @@ class Fingerprinter:
     def __init__(self, parameters: Parameters) -> None:
         """Derive all constants from the parameters."""
         self._parameters = require_parameters(parameters)
-        self._shingler = Shingler(parameters.shingle, parameters.shingle_size, parameters.seed)
+        made_of = parameters.shingle, parameters.shingle_size, parameters.seed
+        self._set_signer = signer(*made_of, slots=parameters.slots, count_distinct=True)
+        self._signer = (
+            signer(*made_of, slots=parameters.slots)
+            if parameters.containment is None
+            else self._set_signer
+        )
         self._folding = Folding(parameters)
         self._lines: LineFilter | None = None
         if parameters.boilerplate:
@@ -111,60 +116,48 @@ class Fingerprinter:
 
         Raises TypeError if a value is no text, such as a missing one; its row is named.
         """
-        texts = values_of(texts)
-        count, bands, slots = len(texts), self._parameters.bands, self._parameters.slots
-        result = Fingerprints(
-            keys=np.zeros((count, bands + 1), dtype=np.uint64),
-            sketches=np.zeros((count, slots), dtype=np.uint8),
-            shingle_counts=np.zeros(count, dtype=np.uint32),
-            blank=np.zeros(count, dtype=np.bool_),
-        )
-        for block, normalised in self._normalised(texts):
-            self._write(normalised, block, result)
-        return result
+        signed, bands = self.sign(texts), self._parameters.bands
+        keys = np.empty((len(signed.texts), bands + 1), dtype=np.uint64)
+        keys[:, :-1] = band_keys(signed.sketches, bands, self._parameters.rows)
+        keys[:, -1] = signed.texts
+        keys[signed.blank] = 0
+        return Fingerprints(keys, signed.sketches, signed.shingles, signed.blank)
+
+    def sign(self, texts: Column) -> Signed:
+        """Return fingerprints of n texts without the keys of bands, which follow from the sketches.
+
+        texts: as for `fingerprint`.
+
+        In the result, `sketches` are uint8[n, slots], `texts` uint64[n], the keys of the exact
+        texts, `shingles` uint32[n], the numbers of shingles, and `blank` bool[n]. See
+        `Fingerprints`.
+        """
+        return self._signer.sign(self._normal(texts))
+
+    def sign_sets(self, texts: Column) -> Signed:
+        """Return what `sign` does, but with the numbers of different shingles."""
+        return self._set_signer.sign(self._normal(texts))
 
     def shingles(self, texts: Column) -> Shingles:
         """Return the hashes of the shingles that the fingerprints of n texts are made of.
 
         texts: as for `fingerprint`. A blank text has none.
         """
-        texts = values_of(texts)
-        rows = [np.empty(0, dtype=np.uint64)] * len(texts)
-        for block, normalised in self._normalised(texts):
-            found = self._shingler.shingles(normalised)
-            for row, part in zip(block, np.split(found.hashes, found.starts[1:-1]), strict=True):
-                rows[row] = part
-        starts = np.append(0, np.cumsum([len(row) for row in rows], dtype=np.int64))
-        return Shingles(np.concatenate(rows) if rows else np.empty(0, np.uint64), starts)
+        return Shingles(*self._signer.shingles(self._normal(texts)))
 
     def sizes(self, texts: Column) -> NDArray[np.int64]:
         """Return int64[n], how many different shingles each of n texts has.
 
         texts: as for `fingerprint`. A blank text has none.
         """
-        texts = values_of(texts)
-        sizes = np.zeros(len(texts), dtype=np.int64)
-        for block, normalised in self._normalised(texts):
-            found = self._shingler.shingles(normalised)
-            parts = np.split(found.hashes, found.starts[1:-1])
-            sizes[block] = [len(without_repeats(part)) for part in parts]
-        return sizes
+        return self.sign_sets(texts).shingles.astype(np.int64)
 
-    def _normalised(self, texts: Sequence[str]) -> Iterator[tuple[list[int], Normalised]]:
-        """Yield the normal forms of all texts in blocks, each with the rows of its texts."""
-        texts = all_unwrapped(texts, self._parameters)
-        ascii_rows = [row for row, text in enumerate(texts) if text.isascii()]
-        wide_rows = [row for row, text in enumerate(texts) if not text.isascii()]
-        for block in _blocks(ascii_rows, texts):
-            yield block, normalise_ascii(self._left_over(texts, block), self._parameters)
-        for block in _blocks(wide_rows, texts):
-            picked = self._left_over(texts, block)
-            yield block, normalise_wide(picked, self._parameters, self._folding)
-
-    def _left_over(self, texts: Sequence[str], block: list[int]) -> Sequence[str]:
-        """Return the texts of a block without the lines that are listed."""
-        picked = [texts[row] for row in block]
-        return picked if self._lines is None else self._lines.left_over(picked)
+    def _normal(self, texts: Column) -> list[str]:
+        """Return the normal forms of n texts."""
+        texts = all_unwrapped(values_of(texts), self._parameters)
+        if self._lines is not None:
+            texts = self._lines.left_over(texts)
+        return self.forms(texts)
 
     def forms(self, lines: Sequence[str]) -> list[str]:
         """Return the normal forms of n lines of text without markup, each as if it were a text.
@@ -185,23 +178,6 @@ class Fingerprinter:
             for row, form in zip(block, made, strict=True):
                 forms[row] = form
         return forms
-
-    def _write(self, texts: Normalised, block: list[int], result: Fingerprints) -> None:
-        """Fingerprint one block of normal forms into its rows of `result`."""
-        rows = np.array(block, dtype=np.int64)
-        shingles = self._shingler.shingles(texts)
-        counts = np.diff(shingles.starts)
-        signed = signatures(shingles.hashes, shingles.starts, self._parameters.slots)
-        sketches = compact(signed)
-        result.sketches[rows] = sketches
-        result.keys[rows, :-1] = band_keys(sketches, self._parameters.bands, self._parameters.rows)
-        result.keys[rows, -1] = text_keys(texts.encoded(), self._parameters.seed)
-        sizes = counts if self._parameters.containment is None else different(shingles)
-        result.shingle_counts[rows] = np.minimum(sizes, np.iinfo(np.uint32).max)
-        result.blank[rows] = counts == 0
-        blank = rows[counts == 0]
-        result.keys[blank] = 0
-        result.sketches[blank] = 0
 
 
 def _blocks(rows: list[int], texts: Sequence[str]) -> Iterator[list[int]]:

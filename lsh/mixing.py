@@ -20,7 +20,6 @@ DEFAULT_SEED = b"neardup"
 """Public, for reproducible results."""
 
 _MASK = (1 << 64) - 1
-_HALF = np.uint64(32)
 _FMIX_1 = np.uint64(0xFF51AFD7ED558CCD)
 _FMIX_2 = np.uint64(0xC4CEB9FE1A85EC53)
 _FMIX_SHIFT = np.uint64(33)
@@ -89,20 +88,3 @@ def finalise(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     words *= _FMIX_2
     words ^= words >> _FMIX_SHIFT
     return words
-
-
-def mix_product(words: NDArray[np.uint64], factor: np.uint64, scratch: NDArray[np.uint64]) -> None:
-    """Mix in place words that are already products with an odd 64-bit factor.
-
-    These are the middle steps of fmix64; the caller's factor replaces the first
-    multiplication. Of the words, the high bits are mixed well; `fold` does the rest.
-    `scratch` has the shape of `words` and is overwritten.
-    """
-    np.right_shift(words, _HALF, out=scratch)
-    np.bitwise_xor(words, scratch, out=words)
-    np.multiply(words, factor, out=words)
-
-
-def fold(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the words with their high halves mixed into the low ones, which is a bijection."""
-    return words ^ (words >> _HALF)

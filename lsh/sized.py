@@ -8,7 +8,6 @@ import numpy as np
 
 from lsh.equality import same_arrays
 from lsh.sketch import compact, signatures
-from lsh.tokens import distinct
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -48,9 +47,10 @@ def sizes_of(sizes: ArrayLike, count: int) -> NDArray[np.int64]:
 
 def sized(fingerprinter: Fingerprinter, texts: Column) -> Sized:
     """Return the sketches of n texts, as `fingerprint` has them, and their different shingles."""
-    return sized_sets(distinct(fingerprinter.shingles(texts)), fingerprinter.parameters.slots)
+    signed = fingerprinter.sign_sets(texts)
+    return Sized(signed.sketches, signed.shingles.astype(np.int64))
 
 
 def sized_sets(sets: Shingles, slots: int) -> Sized:
-    """Return the sketches and sizes of n sets of hashes; see `lsh.tokens.distinct`."""
+    """Return the sketches and sizes of n sets of hashes; see `lsh.Shingles.distinct`."""
     return Sized(compact(signatures(sets.hashes, sets.starts, slots)), np.diff(sets.starts))

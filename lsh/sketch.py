@@ -37,30 +37,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lsh import _core
 from lsh.arguments import is_integer
-from lsh.mixing import constants, finalise, fold, odd
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import ArrayLike, NDArray
 
 SKETCH_BITS = 8
 """The bits of each slot that a sketch keeps."""
-
-_CHUNK = 1 << 15  # shingles at a time: the arrays of a step stay in the L2 cache
-_SHORT = 256  # documents of up to this many shingles are filled together, longer ones alone
-_FEWEST = 24  # documents that are filled together: fewer take less time one by one
-_TOGETHER = 1 << 16  # slots that are filled together
-_STEPS = 32  # shingles of such documents at a time
-_EMPTY = np.uint64((1 << 64) - 1)
-_WORDS = 3  # words of 16 bits that fill slots
-_GREATEST = np.uint16((1 << 16) - 1)
-_OWN_FACTOR_STATE = 0x736C6F74  # "slot"
-_OWN_OFFSET_STATE = 0x66696C6C  # "fill"
-_HALF = np.uint64(32)
-_WORD_BYTES = 8
-_MOST_IN_WORDS = 255  # slots whose sum fits into a byte
 
 
 def signatures(
@@ -72,7 +56,7 @@ def signatures(
         be uniform on 32 bits, and so must the exclusive or of both halves. Repeats change
         nothing.
     starts: int64[n + 1], where each document begins, then `total`.
-    slots: length of a signature, at least 1.
+    slots: length of a signature, from 1 to 4,096.
 
     Returns uint64[n, slots]; zeros for a document without shingles.
 
@@ -81,13 +65,8 @@ def signatures(
     require_starts(hashes, starts)
     if not is_integer(slots) or slots < 1:
         raise ValueError(f"slots: got {slots!r}, takes an integer of at least 1")
-    documents = len(starts) - 1
-    table = np.full((documents, slots), _EMPTY, dtype=np.uint64)
-    _scatter(table.reshape(-1), hashes, starts, slots)
-    empty = table == _EMPTY
-    table = fold(table)
-    _fill(table, empty, hashes, starts)
-    return table
+    hashes, starts = np.ascontiguousarray(hashes), np.ascontiguousarray(starts, np.int64)
+    return _core.signatures(hashes, starts, int(slots))
 
 
 def require_starts(hashes: NDArray[np.uint64], starts: NDArray[np.int64]) -> None:
@@ -100,156 +79,6 @@ def require_starts(hashes: NDArray[np.uint64], starts: NDArray[np.int64]) -> Non
         raise ValueError(
             f"starts: takes ascending numbers from 0 to the number of hashes, {len(hashes)}"
         )
-
-
-def _scatter(
-    flat: NDArray[np.uint64], hashes: NDArray[np.uint64], starts: NDArray[np.int64], slots: int
-) -> None:
-    """Set slot `bin(h)` of each document to the least h that belongs to it."""
-    total = len(hashes)
-    power_of_two = slots & (slots - 1) == 0
-    shift = np.uint64(65 - slots.bit_length())
-    for low in range(0, total, _CHUNK):
-        high = min(low + _CHUNK, total)
-        part = hashes[low:high]
-        if slots == 1:
-            bins = np.zeros(high - low, dtype=np.int64)
-        elif power_of_two:
-            bins = (part >> shift).view(np.int64)
-        else:  # the same division of the range into equal intervals, for any number of slots
-            bins = (((part >> _HALF) * np.uint64(slots)) >> _HALF).view(np.int64)
-        first = int(np.searchsorted(starts, low, side="right")) - 1
-        last = int(np.searchsorted(starts, high, side="left"))
-        edges = np.clip(starts[first : last + 1], low, high)
-        bins += np.repeat(np.arange(first, last, dtype=np.int64) * slots, np.diff(edges))
-        np.minimum.at(flat, bins, part)
-
-
-def _fill(
-    table: NDArray[np.uint64],
-    empty: NDArray[np.bool_],
-    hashes: NDArray[np.uint64],
-    starts: NDArray[np.int64],
-) -> None:
-    """Set every empty slot to the minimum of its own hash, w * factor mod 2^16.
-
-    w is the slot's word of a hash, as in `_words`. The factor is odd, so the slot's own
-    hash is a permutation of w, and uniform like it. Only the minimum is mixed, which
-    distinguishes two shingles as well as mixing each of them.
-    """
-    slots = table.shape[1]
-    factors = odd(constants(_OWN_FACTOR_STATE, slots)).astype(np.uint16)
-    offsets = constants(_OWN_OFFSET_STATE, slots)
-    lengths = np.diff(starts)
-    table[lengths == 0] = 0
-    partial = np.flatnonzero(empty.any(axis=1) & (lengths > 0))
-    partial = partial[np.argsort(lengths[partial], kind="stable")]
-    count = int(np.searchsorted(lengths[partial], _SHORT, side="right"))
-    if count < _FEWEST:
-        count = 0
-    step = max(1, _TOGETHER // slots)
-    for low in range(0, count, step):
-        rows = partial[low : min(low + step, count)]
-        own = finalise(_least_together(hashes, starts[rows], lengths[rows], factors) ^ offsets)
-        np.copyto(own, table[rows], where=~empty[rows])
-        table[rows] = own
-    step = max(1, _CHUNK // int(lengths.max(initial=1)))
-    for low in range(count, len(partial), step):
-        rows = partial[low : low + step]
-        which, wanted = np.nonzero(empty[rows])
-        sets = [_few(hashes[starts[row] : starts[row + 1]]) for row in rows.tolist()]
-        edges = np.searchsorted(which, np.arange(len(rows) + 1))
-        least = _least_alone(sets, wanted, edges, factors)
-        table[rows[which], wanted] = finalise(least ^ offsets[wanted])
-
-
-def _least_together(
-    hashes: NDArray[np.uint64],
-    begins: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    factors: NDArray[np.uint16],
-) -> NDArray[np.uint64]:
-    """Return uint64[m, slots], the least own hash of each slot for m short documents.
-
-    hashes: uint64[total]. begins, lengths: int64[m]. factors: uint16[slots].
-
-    Step n takes the n-th shingles of all documents. A document without an n-th
-    shingle repeats its last one, which changes no minimum.
-    """
-    by_word = np.zeros((-(-len(factors) // _WORDS), _WORDS, 1), dtype=np.uint16)
-    by_word.reshape(-1)[: len(factors)] = factors
-    # Documents come last, because numpy is fast along a long last axis.
-    least = np.full((*by_word.shape[:2], len(begins)), _GREATEST, dtype=np.uint16)
-    own = np.empty_like(least)
-    longest = int(lengths.max(initial=0))
-    for low in range(0, longest, _STEPS):
-        positions = np.arange(low, min(low + _STEPS, longest))[:, None]
-        words = _words(hashes[begins + np.minimum(positions, lengths - 1)])
-        for step in range(len(positions)):
-            np.multiply(by_word, words[:, step], out=own)
-            np.minimum(least, own, out=least)
-    return least.reshape(-1, len(begins))[: len(factors)].T.astype(np.uint64)
-
-
-def _least_alone(
-    sets: Sequence[NDArray[np.uint64]],
-    wanted: NDArray[np.int64],
-    edges: NDArray[np.int64],
-    factors: NDArray[np.uint16],
-) -> NDArray[np.uint64]:
-    """Return the least own hash of each slot in `wanted`.
-
-    sets: for each of m documents, uint64[n], its hashes.
-    wanted: the empty slots; wanted[edges[i]:edges[i + 1]] are document i's.
-
-    This is for documents with few empty slots, or few distinct shingles.
-    """
-    words = _words(np.concatenate(sets))
-    which, own_factors = wanted % _WORDS, factors[wanted, None]
-    least = np.full(len(wanted), _GREATEST, dtype=np.uint16)
-    ends = np.cumsum([len(hashes) for hashes in sets]).tolist()
-    begin = 0
-    for end, low, high in zip(ends, edges.tolist(), edges[1:].tolist(), strict=False):
-        step = max(1, _CHUNK // (high - low))
-        for at in range(begin, end, step):
-            own = words[:, at : min(at + step, end)].take(which[low:high], axis=0)
-            own *= own_factors[low:high]
-            np.minimum(least[low:high], own.min(axis=1), out=least[low:high])
-        begin = end
-    return least.astype(np.uint64)
-
-
-def _words(hashes: NDArray[np.uint64]) -> NDArray[np.uint16]:
-    """Return three words of each hash: uint16[3, ...], the lowest first, with 1 in place of 0.
-
-    Slot i uses word i % 3, so if two shingles happen to have a word in common, most slots still
-    tell them apart, and with 3 rows or more no band is shared for it. The highest word says
-    into which slot a shingle falls, and is left out. 0 would be the least in every slot.
-    """
-    mixed = fold(hashes)
-    words = np.empty((_WORDS, *hashes.shape), dtype=np.uint16)
-    for place, word in enumerate(words):
-        word[...] = mixed >> np.uint64(16 * place)
-    return np.maximum(words, np.uint16(1), out=words)
-
-
-def _few(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the hashes of a document with an empty slot, without most repeats if they are many.
-
-    A slot of a long document is left empty only because most of its shingles are repeats.
-    """
-    if len(hashes) <= _CHUNK:
-        return hashes
-    chunks = [_distinct(hashes[at : at + _CHUNK]) for at in range(0, len(hashes), _CHUNK)]
-    return _distinct(np.concatenate(chunks))
-
-
-def _distinct(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    # numpy.unique takes several times as long.
-    ordered = np.sort(hashes)
-    first = np.ones(len(ordered), dtype=np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
-    return ordered.compress(first)
 
 
 def require_sketches(sketches: NDArray[np.uint8], slots: int) -> None:
@@ -286,7 +115,7 @@ def similarity(sketch: NDArray[np.uint8], others: NDArray[np.uint8]) -> NDArray[
         return pairwise_similarity(sketch[None], others[None])[0]  # type: ignore[no-any-return]
     require_sketches(sketch[None], sketch.shape[-1] if sketch.ndim else 0)
     require_sketches(others, sketch.shape[0])
-    return _corrected(others == sketch)
+    return _estimated(sketch[None], others)
 
 
 def pairwise_similarity(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.float64]:
@@ -302,28 +131,13 @@ def pairwise_similarity(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[n
         require_sketches(sketches, slots)
     if len(a) != len(b) and 1 not in {len(a), len(b)}:
         raise ValueError(f"b: got {len(b)} sketches, takes as many as a, {len(a)}")
-    return _corrected(a == b)
+    return _estimated(a, b)
 
 
-def _corrected(agree: NDArray[np.bool_]) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = estimates(agree.shape[1]).take(_counted(agree))
+def _estimated(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.float64]:
+    equal = _core.equal_slots(np.ascontiguousarray(a), np.ascontiguousarray(b))
+    found: NDArray[np.float64] = estimates(a.shape[1]).take(equal)
     return found
-
-
-def _counted(agree: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return how many of each row are true: int64[m]. numpy's own ways take several times longer.
-
-    agree: bool[m, slots], in rows.
-    """
-    slots = agree.shape[1]
-    if slots % _WORD_BYTES or slots > _MOST_IN_WORDS or not agree.flags.c_contiguous:
-        counted = np.einsum("ij->i", agree.view(np.uint8), dtype=np.uint16, casting="unsafe")
-        return np.asarray(counted, np.int64)
-    # Eight sums beside each other, a byte each; the multiplication adds them up in the highest.
-    sums: NDArray[np.uint64] = np.einsum("ij->i", agree.view(np.uint64))
-    sums *= np.uint64(0x0101010101010101)
-    sums >>= np.uint64(56)
-    return sums.view(np.int64)
 
 
 def agreement(similarity: ArrayLike) -> NDArray[np.float64]:

@@ -22,7 +22,6 @@ from lsh.arguments import shown
 from lsh.bands import band_keys, text_keys
 from lsh.fingerprint import Fingerprints
 from lsh.mixing import finalise
-from lsh.ordered import without_repeats
 from lsh.shingles import Shingler, Shingles
 from lsh.sketch import compact, signatures
 
@@ -36,7 +35,6 @@ __all__ = [
     "Counts",
     "Token",
     "bags_of",
-    "distinct",
     "fingerprint_counts",
     "fingerprint_tokens",
     "finished",
@@ -63,7 +61,7 @@ def fingerprint_tokens(sets: Iterable[Iterable[Token]], parameters: Parameters) 
 
     Raises TypeError if a set is itself a text, or a token is neither str nor bytes.
     """
-    return _fingerprints(distinct(token_hashes(sets, parameters)), parameters)
+    return _fingerprints(token_hashes(sets, parameters).distinct(), parameters)
 
 
 def fingerprint_counts(bags: Iterable[Counts], parameters: Parameters) -> Fingerprints:
@@ -86,7 +84,7 @@ def fingerprint_counts(bags: Iterable[Counts], parameters: Parameters) -> Finger
     elements = np.repeat(tokens.hashes, counts)
     repeats = ordinals > 0
     elements[repeats] = finalise(elements[repeats] + ordinals[repeats].astype(np.uint64) * _REPEAT)
-    return _fingerprints(distinct(Shingles(elements, ends[tokens.starts])), parameters)
+    return _fingerprints(Shingles(elements, ends[tokens.starts]).distinct(), parameters)
 
 
 def bags_of(bags: Iterable[Mapping[Any, Any]]) -> list[Mapping[Any, Any]]:
@@ -103,16 +101,6 @@ def bags_of(bags: Iterable[Mapping[Any, Any]]) -> list[Mapping[Any, Any]]:
 def token_hashes(sets: Iterable[Iterable[Token]], parameters: Parameters) -> Shingles:
     """Return the hash of each token of n sets: as shingles of one word each."""
     return Shingler("word", 1, parameters.seed).tokens(sets)
-
-
-def distinct(shingles: Shingles) -> Shingles:
-    """Return the different hashes of each of n texts, ascending."""
-    parts = [
-        without_repeats(shingles.hashes[low:high])
-        for low, high in pairwise(shingles.starts.tolist())
-    ]
-    starts = np.append(0, np.cumsum([len(part) for part in parts], dtype=np.int64))
-    return Shingles(np.concatenate(parts) if parts else shingles.hashes[:0], starts)
 
 
 def finished(

@@ -7,7 +7,8 @@ from typing import Final
 
 import pytest
 
-from lsh import Fingerprinter, Fingerprints
+from lsh import Fingerprinter
+from lsh._core import Signed
 from tests.crash.conftest import MakeWorld
 from tests.crash.measures import Measures
 from tests.crash.proof import Oracle
@@ -28,10 +29,10 @@ class Mortal(Fingerprinter):
         super().__init__(world.topology.layout.parameters)
         self._die = die
 
-    def fingerprint(self, texts: Iterable[str]) -> Fingerprints:
+    def sign(self, texts: Iterable[str]) -> Signed:
         if any(POISON in text for text in texts):
             self._die()
-        return super().fingerprint(texts)
+        return super().sign(texts)
 
 
 def mortal(world: World) -> list[str]:

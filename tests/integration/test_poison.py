@@ -19,14 +19,14 @@ MORTAL: Final = f"""
 import os
 import lsh
 
-read = lsh.Fingerprinter.fingerprint
+sign = lsh.Fingerprinter.sign
 
-def fingerprint(self, texts):
+def mortal(self, texts):
     if any({POISON!r} in text for text in texts):
         os._exit({STATUS})
-    return read(self, texts)
+    return sign(self, texts)
 
-lsh.Fingerprinter.fingerprint = fingerprint
+lsh.Fingerprinter.sign = mortal
 """
 
 

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from lsh import Fingerprinter, Fingerprints
+from lsh import Fingerprinter
+from lsh._core import Signed
 from tests.support.stages import (
     DOCS,
     LAYOUT,
@@ -69,11 +70,11 @@ class Mortal(Fingerprinter):
         super().__init__(PARAMETERS)
         self._die = die
 
-    def fingerprint(self, texts: Iterable[str]) -> Fingerprints:
+    def sign(self, texts: Iterable[str]) -> Signed:
         """See `Fingerprinter`, while it lasts."""
         if any(text.startswith("poison") for text in texts):
             self._die()
-        return super().fingerprint(texts)
+        return super().sign(texts)
 
 
 def _main(directory: Path, way: str) -> None:

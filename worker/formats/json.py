@@ -52,6 +52,7 @@ class JsonFormat(DocumentFormat):
         self._decode, self._fields = _reader(members)
         self._id_of = self._fields[options.id_field].get
         self._texts = [self._fields[member] for member in options.text_fields]
+        self._only_text = self._texts[0].get if len(self._texts) == 1 else None
         self._read_time = time_reader(options.time_format)
         self._time = None if options.time_field is None else self._fields[options.time_field]
         # Finds ids even if the text can't be decoded.
@@ -106,7 +107,9 @@ class JsonFormat(DocumentFormat):
         if not value.isascii():
             _check_utf8(value)  # The decoder doesn't check members that it skips.
         payload = _decoded(self._decode, value)
-        text = self._text(payload)
+        text = None if self._only_text is None else self._only_text(payload)
+        if type(text) is not str:
+            text = self._text(payload)
         time = None
         if self._time is not None:
             given = _given(self._time.get(payload))

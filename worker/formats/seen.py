@@ -71,12 +71,17 @@ class FieldWatch:
         self._count = 0
         self._seen = SeenFields()
 
+    @property
+    def active(self) -> bool:
+        """Return whether payloads are still looked at."""
+        return bool(self._missing) and self._count < self._enough
+
     def add(self, value: bytes) -> str | None:
         """Look at a payload; return a warning if it is the last to look at and a field is missing.
 
         It returns None from then on.
         """
-        if not self._missing or self._count >= self._enough:
+        if not self.active:
             return None
         try:
             names = self._documents.fields(value)

@@ -9,8 +9,14 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import compress, groupby
+from operator import itemgetter
+
+import numpy as np
 
 from lsh import Fingerprinter
+from lsh._core import Signed as Signature
 from worker.bus import OffsetOutOfRange, Outgoing, PartitionUnreadable, Record, TopicPartition
 from worker.formats.base import Document, DocumentFormat, Unreadable
 from worker.formats.first_texts import TextWatch
@@ -19,7 +25,7 @@ from worker.formats.unreadable import NULL_TEXT, Deleted
 from worker.stages.base import Burst, StageError, StatelessStage, unread
 from worker.stages.deaths import Deaths
 from worker.stages.first_cases import FirstCases
-from worker.stages.framing import Aside, Framer, Signed, Span
+from worker.stages.framing import Aside, Framer, Signed, Span, checksum
 from worker.stages.reject_limit import RejectGuard, RejectLimit
 from worker.stages.turns import BUILDING, SEALED
 from worker.topology import Topology
@@ -32,6 +38,8 @@ _log = logging.getLogger(__name__)
 
 
 _POISON = "the worker died twice while it read this document"
+_PLACE = itemgetter(0, 1)
+"""The topic and the partition of a record."""
 _UNREAD = "unreadable: an operator set this offset aside, since its batch can't be unpacked"
 _AT_ONCE = 5_000
 """Offsets that one transaction sets aside: a small batch may have millions of empty records."""
@@ -41,6 +49,46 @@ def _ends(records: Sequence[Record]) -> dict[TopicPartition, int]:
     """Return the offsets after the last record of each partition."""
     last = {(record[0], record[1]): record[2] for record in records}  # by index: a hot path
     return {TopicPartition(*place): offset + 1 for place, offset in last.items()}
+
+
+@dataclass(slots=True)
+class _Part:
+    """What was read of a partition in a burst: the documents, and what is set aside.
+
+    ``end`` is the offset after the last record.
+    """
+
+    records: list[Record] = field(default_factory=list)
+    ids: list[bytes] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    aside: Aside = field(default_factory=Aside.nothing)
+    end: int = 0
+
+    def signed(self, signed: Signature, rows: slice) -> Signed:
+        """Return the documents that aren't blank; ``rows`` are theirs in ``signed``."""
+        columns = Signed(
+            np.array([record[2] for record in self.records], np.int64),
+            np.array(self.times, np.int64),
+            np.array([checksum(record[5] or b"") for record in self.records], np.uint64),
+            self.ids,
+            signed.sketches[rows],
+            signed.texts[rows],
+            signed.shingles[rows],
+        )
+        stays = ~signed.blank[rows]
+        if stays.all():
+            return columns
+        offsets, times, checksums, _, sketches, texts, shingles = columns
+        return Signed(
+            offsets[stays],
+            times[stays],
+            checksums[stays],
+            list(compress(self.ids, stays.tolist())),
+            sketches[stays],
+            texts[stays],
+            shingles[stays],
+        )
 
 
 class FingerprintEvents:
@@ -98,6 +146,7 @@ class Fingerprint(StatelessStage):
         self._framer = Framer(topology.layout.id, frame_bytes)
         self._reader = reader
         self._fingerprinter = fingerprinter
+        self._nothing = Signed.nothing(fingerprinter.parameters.slots)
         self._guard = RejectGuard(reject_limit, reader)
         self._skip_deleted = skip_deleted
         self._watch = watch or FieldWatch(reader, ())
@@ -260,52 +309,73 @@ class Fingerprint(StatelessStage):
     def _read(self, records: Sequence[Record]) -> list[Outgoing]:
         """Return the frames and rejections of some documents."""
         outgoing: list[Outgoing] = []
-        rows: dict[TopicPartition, list[tuple[Record, Document]]] = {}
-        aside: dict[TopicPartition, Aside] = {}
-        ends: dict[TopicPartition, int] = {}
-        for record in records:
-            partition = TopicPartition(record.topic, record.partition)
-            ends[partition] = record.offset + 1
-            kept = rows.setdefault(partition, [])
-            ident = None
-            try:
-                if record.value is not None:
-                    kept.append((record, self._reader.read(record)))
-                    self._look(record, record.value)
-                    continue
-                ident = self._forgotten(record)
-            except Deleted as deletion:
-                ident = self._deleted(record, deletion)
-            except Unreadable as error:
-                self._note_rejected(record, error)
-                outgoing.append(self._reject(record, str(error)))
-            unread = aside.setdefault(partition, Aside.nothing())
-            unread.offsets.append(record.offset)
-            if ident is not None:
-                unread.tombstones.append((record.offset, ident))
-        texts = [document.text for kept in rows.values() for _, document in kept]
+        parts: dict[TopicPartition, _Part] = {}
+        for place, run in groupby(records, _PLACE):
+            part = parts.setdefault(TopicPartition(*place), _Part())
+            outgoing += self._parted(list(run), part)
+        texts = [text for part in parts.values() for text in part.texts]
         self._look_at(records[0].topic, texts)
-        signed = self._fingerprinter.fingerprint(texts)
-        blank = signed.blank
-        at = 0
-        for partition, kept in rows.items():
-            readable = range(at, at + len(kept))
-            at += len(kept)
-            unread = aside.get(partition, Aside.nothing())
-            for position, (record, _) in zip(readable, kept, strict=True):
-                if blank[position]:
-                    self._reasons["empty-text"] += 1
-                    reason = "empty-text: nothing is left of the text once it is normalised"
-                    outgoing.append(self._reject(record, reason))
-                    unread.offsets.append(record.offset)
-            positions = [position for position in readable if not blank[position]]
-            first = readable.start
-            sources = [kept[position - first] for position in positions]
-            unread.offsets.sort()
-            span = Span(partition.partition, self._next[partition], ends[partition])
-            outgoing += self._framed(span, Signed.of(sources, signed, positions), unread)
+        signed = self._fingerprinter.sign(texts)
+        first = 0
+        for partition, part in parts.items():
+            rows = slice(first, first + len(part.texts))
+            first = rows.stop
+            blank = signed.blank[rows]
+            for at in np.flatnonzero(blank).tolist():
+                record = part.records[at]
+                self._reasons["empty-text"] += 1
+                reason = "empty-text: nothing is left of the text once it is normalised"
+                outgoing.append(self._reject(record, reason))
+                part.aside.offsets.append(record.offset)
+            part.aside.offsets.sort()
+            span = Span(partition.partition, self._next[partition], part.end)
+            outgoing += self._framed(span, part.signed(signed, rows), part.aside)
             self._next[partition] = span.end
         return outgoing
+
+    def _parted(self, run: Sequence[Record], part: _Part) -> list[Outgoing]:
+        """Read records of one partition into its part; return the rejections."""
+        outgoing: list[Outgoing] = []
+        part.end = run[-1].offset + 1
+        read = self._reader.read_all(run)
+        texts = [text for text in read.texts if text is not None]
+        if len(texts) == len(run) and not self._watch.active:
+            part.records += run
+            part.ids += read.ids
+            part.times += read.times
+            part.texts += texts
+            return outgoing
+        for record, ident, text, time in zip(run, *read, strict=True):
+            if text is None:
+                document = self._read_slowly(record, part.aside, outgoing)
+            else:
+                document = Document(ident, text, time)
+            if document is not None:
+                part.records.append(record)
+                part.ids.append(document.id)
+                part.times.append(document.time)
+                part.texts.append(document.text)
+                self._look(record, record.value or b"")
+        return outgoing
+
+    def _read_slowly(
+        self, record: Record, aside: Aside, outgoing: list[Outgoing]
+    ) -> Document | None:
+        """Return a document; None if the record has none, which is set aside or rejected."""
+        ident = None
+        try:
+            if record.value is not None:
+                return self._reader.read(record)
+            ident = self._forgotten(record)
+        except Deleted as deletion:
+            ident = self._deleted(record, deletion)
+        except Unreadable as error:
+            self._note_rejected(record, error)
+            outgoing.append(self._reject(record, str(error)))
+        aside.offsets.append(record.offset)
+        if ident is not None:
+            aside.tombstones.append((record.offset, ident))
+        return None
 
     def _look(self, record: Record, value: bytes) -> None:
         """Warn of a field that the first documents lack, if this is the last of them."""
@@ -353,10 +423,9 @@ class Fingerprint(StatelessStage):
 
     def _covered(self, partition: TopicPartition, end: int, accounted: list[int]) -> list[Outgoing]:
         """Return frames up to an offset, without documents."""
-        signed = self._fingerprinter.fingerprint([])
         span = Span(partition.partition, self._next[partition], end)
         self._next[partition] = end
-        return self._framed(span, Signed.of([], signed, []), Aside(accounted, []))
+        return self._framed(span, self._nothing, Aside(accounted, []))
 
     def _framed(self, span: Span, signed: Signed, aside: Aside) -> list[Outgoing]:
         """Return the frames of a range as records."""

@@ -9,10 +9,8 @@ from typing import NamedTuple, Self
 
 import mmh3
 import numpy as np
+import numpy.typing as npt
 
-from lsh import Fingerprints
-from worker.bus import Record
-from worker.formats.base import Document
 from worker.wire import (
     ACCOUNTED_OFFSETS,
     POSITION_BITS,
@@ -40,35 +38,28 @@ class Span(NamedTuple):
 
 
 class Signed(NamedTuple):
-    """Documents that can be judged, in the order of their offsets.
+    """n documents that can be judged, in the order of their offsets.
 
-    ``offsets``, ``times`` (ms), ``checksums`` of the payloads and ``ids`` have a value for each.
-    ``rows`` are those of ``fingerprints`` that are theirs.
+    ``offsets`` and ``times`` (ms) int64[n], ``checksums`` uint64[n] of the payloads, n ``ids``,
+    and what `Fingerprinter.sign` returns: ``sketches`` uint8[n, slots], ``texts`` uint64[n] and
+    ``shingles`` uint32[n].
     """
 
-    offsets: Sequence[int]
-    times: Sequence[int]
-    checksums: Sequence[int]
+    offsets: npt.NDArray[np.int64]
+    times: npt.NDArray[np.int64]
+    checksums: npt.NDArray[np.uint64]
     ids: Sequence[bytes]
-    fingerprints: Fingerprints
-    rows: Sequence[int]
+    sketches: npt.NDArray[np.uint8]
+    texts: npt.NDArray[np.uint64]
+    shingles: npt.NDArray[np.uint32]
 
     @classmethod
-    def of(
-        cls,
-        sources: Sequence[tuple[Record, Document]],
-        fingerprints: Fingerprints,
-        rows: Sequence[int],
-    ) -> Self:
-        """Return documents that were just read."""
-        return cls(
-            [record.offset for record, _ in sources],
-            [document.time for _, document in sources],
-            [checksum(record.value or b"") for record, _ in sources],
-            [document.id for _, document in sources],
-            fingerprints,
-            rows,
-        )
+    def nothing(cls, slots: int) -> Self:
+        """Return no documents, whose sketches would have so many slots."""
+        integers = np.empty(0, np.int64)
+        keys = np.empty(0, np.uint64)
+        counts = np.empty(0, np.uint32)
+        return cls(integers, integers, keys, (), np.empty((0, slots), np.uint8), keys, counts)
 
 
 class Aside(NamedTuple):
@@ -97,27 +88,26 @@ class Framer:
 
     def frames(self, span: Span, signed: Signed, aside: Aside) -> Iterator[FingerprintFrame]:
         """Yield the frames that tile a range. Documents and tombstones keep their order."""
-        offsets, times, checksums, ids, fingerprints, rows = signed
-        accounted, tombstones = aside
+        offsets, accounted, tombstones = signed.offsets, aside.offsets, aside.tombstones
         start = span.start
         low = since = first = 0
         for stop in [*self._stops(signed, aside), span.end]:
-            high = bisect_left(offsets, stop, low)
+            high = int(np.searchsorted(offsets, stop))
             until = bisect_left(accounted, stop, since)
             last = bisect_left(tombstones, stop, first, key=itemgetter(0))
-            own = rows[low:high]
+            own = slice(low, high)
             yield FingerprintFrame(
                 layout=self._layout,
                 partition=span.partition,
                 start=start,
                 end=stop,
-                offsets=np.array([offset - start for offset in offsets[low:high]], np.uint32),
-                times=np.array(times[low:high], np.int64),
-                checksums=np.array(checksums[low:high], np.uint64),
-                ids=Ids.pack(ids[low:high]),
-                shingles=fingerprints.shingle_counts[own],
-                texts=fingerprints.keys[own, -1],
-                sketches=fingerprints.sketches[own],
+                offsets=(offsets[own] - start).astype(np.uint32),
+                times=signed.times[own],
+                checksums=signed.checksums[own],
+                ids=Ids.pack(signed.ids[own]),
+                shingles=signed.shingles[own],
+                texts=signed.texts[own],
+                sketches=signed.sketches[own],
                 accounted=(np.array(accounted[since:until], np.int64) - start).astype(np.uint32),
                 tombstones=Tombstones.pack(start, tombstones[first:last]),
             )
@@ -125,24 +115,29 @@ class Framer:
 
     def _stops(self, signed: Signed, aside: Aside) -> list[int]:
         """Return the offsets before which a frame must end to stay under the size limits."""
-        fingerprints = signed.fingerprints
-        fixed = document_bytes(fingerprints.sketches.shape[1])
-        documents = zip(signed.offsets, signed.ids, strict=True)
-        sizes = [(offset, fixed + len(ident)) for offset, ident in documents]
+        fixed = document_bytes(signed.sketches.shape[1])
+        sizes = np.fromiter(map(len, signed.ids), np.int64, len(signed.ids)) + fixed
+        offsets = signed.offsets
         if aside.tombstones:
-            sizes += [(offset, TOMBSTONE_BYTES + len(ident)) for offset, ident in aside.tombstones]
-            sizes.sort()
-        return sorted({*self._cuts(sizes), *aside.offsets[ACCOUNTED_OFFSETS::ACCOUNTED_OFFSETS]})
+            forgotten = [TOMBSTONE_BYTES + len(ident) for _, ident in aside.tombstones]
+            offsets = np.append(offsets, [offset for offset, _ in aside.tombstones])
+            order = np.argsort(offsets, kind="stable")
+            offsets, sizes = offsets[order], np.append(sizes, forgotten)[order]
+        return sorted(
+            {*self._cuts(offsets, sizes), *aside.offsets[ACCOUNTED_OFFSETS::ACCOUNTED_OFFSETS]}
+        )
 
-    def _cuts(self, sizes: Sequence[tuple[int, int]]) -> Iterator[int]:
+    def _cuts(self, offsets: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> Iterator[int]:
         """Yield the offsets before which a frame would become too large.
 
-        ``sizes`` are the offset and the bytes of each document and tombstone, in their order.
+        ``offsets`` and ``sizes`` int64[m], in bytes, are those of documents and tombstones in their
+        order.
         """
-        size = count = 0
-        for offset, more in sizes:
-            if count and (size + more > self._frame_bytes or count >> POSITION_BITS):
-                yield offset
-                size = count = 0
-            size += more
-            count += 1
+        ends = np.cumsum(sizes)
+        at, before = 0, 0
+        while at < len(ends):
+            full = int(np.searchsorted(ends, before + self._frame_bytes, side="right"))
+            at = min(max(full, at + 1), at + (1 << POSITION_BITS))
+            if at < len(ends):
+                yield int(offsets[at])
+                before = int(ends[at - 1])

@@ -112,6 +112,7 @@ class Refingerprint(StatelessStage):
         self._generation = target.generation
         deaths = deaths or Deaths(source.documents, "", None)
         self._signer = Signer(reader, fingerprinter, deaths)
+        self._slots = fingerprinter.parameters.slots
         self._document_bytes = document_bytes(target.layout.parameters.slots)
         self._allowance = future_allowance_ms
         self._framer = Framer(self._target, frame_bytes)
@@ -246,7 +247,7 @@ class Refingerprint(StatelessStage):
             self._counts.documents += frame.signed
             self._counts.left_out += frame.left_out
             self._passed[TopicPartition(self._documents, frame.partition)] = frame.end
-            return [encode(made) for made in frame.frames(self._framer, self._signer.nothing)]
+            return [encode(made) for made in frame.frames(self._framer, self._slots)]
         if one.last:
             self._ended = True
             return [HandOver(self._target, self._generation).encode()]

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from lsh import Fingerprints
+from lsh._core import Signed as Signature
 from worker.bus import Record
 from worker.stages.framing import Aside, Framer, Signed, Span
 from worker.stages.order import Placed
@@ -49,7 +50,7 @@ class Replacement:
         self._checksums: list[int] = frame.checksums.tolist()
         self._at = 0
         self._rows: list[int] = []
-        self._parts: list[Fingerprints] = []
+        self._parts: list[_Part] = []
         self._set_aside: list[int] = []
 
     @property
@@ -91,8 +92,8 @@ class Replacement:
         self._set_aside.append(self._offsets[row])
         self.left_out[why] += 1
 
-    def sign(self, rows: Sequence[int], signed: Fingerprints, first: int) -> None:
-        """Take the fingerprints of some documents, and set aside those that are blank.
+    def sign(self, rows: Sequence[int], signed: Signature, first: int) -> None:
+        """Take what was signed of some documents, and set aside those that are blank.
 
         ``rows`` are those of the documents in the frame, and ``first`` is that of the first of them
         in ``signed``, where the others follow.
@@ -101,12 +102,7 @@ class Replacement:
         blank = signed.blank[own]
         judged = first + np.flatnonzero(~blank)
         self._parts.append(
-            Fingerprints(
-                signed.keys[judged],
-                signed.sketches[judged],
-                signed.shingle_counts[judged],
-                signed.blank[judged],
-            )
+            _Part(signed.sketches[judged], signed.texts[judged], signed.shingles[judged])
         )
         for row, empty in zip(rows, blank.tolist(), strict=True):
             if empty:
@@ -114,40 +110,37 @@ class Replacement:
             else:
                 self._rows.append(row)
 
-    def frames(self, framer: Framer, nothing: Fingerprints) -> Iterator[FingerprintFrame]:
-        """Yield the frames that replace this one; ``nothing`` are the fingerprints of no texts."""
+    def frames(self, framer: Framer, slots: int) -> Iterator[FingerprintFrame]:
+        """Yield the frames that replace this one; ``slots`` are those of the new sketches."""
         frame = self._source.frame
         accounted, tombstones = frame.accounted.tolist(), frame.tombstones
         forgotten = zip(tombstones.offsets.tolist(), tombstones.ids.unpack(), strict=True)
         return framer.frames(
             Span(frame.partition, frame.start, frame.end),
-            self._signed(nothing),
+            self._signed(slots),
             Aside(
                 sorted([*(frame.start + offset for offset in accounted), *self._set_aside]),
                 [(frame.start + offset, ident) for offset, ident in forgotten],
             ),
         )
 
-    def _signed(self, nothing: Fingerprints) -> Signed:
-        frame, rows = self._source.frame, self._rows
-        ids = frame.ids.unpack()
+    def _signed(self, slots: int) -> Signed:
+        if not self._rows:
+            return Signed.nothing(slots)
+        source, rows = self._source, self._rows
+        frame, ids = source.frame, source.frame.ids.unpack()
         return Signed(
-            [self._offsets[row] for row in rows],
-            self._source.times[rows].tolist(),
-            [self._checksums[row] for row in rows],
+            frame.offsets[rows].astype(np.int64) + frame.start,
+            source.times[rows].astype(np.int64),
+            frame.checksums[rows],
             [ids[row] for row in rows],
-            _joined(self._parts or [nothing]),
-            range(len(rows)),
+            *map(np.concatenate, zip(*self._parts, strict=True)),
         )
 
 
-def _joined(parts: Sequence[Fingerprints]) -> Fingerprints:
-    """Return the fingerprints of several batches as those of one."""
-    if len(parts) == 1:
-        return parts[0]
-    return Fingerprints(
-        np.concatenate([one.keys for one in parts]),
-        np.concatenate([one.sketches for one in parts]),
-        np.concatenate([one.shingle_counts for one in parts]),
-        np.concatenate([one.blank for one in parts]),
-    )
+class _Part(NamedTuple):
+    """What was signed at once: ``sketches`` uint8[n, slots], ``texts`` and ``shingles``."""
+
+    sketches: npt.NDArray[np.uint8]
+    texts: npt.NDArray[np.uint64]
+    shingles: npt.NDArray[np.uint32]

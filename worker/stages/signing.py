@@ -28,8 +28,6 @@ class Signer:
         self._reader = reader
         self.deaths = deaths
         self._fingerprinter = fingerprinter
-        self.nothing = fingerprinter.fingerprint([])
-        """The fingerprints of no texts."""
 
     def sign(self, found: Sequence[tuple[Replacement, Sequence[Found]]]) -> None:
         """Give each frame the fingerprints of its payloads; set aside what can't be read.
@@ -78,7 +76,7 @@ class Signer:
                     rows.append(one.row)
                     texts.append(text)
             parts.append((frame, rows))
-        signed = self._fingerprinter.fingerprint(texts)
+        signed = self._fingerprinter.sign(texts)
         first = 0
         for frame, rows in parts:
             frame.sign(rows, signed, first)

@@ -1,8 +1,13 @@
 //! What Python sees: conversions, and nothing else.
 
+mod arrays;
+mod given;
+mod signing;
+
 use pyo3::prelude::*;
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("__version__", env!("CARGO_PKG_VERSION"))
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    signing::register(module)
 }

@@ -29,6 +29,7 @@ pub enum Form<'a> {
 #[derive(Default)]
 pub struct Scratch {
     ascii: Vec<u8>,
+    codes: Vec<u32>,
 }
 
 /// Normalises texts. Immutable: any number of threads may share it.
@@ -44,8 +45,28 @@ impl Normaliser {
     /// Return the normal form of a text in UTF-8, in which lone surrogates may be encoded.
     pub fn form<'a>(&self, text: &[u8], scratch: &'a mut Scratch) -> Form<'a> {
         let _ = self.switches;
-        scratch.ascii.clear();
-        scratch.ascii.extend_from_slice(text);
-        Form::Ascii(&scratch.ascii)
+        if text.is_ascii() {
+            scratch.ascii.clear();
+            scratch.ascii.extend_from_slice(text);
+            return Form::Ascii(&scratch.ascii);
+        }
+        scratch.codes.clear();
+        let mut rest = text;
+        while let Some((&first, mut others)) = rest.split_first() {
+            let (mut code, more) = match first {
+                0..0xC0 => (u32::from(first), 0),
+                0xC0..0xE0 => (u32::from(first & 0x1F), 1),
+                0xE0..0xF0 => (u32::from(first & 0x0F), 2),
+                _ => (u32::from(first & 0x07), 3),
+            };
+            for _ in 0..more {
+                let Some((&next, behind)) = others.split_first() else { break };
+                code = code << 6 | u32::from(next & 0x3F);
+                others = behind;
+            }
+            scratch.codes.push(code);
+            rest = others;
+        }
+        Form::Wide(&scratch.codes)
     }
 }

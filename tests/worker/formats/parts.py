@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from worker.bus import Record
-from worker.formats.base import Document, DocumentFormat, DocumentOptions
+from worker.formats.base import Document, DocumentFormat, DocumentOptions, Unreadable
 from worker.formats.json import JsonFormat
 from worker.formats.text import TextFormat
 
-__all__ = ["TIME", "formats", "read", "record"]
+__all__ = ["TIME", "formats", "is_read_at_once", "read", "record"]
 
 TIME = 1_700_000_000_000
 _FORMATS: dict[str, type[DocumentFormat]] = {"json": JsonFormat, "text": TextFormat}
@@ -24,6 +24,20 @@ def record(value: bytes, key: bytes | None = None, timestamp: int = TIME) -> Rec
 def read(
     value: bytes, given: bytes | None = None, /, *, kind: str = "json", **options: object
 ) -> Document:
-    """Read a record with this value and key, in a format with these options."""
-    made = _FORMATS[kind](DocumentOptions(**options))  # type: ignore[arg-type]
-    return made.read(record(value, given))
+    """Read a record with this value and key, in a format with these options, in both ways."""
+    made, again = (_FORMATS[kind](DocumentOptions(**options)) for _ in range(2))  # type: ignore[arg-type]
+    one = record(value, given)
+    ids, texts, times = again.read_all([one])
+    try:
+        document = made.read(one)
+    except Unreadable:
+        assert texts == [None]
+        raise
+    assert texts == [None] or Document(ids[0], texts[0] or "", times[0]) == document
+    assert texts == [None] or again.times_read == made.times_read
+    return document
+
+
+def is_read_at_once(made: DocumentFormat, one: Record) -> bool:
+    """Return whether a document is read with others, and not left to `read`."""
+    return made.read_all([one]).texts != [None]

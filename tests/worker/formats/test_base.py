@@ -8,7 +8,7 @@ import pytest
 
 from lsh.index import NO_TIME
 from tests.support.ids_of_keys import ODD_KEYS, id_of_key
-from tests.worker.formats.parts import TIME, formats, read, record
+from tests.worker.formats.parts import TIME, formats, is_read_at_once, read, record
 from worker.bus import UNREADABLE_HEADERS
 from worker.formats.base import DocumentFormat, DocumentOptions, Unreadable, headers_size
 from worker.formats.json import JsonFormat
@@ -45,6 +45,26 @@ def test_keys_are_what_the_settings_say(kind: str) -> None:
     assert read(VALUE[kind], b"abc", kind=kind, key="bytes")[0] == b"hex:616263"
     with pytest.raises(Unreadable, match=r"^bad-id: .* documents\.key is long"):
         read(VALUE[kind], b"128", kind=kind, key="long")
+
+
+@pytest.mark.parametrize("documents", formats(), ids=lambda made: type(made).__name__)
+def test_usual_documents_are_read_at_once_and_others_one_by_one(documents: DocumentFormat) -> None:
+    usual = record(VALUE["json"], b"key")
+    assert is_read_at_once(documents, usual)
+    assert is_read_at_once(documents, usual._replace(key=None, timestamp=-1))
+    assert is_read_at_once(documents, usual._replace(headers=(("name", b"value"),)))
+    odd = [
+        usual._replace(value=None),
+        usual._replace(value=b""),
+        usual._replace(value=b"\0\0\0\0\1{}"),
+        usual._replace(value=b"\xff"),
+        usual._replace(headers=UNREADABLE_HEADERS),
+        usual._replace(headers=(("name", bytes(1_000_000)),)),
+        usual._replace(key=bytes(1_000_000)),
+        usual._replace(timestamp=1 << 60),
+    ]
+    assert [is_read_at_once(documents, one) for one in odd] == [False] * len(odd)
+    assert documents.read_all([]) == ([], [], [])
 
 
 @pytest.mark.parametrize("documents", formats(), ids=lambda made: type(made).__name__)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsh import Fingerprinter, Fingerprints
+from lsh import Fingerprinter
+from lsh._core import Signed
 from lsh.columns import Column
 from lsh.index import NO_TIME
 from tests.support.corpus import examples
@@ -287,10 +288,10 @@ class Died(BaseException):
 class Mortal(Fingerprinter):
     """Dies of a text."""
 
-    def fingerprint(self, texts: Column) -> Fingerprints:
+    def sign(self, texts: Column) -> Signed:
         if any("poison" in text for text in texts):
             raise Died
-        return super().fingerprint(texts)
+        return super().sign(texts)
 
 
 def test_a_document_that_kills_the_worker_three_times_is_left_out(

@@ -1,0 +1,292 @@
+//! Hashes of all windows of a sequence: packed bytes of ASCII, polynomials of everything else.
+//!
+//! In a window of up to 6 code points, those of ASCII are packed into one word, a byte each, which
+//! is multiplied by a constant of its own; the polynomial of the others is added. With 7 or 8
+//! bytes, the last ones would move too few bits of the product. Units are never 0, which is what
+//! fills up a sequence that is shorter than a window.
+//!
+//! A polynomial alone is at best pairwise independent (Lemire and Kaser, "Recursive n-gram hashing
+//! is pairwise independent, at best", 2010); `mixed` does the rest.
+
+use super::scheme::Scheme;
+
+/// Code points of the longest windows that are packed.
+pub const PACKED: usize = 6;
+const WORD: usize = 8;
+const ONES: u64 = 0x0101_0101_0101_0101;
+/// Windows at a time, so that the passes over them stay in the first level of the cache.
+const BLOCK: usize = 512;
+
+/// Finish a sum of products: the middle steps of fmix64, with a factor of the scheme's own.
+#[inline(always)]
+fn mixed(sum: u64, factor: u64) -> u64 {
+    (sum ^ (sum >> 32)).wrapping_mul(factor)
+}
+
+/// The bytes of a packed window.
+fn mask(size: usize) -> u64 {
+    (1 << (8 * size)) - 1
+}
+
+/// Compile a function for the widest vectors that the processor may have, and pick among these.
+macro_rules! vectorised {
+    ($(#[$doc:meta])* fn $name:ident($($given:ident: $kind:ty),* $(,)?) $body:block) => {
+        $(#[$doc])*
+        pub(super) fn $name($($given: $kind),*) {
+            #[inline(always)]
+            fn plain($($given: $kind),*) $body
+
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw")]
+                fn avx512($($given: $kind),*) { plain($($given),*) }
+                #[target_feature(enable = "avx2")]
+                fn avx2($($given: $kind),*) { plain($($given),*) }
+
+                let vectors = $crate::sign::hashing::vectors();
+                if vectors == $crate::sign::hashing::Vectors::Avx512 {
+                    // SAFETY: `vectors` has found the features.
+                    return unsafe { avx512($($given),*) };
+                }
+                if vectors == $crate::sign::hashing::Vectors::Avx2 {
+                    // SAFETY: `vectors` has found the feature.
+                    return unsafe { avx2($($given),*) };
+                }
+            }
+            plain($($given),*);
+        }
+    };
+}
+pub(super) use vectorised;
+
+/// The vectors that functions are compiled for.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Vectors {
+    Plain,
+    Avx2,
+    Avx512,
+}
+
+/// Return the widest vectors that the processor has, or the ones that a test wants.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(super) fn vectors() -> Vectors {
+    #[cfg(test)]
+    if let Some(wanted) = tests::WANTED.get() {
+        return wanted;
+    }
+    let wide = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512bw");
+    if wide {
+        Vectors::Avx512
+    } else if is_x86_feature_detected!("avx2") {
+        Vectors::Avx2
+    } else {
+        Vectors::Plain
+    }
+}
+
+/// Return how many windows a sequence has: one if it is shorter, none if it is empty.
+pub fn windows(units: usize, size: usize) -> usize {
+    if units == 0 { 0 } else { units.saturating_sub(size - 1).max(1) }
+}
+
+/// Hash the windows of an ASCII text, `size` of at most `PACKED`.
+pub fn hash_ascii(scheme: &Scheme, text: &[u8], out: &mut [u64]) {
+    let size = scheme.size;
+    // The last windows are read from a copy, behind which there are zeros.
+    let read = text.len().saturating_sub(WORD - 1).min(out.len());
+    let mut tail = [0; 2 * WORD];
+    let left = &text[read..];
+    tail[..left.len()].copy_from_slice(left);
+    let (most, last) = out.split_at_mut(read);
+    let (packing, factor) = (scheme.packing, scheme.factor);
+    hash_packed(text, mask(size), packing, factor, most);
+    // Each byte stands for its code point plus one; what fills up stays zero.
+    let filled = mask(size.min(text.len()));
+    for (at, hash) in last.iter_mut().enumerate() {
+        let word = (word_at(&tail, at) & mask(size)).wrapping_add(ONES & filled);
+        *hash = mixed(word.wrapping_mul(packing), factor);
+    }
+}
+
+#[inline(always)]
+fn word_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + WORD].try_into().expect("a word's bytes"))
+}
+
+vectorised! {
+    /// Hash as many windows as `out` has room for; 8 bytes are read from the start of each.
+    fn hash_packed(text: &[u8], mask: u64, packing: u64, factor: u64, out: &mut [u64]) {
+        let ones = ONES & mask;
+        for (hash, window) in out.iter_mut().zip(text.windows(WORD)) {
+            let word = (word_at(window, 0) & mask).wrapping_add(ones);
+            *hash = mixed(word.wrapping_mul(packing), factor);
+        }
+    }
+}
+
+/// Code points of which those of ASCII are packed: `near` has these plus one, with zeros in place
+/// of the others, and a word of zeros at the end; `far` has the others plus one.
+#[derive(Default)]
+pub struct Parted {
+    near: Vec<u8>,
+    far: Vec<u32>,
+}
+
+impl Parted {
+    /// Return the bytes that are held.
+    pub fn held(&self) -> usize {
+        self.near.capacity() + 4 * self.far.capacity()
+    }
+}
+
+/// Hash the windows of code points, `size` of at most `PACKED`.
+pub fn hash_wide(scheme: &Scheme, codes: &[u32], parted: &mut Parted, out: &mut [u64]) {
+    let size = scheme.size;
+    let filled = codes.len().max(size);
+    parted.near.clear();
+    parted.far.clear();
+    parted.near.extend(codes.iter().map(|&code| if code < 128 { code as u8 + 1 } else { 0 }));
+    parted.far.extend(codes.iter().map(|&code| if code < 128 { 0 } else { code + 1 }));
+    parted.near.resize(filled + WORD, 0);
+    parted.far.resize(filled, 0);
+    hash_parted(&parted.near, &parted.far, scheme, out);
+}
+
+vectorised! {
+    /// Hash the windows of what was parted. `out` has room for each of them.
+    fn hash_parted(near: &[u8], far: &[u32], scheme: &Scheme, out: &mut [u64]) {
+        let size = scheme.size;
+        let mask = mask(size);
+        for (number, block) in out.chunks_mut(BLOCK).enumerate() {
+            let low = number * BLOCK;
+            for (hash, window) in block.iter_mut().zip(near[low..].windows(WORD)) {
+                *hash = (word_at(window, 0) & mask).wrapping_mul(scheme.packing);
+            }
+            for place in 0..size {
+                let power = scheme.powers[size - place];
+                for (hash, &code) in block.iter_mut().zip(&far[low + place..]) {
+                    *hash = hash.wrapping_add(u64::from(code).wrapping_mul(power));
+                }
+            }
+            for hash in block {
+                *hash = mixed(*hash, scheme.factor);
+            }
+        }
+    }
+}
+
+/// Hash the windows of `count` units, of any size, by a polynomial that rolls on.
+#[inline(always)]
+pub fn hash_rolling(scheme: &Scheme, count: usize, unit: impl Fn(usize) -> u64, out: &mut [u64]) {
+    let Some((first, others)) = out.split_first_mut() else { return };
+    let (size, base, top) = (scheme.size, scheme.powers[1], scheme.powers[scheme.size]);
+    let mut sum = 0u64;
+    for at in 0..size.min(count) {
+        sum = sum.wrapping_add(unit(at).wrapping_mul(scheme.powers[size - at]));
+    }
+    *first = mixed(sum, scheme.factor);
+    for (at, hash) in others.iter_mut().enumerate() {
+        let left = unit(at).wrapping_mul(top);
+        sum = sum.wrapping_sub(left).wrapping_add(unit(at + size)).wrapping_mul(base);
+        *hash = mixed(sum, scheme.factor);
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::cell::Cell;
+
+    use super::super::scheme::{Secrets, Unit};
+    use super::*;
+
+    thread_local! {
+        #[cfg(target_arch = "x86_64")]
+        pub(in super::super) static WANTED: Cell<Option<Vectors>> = const { Cell::new(None) };
+    }
+
+    /// Return what `work` returns with each kind of vectors that the processor has.
+    pub(in super::super) fn with_each_vectors<T>(work: impl Fn() -> T) -> Vec<T> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let widest = vectors() as u8;
+            let kinds = [Vectors::Plain, Vectors::Avx2, Vectors::Avx512];
+            let results = kinds.into_iter().filter(|&one| one as u8 <= widest).map(|one| {
+                WANTED.set(Some(one));
+                work()
+            });
+            let results = results.collect();
+            WANTED.set(None);
+            results
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        vec![work()]
+    }
+
+    pub(in super::super) fn scheme(unit: Unit, size: usize, slots: usize) -> Scheme {
+        let secrets = Secrets { shingle_state: 7, word_key: [1; 32], text_key: [2; 32] };
+        Scheme::new(unit, size, slots, false, secrets)
+    }
+
+    /// Return the hashes by their definition.
+    fn defined(scheme: &Scheme, codes: &[u32]) -> Vec<u64> {
+        (0..windows(codes.len(), scheme.size))
+            .map(|begin| {
+                let mut sum = 0u64;
+                for (place, &code) in codes[begin..].iter().take(scheme.size).enumerate() {
+                    let packed = scheme.size <= PACKED && code < 128;
+                    let weight = if packed {
+                        scheme.packing.wrapping_shl(8 * place as u32)
+                    } else {
+                        scheme.powers[scheme.size - place]
+                    };
+                    sum = sum.wrapping_add((u64::from(code) + 1).wrapping_mul(weight));
+                }
+                mixed(sum, scheme.factor)
+            })
+            .collect()
+    }
+
+    fn codes(count: usize, wide: bool) -> Vec<u32> {
+        let drawn = super::super::mixing::splitmix64(count as u64, count);
+        let most = [128, 0x11_0000][usize::from(wide)];
+        drawn.iter().map(|&word| (word as u32 % most) >> (word >> 59 & 15)).collect()
+    }
+
+    #[test]
+    fn every_way_hashes_by_the_definition() {
+        for size in (1..=9).chain([63, 64]) {
+            let scheme = scheme(Unit::CodePoint, size, 1);
+            for length in (0..20).chain([63, 64, 65, 511, 512, 513, 1_500]) {
+                let (ascii, wide) = (codes(length, false), codes(length, true));
+                let bytes: Vec<u8> = ascii.iter().map(|&code| code as u8).collect();
+                let room = || vec![0; windows(length, size)];
+                let roll = |codes: &[u32]| {
+                    let mut out = room();
+                    let unit = |at| u64::from(codes[at]) + 1;
+                    hash_rolling(&scheme, codes.len(), unit, &mut out);
+                    out
+                };
+                if size > PACKED {
+                    assert_eq!(roll(&ascii), defined(&scheme, &ascii));
+                    assert_eq!(roll(&wide), defined(&scheme, &wide));
+                    continue;
+                }
+                let found = with_each_vectors(|| {
+                    let (mut packed, mut mixed, mut parted) = (room(), room(), Parted::default());
+                    hash_ascii(&scheme, &bytes, &mut packed);
+                    hash_wide(&scheme, &wide, &mut parted, &mut mixed);
+                    (packed, mixed)
+                });
+                for (packed, mixed) in found {
+                    assert_eq!(packed, defined(&scheme, &ascii), "{size} of {length}");
+                    assert_eq!(mixed, defined(&scheme, &wide), "{size} of {length}");
+                }
+            }
+        }
+    }
+}
