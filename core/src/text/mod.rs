@@ -1,6 +1,47 @@
 //! Normal forms of texts.
+//!
+//! The normal form, in this order, each step a switch:
+//!
+//! 1. single characters: what nothing shows is dropped, and strokes over letters; if so wished,
+//!    accents are dropped, and look-alikes and digits folded (`replacing`);
+//! 2. compatibility: NFKC (Unicode Standard Annex 15) of the text with long runs of marks cut,
+//!    which changes no text of any language (`marks`);
+//! 3. case: full case folding, then the same again, because folding may decompose what NFKC had
+//!    composed; if so wished, the two letters i of Turkish become one (`turkish`);
+//! 4. white space, as Python's `str.split` defines it: runs become one space, and the ends are
+//!    stripped;
+//! 5. if so wished, what stands between letters is dropped (`running_together`).
+//!
+//! Unicode never changes the forms of assigned code points. Those that its version doesn't know yet
+//! are left unchanged.
 
-/// The steps of the normal form that are taken; `docs/fingerprints.md` describes each.
+mod ascii;
+mod composition;
+mod folding;
+mod joiners;
+mod mapping;
+mod marks;
+mod pass;
+mod properties;
+mod replacing;
+mod running_together;
+mod turkish;
+mod unicode;
+pub mod utf8;
+mod white_space;
+
+pub use unicode::UNICODE_VERSION;
+
+use folding::{Folded, ReplacedAndFolded, Replacement};
+use mapping::{EXPANDS, JOINS, Mapping};
+use marks::Count;
+use pass::{Buffers, Pass};
+use unicode::size_in_utf8;
+
+/// Increased whenever the same text, switches and Unicode version give another normal form.
+pub const NORMALISER_VERSION: u32 = 4;
+
+/// The steps of the normal form that are taken; `docs/configuration.md` describes each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switches {
     pub nfkc: bool,
@@ -19,9 +60,11 @@ pub struct Switches {
 }
 
 /// The normal form of one text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form<'a> {
+    /// All code points are ASCII.
     Ascii(&'a [u8]),
-    /// Code points; lone surrogates are among them.
+    /// Code points, of which at least one isn't ASCII; lone surrogates are among them.
     Wide(&'a [u32]),
 }
 
@@ -29,15 +72,23 @@ pub enum Form<'a> {
 #[derive(Default)]
 pub struct Scratch {
     ascii: Vec<u8>,
+    points: Vec<u32>,
+    out: Vec<u32>,
+    buffers: Buffers,
 }
-
-/// The version of the Unicode data that normal forms are made with.
-pub const UNICODE_VERSION: &str = "18.0.0";
 
 /// Normalises texts. Immutable: any number of threads may share it.
 pub struct Normaliser {
     switches: Switches,
+    forms: Mapping<ReplacedAndFolded>,
+    replaced: Mapping<Replacement>,
+    folded: Mapping<Folded>,
 }
+
+/// A text may expand by this part of its size in UTF-8,
+const SHARE: usize = 4;
+/// and by so many code points.
+const FREE: usize = 32;
 
 impl Normaliser {
     /// Make a normaliser that leaves out lines with the normal forms of `listed_lines`.
@@ -45,14 +96,151 @@ impl Normaliser {
     /// The lines are in UTF-8, as texts are.
     pub fn new<Line: AsRef<[u8]>>(switches: Switches, listed_lines: &[Line]) -> Self {
         let _ = listed_lines;
-        Self { switches }
+        Self {
+            switches,
+            forms: Mapping::new(ReplacedAndFolded(switches)),
+            replaced: Mapping::new(Replacement(switches)),
+            folded: Mapping::new(Folded(switches)),
+        }
     }
 
     /// Return the normal form of a text in UTF-8, in which lone surrogates may be encoded.
     pub fn form<'a>(&self, text: &[u8], scratch: &'a mut Scratch) -> Form<'a> {
-        let _ = self.switches;
+        self.form_of(text, scratch)
+    }
+
+    /// Return the normal form of a text from step 1 on.
+    fn form_of<'a>(&self, text: &[u8], scratch: &'a mut Scratch) -> Form<'a> {
         scratch.ascii.clear();
-        scratch.ascii.extend_from_slice(text);
+        if text.is_ascii() {
+            ascii::fold(text, &self.switches, &mut scratch.ascii);
+        } else {
+            self.fold_wide(text, scratch);
+            if scratch.out.iter().fold(0, |any, &point| any | point) < 0x80 {
+                scratch.ascii.extend(scratch.out.iter().map(|&point| point as u8));
+            } else {
+                self.run_together(&mut scratch.out);
+                return Form::Wide(&scratch.out);
+            }
+        }
+        self.run_together(&mut scratch.ascii);
         Form::Ascii(&scratch.ascii)
+    }
+
+    fn run_together<Code: Copy + Into<u32>>(&self, codes: &mut Vec<Code>) {
+        if self.switches.join_letters {
+            running_together::drop_white_space(codes);
+        }
+        if self.switches.drop_symbols {
+            running_together::drop_symbols(codes);
+        }
+    }
+
+    /// Write the normal form of a text, from step 1 to step 4, to `scratch.out`.
+    fn fold_wide(&self, text: &[u8], scratch: &mut Scratch) {
+        utf8::decode(text, &mut scratch.points);
+        scratch.out.clear();
+        let mut pass = Pass {
+            switches: &self.switches,
+            forms: &self.forms,
+            replaced: Some(&self.replaced),
+            points: &scratch.points,
+            out: &mut scratch.out,
+            buffers: &mut scratch.buffers,
+            bounded: false,
+            count: Count::default(),
+            expands: false,
+        };
+        let is_bounded = pass.run(text.len()).is_ok();
+        let may_expand = pass.expands || !is_bounded;
+        let expands =
+            may_expand && self.expands_too_far(&scratch.points, text.len(), &mut scratch.buffers);
+        if expands || !is_bounded {
+            self.fold_bounded(text.len(), expands, scratch);
+        }
+        if self.switches.fold_turkish_i {
+            turkish::read_as_one(&mut scratch.out);
+        }
+        if self.switches.collapse_whitespace {
+            white_space::collapse(&mut scratch.out);
+        }
+    }
+
+    /// Write the folded text of `scratch.points` to `scratch.out`, step by step.
+    ///
+    /// size: the bytes of the text in UTF-8. cut: whether what expands is cut to its size.
+    #[cold]
+    fn fold_bounded(&self, size: usize, cut: bool, scratch: &mut Scratch) {
+        let mut points = Vec::with_capacity(scratch.points.len());
+        let mut form = Vec::new();
+        for &point in &scratch.points {
+            if cut && self.forms.page(point).entry(point).has(EXPANDS) {
+                self.append_form(point, &mut form, &mut scratch.buffers);
+                form.truncate(size_in_utf8(point));
+                for part in form.drain(..) {
+                    self.replaced.append(part, &mut points);
+                }
+            } else {
+                self.replaced.append(point, &mut points);
+            }
+        }
+        if self.switches.nfkc {
+            marks::lighten(&mut points, size);
+            marks::bound(&mut points);
+            if self.switches.drop_invisible {
+                joiners::drop_misplaced(&mut points);
+            }
+        }
+        scratch.out.clear();
+        let mut pass = Pass::<_, Replacement> {
+            switches: &self.switches,
+            forms: &self.folded,
+            replaced: None,
+            points: &points,
+            out: &mut scratch.out,
+            buffers: &mut scratch.buffers,
+            bounded: true,
+            count: Count::default(),
+            expands: false,
+        };
+        // What is bounded isn't refused.
+        let _ = pass.run(size);
+        if self.switches.drop_invisible && !self.switches.nfkc {
+            joiners::drop_misplaced(&mut scratch.out);
+        }
+    }
+
+    /// Append what a code point becomes by itself, even if it joins what is before it.
+    fn append_form(&self, point: u32, form: &mut Vec<u32>, buffers: &mut Buffers) {
+        let page = self.forms.page(point);
+        let entry = page.entry(point);
+        let begin = form.len();
+        page.append(entry, point, form);
+        if entry.has(JOINS) {
+            let mut alone = form.split_off(begin);
+            folding::fold(&mut alone, &self.switches, buffers.steps());
+            form.append(&mut alone);
+        }
+    }
+
+    /// Return whether a text of so many bytes in UTF-8 expands too far.
+    ///
+    /// A text can be made of nothing but characters that expand, such as U+3316: to two code points
+    /// for each byte. Whether it goes too far is decided for the text as a whole: its characters may
+    /// expand beyond their own sizes by a quarter of the text's size, and 32 more. Otherwise each
+    /// is cut to its size. Such a text is a list of characters, not language; any other one is
+    /// unchanged. So a normal form has at most 1.25 code points for each byte of the text, and 32
+    /// more.
+    fn expands_too_far(&self, points: &[u32], size: usize, buffers: &mut Buffers) -> bool {
+        let mut excess = 0;
+        let mut form = Vec::new();
+        for &point in points {
+            if self.forms.page(point).entry(point).has(EXPANDS) {
+                form.clear();
+                self.append_form(point, &mut form, buffers);
+                excess += form.len().saturating_sub(size_in_utf8(point));
+            }
+        }
+        excess > FREE && SHARE.saturating_mul(excess - FREE) > size
     }
 }

@@ -1,0 +1,84 @@
+//! Normal forms for Python.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
+
+use crate::text::{self, Form, Scratch, Switches, utf8};
+
+/// Makes normal forms of texts; see `lsh/_core.pyi`.
+#[pyclass(frozen, module = "lsh._core")]
+pub struct Normaliser(text::Normaliser);
+
+#[pymethods]
+impl Normaliser {
+    #[new]
+    #[pyo3(signature = (*, boilerplate = Vec::new(), **switches))]
+    fn new(
+        boilerplate: Vec<Bound<'_, PyString>>,
+        switches: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let lines = boilerplate.iter().map(encoded).collect::<PyResult<Vec<_>>>()?;
+        let switches = switches.map_or_else(|| Ok(Switches::default()), switches_of)?;
+        Ok(Self(text::Normaliser::new(switches, &lines)))
+    }
+
+    /// Return the normal form of a text.
+    fn normalise<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyString>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let text = encoded(text)?;
+        let form = py.detach(|| encoded_form(self.0.form(&text, &mut Scratch::default())));
+        decoded(py, &form)
+    }
+}
+
+/// Return the switches that are named, of which the others are off.
+fn switches_of(named: &Bound<'_, PyDict>) -> PyResult<Switches> {
+    let mut switches = Switches::default();
+    for (name, value) in named {
+        let name: String = name.extract()?;
+        let switch = match name.as_str() {
+            "nfkc" => &mut switches.nfkc,
+            "casefold" => &mut switches.casefold,
+            "collapse_whitespace" => &mut switches.collapse_whitespace,
+            "drop_invisible" => &mut switches.drop_invisible,
+            "drop_overlays" => &mut switches.drop_overlays,
+            "fold_confusables" => &mut switches.fold_confusables,
+            "fold_digits" => &mut switches.fold_digits,
+            "fold_accents" => &mut switches.fold_accents,
+            "fold_turkish_i" => &mut switches.fold_turkish_i,
+            "drop_symbols" => &mut switches.drop_symbols,
+            "join_letters" => &mut switches.join_letters,
+            "strip_html" => &mut switches.strip_html,
+            "reduce_urls" => &mut switches.reduce_urls,
+            _ => return Err(PyTypeError::new_err(format!("no such switch: {name}"))),
+        };
+        *switch = value.extract()?;
+    }
+    Ok(switches)
+}
+
+/// Return a text in UTF-8, with its lone surrogates.
+fn encoded(text: &Bound<'_, PyString>) -> PyResult<Vec<u8>> {
+    let encoded = text.call_method1("encode", ("utf-8", "surrogatepass"))?;
+    Ok(encoded.cast_into::<PyBytes>()?.as_bytes().to_vec())
+}
+
+/// Return the text of UTF-8 that may have lone surrogates.
+fn decoded<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    PyBytes::new(py, text).call_method1("decode", ("utf-8", "surrogatepass"))
+}
+
+fn encoded_form(form: Form<'_>) -> Vec<u8> {
+    match form {
+        Form::Ascii(text) => text.to_vec(),
+        Form::Wide(points) => {
+            let mut text = Vec::new();
+            utf8::encode(points, &mut text);
+            text
+        }
+    }
+}
