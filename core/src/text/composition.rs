@@ -108,7 +108,10 @@ pub fn compose(first: u32, second: u32) -> Option<u32> {
         return Some(SYLLABLES + (lead * VOWEL_COUNT + vowel) * TAIL_COUNT);
     }
     let tail = second.wrapping_sub(TAILS);
-    if is_syllable(first) && (first - SYLLABLES) % TAIL_COUNT == 0 && 0 < tail && tail < TAIL_COUNT
+    if is_syllable(first)
+        && (first - SYLLABLES).is_multiple_of(TAIL_COUNT)
+        && 0 < tail
+        && tail < TAIL_COUNT
     {
         return Some(first + tail);
     }

@@ -2,6 +2,8 @@
 //!
 //! The normal form, in this order, each step a switch:
 //!
+//! 0. if so wished, HTML becomes text, and web addresses become hosts (`markup`); then listed lines
+//!    are left out (`listed_lines`);
 //! 1. single characters: what nothing shows is dropped, and strokes over letters; if so wished,
 //!    accents are dropped, and look-alikes and digits folded (`replacing`);
 //! 2. compatibility: NFKC (Unicode Standard Annex 15) of the text with long runs of marks cut,
@@ -19,8 +21,10 @@ mod ascii;
 mod composition;
 mod folding;
 mod joiners;
+mod listed_lines;
 mod mapping;
 mod marks;
+mod markup;
 mod pass;
 mod properties;
 mod replacing;
@@ -32,7 +36,10 @@ mod white_space;
 
 pub use unicode::UNICODE_VERSION;
 
+use std::mem;
+
 use folding::{Folded, ReplacedAndFolded, Replacement};
+use listed_lines::{Listed, is_blank, lines};
 use mapping::{EXPANDS, JOINS, Mapping};
 use marks::Count;
 use pass::{Buffers, Pass};
@@ -75,11 +82,26 @@ pub struct Scratch {
     points: Vec<u32>,
     out: Vec<u32>,
     buffers: Buffers,
+    /// A text without markup, and without listed lines.
+    unwrapped: Vec<u8>,
+    left: Vec<u8>,
+    line: Vec<u8>,
+    /// Whether the form is in `ascii`, and not in `out`.
+    is_ascii: bool,
+}
+
+impl Scratch {
+    fn form(&self) -> Form<'_> {
+        if self.is_ascii { Form::Ascii(&self.ascii) } else { Form::Wide(&self.out) }
+    }
 }
 
 /// Normalises texts. Immutable: any number of threads may share it.
 pub struct Normaliser {
     switches: Switches,
+    listed: Listed,
+    /// What stands in place of a tag that begins a new line or cell.
+    between: u8,
     forms: Mapping<ReplacedAndFolded>,
     replaced: Mapping<Replacement>,
     folded: Mapping<Folded>,
@@ -95,36 +117,117 @@ impl Normaliser {
     ///
     /// The lines are in UTF-8, as texts are.
     pub fn new<Line: AsRef<[u8]>>(switches: Switches, listed_lines: &[Line]) -> Self {
-        let _ = listed_lines;
-        Self {
+        let mut made = Self {
             switches,
+            listed: Listed::default(),
+            between: if listed_lines.is_empty() { b' ' } else { b'\n' },
             forms: Mapping::new(ReplacedAndFolded(switches)),
             replaced: Mapping::new(Replacement(switches)),
             folded: Mapping::new(Folded(switches)),
+        };
+        let mut scratch = Scratch::default();
+        let mut listed = Listed::default();
+        for line in listed_lines {
+            listed.add(made.form_of(line.as_ref(), &mut scratch), &switches);
         }
+        made.listed = listed;
+        made
     }
 
     /// Return the normal form of a text in UTF-8, in which lone surrogates may be encoded.
     pub fn form<'a>(&self, text: &[u8], scratch: &'a mut Scratch) -> Form<'a> {
-        self.form_of(text, scratch)
+        let mut unwrapped = mem::take(&mut scratch.unwrapped);
+        let text = self.unwrapped(text, &mut unwrapped);
+        let mut left = mem::take(&mut scratch.left);
+        let is_less = self.leave_out(text, &mut left, scratch, |_| ());
+        let is_left = is_less && !is_blank(self.form_of(&left, scratch));
+        if !is_left {
+            self.form_of(text, scratch);
+        }
+        scratch.unwrapped = unwrapped;
+        scratch.left = left;
+        scratch.form()
     }
 
-    /// Return the normal form of a text from step 1 on.
-    fn form_of<'a>(&self, text: &[u8], scratch: &'a mut Scratch) -> Form<'a> {
+    /// Return the lines that the normal form of a text leaves out because they are listed, in their
+    /// order and without the breaks.
+    ///
+    /// A line that stands there several times is there as often.
+    pub fn left_out(&self, text: &[u8], scratch: &mut Scratch) -> Vec<Vec<u8>> {
+        let mut unwrapped = Vec::new();
+        let text = self.unwrapped(text, &mut unwrapped);
+        let (mut left, mut lines) = (Vec::new(), Vec::new());
+        let is_less = self.leave_out(text, &mut left, scratch, |line| lines.push(line.to_vec()));
+        if is_less && is_blank(self.form_of(&left, scratch)) {
+            lines.clear();
+        }
+        lines
+    }
+
+    /// Return the normal forms of the lines that are listed, in UTF-8, ascending.
+    ///
+    /// Lines with nothing but white space, marks and what is dropped are not among them.
+    pub fn listed_forms(&self) -> Vec<&[u8]> {
+        self.listed.forms()
+    }
+
+    /// Return a text without markup.
+    fn unwrapped<'t>(&self, text: &'t [u8], unwrapped: &'t mut Vec<u8>) -> &'t [u8] {
+        if !(self.switches.strip_html || self.switches.reduce_urls) {
+            return text;
+        }
+        unwrapped.clear();
+        unwrapped.extend_from_slice(text);
+        markup::unwrap(unwrapped, &self.switches, self.between);
+        unwrapped
+    }
+
+    /// Write a text to `left` without the lines that are listed; return whether there are any.
+    fn leave_out(
+        &self,
+        text: &[u8],
+        left: &mut Vec<u8>,
+        scratch: &mut Scratch,
+        mut see: impl FnMut(&[u8]),
+    ) -> bool {
+        if self.listed.is_empty() {
+            return false;
+        }
+        left.clear();
+        let mut buffer = mem::take(&mut scratch.line);
+        let (mut begin, mut is_less) = (0, false);
+        for (line, end) in lines(text) {
+            if self.listed.has(self.form_of(line, scratch), &mut buffer) {
+                is_less = true;
+                see(line);
+            } else {
+                left.extend_from_slice(&text[begin..end]);
+            }
+            begin = end;
+        }
+        scratch.line = buffer;
+        is_less
+    }
+
+    /// Return the normal form of a text from step 1 on, as if it had neither markup nor listed lines.
+    pub fn form_of<'a>(&self, text: &[u8], scratch: &'a mut Scratch) -> Form<'a> {
         scratch.ascii.clear();
+        scratch.is_ascii = true;
         if text.is_ascii() {
             ascii::fold(text, &self.switches, &mut scratch.ascii);
         } else {
             self.fold_wide(text, scratch);
-            if scratch.out.iter().fold(0, |any, &point| any | point) < 0x80 {
+            scratch.is_ascii = scratch.out.iter().fold(0, |any, &point| any | point) < 0x80;
+            if scratch.is_ascii {
                 scratch.ascii.extend(scratch.out.iter().map(|&point| point as u8));
             } else {
                 self.run_together(&mut scratch.out);
-                return Form::Wide(&scratch.out);
             }
         }
-        self.run_together(&mut scratch.ascii);
-        Form::Ascii(&scratch.ascii)
+        if scratch.is_ascii {
+            self.run_together(&mut scratch.ascii);
+        }
+        scratch.form()
     }
 
     fn run_together<Code: Copy + Into<u32>>(&self, codes: &mut Vec<Code>) {

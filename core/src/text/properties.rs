@@ -230,7 +230,7 @@ fn traits_of(point: u32, apart: &str, classes: &[u8]) -> u32 {
         !is_mark || part == IOTA_BELOW
     });
     let first = letters.next();
-    let last = letters.last().or(first);
+    let last = letters.next_back().or(first);
     let mut traits = match (first, last) {
         (Some(first), Some(last)) => joins(first) & TO_LAST | joins(last) & TO_NEXT,
         _ => MARK,

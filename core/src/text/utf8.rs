@@ -62,6 +62,28 @@ fn point_of(bytes: [u8; 4]) -> (u32, usize) {
     ((whole >> SHIFTS[size]).min(LAST), size)
 }
 
+/// Return the first code point of a text, and its size; None if the text is empty.
+#[inline(always)]
+pub fn first(text: &[u8]) -> Option<(u32, usize)> {
+    let &byte = text.first()?;
+    if byte < 0x80 {
+        return Some((byte.into(), 1));
+    }
+    let mut bytes = [0; 4];
+    let left = text.len().min(4);
+    bytes[..left].copy_from_slice(&text[..left]);
+    let (point, size) = point_of(bytes);
+    Some((point, size.min(text.len())))
+}
+
+/// Return the last code point of a text that isn't empty.
+pub fn last(text: &[u8]) -> u32 {
+    let begin = text.len().saturating_sub(4);
+    let is_lead = |byte: &u8| byte & 0xC0 != 0x80;
+    let lead = text[begin..].iter().rposition(is_lead).unwrap_or(0);
+    first(&text[begin + lead..]).map_or(0, |(point, _)| point)
+}
+
 /// Append code points, which may be lone surrogates, in UTF-8.
 pub fn encode(points: &[u32], text: &mut Vec<u8>) {
     for &point in points {
