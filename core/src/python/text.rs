@@ -33,6 +33,35 @@ impl Normaliser {
         let form = py.detach(|| encoded_form(self.0.form(&text, &mut Scratch::default())));
         decoded(py, &form)
     }
+
+    /// Return the lines of a text that are left out because they are listed.
+    fn left_out<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyString>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let text = encoded(text)?;
+        let lines = py.detach(|| self.0.left_out(&text, &mut Scratch::default()));
+        lines.iter().map(|line| decoded(py, line)).collect()
+    }
+
+    /// Return the normal forms of lines, as if each were a text without markup.
+    fn forms<'py>(
+        &self,
+        py: Python<'py>,
+        lines: Vec<Bound<'py, PyString>>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let mut scratch = Scratch::default();
+        lines
+            .iter()
+            .map(|line| decoded(py, &encoded_form(self.0.form_of(&encoded(line)?, &mut scratch))))
+            .collect()
+    }
+
+    /// Return the normal forms of the lines that are listed.
+    fn listed<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.0.listed_forms().into_iter().map(|form| decoded(py, form)).collect()
+    }
 }
 
 /// Return the switches that are named, of which the others are off.

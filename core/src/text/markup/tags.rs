@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn what_is_a_tag() {
         for (text, expected) in [
-            ("<p class=x>a<B>b</b >c</P\n>", "|abc|"),
+            ("<p class=x>a <B>b</b >c</P\n>", "|a bc|"),
             ("<a href='>'>x</a>", "x"),
             ("<a href=\"x\" and more>y", "y"),
             ("<input checked data-x>", "|"),
