@@ -32,11 +32,20 @@ const ROUNDS: usize = 5;
 
 const PLAIN: [(&str, &str); 14] = [
     ("ascii", "The quick brown fox, 42 of them, jumps over the lazy dog near Berlin. "),
-    ("ascii with one quote in 60", "The quick brown fox jumps over the lazy dog\u{2019}s tail near Berlin. "),
+    (
+        "ascii with one quote in 60",
+        "The quick brown fox jumps over the lazy dog\u{2019}s tail near Berlin. ",
+    ),
     ("German", "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich. "),
     ("Russian", "Съешь же ещё этих мягких французских булок, да выпей чаю. "),
-    ("Chinese", "人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟关系的精神相对待。"),
-    ("Japanese", "すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。"),
+    (
+        "Chinese",
+        "人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟关系的精神相对待。",
+    ),
+    (
+        "Japanese",
+        "すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。",
+    ),
     ("Korean", "모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다. "),
     ("Hindi", "सभी मनुष्यों को गौरव और अधिकारों के मामले में जन्मजात स्वतन्त्रता और समानता प्राप्त है। "),
     ("Thai", "มนุษย์ทั้งหลายเกิดมามีอิสระและเสมอภาคกันในเกียรติศักดิ์และสิทธิต่างมีเหตุผลและมโนธรรม "),
@@ -44,7 +53,10 @@ const PLAIN: [(&str, &str); 14] = [
     ("Persian with joiners", "می\u{200C}خواهم کتاب\u{200C}های تازه را بخوانم "),
     ("Hebrew with points", "בְּרֵאשִׁית בָּרָא אֱלֹהִים אֵת הַשָּׁמַיִם וְאֵת הָאָרֶץ "),
     ("Vietnamese", "Tất cả mọi người sinh ra đều được tự do và bình đẳng về nhân phẩm và quyền. "),
-    ("Vietnamese apart", "Ta\u{302}\u{301}t ca\u{309} mo\u{323}i ngu\u{31B}o\u{31B}\u{300}i sinh ra d\u{323}e\u{302}u binh da\u{306}\u{309}ng. "),
+    (
+        "Vietnamese apart",
+        "Ta\u{302}\u{301}t ca\u{309} mo\u{323}i ngu\u{31B}o\u{31B}\u{300}i sinh ra d\u{323}e\u{302}u binh da\u{306}\u{309}ng. ",
+    ),
 ];
 
 const HOSTILE: [(&str, &str); 12] = [
@@ -63,7 +75,10 @@ const HOSTILE: [(&str, &str); 12] = [
 ];
 
 const MARKUP: [(&str, &str); 12] = [
-    ("page", "<p class=\"a\">The quick <b>brown</b> fox &amp; <a href='http://a.b/c'>more</a>.</p>\n"),
+    (
+        "page",
+        "<p class=\"a\">The quick <b>brown</b> fox &amp; <a href='http://a.b/c'>more</a>.</p>\n",
+    ),
     ("<a-b>", "<a-b>"),
     ("<a-b></a-b>", "<a-b></a-b>"),
     ("<b>", "<b>"),
@@ -82,17 +97,17 @@ fn main() {
     for (name, piece) in PLAIN.iter().chain(&HOSTILE) {
         show(name, piece, &normaliser);
     }
-    let unwrapping = Switches {
-        strip_html: true,
-        reduce_urls: true,
-        ..DEFAULT
-    };
+    let unwrapping = Switches { strip_html: true, reduce_urls: true, ..DEFAULT };
     let normaliser = Normaliser::new::<&str>(unwrapping, &[]);
     for (name, piece) in PLAIN[..1].iter().chain(&MARKUP) {
         show(&format!("markup: {name}"), piece, &normaliser);
     }
     let listing = Normaliser::new(DEFAULT, &["Share this", "All rights reserved"]);
-    show("listed lines", "A line of some text\nShare this\nAnother line with more text\n", &listing);
+    show(
+        "listed lines",
+        "A line of some text\nShare this\nAnother line with more text\n",
+        &listing,
+    );
 }
 
 /// Print the least time that a character took, of several rounds.

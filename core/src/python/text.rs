@@ -45,6 +45,17 @@ impl Normaliser {
         lines.iter().map(|line| decoded(py, line)).collect()
     }
 
+    /// Return the lines of a text without markup.
+    fn lines<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyString>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let text = encoded(text)?;
+        let lines = py.detach(|| self.0.lines(&text));
+        lines.iter().map(|line| decoded(py, line)).collect()
+    }
+
     /// Return the normal forms of lines, as if each were a text without markup.
     fn forms<'py>(
         &self,

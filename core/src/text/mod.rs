@@ -46,7 +46,7 @@ use pass::{Buffers, Pass};
 use unicode::size_in_utf8;
 
 /// Increased whenever the same text, switches and Unicode version give another normal form.
-pub const NORMALISER_VERSION: u32 = 4;
+pub const NORMALISER_VERSION: u32 = 3;
 
 /// The steps of the normal form that are taken; `docs/configuration.md` describes each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -162,6 +162,15 @@ impl Normaliser {
             lines.clear();
         }
         lines
+    }
+
+    /// Return the lines of a text without markup, without the breaks.
+    ///
+    /// Tags that begin a new line or cell break lines, even if none are listed.
+    pub fn lines(&self, text: &[u8]) -> Vec<Vec<u8>> {
+        let mut unwrapped = text.to_vec();
+        markup::unwrap(&mut unwrapped, &self.switches, b'\n');
+        lines(&unwrapped).map(|(line, _)| line.to_vec()).collect()
     }
 
     /// Return the normal forms of the lines that are listed, in UTF-8, ascending.
