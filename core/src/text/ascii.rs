@@ -10,33 +10,41 @@ const DELETE: u8 = 0x7F;
 pub fn fold(text: &[u8], switches: &Switches, out: &mut Vec<u8>) {
     out.reserve(text.len());
     let begin = out.len();
-    let mut blocks = text.chunks_exact(BLOCK);
-    for block in blocks.by_ref() {
-        if let Ok(block) = block.try_into()
-            && !fold_block(block, switches, begin, out)
-        {
-            fold_bytes(block, switches, begin, out);
+    let mut rest = text;
+    // Each byte is compared with the next one, so a block has one byte more.
+    while let Some(block) = rest.first_chunk::<{ BLOCK + 1 }>() {
+        if !fold_block(block, switches, begin, out) {
+            fold_bytes(&block[..BLOCK], switches, begin, out);
         }
+        rest = &rest[BLOCK..];
     }
-    fold_bytes(blocks.remainder(), switches, begin, out);
+    fold_bytes(rest, switches, begin, out);
     if switches.collapse_whitespace && out.len() > begin && out.last() == Some(&b' ') {
         out.pop();
     }
 }
 
-/// Fold a block in which nothing is dropped; return false if that isn't so.
+/// Fold a block in which nothing is dropped, and the byte behind it is no space behind a space.
 ///
-/// It has no branches inside, so it is compiled to vector instructions.
+/// Return false if that isn't so. There are no branches inside, so it is compiled to vector
+/// instructions.
 #[inline(always)]
-fn fold_block(block: &[u8; BLOCK], switches: &Switches, begin: usize, out: &mut Vec<u8>) -> bool {
-    let mut found = block
-        .iter()
-        .fold(0, |found, &byte| found | u8::from(byte < b' ') | u8::from(byte == DELETE));
+fn fold_block(
+    bytes: &[u8; BLOCK + 1],
+    switches: &Switches,
+    begin: usize,
+    out: &mut Vec<u8>,
+) -> bool {
+    let [block @ .., _] = bytes;
+    let [_, next @ ..] = bytes;
+    let mut found = 0;
+    for byte in block {
+        found |= u8::from(*byte < b' ') | u8::from(*byte == DELETE);
+    }
     if switches.collapse_whitespace {
-        let pairs = block.iter().zip(&block[1..]);
-        found |= pairs.fold(0, |found, (&before, &after)| {
-            found | u8::from(before == b' ') & u8::from(after == b' ')
-        });
+        for (byte, after) in block.iter().zip(next) {
+            found |= u8::from(*byte == b' ') & u8::from(*after == b' ');
+        }
         let after_space = out.len() == begin || out.last() == Some(&b' ');
         found |= u8::from(after_space & (block[0] == b' '));
     }

@@ -14,6 +14,9 @@
 //!   that bound: Vietnamese has at most two marks on a letter, and Hebrew with vowels and accents
 //!   one beyond the second in about 60 bytes (Genesis 1:1).
 
+use std::sync::LazyLock;
+
+use super::mapping::{Mapping, Rule};
 use super::properties::{Kind, Properties, is_joiner};
 use super::unicode::{nfc, nfkd};
 
@@ -25,6 +28,7 @@ const LIGHT: u32 = 2;
 const BYTES_FOR_ONE: usize = 16;
 /// and so many more.
 const FREE: usize = 32;
+const IOTA_BELOW: char = '\u{345}';
 
 /// Counts marks from the beginning of a text, in NFKD.
 ///
@@ -91,7 +95,7 @@ pub fn lighten(points: &mut Vec<u32>, size: usize) {
     for &point in points.iter() {
         let properties = Properties::of(point);
         match properties.kind() {
-            Kind::WithIota => left.extend(without_iota(point)),
+            Kind::WithIota => WITHOUT_IOTA.append(point, &mut left),
             Kind::Afresh => left.push(point),
             _ if properties.marks_alone() + properties.marks_behind() > 0 => {}
             _ => left.push(point),
@@ -100,12 +104,23 @@ pub fn lighten(points: &mut Vec<u32>, size: usize) {
     *points = left;
 }
 
-/// Return what a letter with an iota below becomes without it.
-fn without_iota(point: u32) -> Vec<u32> {
-    let text: String = char::from_u32(point).into_iter().collect();
-    let left = nfkd(&text).replace('\u{345}', "");
-    nfc(&left).chars().map(u32::from).collect()
+/// What letters with an iota below become without it.
+struct WithoutIota;
+
+impl Rule for WithoutIota {
+    fn apply(&self, point: u32, form: &mut Vec<u32>) -> u32 {
+        match char::from_u32(point) {
+            Some(char) => {
+                let left = nfkd(char.encode_utf8(&mut [0; 4])).replace(IOTA_BELOW, "");
+                form.extend(nfc(&left).chars().map(u32::from));
+            }
+            None => form.push(point),
+        }
+        0
+    }
 }
+
+static WITHOUT_IOTA: LazyLock<Mapping<WithoutIota>> = LazyLock::new(|| Mapping::new(WithoutIota));
 
 /// Drop the marks behind the thirtieth of each run.
 pub fn bound(points: &mut Vec<u32>) {

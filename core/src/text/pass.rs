@@ -15,6 +15,11 @@ use super::mapping::{EXPANDS, Entry, JOINS, Mapping, Rule, WITH_IOTA};
 use super::marks::Count;
 use super::properties::{Properties, SECOND, STABLE, STARTER, is_joiner};
 
+/// Code points that are looked up before any is appended.
+const BLOCK: usize = 64;
+/// So many are appended faster one by one.
+const FEW: usize = 6;
+
 /// A pass over a text.
 pub struct Pass<'a, Forms, Replaced> {
     pub switches: &'a Switches,
@@ -64,32 +69,54 @@ impl<Forms: Rule, Replaced: Rule> Pass<'_, Forms, Replaced> {
     /// size: the bytes of the text in UTF-8.
     pub fn run(&mut self, size: usize) -> Result<(), Unbounded> {
         self.out.reserve(self.points.len());
+        let mut block = [0; BLOCK];
         let mut at = 0;
-        while let Some(&point) = self.points.get(at) {
-            let page = self.forms.page(point);
-            let entry = page.entry(point);
-            if entry.is_plain() {
-                self.out.push(entry.plain(point));
-            } else if !entry.has(JOINS) {
-                self.expands |= entry.has(EXPANDS);
-                if entry.has(WITH_IOTA) {
-                    self.count_replaced(point);
+        while at < self.points.len() {
+            let rest = &self.points[at..];
+            let mut count = 0;
+            for (&point, form) in rest.iter().zip(&mut block) {
+                let entry = self.forms.page(point).entry(point);
+                if !entry.is_plain() {
+                    break;
                 }
-                page.append(entry, point, self.out);
-            } else if self.switches.nfkc {
-                at = self.join(at)?;
-                continue;
-            } else if self.bounded {
-                page.append(entry, point, self.out);
-            } else {
-                return Err(Unbounded);
+                *form = entry.plain(point);
+                count += 1;
             }
-            at += 1;
+            at += count;
+            if count > FEW {
+                self.out.extend_from_slice(&block[..count]);
+            } else {
+                block[..count].iter().for_each(|&form| self.out.push(form));
+            }
+            if count < BLOCK && at < self.points.len() {
+                at = self.special(at)?;
+            }
         }
         if !self.bounded && self.count.is_heavy(size) {
             return Err(Unbounded);
         }
         Ok(())
+    }
+
+    /// Append what isn't plain at a place, and what joins it; return where the next one begins.
+    fn special(&mut self, at: usize) -> Result<usize, Unbounded> {
+        let point = self.points[at];
+        let page = self.forms.page(point);
+        let entry = page.entry(point);
+        if entry.has(JOINS) {
+            if self.switches.nfkc {
+                return self.join(at);
+            }
+            if !self.bounded {
+                return Err(Unbounded);
+            }
+        }
+        self.expands |= entry.has(EXPANDS);
+        if entry.has(WITH_IOTA) {
+            self.count_replaced(point);
+        }
+        page.append(entry, point, self.out);
+        Ok(at + 1)
     }
 
     #[inline(always)]

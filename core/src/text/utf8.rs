@@ -17,40 +17,50 @@ const SIZES: [u8; 32] = {
 const MASKS: [u32; 5] = [0, 0x7F, 0x1F, 0x0F, 0x07];
 const SHIFTS: [u32; 5] = [0, 18, 12, 6, 0];
 const LAST: u32 = 0x10_FFFF;
-const STEP: usize = 16;
+/// Bytes that are looked at together,
+const WORD: usize = 8;
+/// and those that a code point may have which begins among them.
+const REACH: usize = WORD + 4;
+/// The highest bit of each of these bytes.
+const HIGHEST: u64 = 0x8080_8080_8080_8080;
 
 /// Replace `points` by the code points of `text`.
 ///
-/// What isn't UTF-8 gives code points of some kind.
+/// What isn't UTF-8 gives code points of some kind, or none.
 pub fn decode(text: &[u8], points: &mut Vec<u32>) {
     points.clear();
-    points.reserve(text.len() + STEP);
-    let mut at = 0;
-    while let Some(bytes) = text[at..].first_chunk::<STEP>() {
-        if bytes.is_ascii() {
-            points.extend(bytes.iter().map(|&byte| u32::from(byte)));
-            at += STEP;
-            continue;
+    points.resize(text.len(), 0);
+    let (mut at, mut count) = (0, 0);
+    while let Some(bytes) = text[at..].first_chunk::<REACH>() {
+        let [word @ .., _, _, _, _] = *bytes;
+        let bits = u64::from_le_bytes(word);
+        if bits & HIGHEST == 0 {
+            let ascii = points[count..count + WORD].iter_mut().zip(word);
+            ascii.for_each(|(point, byte)| *point = byte.into());
+            count += WORD;
+        } else {
+            // Bytes 10xxxxxx go on with a code point. No step waits for the size of the one before.
+            let mut leads = !(bits & !(bits << 1)) & HIGHEST;
+            while leads != 0 {
+                let place = (leads.trailing_zeros() / 8) as usize;
+                let four = [0, 1, 2, 3].map(|next| bytes[place + next]);
+                points[count] = point_of(four).0;
+                count += 1;
+                leads &= leads - 1;
+            }
         }
-        // Four code points have at most as many bytes as there are.
-        let mut place = 0;
-        let four = std::array::from_fn::<u32, 4, _>(|_| {
-            let (point, size) =
-                point_of([bytes[place], bytes[place + 1], bytes[place + 2], bytes[place + 3]]);
-            place += size;
-            point
-        });
-        points.extend(four);
-        at += place;
+        at += WORD;
     }
     while at < text.len() {
-        let mut bytes = [0; 4];
-        let left = text.len().min(at + 4) - at;
-        bytes[..left].copy_from_slice(&text[at..at + left]);
-        let (point, size) = point_of(bytes);
-        points.push(point);
-        at += size;
+        if let Some((point, _)) = first(&text[at..])
+            && text[at] & 0xC0 != 0x80
+        {
+            points[count] = point;
+            count += 1;
+        }
+        at += 1;
     }
+    points.truncate(count);
 }
 
 /// Return the first code point of four bytes, and its size. No branch depends on the text.
@@ -131,7 +141,7 @@ mod tests {
         let mut points = Vec::new();
         for bytes in [&[0xFF; 40][..], &[0x80, 0xC3], &[0xF7, 0xBF, 0xBF, 0xBF], &[0xE4, 0xB8]] {
             decode(bytes, &mut points);
-            assert!(!points.is_empty() && points.iter().all(|&point| point <= LAST));
+            assert!(points.iter().all(|&point| point <= LAST));
         }
     }
 }

@@ -4,6 +4,20 @@ const SPACE: u32 = 0x20;
 
 /// Collapse white space, all of which is spaces already.
 pub fn collapse(points: &mut Vec<u32>) {
+    let pairs = points.iter().zip(points.get(1..).unwrap_or_default());
+    // Without branches this is compiled to vector instructions; most texts have no such pair.
+    let has_runs =
+        pairs.fold(false, |any, (&point, &after)| any | ((point == SPACE) & (after == SPACE)));
+    if has_runs || points.first() == Some(&SPACE) {
+        drop_runs(points);
+    }
+    if points.last() == Some(&SPACE) {
+        points.pop();
+    }
+}
+
+/// Drop spaces at the beginning, and behind another.
+fn drop_runs(points: &mut Vec<u32>) {
     let mut kept = 0;
     let mut after_space = true;
     for at in 0..points.len() {
@@ -14,9 +28,6 @@ pub fn collapse(points: &mut Vec<u32>) {
         after_space = is_space;
     }
     points.truncate(kept);
-    if points.last() == Some(&SPACE) {
-        points.pop();
-    }
 }
 
 #[cfg(test)]
