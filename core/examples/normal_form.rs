@@ -1,7 +1,7 @@
 //! Measures the normal form: nanoseconds a character, for texts of several scripts and hostile ones.
 //!
 //! ```text
-//! cargo run --release --no-default-features --example normal_form
+//! cargo run --release --no-default-features --example normal_form [PART OF A NAME]
 //! ```
 
 use std::hint::black_box;
@@ -113,6 +113,9 @@ fn main() {
 
 /// Print the least time that a character took, of several rounds.
 fn show(name: &str, piece: &str, normaliser: &Normaliser) {
+    if !name.contains(&std::env::args().nth(1).unwrap_or_default()) {
+        return;
+    }
     let text: String = piece.chars().cycle().take(CHARACTERS).collect();
     let mut scratch = Scratch::default();
     let mut least = f64::INFINITY;

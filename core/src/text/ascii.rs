@@ -3,7 +3,7 @@
 use super::Switches;
 
 /// Bytes at a time.
-const BLOCK: usize = 32;
+const BLOCK: usize = 64;
 const DELETE: u8 = 0x7F;
 
 /// Append the normal form of ASCII, apart from what stands between letters.
