@@ -28,7 +28,7 @@ const DEFAULT: Switches = Switches {
 /// What is repeated up to so many characters.
 const CHARACTERS: usize = 2_000;
 const FOR: Duration = Duration::from_millis(30);
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 15;
 const TEXTS: usize = 20;
 
 const PLAIN: [(&str, &str); 14] = [

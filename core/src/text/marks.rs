@@ -79,18 +79,28 @@ impl Count {
     }
 }
 
-/// Drop the marks of a text if it has too many. `size`: the bytes that it had in UTF-8.
-pub fn lighten(points: &mut Vec<u32>, size: usize) {
+/// Apply both bounds to a text. `size`: the bytes that it had in UTF-8.
+pub fn limit(points: &mut Vec<u32>, size: usize) {
+    let count = counted(points);
+    if count.is_heavy(size) {
+        lighten(points);
+    }
+    if count.is_long() {
+        bound(points);
+    }
+}
+
+/// Count the marks of a text.
+fn counted(points: &[u32]) -> Count {
     let mut count = Count::default();
-    let mut joining = false;
-    for &point in points.iter() {
-        let properties = Properties::of(point);
-        joining |= properties.kind() != Kind::Afresh;
-        count.add(point, properties);
+    for &point in points {
+        count.add(point, Properties::of(point));
     }
-    if !joining || !count.is_heavy(size) {
-        return;
-    }
+    count
+}
+
+/// Drop the marks of a text.
+fn lighten(points: &mut Vec<u32>) {
     let mut left = Vec::with_capacity(points.len());
     for &point in points.iter() {
         let properties = Properties::of(point);
@@ -166,17 +176,17 @@ mod tests {
     fn a_text_of_heaps_of_marks_loses_them() {
         let mut text = points(&"a\u{301}\u{301}\u{301}\u{301}".repeat(200));
         let size = 200 * 9;
-        lighten(&mut text, size);
+        limit(&mut text, size);
         assert_eq!(text, points(&"a".repeat(200)));
         let mut light = points(&"a\u{301}\u{301}".repeat(200));
-        lighten(&mut light, 200 * 5);
+        limit(&mut light, 200 * 5);
         assert_eq!(light.len(), 600);
     }
 
     #[test]
     fn the_iota_below_goes_too() {
         let mut text = points(&"\u{1F82}".repeat(200));
-        lighten(&mut text, 600);
+        limit(&mut text, 600);
         assert_eq!(text, points(&"\u{1F02}".repeat(200)));
     }
 }

@@ -80,6 +80,8 @@ pub enum Form<'a> {
 pub struct Scratch {
     ascii: Vec<u8>,
     points: Vec<u32>,
+    /// What `points` are replaced by, with all bounds applied.
+    bounded: Vec<u32>,
     out: Vec<u32>,
     buffers: Buffers,
     /// A text without markup, and without listed lines.
@@ -283,24 +285,24 @@ impl Normaliser {
     /// size: the bytes of the text in UTF-8. cut: whether what expands is cut to its size.
     #[cold]
     fn fold_bounded(&self, size: usize, cut: bool, scratch: &mut Scratch) {
-        let mut points = Vec::with_capacity(scratch.points.len());
+        let points = &mut scratch.bounded;
+        points.clear();
         let mut form = Vec::new();
         for &point in &scratch.points {
             if cut && self.forms.page(point).entry(point).has(EXPANDS) {
                 self.append_form(point, &mut form, &mut scratch.buffers);
                 form.truncate(size_in_utf8(point));
                 for part in form.drain(..) {
-                    self.replaced.append(part, &mut points);
+                    self.replaced.append(part, points);
                 }
             } else {
-                self.replaced.append(point, &mut points);
+                self.replaced.append(point, points);
             }
         }
         if self.switches.nfkc {
-            marks::lighten(&mut points, size);
-            marks::bound(&mut points);
+            marks::limit(points, size);
             if self.switches.drop_invisible {
-                joiners::drop_misplaced(&mut points);
+                joiners::drop_misplaced(points);
             }
         }
         scratch.out.clear();
@@ -308,7 +310,7 @@ impl Normaliser {
             switches: &self.switches,
             forms: &self.folded,
             replaced: None,
-            points: &points,
+            points,
             out: &mut scratch.out,
             buffers: &mut scratch.buffers,
             bounded: true,
@@ -347,11 +349,17 @@ impl Normaliser {
         let mut excess = 0;
         let mut form = Vec::new();
         for &point in points {
-            if self.forms.page(point).entry(point).has(EXPANDS) {
+            let entry = self.forms.page(point).entry(point);
+            if !entry.has(EXPANDS) {
+                continue;
+            }
+            let mut length = entry.len();
+            if entry.has(JOINS) {
                 form.clear();
                 self.append_form(point, &mut form, buffers);
-                excess += form.len().saturating_sub(size_in_utf8(point));
+                length = form.len();
             }
+            excess += length.saturating_sub(size_in_utf8(point));
         }
         excess > FREE && SHARE.saturating_mul(excess - FREE) > size
     }

@@ -1,21 +1,34 @@
 //! UTF-8 in which lone surrogates may be encoded, as Python's `surrogatepass` writes it.
 
-/// By the highest five bits of its first byte: the bytes of a code point.
-const SIZES: [u8; 32] = {
-    let mut sizes = [1; 32];
-    sizes[0b11000] = 2;
-    sizes[0b11001] = 2;
-    sizes[0b11010] = 2;
-    sizes[0b11011] = 2;
-    sizes[0b11100] = 3;
-    sizes[0b11101] = 3;
-    sizes[0b11110] = 4;
-    sizes[0b11111] = 4;
-    sizes
+/// What a first byte says of a code point.
+#[derive(Clone, Copy)]
+struct Lead {
+    /// The bytes of the code point.
+    size: u8,
+    /// How far the bits of four bytes are shifted.
+    shift: u8,
+    /// The bits of the first byte that count.
+    mask: u8,
+}
+
+/// By the highest five bits of the first byte.
+const LEADS: [Lead; 32] = {
+    let mut leads = [lead(1, 18, 0x7F); 32];
+    leads[0b11000] = lead(2, 12, 0x1F);
+    leads[0b11001] = leads[0b11000];
+    leads[0b11010] = leads[0b11000];
+    leads[0b11011] = leads[0b11000];
+    leads[0b11100] = lead(3, 6, 0x0F);
+    leads[0b11101] = leads[0b11100];
+    leads[0b11110] = lead(4, 0, 0x07);
+    leads[0b11111] = leads[0b11110];
+    leads
 };
-/// By the number of bytes: the bits of the first that count, and how far all are shifted.
-const MASKS: [u32; 5] = [0, 0x7F, 0x1F, 0x0F, 0x07];
-const SHIFTS: [u32; 5] = [0, 18, 12, 6, 0];
+
+const fn lead(size: u8, shift: u8, mask: u8) -> Lead {
+    Lead { size, shift, mask }
+}
+
 const LAST: u32 = 0x10_FFFF;
 /// Bytes that are looked at together,
 const WORD: usize = 8;
@@ -43,9 +56,10 @@ pub fn decode(text: &[u8], points: &mut Vec<u32>) {
             let mut leads = !(bits & !(bits << 1)) & HIGHEST;
             while leads != 0 {
                 let place = (leads.trailing_zeros() / 8) as usize;
-                let four = [0, 1, 2, 3].map(|next| bytes[place + next]);
-                points[count] = point_of(four).0;
-                count += 1;
+                if let Some(four) = bytes[place..].first_chunk() {
+                    points[count] = point_of(*four).0;
+                    count += 1;
+                }
                 leads &= leads - 1;
             }
         }
@@ -66,10 +80,12 @@ pub fn decode(text: &[u8], points: &mut Vec<u32>) {
 /// Return the first code point of four bytes, and its size. No branch depends on the text.
 #[inline(always)]
 fn point_of(bytes: [u8; 4]) -> (u32, usize) {
-    let [first, second, third, fourth] = bytes.map(u32::from);
-    let size = SIZES[(first >> 3) as usize] as usize;
-    let whole = (first & MASKS[size]) << 18 | (second & 63) << 12 | (third & 63) << 6 | fourth & 63;
-    ((whole >> SHIFTS[size]).min(LAST), size)
+    let four = u32::from_be_bytes(bytes);
+    let lead = LEADS[(four >> 27) as usize];
+    let first = (four >> 24 & u32::from(lead.mask)) << 18;
+    let others = (four >> 16 & 63) << 12 | (four >> 8 & 63) << 6 | four & 63;
+    let point = (first | others) >> lead.shift;
+    (point.min(LAST), lead.size.into())
 }
 
 /// Return the first code point of a text, and its size; None if the text is empty.
