@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "NORMALISER_VERSION",
+    "UNICODE_VERSION",
+    "Normaliser",
     "Signed",
     "Signer",
     "__version__",
@@ -22,6 +25,69 @@ __all__ = [
 ]
 
 __version__: str
+
+NORMALISER_VERSION: int
+"""Increased whenever the same text, switches and Unicode version give another normal form."""
+
+UNICODE_VERSION: str
+"""The version of the Unicode data that normal forms are made with, such as "18.0.0".
+
+Characters that it doesn't know are left unchanged.
+"""
+
+@final
+class Normaliser:
+    """Makes normal forms of texts. Immutable: any number of threads may share it."""
+
+    def __new__(
+        cls,
+        *,
+        boilerplate: Sequence[str] = (),
+        nfkc: bool = False,
+        casefold: bool = False,
+        collapse_whitespace: bool = False,
+        drop_invisible: bool = False,
+        drop_overlays: bool = False,
+        fold_confusables: bool = False,
+        fold_digits: bool = False,
+        fold_accents: bool = False,
+        fold_turkish_i: bool = False,
+        drop_symbols: bool = False,
+        join_letters: bool = False,
+        strip_html: bool = False,
+        reduce_urls: bool = False,
+    ) -> Normaliser:
+        """Take the switches, and the lines that are left out of texts.
+
+        Raises TypeError for a switch that there isn't, or one that is neither true nor false.
+        """
+
+    def normalise(self, text: str) -> str:
+        """Return the normal form of a text. Lone surrogates stay."""
+
+    def left_out(self, text: str) -> list[str]:
+        """Return the lines that `normalise` leaves out because they are listed.
+
+        They are in their order, without the breaks, each as often as the text has it.
+        """
+
+    def lines(self, text: str) -> list[str]:
+        """Return the lines of a text without markup, without the breaks.
+
+        A tag that begins a new line or cell breaks a line.
+        """
+
+    def forms(self, lines: Sequence[str]) -> list[str]:
+        """Return the normal form of each line, as if it were a text without markup.
+
+        No line is left out.
+        """
+
+    def listed(self) -> list[str]:
+        """Return the normal forms of the lines that are left out, ascending by code points.
+
+        Lines with nothing but white space, marks and what is dropped are not among them.
+        """
 
 @final
 class Signed:
@@ -50,6 +116,7 @@ class Signer:
 
     def __new__(
         cls,
+        normaliser: Normaliser,
         *,
         shingle: Literal["char", "word"],
         shingle_size: int,
@@ -58,18 +125,17 @@ class Signer:
         shingle_state: int,
         word_key: bytes,
         text_key: bytes,
-        switches: Sequence[str],
     ) -> Signer:
         """Derive the constants.
 
+        normaliser: makes the normal forms that are signed.
         shingle, shingle_size: a shingle is so many code points or words, from 1 to 64.
         slots: of a sketch, from 1 to 4,096.
         count_distinct: whether repeats of a shingle don't count in `Signed.shingles`.
         shingle_state: what the constants of shingle hashes are drawn from, of 64 bits.
         word_key, text_key: 32 bytes each, the keys of the hashes of words and of whole texts.
-        switches: the names of the steps of the normal form that are taken.
 
-        Raises ValueError for a number, a key or a name that is none of these.
+        Raises ValueError for a number or a key that is none of these.
         """
 
     def sign(self, texts: Sequence[str]) -> Signed:
@@ -101,9 +167,6 @@ class Signer:
         Raises TypeError for a word that is neither str nor bytes; it names the word's number.
         Raises ValueError if the starts don't lead through all words.
         """
-
-    def normalise(self, text: str) -> str:
-        """Return the normal form of a text."""
 
 def band_keys(
     sketches: NDArray[np.uint8], bands: int, rows: int, columns: Sequence[int] | None = None

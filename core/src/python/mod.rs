@@ -3,11 +3,13 @@
 mod arrays;
 mod given;
 mod signing;
+mod text;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    text::register(module)?;
     signing::register(module)
 }

@@ -1,18 +1,17 @@
 //! The signer, and the keys and similarities of sketches.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 use super::arrays::{column, detached, ends, rows, starts, table};
 use super::given::Texts;
+use super::text::Normaliser;
 use crate::sign::keys::{Bands, Keyed};
 use crate::sign::sketch::{self, Slots, Tables};
 use crate::sign::{Scheme, Scratch, Secrets, Signer, Unit};
-use crate::text::{Normaliser, Switches};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySigner>()?;
@@ -59,10 +58,11 @@ impl PySigner {
 impl PySigner {
     #[new]
     #[pyo3(signature = (
-        *, shingle, shingle_size, slots, count_distinct, shingle_state, word_key, text_key, switches
+        normaliser, *, shingle, shingle_size, slots, count_distinct, shingle_state, word_key, text_key
     ))]
     #[allow(clippy::too_many_arguments)] // They are named in Python.
     fn new(
+        normaliser: PyRef<'_, Normaliser>,
         shingle: &str,
         shingle_size: usize,
         slots: usize,
@@ -70,7 +70,6 @@ impl PySigner {
         shingle_state: u64,
         word_key: [u8; 32],
         text_key: [u8; 32],
-        switches: Vec<String>,
     ) -> PyResult<Self> {
         let unit = match shingle {
             "char" => Unit::CodePoint,
@@ -85,7 +84,7 @@ impl PySigner {
         let secrets = Secrets { shingle_state, word_key, text_key };
         let scheme = Scheme::new(unit, shingle_size, slots, count_distinct, secrets);
         let word_key = Keyed::new(&scheme.word_key);
-        let signer = Signer::new(normaliser(&switches)?, scheme);
+        let signer = Signer::new(Arc::clone(&normaliser.0), scheme);
         Ok(Self { signer, word_key, pool: Mutex::default() })
     }
 
@@ -128,19 +127,6 @@ impl PySigner {
         });
         Ok((PyArray1::from_vec(py, hashes), self::starts(py, ends)))
     }
-
-    fn normalise<'py>(
-        &self,
-        py: Python<'py>,
-        text: Bound<'py, PyString>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let texts = Texts::new((&text,).into_pyobject(py)?.as_any())?;
-        let views = texts.views()?;
-        let form = detached(py, total(&views), || {
-            self.with_scratch(|scratch| self.signer.normal_form(views[0], scratch))
-        });
-        pyo3::types::PyBytes::new(py, &form).call_method1("decode", ("utf-8", "surrogatepass"))
-    }
 }
 
 const MOST_SIZE: usize = 64;
@@ -155,31 +141,6 @@ fn require(what: &str, given: usize, most: usize) -> PyResult<()> {
 
 fn total(views: &[&[u8]]) -> usize {
     views.iter().map(|view| view.len()).sum()
-}
-
-/// Return the normaliser that takes the steps that are named.
-fn normaliser(switches: &[String]) -> PyResult<Normaliser> {
-    let mut steps = Switches::default();
-    for name in switches {
-        let step = match name.as_str() {
-            "nfkc" => &mut steps.nfkc,
-            "casefold" => &mut steps.casefold,
-            "collapse_whitespace" => &mut steps.collapse_whitespace,
-            "drop_invisible" => &mut steps.drop_invisible,
-            "drop_overlays" => &mut steps.drop_overlays,
-            "fold_confusables" => &mut steps.fold_confusables,
-            "fold_digits" => &mut steps.fold_digits,
-            "fold_accents" => &mut steps.fold_accents,
-            "fold_turkish_i" => &mut steps.fold_turkish_i,
-            "drop_symbols" => &mut steps.drop_symbols,
-            "join_letters" => &mut steps.join_letters,
-            "strip_html" => &mut steps.strip_html,
-            "reduce_urls" => &mut steps.reduce_urls,
-            _ => return Err(PyValueError::new_err(format!("switches: got {name:?}"))),
-        };
-        *step = true;
-    }
-    Ok(Normaliser::new(steps))
 }
 
 #[pyfunction]

@@ -1,17 +1,18 @@
 //! Signs texts, one after the other.
 
+use std::sync::Arc;
+
 use super::columns::Columns;
 use super::hashing::{hash_rolling, windows};
 use super::keys::{Keyed, Waiting};
 use super::scheme::Scheme;
 use super::shingles::Shingles;
 use super::sketch::Tables;
-use super::words::encode;
-use crate::text::{self, Form, Normaliser};
+use crate::text::{self, Form, Normaliser, utf8};
 
 /// Signs texts. Immutable: threads share it, each with a `Scratch` of its own.
 pub struct Signer {
-    normaliser: Normaliser,
+    normaliser: Arc<Normaliser>,
     scheme: Scheme,
     text_key: Keyed,
 }
@@ -26,7 +27,7 @@ pub struct Scratch {
 }
 
 impl Signer {
-    pub fn new(normaliser: Normaliser, scheme: Scheme) -> Self {
+    pub fn new(normaliser: Arc<Normaliser>, scheme: Scheme) -> Self {
         let text_key = Keyed::new(&scheme.text_key);
         Self { normaliser, scheme, text_key }
     }
@@ -94,13 +95,6 @@ impl Signer {
         }
         (hashes, limits)
     }
-
-    /// Return the normal form of a text, in UTF-8.
-    pub fn normal_form(&self, text: &[u8], scratch: &mut Scratch) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        append(&self.normaliser.form(text, &mut scratch.text), &mut bytes);
-        bytes
-    }
 }
 
 impl Scratch {
@@ -116,6 +110,6 @@ impl Scratch {
 fn append(form: &Form<'_>, bytes: &mut Vec<u8>) {
     match form {
         Form::Ascii(text) => bytes.extend_from_slice(text),
-        Form::Wide(codes) => encode(codes, bytes),
+        Form::Wide(codes) => utf8::encode(codes, bytes),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::keys::Keyed;
 use super::scheme::Scheme;
-use crate::text::Form;
+use crate::text::{Form, utf8};
 
 /// Bytes of a word that is remembered: with its length, it fits into 16.
 const SHORT: usize = 15;
@@ -38,7 +38,7 @@ impl Words {
                 for word in codes.split(|&code| is_white_space(code)) {
                     if !word.is_empty() {
                         self.encoded.clear();
-                        encode(word, &mut self.encoded);
+                        utf8::encode(word, &mut self.encoded);
                         let hash = remembered(&mut self.known, &keyed, &self.encoded);
                         self.hashes.push(hash);
                     }
@@ -80,42 +80,11 @@ pub fn is_white_space(code: u32) -> bool {
     matches!(code, 0x1C..=0x1F) || char::from_u32(code).is_some_and(char::is_whitespace)
 }
 
-/// Append code points in UTF-8, surrogates included.
-pub fn encode(codes: &[u32], out: &mut Vec<u8>) {
-    let mut end = out.len();
-    // Four bytes are written for each, whatever its size.
-    out.resize(end + 4 * codes.len(), 0);
-    for &code in codes {
-        let low = |shift: u32| 0x80 | (code >> shift & 0x3F) as u8;
-        let (bytes, size) = match code {
-            0..0x80 => ([code as u8, 0, 0, 0], 1),
-            0x80..0x800 => ([0xC0 | (code >> 6) as u8, low(0), 0, 0], 2),
-            0x800..0x1_0000 => ([0xE0 | (code >> 12) as u8, low(6), low(0), 0], 3),
-            _ => ([0xF0 | (code >> 18) as u8, low(12), low(6), low(0)], 4),
-        };
-        out[end..end + 4].copy_from_slice(&bytes);
-        end += size;
-    }
-    out.truncate(end);
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::hashing::tests::scheme;
     use super::super::scheme::Unit;
     use super::*;
-
-    #[test]
-    fn code_points_are_encoded_as_utf8_has_them() {
-        let text = "a\u{7F}\u{80}\u{7FF}\u{800}\u{FFFF}\u{10000}\u{10FFFF}";
-        let codes: Vec<u32> = text.chars().map(u32::from).collect();
-        let mut out = Vec::new();
-        encode(&codes, &mut out);
-        assert_eq!(out, text.as_bytes());
-        out.clear();
-        encode(&[0xD800, 0xDFFF], &mut out);
-        assert_eq!(out, [0xED, 0xA0, 0x80, 0xED, 0xBF, 0xBF]);
-    }
 
     #[test]
     fn a_word_has_one_hash_wherever_it_stands() {

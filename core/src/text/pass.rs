@@ -1,0 +1,260 @@
+//! One pass over a text: code points that start afresh are looked up, sequences are composed.
+//!
+//! A sequence is a code point that starts afresh and what joins it. The first has been folded by
+//! itself when the others are joined to it. That changes nothing: case folding leaves what joins
+//! alone, except for U+0345, and respects canonical equivalence otherwise (The Unicode Standard,
+//! D145).
+//!
+//! For most sequences it is enough to see, mark by mark, that they are in canonical order, and
+//! whether the next one composes with the letter. The others are normalised as a whole.
+
+use super::Switches;
+use super::composition::{Steps, compose};
+use super::folding::fold_bounded;
+use super::mapping::{EXPANDS, Entry, JOINS, Mapping, Rule, WITH_IOTA};
+use super::marks::Count;
+use super::properties::{Properties, SECOND, STABLE, STARTER, is_joiner};
+
+/// Code points that are looked up before any is appended.
+const BLOCK: usize = 64;
+/// So many are appended faster one by one.
+const FEW: usize = 6;
+
+/// A pass over a text.
+pub struct Pass<'a, Forms, Replaced> {
+    pub switches: &'a Switches,
+    /// What code points become by themselves, with flags.
+    pub forms: &'a Mapping<Forms>,
+    /// What code points are replaced by before they are folded; None: by nothing else.
+    pub replaced: Option<&'a Mapping<Replaced>>,
+    pub points: &'a [u32],
+    pub out: &'a mut Vec<u32>,
+    pub buffers: &'a mut Buffers,
+    /// Whether the bounds on marks were applied, and misplaced joiners dropped.
+    pub bounded: bool,
+    pub count: Count,
+    /// Whether there are characters that may become more code points than they have bytes.
+    pub expands: bool,
+}
+
+/// What a pass reuses.
+#[derive(Default)]
+pub struct Buffers {
+    sequence: Vec<u32>,
+    steps: Steps,
+}
+
+impl Buffers {
+    pub fn steps(&mut self) -> &mut Steps {
+        &mut self.steps
+    }
+}
+
+/// A text has joiners or too many marks, so they must be looked at before it is folded.
+pub struct Unbounded;
+
+/// A letter, and how marks were put to it so far.
+struct Letter {
+    /// Where the last starter is in the output.
+    starter: usize,
+    /// The combining class of the last mark, 0 if there is none.
+    highest: u8,
+    /// The combining class of the last mark that didn't compose, 0 if there is none.
+    last: u8,
+}
+
+impl<Forms: Rule, Replaced: Rule> Pass<'_, Forms, Replaced> {
+    /// Append the folded text to `out`, unless joiners or marks must be looked at first.
+    ///
+    /// size: the bytes of the text in UTF-8.
+    pub fn run(&mut self, size: usize) -> Result<(), Unbounded> {
+        self.out.reserve(self.points.len());
+        let mut block = [0; BLOCK];
+        let mut at = 0;
+        while at < self.points.len() {
+            let rest = &self.points[at..];
+            let mut count = 0;
+            for (&point, form) in rest.iter().zip(&mut block) {
+                let entry = self.forms.page(point).entry(point);
+                if !entry.is_plain() {
+                    break;
+                }
+                *form = entry.plain(point);
+                count += 1;
+            }
+            at += count;
+            if count > FEW {
+                self.out.extend_from_slice(&block[..count]);
+            } else {
+                block[..count].iter().for_each(|&form| self.out.push(form));
+            }
+            if count < BLOCK && at < self.points.len() {
+                at = self.special(at)?;
+            }
+        }
+        if !self.bounded && self.count.is_heavy(size) {
+            return Err(Unbounded);
+        }
+        Ok(())
+    }
+
+    /// Append what isn't plain at a place, and what joins it; return where the next one begins.
+    fn special(&mut self, at: usize) -> Result<usize, Unbounded> {
+        let point = self.points[at];
+        let page = self.forms.page(point);
+        let entry = page.entry(point);
+        if entry.has(JOINS) {
+            if self.switches.nfkc {
+                return self.join(at);
+            }
+            if !self.bounded {
+                return Err(Unbounded);
+            }
+        }
+        self.expands |= entry.has(EXPANDS);
+        if entry.has(WITH_IOTA) {
+            self.count_replaced(point);
+        }
+        page.append(entry, point, self.out);
+        Ok(at + 1)
+    }
+
+    #[inline(always)]
+    fn entry(&self, point: u32) -> Entry {
+        self.forms.page(point).entry(point)
+    }
+
+    /// Join code points to the last one that starts afresh; return where the next one does.
+    ///
+    /// first: the position of one that joins, with nothing but what is dropped before it.
+    fn join(&mut self, first: usize) -> Result<usize, Unbounded> {
+        let base = (0..first).rfind(|&at| !self.entry(self.points[at]).is_dropped());
+        let folded = self.out.len();
+        let mut letter = self.letter(base);
+        let mut at = first;
+        while let Some(&point) = self.points.get(at) {
+            let entry = self.entry(point);
+            if !entry.has(JOINS) {
+                if !entry.is_dropped() {
+                    break;
+                }
+                at += 1;
+                continue;
+            }
+            self.expands |= entry.has(EXPANDS);
+            match entry.single(point) {
+                Some(point) => {
+                    let properties = Properties::of(point);
+                    if !self.bounded {
+                        if self.switches.drop_invisible && is_joiner(point) {
+                            return Err(Unbounded);
+                        }
+                        self.count.add(point, properties);
+                    }
+                    let joined = letter.as_mut().is_some_and(|letter| {
+                        properties.has(STABLE) && letter.join(point, properties, self.out)
+                    });
+                    if !joined {
+                        letter = None;
+                    }
+                }
+                None => {
+                    self.count_replaced(point);
+                    letter = None;
+                }
+            }
+            at += 1;
+        }
+        if !self.bounded && self.count.is_long() {
+            return Err(Unbounded);
+        }
+        if letter.is_none() {
+            self.fold_as_a_whole(base, first..at, folded);
+        }
+        Ok(at)
+    }
+
+    /// Return the letter at the end of the output; None if the sequence must be seen as a whole.
+    fn letter(&mut self, base: Option<usize>) -> Option<Letter> {
+        let Some(base) = base else {
+            self.count.begin(0);
+            return None;
+        };
+        let point = self.points[base];
+        if self.entry(point).has(WITH_IOTA) {
+            return None; // Its marks have been counted.
+        }
+        let last = Properties::of(*self.out.last()?);
+        if !last.has(STARTER) {
+            self.count_replaced(point);
+            return None;
+        }
+        self.count.begin(last.marks_behind());
+        Some(Letter { starter: self.out.len() - 1, highest: last.last_class(), last: 0 })
+    }
+
+    /// Count the marks of what a code point is replaced by.
+    #[cold]
+    fn count_replaced(&mut self, point: u32) {
+        let parts = &mut self.buffers.sequence;
+        parts.clear();
+        match self.replaced {
+            Some(replaced) => replaced.append(point, parts),
+            None => parts.push(point),
+        }
+        for &part in parts.iter() {
+            self.count.add(part, Properties::of(part));
+        }
+    }
+
+    /// Fold a sequence of which the first code point is at `base`, and others at `joining`.
+    ///
+    /// folded: how long the output was behind the first.
+    fn fold_as_a_whole(
+        &mut self,
+        base: Option<usize>,
+        joining: std::ops::Range<usize>,
+        folded: usize,
+    ) {
+        let begin = base.map_or(folded, |base| folded - self.entry(self.points[base]).len());
+        self.out.truncate(begin);
+        let sequence = &mut self.buffers.sequence;
+        sequence.clear();
+        for &point in base.map(|base| &self.points[base]).into_iter().chain(&self.points[joining]) {
+            match self.replaced {
+                Some(replaced) => replaced.append(point, sequence),
+                None => sequence.push(point),
+            }
+        }
+        fold_bounded(sequence, self.switches, &mut self.buffers.steps);
+        self.out.extend_from_slice(sequence);
+    }
+}
+
+impl Letter {
+    /// Join a mark, or whatever else joins, to the letter at the end of `out`.
+    ///
+    /// Return false if it would come before other marks, as they are ordered.
+    #[inline(always)]
+    fn join(&mut self, point: u32, properties: Properties, out: &mut Vec<u32>) -> bool {
+        let class = properties.last_class();
+        if class != 0 && class < self.highest {
+            return false;
+        }
+        self.highest = class;
+        let is_adjacent = self.starter + 1 == out.len();
+        if properties.has(SECOND)
+            && (is_adjacent || self.last != 0 && self.last < class)
+            && let Some(whole) = compose(out[self.starter], point)
+        {
+            out[self.starter] = whole;
+            return true;
+        }
+        if class == 0 {
+            self.starter = out.len();
+        }
+        self.last = class;
+        out.push(point);
+        true
+    }
+}
