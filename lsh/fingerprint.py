@@ -7,28 +7,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lsh import text as text_module
 from lsh.arguments import shown
 from lsh.bands import band_keys
-from lsh.columns import values_of
+from lsh.columns import text_of, values_of
 from lsh.equality import same_arrays
-from lsh.folding import Folding
-from lsh.listed_lines import LineFilter
-from lsh.markup import all_unwrapped
 from lsh.parameters import Parameters
 from lsh.shingles import Shingles, signer
-from lsh.text import form_of, normalise_ascii, normalise_wide
+from lsh.text import normaliser
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from lsh._core import Signed
     from lsh.columns import Column
-
-_BLOCK = 200_000  # code points at a time: enough to amortise numpy's cost per call
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fingerprints:
@@ -73,7 +66,7 @@ def require_parameters(parameters: object) -> Parameters:
 
 
 class Fingerprinter:
-    """Fingerprints batches of texts. Reuses buffers: use one instance per thread.
+    """Fingerprints batches of texts. Any number of threads may share one.
 
     It can be pickled, for other processes; a pickle holds the parameters, so it holds the seed.
     """
@@ -81,17 +74,19 @@ class Fingerprinter:
     def __init__(self, parameters: Parameters) -> None:
         """Derive all constants from the parameters."""
         self._parameters = require_parameters(parameters)
-        made_of = parameters.shingle, parameters.shingle_size, parameters.seed
+        self._normaliser = normaliser(parameters)
+        made_of = (
+            self._normaliser,
+            parameters.shingle,
+            parameters.shingle_size,
+            parameters.seed,
+        )
         self._set_signer = signer(*made_of, slots=parameters.slots, count_distinct=True)
         self._signer = (
             signer(*made_of, slots=parameters.slots)
             if parameters.containment is None
             else self._set_signer
         )
-        self._folding = Folding(parameters)
-        self._lines: LineFilter | None = None
-        if parameters.boilerplate:
-            self._lines = LineFilter(parameters, form_of, self.forms)
 
     def __reduce__(self) -> tuple[type[Fingerprinter], tuple[Parameters]]:
         """Return how to make it anew: tables and buffers are megabytes, and follow from these."""
@@ -104,7 +99,7 @@ class Fingerprinter:
 
     def normalise(self, text: str) -> str:
         """Return the normal form of one text, as `fingerprint` sees it."""
-        return text_module.normalise(text, self._parameters)
+        return self._normaliser.normalise(text_of(text))
 
     def fingerprint(self, texts: Column) -> Fingerprints:
         """Return the fingerprints of n texts.
@@ -132,18 +127,18 @@ class Fingerprinter:
         texts, `shingles` uint32[n], the numbers of shingles, and `blank` bool[n]. See
         `Fingerprints`.
         """
-        return self._signer.sign(self._normal(texts))
+        return self._signer.sign(values_of(texts))
 
     def sign_sets(self, texts: Column) -> Signed:
         """Return what `sign` does, but with the numbers of different shingles."""
-        return self._set_signer.sign(self._normal(texts))
+        return self._set_signer.sign(values_of(texts))
 
     def shingles(self, texts: Column) -> Shingles:
         """Return the hashes of the shingles that the fingerprints of n texts are made of.
 
         texts: as for `fingerprint`. A blank text has none.
         """
-        return Shingles(*self._signer.shingles(self._normal(texts)))
+        return Shingles(*self._signer.shingles(values_of(texts)))
 
     def sizes(self, texts: Column) -> NDArray[np.int64]:
         """Return int64[n], how many different shingles each of n texts has.
@@ -152,41 +147,9 @@ class Fingerprinter:
         """
         return self.sign_sets(texts).shingles.astype(np.int64)
 
-    def _normal(self, texts: Column) -> list[str]:
-        """Return the normal forms of n texts."""
-        texts = all_unwrapped(values_of(texts), self._parameters)
-        if self._lines is not None:
-            texts = self._lines.left_over(texts)
-        return self.forms(texts)
-
     def forms(self, lines: Sequence[str]) -> list[str]:
         """Return the normal forms of n lines of text without markup, each as if it were a text.
 
         That is how lines are compared with `Parameters.boilerplate`.
         """
-        lines = values_of(lines)
-        forms = [""] * len(lines)
-        plain = [row for row, line in enumerate(lines) if line.isascii()]
-        wide = [row for row, line in enumerate(lines) if not line.isascii()]
-        for block in _blocks(plain, lines):
-            made = normalise_ascii([lines[row] for row in block], self._parameters).texts()
-            for row, form in zip(block, made, strict=True):
-                forms[row] = form
-        for block in _blocks(wide, lines):
-            picked = [lines[row] for row in block]
-            made = normalise_wide(picked, self._parameters, self._folding).texts()
-            for row, form in zip(block, made, strict=True):
-                forms[row] = form
-        return forms
-
-
-def _blocks(rows: list[int], texts: Sequence[str]) -> Iterator[list[int]]:
-    """Split `rows` into runs of about `_BLOCK` code points, with at least one text each."""
-    lengths = np.fromiter((len(texts[row]) for row in rows), dtype=np.int64, count=len(rows))
-    ends = np.cumsum(lengths + 1)
-    low = 0
-    while low < len(rows):
-        most = ends[low] - lengths[low] + _BLOCK
-        high = max(low + 1, int(np.searchsorted(ends, most, side="right")))
-        yield rows[low:high]
-        low = high
+        return self._normaliser.forms(values_of(lines))

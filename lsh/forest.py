@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from lsh.arguments import is_integer, is_number
-from lsh.code_points import stretches
 from lsh.sketch import SKETCH_BITS, require_sketches, similarity
 
 if TYPE_CHECKING:
@@ -155,7 +154,7 @@ class Forest:
             lengths = np.searchsorted(part.keys, keys | spare, side="right") - begins
             filled = lengths > 0
             if filled.any():
-                met[part.rows[stretches(begins[filled], lengths[filled])]] = True
+                met[part.rows[_stretches(begins[filled], lengths[filled])]] = True
         return np.flatnonzero(met & self._kept[: self._count])
 
     def nearest(
@@ -251,3 +250,15 @@ def run_chance(similarity: float, slots: int, run: int) -> float:
     for number in range(run + 1, length + 1):
         none.append(none[-1] - (1.0 - agree) * agree**run * none[number - run - 1])
     return 1.0 - none[length]
+
+
+def _stretches(begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return all positions from begins[i], lengths[i] of them, for every i: int64.
+
+    begins, lengths: int64[m], m at least 1; each length is at least 1.
+    """
+    # One step at a time within a stretch. This takes half the time of numpy.repeat.
+    steps = np.ones(int(lengths.sum()), dtype=np.int64)
+    steps[0] = begins[0]
+    steps[np.cumsum(lengths[:-1])] = begins[1:] - begins[:-1] - lengths[:-1] + 1
+    return np.cumsum(steps, out=steps)

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, cast
 from lsh.listed_lines import BREAKS, digest
 from lsh.mixing import DEFAULT_SEED, derived
 from lsh.sketch import SKETCH_BITS
-from lsh.text import NORMALISER_VERSION, form_of
+from lsh.text import NORMALISER_VERSION, SWITCHES, UNICODE_VERSION, normaliser
 from lsh.tuning import (
     CONTAINMENT_RATIO,
     choose,
@@ -24,22 +24,6 @@ SCHEME_VERSION = 4
 
 MAX_SHINGLE_SIZE = 64
 MAX_SLOTS = 4096
-SWITCHES = (
-    "nfkc",
-    "casefold",
-    "collapse_whitespace",
-    "drop_invisible",
-    "drop_overlays",
-    "fold_confusables",
-    "fold_digits",
-    "fold_accents",
-    "fold_turkish_i",
-    "drop_symbols",
-    "join_letters",
-    "strip_html",
-    "reduce_urls",
-)
-"""The switches of the normaliser."""
 OMITTED = frozenset({"containment"})
 """Fields that `Parameters.describe` names only if they are set."""
 
@@ -207,6 +191,7 @@ class Parameters:
         return {
             "scheme": SCHEME_VERSION,
             "normaliser": NORMALISER_VERSION,
+            "unicode": UNICODE_VERSION,
             "threshold": float(self.threshold),
             "shingle": self.shingle,
             "shingle_size": self.shingle_size,
@@ -216,7 +201,7 @@ class Parameters:
             "rows": self.rows,
             **{name: getattr(self, name) for name in SWITCHES},
             **({} if self.containment is None else {"containment": float(self.containment)}),
-            **({"boilerplate": digest(self, form_of)} if self.boilerplate else {}),
+            **({"boilerplate": digest(normaliser(self))} if self.boilerplate else {}),
             "seed_digest": derived(self.seed, b"neardup header", 16).hex(),
         }
 

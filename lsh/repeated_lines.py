@@ -15,11 +15,9 @@ from unicodedata import category
 
 from lsh.columns import require_column, text_of
 from lsh.fingerprint import Fingerprinter
-from lsh.invisible import JOINERS
-from lsh.listed_lines import lines_of, listed_forms
-from lsh.markup import unwrapped_lines
+from lsh.listed_lines import lines_of
 from lsh.parameters import Parameters
-from lsh.text import form_of
+from lsh.text import normaliser
 from lsh.text_index import Index
 
 __all__ = ["Learnt", "RepeatedLine", "format_lines", "parse_lines", "repeated_lines"]
@@ -28,6 +26,7 @@ _BATCH: Final = 1_000  # texts at a time
 _SHORTEST: Final = 4  # characters of a normal form; a shorter line is next to nothing in a text
 _LONGEST: Final = 1_000  # characters of a line
 _COMMENT: Final = "#"
+_JOINERS: Final = "\u200c\u200d"  # they change what is seen, in Persian for instance
 _UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # general categories
 
 
@@ -94,10 +93,9 @@ def repeated_lines(
 
 def _lines_by_form(texts: list[str], fingerprinter: Fingerprinter) -> Iterator[dict[str, str]]:
     """Yield the lines of each text by their normal forms, with white space collapsed."""
-    switches = fingerprinter.parameters
+    lines_without_markup = normaliser(fingerprinter.parameters).lines
     rows = [
-        [line for line in lines_of(unwrapped_lines(text, switches)) if len(line) <= _LONGEST]
-        for text in texts
+        [line for line in lines_without_markup(text) if len(line) <= _LONGEST] for text in texts
     ]
     forms = iter(fingerprinter.forms([line for lines in rows for line in lines]))
     for lines in rows:
@@ -110,13 +108,13 @@ def _printable(line: str) -> str:
 
 
 def _is_harmless(char: str) -> bool:
-    return category(char) not in _UNSAFE or char in JOINERS
+    return category(char) not in _UNSAFE or char in _JOINERS
 
 
 def _is_counted(line: str, form: str, switches: Parameters) -> bool:
     """Return whether a list with this line alone, once written and read, means this form."""
     read = replace(switches, boilerplate=parse_lines(format_lines([RepeatedLine(line, 1)])))
-    return listed_forms(read, form_of) == {form}
+    return normaliser(read).listed() == [form]
 
 
 def format_lines(lines: Iterable[RepeatedLine]) -> str:

@@ -6,7 +6,7 @@ the window, mod 2^64, followed by a finaliser. All constants are derived from th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
@@ -52,16 +52,17 @@ class Shingles:
 
 
 def signer(  # noqa: PLR0913 -- what fingerprints are made of
+    normaliser: _core.Normaliser,
     kind: Literal["char", "word"],
     size: int,
     seed: bytes,
     *,
     slots: int = 1,
     count_distinct: bool = False,
-    switches: Sequence[str] = (),
 ) -> _core.Signer:
     """Return what signs texts with the constants of a site."""
     return _core.Signer(
+        normaliser,
         shingle=kind,
         shingle_size=size,
         slots=slots,
@@ -69,7 +70,6 @@ def signer(  # noqa: PLR0913 -- what fingerprints are made of
         shingle_state=secret(seed, b"neardup shingle"),
         word_key=derived(seed, b"neardup word", 32),
         text_key=derived(seed, b"neardup text", 32),
-        switches=switches,
     )
 
 
@@ -88,7 +88,7 @@ class Shingler:
         if not isinstance(seed, bytes):
             raise TypeError(f"seed: got a value of type {type(seed).__name__}, takes bytes")
         self._made_with = kind, size, seed
-        self._signer = signer(kind, size, seed)
+        self._signer = signer(_core.Normaliser(), kind, size, seed)
 
     def __reduce__(self) -> tuple[type[Shingler], tuple[str, int, bytes]]:
         """Return how to make it anew."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from lsh import Fingerprinter, Parameters, pairwise_similarity
-from lsh.markup import looks_like_html
 
 __all__ = ["TextWatch"]
 
+_OF_PAGES: Final = re.compile(
+    r"(?ai:</(?:a|b|body|div|em|h[1-6]|html|i|li|p|script|span|strong|style|table|td|ul)\s*+>|<br\s*+/?>)"
+)
+"""The end of an element that pages are full of, or a line break."""
 _ENOUGH = 100
 _CHARACTERS = 100_000  # of each text that are looked at
 _MOST_CHARACTERS = 4_000_000  # of all texts
@@ -59,7 +63,7 @@ class TextWatch:
     def _of_pages(self, texts: list[str]) -> str | None:
         if self._parameters.strip_html:
             return None
-        pages = sum(map(looks_like_html, texts))
+        pages = sum(_OF_PAGES.search(text) is not None for text in texts)
         if not pages or pages < _PAGES * len(texts):
             return None
         return (
