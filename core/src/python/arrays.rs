@@ -20,10 +20,11 @@ pub fn rows<'a>(
 ) -> PyResult<(&'a [u8], usize, usize)> {
     let view: ArrayView2<'_, u8> = sketches.as_array();
     let (count, slots) = view.dim();
-    match sketches.as_slice() {
-        Ok(slice) => Ok((slice, count, slots)),
-        Err(_) => Err(PyValueError::new_err(format!("{what}: takes an array in C order"))),
-    }
+    // Unlike `PyReadonlyArray::as_slice`, this takes no columns for rows.
+    let cells = view.to_slice();
+    let cells =
+        cells.ok_or_else(|| PyValueError::new_err(format!("{what}: takes an array in C order")))?;
+    Ok((cells, count, slots))
 }
 
 /// Return a column in order.

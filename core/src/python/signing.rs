@@ -167,8 +167,11 @@ fn band_keys<'py>(
     }
     let keys = detached(py, cells.len(), || {
         let scheme = Bands::new(bands, rows);
-        let sketches = cells.chunks_exact(slots);
-        sketches.flat_map(|sketch| columns.iter().map(|&band| scheme.key(sketch, band))).collect()
+        let mut keys = Vec::with_capacity(count * columns.len());
+        for sketch in cells.chunks_exact(slots) {
+            keys.extend(columns.iter().map(|&band| scheme.key(sketch, band)));
+        }
+        keys
     });
     table(py, keys, count, columns.len())
 }
