@@ -1,6 +1,6 @@
 """The normal form of a text, one character at a time.
 
-Unicode's own data is Python's `unicodedata`, and the tables of `lsh.unicode_tables`, which are
+Unicode's own data is Python's `unicodedata`, and the tables of `unicode_tables`, which are
 generated.
 """
 
@@ -11,7 +11,7 @@ from itertools import takewhile
 from unicodedata import category, combining, decomposition, name, normalize
 
 from lsh import Parameters
-from lsh import unicode_tables as tables
+from tests.oracle import unicode_tables as tables
 from tests.oracle.markup import with_hosts, without_html
 
 __all__ = ["form_of", "normalise"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 DEFINITION = ("clock", "fingerprint", "hashing", "html_names", "index", "markup", "normal_form")
-SHARED = {"BucketRules", "Parameters", "unicode_tables"}
+SHARED = {"BucketRules", "Parameters"}
 
 
 @pytest.mark.parametrize("module", DEFINITION)
