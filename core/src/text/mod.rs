@@ -226,17 +226,14 @@ impl Normaliser {
         scratch.is_ascii = true;
         if text.is_ascii() {
             ascii::fold(text, &self.switches, &mut scratch.ascii);
+            self.run_together(&mut scratch.ascii);
         } else {
             self.fold_wide(text, scratch);
+            self.run_together(&mut scratch.out);
             scratch.is_ascii = scratch.out.iter().fold(0, |any, &point| any | point) < 0x80;
             if scratch.is_ascii {
                 scratch.ascii.extend(scratch.out.iter().map(|&point| point as u8));
-            } else {
-                self.run_together(&mut scratch.out);
             }
-        }
-        if scratch.is_ascii {
-            self.run_together(&mut scratch.ascii);
         }
         scratch.form()
     }
@@ -362,5 +359,118 @@ impl Normaliser {
             excess += length.saturating_sub(size_in_utf8(point));
         }
         excess > FREE && SHARE.saturating_mul(excess - FREE) > size
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Switches = Switches {
+        nfkc: true,
+        casefold: true,
+        collapse_whitespace: true,
+        drop_invisible: true,
+        drop_overlays: true,
+        fold_confusables: true,
+        fold_digits: true,
+        fold_accents: true,
+        fold_turkish_i: true,
+        drop_symbols: true,
+        join_letters: true,
+        strip_html: true,
+        reduce_urls: true,
+    };
+
+    fn some() -> [Switches; 5] {
+        let exact = Switches { nfkc: false, casefold: false, ..ALL };
+        let html = Switches { strip_html: true, ..Switches::default() };
+        let plain = Switches {
+            fold_accents: false,
+            fold_confusables: false,
+            drop_symbols: false,
+            join_letters: false,
+            ..ALL
+        };
+        [Switches::default(), ALL, exact, html, plain]
+    }
+
+    fn encoded(form: Form<'_>) -> Vec<u8> {
+        let mut text = Vec::new();
+        listed_lines::append(form, &mut text);
+        text
+    }
+
+    /// Bytes of any kind, UTF-8 or not, with much of what is hard among them.
+    #[test]
+    fn no_bytes_are_too_much() {
+        const PIECES: [&[u8]; 16] = [
+            "\u{301}".as_bytes(),
+            "\u{323}\u{345}".as_bytes(),
+            "\u{1F82}\u{FDFA}".as_bytes(),
+            "\u{3316}".as_bytes(),
+            "\u{94D}\u{200D}".as_bytes(),
+            "\u{1100}\u{1161}".as_bytes(),
+            "I\u{307}\u{130}".as_bytes(),
+            b"<a b='",
+            b"<!--",
+            b"<script>",
+            b"</b-c>",
+            b"http://w",
+            b"&#x",
+            b"\xED\xA0\x80",
+            b"\xC2\x85",
+            b" \n",
+        ];
+        // A generator of Lehmer.
+        let mut state = 1u64;
+        let mut next = |below: u64| {
+            state = state.wrapping_mul(48_271) % 0x7FFF_FFFF;
+            (state >> 7) % below
+        };
+        let mut scratch = Scratch::default();
+        for switches in some() {
+            let normaliser = Normaliser::new(switches, &["a", "\u{3316}\u{301}"]);
+            for _ in 0..400 {
+                let mut text = Vec::new();
+                for _ in 0..next(30) {
+                    match next(3) {
+                        0 => text.push(next(256) as u8),
+                        1 => text.extend_from_slice(PIECES[next(16) as usize]),
+                        _ => text.extend(PIECES[next(16) as usize].repeat(next(40) as usize)),
+                    }
+                }
+                if let Form::Wide(points) = normaliser.form(&text, &mut scratch) {
+                    assert!(points.iter().any(|&point| point > 0x7F));
+                    assert!(points.iter().all(|&point| point < unicode::CODE_POINTS));
+                    assert!(points.len() <= text.len() + text.len() / SHARE + FREE);
+                }
+                normaliser.left_out(&text, &mut scratch);
+            }
+        }
+    }
+
+    #[test]
+    fn steps_are_taken_in_order() {
+        let mut scratch = Scratch::default();
+        let [_, all, _, _, plain] = some();
+        let normaliser = Normaliser::new(all, &["Share this"]);
+        let text = "<p>\u{412}\u{456}\u{430}g r\u{E0} 7</p>share  this";
+        assert_eq!(normaliser.form(text.as_bytes(), &mut scratch), Form::Ascii(b"biagra0"));
+        assert_eq!(normaliser.left_out(text.as_bytes(), &mut scratch), [b"share  this"]);
+        assert_eq!(normaliser.listed_forms(), [b"sharethis"]);
+        let normaliser = Normaliser::new::<&str>(plain, &[]);
+        let form = normaliser.form("\u{C9}\u{A0}\u{200B} \u{D55C}".as_bytes(), &mut scratch);
+        assert_eq!(encoded(form), "\u{E9} \u{D55C}".as_bytes());
+    }
+
+    /// Nothing is left but listed lines, so they stay.
+    #[test]
+    fn a_text_of_listed_lines_stays() {
+        let mut scratch = Scratch::default();
+        let normaliser = Normaliser::new(ALL, &["a", "b"]);
+        assert_eq!(normaliser.form(b"A\nb", &mut scratch), Form::Ascii(b"ab"));
+        assert_eq!(normaliser.form(b"A\nb\nc", &mut scratch), Form::Ascii(b"c"));
+        assert!(normaliser.left_out(b"A\nb", &mut scratch).is_empty());
     }
 }
