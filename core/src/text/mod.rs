@@ -33,17 +33,14 @@ mod turkish;
 mod unicode;
 pub mod utf8;
 mod white_space;
+mod wide;
 
 pub use unicode::UNICODE_VERSION;
 
 use std::mem;
 
-use folding::{Folded, ReplacedAndFolded, Replacement};
 use listed_lines::{Listed, is_blank, lines};
-use mapping::{EXPANDS, JOINS, Mapping};
-use marks::Count;
-use pass::{Buffers, Pass};
-use unicode::size_in_utf8;
+use wide::Wide;
 
 /// Increased whenever the same text, switches and Unicode version give another normal form.
 pub const NORMALISER_VERSION: u32 = 3;
@@ -79,22 +76,18 @@ pub enum Form<'a> {
 #[derive(Default)]
 pub struct Scratch {
     ascii: Vec<u8>,
-    points: Vec<u32>,
-    /// What `points` are replaced by, with all bounds applied.
-    bounded: Vec<u32>,
-    out: Vec<u32>,
-    buffers: Buffers,
+    wide: wide::Scratch,
     /// A text without markup, and without listed lines.
     unwrapped: Vec<u8>,
     left: Vec<u8>,
     line: Vec<u8>,
-    /// Whether the form is in `ascii`, and not in `out`.
+    /// Whether the form is in `ascii`, and not in `wide`.
     is_ascii: bool,
 }
 
 impl Scratch {
     fn form(&self) -> Form<'_> {
-        if self.is_ascii { Form::Ascii(&self.ascii) } else { Form::Wide(&self.out) }
+        if self.is_ascii { Form::Ascii(&self.ascii) } else { Form::Wide(&self.wide.out) }
     }
 }
 
@@ -104,15 +97,8 @@ pub struct Normaliser {
     listed: Listed,
     /// What stands in place of a tag that begins a new line or cell.
     between: u8,
-    forms: Mapping<ReplacedAndFolded>,
-    replaced: Mapping<Replacement>,
-    folded: Mapping<Folded>,
+    wide: Wide,
 }
-
-/// A text may expand by this part of its size in UTF-8,
-const SHARE: usize = 4;
-/// and by so many code points.
-const FREE: usize = 32;
 
 impl Normaliser {
     /// Make a normaliser that leaves out lines with the normal forms of `listed_lines`.
@@ -123,9 +109,7 @@ impl Normaliser {
             switches,
             listed: Listed::default(),
             between: if listed_lines.is_empty() { b' ' } else { b'\n' },
-            forms: Mapping::new(ReplacedAndFolded(switches)),
-            replaced: Mapping::new(Replacement(switches)),
-            folded: Mapping::new(Folded(switches)),
+            wide: Wide::new(switches),
         };
         let mut scratch = Scratch::default();
         let mut listed = Listed::default();
@@ -228,11 +212,12 @@ impl Normaliser {
             ascii::fold(text, &self.switches, &mut scratch.ascii);
             self.run_together(&mut scratch.ascii);
         } else {
-            self.fold_wide(text, scratch);
-            self.run_together(&mut scratch.out);
-            scratch.is_ascii = scratch.out.iter().fold(0, |any, &point| any | point) < 0x80;
+            self.wide.fold(text, &mut scratch.wide);
+            let out = &mut scratch.wide.out;
+            self.run_together(out);
+            scratch.is_ascii = out.iter().fold(0, |any, &point| any | point) < 0x80;
             if scratch.is_ascii {
-                scratch.ascii.extend(scratch.out.iter().map(|&point| point as u8));
+                scratch.ascii.extend(out.iter().map(|&point| point as u8));
             }
         }
         scratch.form()
@@ -245,120 +230,6 @@ impl Normaliser {
         if self.switches.drop_symbols {
             running_together::drop_symbols(codes);
         }
-    }
-
-    /// Write the normal form of a text, from step 1 to step 4, to `scratch.out`.
-    fn fold_wide(&self, text: &[u8], scratch: &mut Scratch) {
-        utf8::decode(text, &mut scratch.points);
-        scratch.out.clear();
-        let mut pass = Pass {
-            switches: &self.switches,
-            forms: &self.forms,
-            replaced: Some(&self.replaced),
-            points: &scratch.points,
-            out: &mut scratch.out,
-            buffers: &mut scratch.buffers,
-            bounded: false,
-            count: Count::default(),
-            expands: false,
-        };
-        let is_bounded = pass.run(text.len()).is_ok();
-        let may_expand = pass.expands || !is_bounded;
-        let expands =
-            may_expand && self.expands_too_far(&scratch.points, text.len(), &mut scratch.buffers);
-        if expands || !is_bounded {
-            self.fold_bounded(text.len(), expands, scratch);
-        }
-        if self.switches.fold_turkish_i {
-            turkish::read_as_one(&mut scratch.out);
-        }
-        if self.switches.collapse_whitespace {
-            white_space::collapse(&mut scratch.out);
-        }
-    }
-
-    /// Write the folded text of `scratch.points` to `scratch.out`, step by step.
-    ///
-    /// size: the bytes of the text in UTF-8. cut: whether what expands is cut to its size.
-    #[cold]
-    fn fold_bounded(&self, size: usize, cut: bool, scratch: &mut Scratch) {
-        let points = &mut scratch.bounded;
-        points.clear();
-        let mut form = Vec::new();
-        for &point in &scratch.points {
-            if cut && self.forms.page(point).entry(point).has(EXPANDS) {
-                self.append_form(point, &mut form, &mut scratch.buffers);
-                form.truncate(size_in_utf8(point));
-                for part in form.drain(..) {
-                    self.replaced.append(part, points);
-                }
-            } else {
-                self.replaced.append(point, points);
-            }
-        }
-        if self.switches.nfkc {
-            marks::limit(points, size);
-            if self.switches.drop_invisible {
-                joiners::drop_misplaced(points);
-            }
-        }
-        scratch.out.clear();
-        let mut pass = Pass::<_, Replacement> {
-            switches: &self.switches,
-            forms: &self.folded,
-            replaced: None,
-            points,
-            out: &mut scratch.out,
-            buffers: &mut scratch.buffers,
-            bounded: true,
-            count: Count::default(),
-            expands: false,
-        };
-        // What is bounded isn't refused.
-        let _ = pass.run(size);
-        if self.switches.drop_invisible && !self.switches.nfkc {
-            joiners::drop_misplaced(&mut scratch.out);
-        }
-    }
-
-    /// Append what a code point becomes by itself, even if it joins what is before it.
-    fn append_form(&self, point: u32, form: &mut Vec<u32>, buffers: &mut Buffers) {
-        let page = self.forms.page(point);
-        let entry = page.entry(point);
-        let begin = form.len();
-        page.append(entry, point, form);
-        if entry.has(JOINS) {
-            let mut alone = form.split_off(begin);
-            folding::fold(&mut alone, &self.switches, buffers.steps());
-            form.append(&mut alone);
-        }
-    }
-
-    /// Return whether a text of so many bytes in UTF-8 expands too far.
-    ///
-    /// A text can be made of nothing but characters that expand, such as U+3316: to two code points
-    /// for each byte. Whether it goes too far is decided for the text as a whole: its characters may
-    /// expand beyond their own sizes by a quarter of the text's size, and 32 more. Otherwise each
-    /// is cut to its size. Such a text is a list of characters, not language; any other one is
-    /// unchanged. So a normal form has at most 1.25 code points for each byte of the text, and 32
-    /// more.
-    fn expands_too_far(&self, points: &[u32], size: usize, buffers: &mut Buffers) -> bool {
-        let mut excess = 0;
-        let mut form = Vec::new();
-        for &point in points {
-            let entry = self.forms.page(point).entry(point);
-            if !entry.has(EXPANDS) {
-                continue;
-            }
-            let mut length = entry.len();
-            if entry.has(JOINS) {
-                form.clear();
-                self.append_form(point, &mut form, buffers);
-                length = form.len();
-            }
-            excess += length.saturating_sub(size_in_utf8(point));
-        }
-        excess > FREE && SHARE.saturating_mul(excess - FREE) > size
     }
 }
 
@@ -443,7 +314,7 @@ mod tests {
                 if let Form::Wide(points) = normaliser.form(&text, &mut scratch) {
                     assert!(points.iter().any(|&point| point > 0x7F));
                     assert!(points.iter().all(|&point| point < unicode::CODE_POINTS));
-                    assert!(points.len() <= text.len() + text.len() / SHARE + FREE);
+                    assert!(points.len() <= text.len() + text.len() / 4 + 32);
                 }
                 normaliser.left_out(&text, &mut scratch);
             }
