@@ -9,7 +9,7 @@ use icu_normalizer::properties::{
 
 use super::mapping::{Mapping, Rule};
 use super::properties::{Properties, SECOND};
-use super::unicode::{casefold, combining_class, nfkc, nfkd};
+use super::unicode::{casefold, nfkc, nfkd};
 
 /// All code points that compose lie below.
 const COMPOSE_BELOW: u32 = 0x2_0000;
@@ -184,10 +184,11 @@ pub fn compose_all(points: &mut Vec<u32>, steps: &mut Steps) {
     // The last starter, and the class of what is behind it and didn't compose.
     let (mut starter, mut last) = (None, 0);
     for &point in apart.iter() {
-        let class = combining_class(point);
-        if let Some(at) = starter
+        let properties = Properties::of(point);
+        let class = class_of(properties);
+        if properties.has(SECOND)
+            && let Some(at) = starter
             && (at + 1 == points.len() || last != 0 && last < class)
-            && Properties::of(point).has(SECOND)
             && let Some(whole) = compose(points[at], point)
         {
             points[at] = whole;
@@ -201,18 +202,19 @@ pub fn compose_all(points: &mut Vec<u32>, steps: &mut Steps) {
     }
 }
 
-/// Sort each run of non-starters by class; equal ones keep their order.
-fn order(apart: &mut [u32]) {
-    let mut begin = 0;
-    while begin < apart.len() {
-        let mut end = begin;
-        while end < apart.len() && combining_class(apart[end]) != 0 {
-            end += 1;
+/// Return the combining class of a code point that doesn't decompose.
+fn class_of(properties: Properties) -> u8 {
+    properties.last_class()
+}
+
+/// Sort each run of non-starters by class; equal ones keep their order. Nothing in it decomposes.
+pub fn order(apart: &mut [u32]) {
+    let class_of = |&point: &u32| class_of(Properties::of(point));
+    let is_non_starter = |point: &u32| class_of(point) != 0;
+    for run in apart.chunk_by_mut(|last, next| is_non_starter(last) && is_non_starter(next)) {
+        if run.len() > 1 {
+            run.sort_by_key(class_of);
         }
-        if end - begin > 1 {
-            apart[begin..end].sort_by_key(|&point| combining_class(point));
-        }
-        begin = end + 1;
     }
 }
 

@@ -9,7 +9,7 @@
 //! whether the next one composes with the letter. The others are normalised as a whole.
 
 use super::Switches;
-use super::composition::{Steps, compose};
+use super::composition::{Steps, compose, order};
 use super::folding::fold_bounded;
 use super::mapping::{EXPANDS, Entry, JOINS, Mapping, Rule, WITH_IOTA};
 use super::marks::Count;
@@ -55,6 +55,10 @@ pub struct Unbounded;
 
 /// A letter, and how marks were put to it so far.
 struct Letter {
+    /// The letter without what is joined to it.
+    alone: u32,
+    /// Whether all marks so far were in canonical order.
+    ordered: bool,
     /// Where the last starter is in the output.
     starter: usize,
     /// The combining class of the last mark, 0 if there is none.
@@ -151,11 +155,11 @@ impl<Forms: Rule, Replaced: Rule> Pass<'_, Forms, Replaced> {
                         }
                         self.count.add(point, properties);
                     }
-                    let joined = letter.as_mut().is_some_and(|letter| {
-                        properties.has(STABLE) && letter.join(point, properties, self.out)
-                    });
-                    if !joined {
-                        letter = None;
+                    match &mut letter {
+                        Some(letter) if properties.has(STABLE) => {
+                            letter.join(point, properties, self.out);
+                        }
+                        _ => letter = None,
                     }
                 }
                 None => {
@@ -168,8 +172,12 @@ impl<Forms: Rule, Replaced: Rule> Pass<'_, Forms, Replaced> {
         if !self.bounded && self.count.is_long() {
             return Err(Unbounded);
         }
-        if letter.is_none() {
-            self.fold_as_a_whole(base, first..at, folded);
+        match letter {
+            Some(letter) if letter.ordered => {}
+            Some(letter) if Properties::of(letter.alone).marks_behind() == 0 => {
+                self.join_in_order(letter.alone, first..at, folded);
+            }
+            _ => self.fold_as_a_whole(base, first..at, folded),
         }
         Ok(at)
     }
@@ -184,13 +192,20 @@ impl<Forms: Rule, Replaced: Rule> Pass<'_, Forms, Replaced> {
         if self.entry(point).has(WITH_IOTA) {
             return None; // Its marks have been counted.
         }
-        let last = Properties::of(*self.out.last()?);
+        let alone = *self.out.last()?;
+        let last = Properties::of(alone);
         if !last.has(STARTER) {
             self.count_replaced(point);
             return None;
         }
         self.count.begin(last.marks_behind());
-        Some(Letter { starter: self.out.len() - 1, highest: last.last_class(), last: 0 })
+        Some(Letter {
+            alone,
+            ordered: true,
+            starter: self.out.len() - 1,
+            highest: last.last_class(),
+            last: 0,
+        })
     }
 
     /// Count the marks of what a code point is replaced by.
@@ -204,6 +219,25 @@ impl<Forms: Rule, Replaced: Rule> Pass<'_, Forms, Replaced> {
         }
         for &part in parts.iter() {
             self.count.add(part, Properties::of(part));
+        }
+    }
+
+    /// Join code points, of which none decomposes, in canonical order to a letter without marks.
+    ///
+    /// folded: how long the output was behind the letter.
+    fn join_in_order(&mut self, alone: u32, joining: std::ops::Range<usize>, folded: usize) {
+        let marks = &mut self.buffers.sequence;
+        marks.clear();
+        for &point in &self.points[joining] {
+            let page = self.forms.page(point);
+            page.append(page.entry(point), point, marks);
+        }
+        order(marks);
+        self.out.truncate(folded);
+        self.out[folded - 1] = alone;
+        let mut letter = Letter { alone, ordered: true, starter: folded - 1, highest: 0, last: 0 };
+        for &mark in marks.iter() {
+            letter.join(mark, Properties::of(mark), self.out);
         }
     }
 
@@ -234,12 +268,13 @@ impl<Forms: Rule, Replaced: Rule> Pass<'_, Forms, Replaced> {
 impl Letter {
     /// Join a mark, or whatever else joins, to the letter at the end of `out`.
     ///
-    /// Return false if it would come before other marks, as they are ordered.
+    /// Do nothing if there was one that comes before others in canonical order.
     #[inline(always)]
-    fn join(&mut self, point: u32, properties: Properties, out: &mut Vec<u32>) -> bool {
+    fn join(&mut self, point: u32, properties: Properties, out: &mut Vec<u32>) {
         let class = properties.last_class();
-        if class != 0 && class < self.highest {
-            return false;
+        self.ordered &= class == 0 || class >= self.highest;
+        if !self.ordered {
+            return;
         }
         self.highest = class;
         let is_adjacent = self.starter + 1 == out.len();
@@ -248,13 +283,12 @@ impl Letter {
             && let Some(whole) = compose(out[self.starter], point)
         {
             out[self.starter] = whole;
-            return true;
+            return;
         }
         if class == 0 {
             self.starter = out.len();
         }
         self.last = class;
         out.push(point);
-        true
     }
 }

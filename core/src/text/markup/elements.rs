@@ -109,8 +109,9 @@ fn packed(name: &[u8]) -> Option<u128> {
         return None;
     }
     let mut bytes = [0; 16];
-    bytes[..name.len()].copy_from_slice(name);
-    bytes.make_ascii_lowercase();
+    for (byte, letter) in bytes.iter_mut().zip(name) {
+        *byte = letter.to_ascii_lowercase();
+    }
     Some(u128::from_le_bytes(bytes))
 }
 
@@ -122,17 +123,15 @@ fn slot_of(key: u128) -> usize {
 
 /// Return what a name is, of letters, digits, `_`, `.`, `:` and `-`; None if it is none.
 pub fn name_of(name: &[u8]) -> Option<Name> {
-    if let Some(is_inline) = ELEMENTS.get(name) {
+    let Some(sign) = name.iter().position(|&byte| matches!(byte, b'-' | b':')) else {
+        let is_inline = ELEMENTS.get(name)?;
         return Some(if is_inline { Name::Inline } else { Name::Block });
+    };
+    if name[sign] == b':' {
+        let is_prefix = |prefix: &&[u8]| prefix.eq_ignore_ascii_case(&name[..sign]);
+        return OFFICE.iter().any(is_prefix).then_some(Name::Block);
     }
-    match name.iter().position(|&byte| matches!(byte, b'-' | b':'))? {
-        0 => None,
-        colon if name[colon] == b':' => OFFICE
-            .iter()
-            .any(|prefix| prefix.eq_ignore_ascii_case(&name[..colon]))
-            .then_some(Name::Block),
-        _ => (name[0].is_ascii_alphabetic() && !name.contains(&b':')).then_some(Name::Custom),
-    }
+    (sign > 0 && name[0].is_ascii_alphabetic() && !name.contains(&b':')).then_some(Name::Custom)
 }
 
 /// Return whether a word is an attribute that stands without a value. So are others that have a

@@ -39,6 +39,7 @@ enum Tag {
 /// between: what stands in place of a tag that begins a new line or cell.
 pub fn without(text: &[u8], between: u8) -> Option<Vec<u8>> {
     let mut ended = None;
+    let mut name = Vec::new();
     let mut kept = None;
     let (mut done, mut at) = (0, 0);
     while let Some(begin) = memchr(b'<', &text[at..]) {
@@ -52,7 +53,7 @@ pub fn without(text: &[u8], between: u8) -> Option<Vec<u8>> {
             Tag::Inline => true,
             Tag::Block => false,
             Tag::Unknown(length) => {
-                let name = text[begin + 1..begin + 1 + length].to_ascii_lowercase();
+                write_lowercase(&text[begin + 1..begin + 1 + length], &mut name);
                 if !ended.get_or_insert_with(|| names_ended(text)).contains(&name) {
                     continue;
                 }
@@ -72,14 +73,24 @@ pub fn without(text: &[u8], between: u8) -> Option<Vec<u8>> {
 /// Return the names with hyphens, and of capital letters, of which the text has ends, in lower case.
 fn names_ended(text: &[u8]) -> HashSet<Vec<u8>> {
     let mut names = HashSet::new();
+    let mut name = Vec::new();
     for at in memmem::find_iter(text, b"</") {
         let rest = &text[at + 2..];
         let length = length_of(rest, is_of_custom_name);
         if name_of(&rest[..length]) == Some(Name::Custom) || is_type(rest) {
-            names.insert(rest[..length].to_ascii_lowercase());
+            write_lowercase(&rest[..length], &mut name);
+            if !names.contains(&name) {
+                names.insert(name.clone());
+            }
         }
     }
     names
+}
+
+fn write_lowercase(name: &[u8], lowercase: &mut Vec<u8>) {
+    lowercase.clear();
+    lowercase.extend_from_slice(name);
+    lowercase.make_ascii_lowercase();
 }
 
 /// Return the tag at a `<`, and where it ends.
