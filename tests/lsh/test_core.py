@@ -11,12 +11,13 @@ import pytest
 from lsh import _core
 from lsh.shingles import signer
 
-SIGNER = signer("char", 5, b"seed", slots=16)
+SIGNER = signer(_core.Normaliser(), "char", 5, b"seed", slots=16)
 WORDS: list[str | bytes] = ["one", b"two", "one"]
 
 
 def made(**changes: Any) -> _core.Signer:  # noqa: ANN401 -- of any type
-    return signer(**{"kind": "char", "size": 5, "seed": b"seed", "slots": 16, **changes})
+    made = {"kind": "char", "size": 5, "seed": b"seed", "slots": 16, **changes}
+    return signer(_core.Normaliser(), **made)
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,8 @@ impl Scratch {
 
     /// Return whether these buffers are small enough to keep.
     pub fn is_worth_keeping(&self) -> bool {
-        self.shingles.held() + self.tables.held() + self.waiting.held() < Self::MOST
+        let signing = self.shingles.held() + self.tables.held() + self.waiting.held();
+        self.text.held() + signing < Self::MOST
     }
 }
 

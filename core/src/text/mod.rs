@@ -86,6 +86,12 @@ pub struct Scratch {
 }
 
 impl Scratch {
+    /// Return about how many bytes are held.
+    pub fn held(&self) -> usize {
+        let bytes = [&self.ascii, &self.unwrapped, &self.left, &self.line];
+        self.wide.held() + bytes.iter().map(|bytes| bytes.capacity()).sum::<usize>()
+    }
+
     fn form(&self) -> Form<'_> {
         if self.is_ascii { Form::Ascii(&self.ascii) } else { Form::Wide(&self.wide.out) }
     }

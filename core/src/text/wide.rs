@@ -34,6 +34,13 @@ pub struct Scratch {
     buffers: Buffers,
 }
 
+impl Scratch {
+    /// Return about how many bytes are held. What stretches of a text go through is no larger.
+    pub fn held(&self) -> usize {
+        4 * (self.points.capacity() + self.bounded.capacity() + self.out.capacity())
+    }
+}
+
 impl Wide {
     pub fn new(switches: Switches) -> Self {
         Self {
