@@ -4,5 +4,10 @@
 //! `shard` knows where everything is that a decision reads, and writes down what it changes. They
 //! meet in two places: a judgement asks a `Sight`, and the shard takes a `Decision`.
 
+pub mod batch;
+mod bytes;
+pub mod clock;
 pub mod decision;
+pub mod record;
+pub mod rules;
 pub mod sight;
