@@ -138,6 +138,12 @@ impl Judged {
             if !held.changed && !moved.contains(&id) {
                 continue;
             }
+            if held.new && !held.shared && held.origin != Origin::Finer {
+                let (column, hash) = (usize::from(held.column), held.hash);
+                let number = held.entries.first().and_then(|&own| self.numbered(own, numbers));
+                made.cells.extend(number.map(|number| NewCell { column, hash, number }));
+                continue; // Nobody contested it, after all.
+            }
             let column = court.columns[usize::from(held.column)];
             let mut entries = Vec::with_capacity(held.entries.len());
             for &number in &held.entries {

@@ -36,4 +36,9 @@ impl Court {
             slots,
         })
     }
+
+    /// The estimated similarity of two sketches of which so many slots are equal.
+    pub fn similarity(&self, equal: u16) -> f64 {
+        self.measures.estimate(u32::from(equal))
+    }
 }

@@ -27,6 +27,8 @@ pub mod judge;
 mod judged;
 mod known;
 mod naming;
+pub mod plain;
+pub mod query;
 pub mod record;
 mod repeated;
 pub mod rules;
