@@ -8,7 +8,9 @@ use super::sight::{Bucket, Cell, Damaged, Seen, Sight};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// It is that of a cell's key.
-    Key { row: u32 },
+    Key {
+        row: u32,
+    },
     Finer,
 }
 

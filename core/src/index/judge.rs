@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::batch::Batch;
 use super::buckets::Buckets;
 use super::cells::{Cells, Contested};
-use super::judged::Judged;
 use super::clock::{Clock, Dated};
 use super::court::Court;
 use super::decision::{Counts, Decision, Match, Matches};
+use super::judged::Judged;
 use super::known::{Known, NEVER};
 use super::repeated;
 use super::same_id::Identities;
@@ -49,7 +49,9 @@ impl Judgement {
         };
         seen!(judging.judge(court, batch, dates, sight)?);
         let changes = seen!(judging.judged.changes(court, batch, dates, sight)?);
-        let Some(Judging { judged, .. }) = self.judging.take() else { unreachable!("it was there") };
+        let Some(Judging { judged, .. }) = self.judging.take() else {
+            unreachable!("it was there")
+        };
         let Judged { matches, mut counts, known, .. } = judged;
         let matches = Matches { ids: known.ids, ..matches };
         counts.repeated = identities.repeats.len() as u64;
@@ -85,9 +87,8 @@ impl Judging {
         sight: &mut impl Sight,
     ) -> Self {
         let mut again = identities.repeats.iter().map(|&(row, _)| row).peekable();
-        let rows: Vec<u32> = (0..batch.len() as u32)
-            .filter(|&row| again.next_if_eq(&row).is_none())
-            .collect();
+        let rows: Vec<u32> =
+            (0..batch.len() as u32).filter(|&row| again.next_if_eq(&row).is_none()).collect();
         let mut known = Known::new(court.slots, dates.clock.clone(), sight.inserted());
         known.add_batch(batch, &dates.times);
         forget(batch, identities, &rows, &mut known);
@@ -214,7 +215,8 @@ impl Judging {
             End::Covered { by, equal, .. } => {
                 judged.counts.absorbed += 1;
                 judged.counts.covered += u64::from(equal < court.measures.absorbs);
-                court.rules.window.is_some() && judged.renew(cell.row, by, column, last, dates, sight)?
+                court.rules.window.is_some()
+                    && judged.renew(cell.row, by, column, last, dates, sight)?
             }
             End::Inserted { .. } => {
                 judged.inserted[cell.row as usize] = true;

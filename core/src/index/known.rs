@@ -156,7 +156,8 @@ impl Known {
             let record = Record::unpack(packed)?;
             if record.sketch.len() != self.slots {
                 let (got, slots) = (record.sketch.len(), self.slots);
-                let message = format!("the sketch of document {number} has {got} slots, not {slots}");
+                let message =
+                    format!("the sketch of document {number} has {got} slots, not {slots}");
                 return Err(Damaged(message));
             }
             self.sketches.extend_from_slice(record.sketch);
@@ -253,11 +254,7 @@ impl Known {
         Ok(Seen::Here(own.fold(time, |latest, &(_, time)| self.clock.later(latest, time))))
     }
 
-    fn read_renewals(
-        &mut self,
-        number: u64,
-        sight: &mut impl Sight,
-    ) -> Result<Seen<()>, Damaged> {
+    fn read_renewals(&mut self, number: u64, sight: &mut impl Sight) -> Result<Seen<()>, Damaged> {
         if number < self.first && !self.renewals.contains_key(&number) {
             let mut renewals = seen!(sight.renewals(number)?);
             renewals.iter_mut().for_each(|(_, time)| *time = self.clock.settled(*time));

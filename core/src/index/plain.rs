@@ -3,6 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use rustc_hash::FxHashMap;
+
 use super::batch::Batch;
 use super::clock::Clock;
 use super::court::Court;
@@ -14,7 +16,7 @@ use super::sight::{Bucket, Cell, Damaged, Seen, Sight};
 #[derive(Debug, Clone, Default)]
 pub struct PlainIndex {
     /// By number of the column, and key.
-    pub buckets: HashMap<(u8, u64), Bucket>,
+    pub buckets: FxHashMap<(u8, u64), Bucket>,
     pub records: Vec<Vec<u8>>,
     pub renewals: HashMap<u64, Vec<(u8, i64)>>,
     pub verdicts: HashMap<u64, Vec<u8>>,
@@ -110,7 +112,8 @@ impl Sight for Plain<'_> {
     fn may_exist(&mut self, cell: Cell) -> bool {
         let hash = self.batch.key(cell.column, cell.row);
         // As by a filter, some that don't exist may.
-        hash % 5 == 0 || self.index.buckets.contains_key(&(self.court.columns[cell.column], hash))
+        hash.is_multiple_of(5)
+            || self.index.buckets.contains_key(&(self.court.columns[cell.column], hash))
     }
 
     fn bucket(&mut self, cell: Cell) -> Result<Seen<Bucket>, Damaged> {

@@ -128,9 +128,8 @@ impl Identities {
                     continue;
                 };
                 let Record { sequence, time, .. } = Record::unpack(packed)?;
-                let later = |&(other, least, _): &(u64, u64, i64)| {
-                    (sequence, least) > (other, number)
-                };
+                let later =
+                    |&(other, least, _): &(u64, u64, i64)| (sequence, least) > (other, number);
                 if newest.as_ref().is_none_or(later) {
                     newest = Some((sequence, number, time));
                 }
@@ -153,7 +152,8 @@ impl Identities {
             while let Some(one) = left.next_if(|one| one.row <= row) {
                 own.insert(&one.id, None);
             }
-            let stored = || self.newest.get(id).map(|&(number, time)| (First::Stored(number), time));
+            let stored =
+                || self.newest.get(id).map(|&(number, time)| (First::Stored(number), time));
             let first = own.entry(id).or_insert_with(stored);
             let least = dates.oldest.as_ref().map(|oldest| oldest[row]);
             match *first {

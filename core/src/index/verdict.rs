@@ -41,7 +41,7 @@ pub fn pack(verdict: &[VerdictMatch]) -> Vec<u8> {
 pub fn unpack(packed: &[u8]) -> Result<Vec<VerdictMatch>, Damaged> {
     let mut left = Cursor(packed);
     let mut read = || {
-        let contained = packed.len() % 8 != 0;
+        let contained = !packed.len().is_multiple_of(8);
         if contained && left.u8()? != WITH_CONTAINMENT {
             return None;
         }

@@ -138,29 +138,21 @@ impl<S: Sight> Walk<'_, S> {
 
     /// Compare a document with the entries of a bucket.
     fn stay(&mut self, cell: Contested, bucket: u32) -> Result<Seen<Stay>, Damaged> {
-        let heads = self.court.heads;
         let entries = self.buckets.get(bucket).entries.len();
-        if entries >= heads {
-            // Mostly one of the first two stands, and the records of the others needn't be read.
-            if self.all_live {
-                let found = seen!(self.first_that_covers(cell, bucket)?);
-                if let Some((by, equal)) = found {
-                    return Ok(Seen::Here(Stay::Covered { by, equal }));
-                }
+        if entries >= self.court.heads {
+            let found = if self.all_live {
+                seen!(self.first_that_covers(cell, bucket)?)
             } else {
-                seen!(self.read_live(cell, bucket, heads)?);
-                if self.live.len() == heads {
-                    if let Some((by, equal)) = self.covering_head(cell) {
-                        return Ok(Seen::Here(Stay::Covered { by, equal }));
-                    }
-                }
+                seen!(self.read_live(cell, bucket, self.court.heads)?);
+                self.covering_head(cell)
+            };
+            if let Some((by, equal)) = found {
+                return Ok(Seen::Here(Stay::Covered { by, equal }));
             }
         }
         seen!(self.read_live(cell, bucket, entries)?);
-        if self.live.len() >= heads {
-            if let Some((by, equal)) = self.covering_head(cell) {
-                return Ok(Seen::Here(Stay::Covered { by, equal }));
-            }
+        if let Some((by, equal)) = self.covering_head(cell) {
+            return Ok(Seen::Here(Stay::Covered { by, equal }));
         }
         let full = self.live.len() >= self.court.rules.capacity;
         let mut best = None;
@@ -205,8 +197,12 @@ impl<S: Sight> Walk<'_, S> {
         Ok(Seen::Here(None))
     }
 
-    /// The first of the live entries that covers a document, if it is among the first ones.
+    /// The first of the live entries that covers a document, if there are enough of them to be
+    /// crowded, and it is among the first ones.
     fn covering_head(&mut self, cell: Contested) -> Option<(u32, u32)> {
+        if self.live.len() < self.court.heads {
+            return None;
+        }
         (0..self.court.heads).find_map(|at| {
             let place = self.live[at];
             let equal = self.compare(cell.row, place);

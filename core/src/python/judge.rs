@@ -102,8 +102,8 @@ impl PlainIndex {
     ) -> PyResult<Bound<'py, PyDict>> {
         let batch = Arc::new(batch_of(batch)?);
         let court = &self.court;
-        let mut judgement = Judgement::new(court.clone(), batch.clone(), &self.index.clock)
-            .map_err(wrong)?;
+        let mut judgement =
+            Judgement::new(court.clone(), batch.clone(), &self.index.clock).map_err(wrong)?;
         let mut sight = self.index.sight(court, &batch, reluctant);
         self.rounds = 0;
         let decision = loop {
@@ -152,11 +152,8 @@ impl PlainIndex {
         py: Python<'py>,
         batch: &Bound<'py, PyAny>,
         reluctant: bool,
-    ) -> PyResult<(
-        HashMap<usize, Found<'py>>,
-        Vec<Vec<(u8, usize, usize, Vec<u64>)>>,
-        Vec<u64>,
-    )> {
+    ) -> PyResult<(HashMap<usize, Found<'py>>, Vec<Vec<(u8, usize, usize, Vec<u64>)>>, Vec<u64>)>
+    {
         let batch = Arc::new(batch_of(batch)?);
         let court = &self.court;
         let mut query =
