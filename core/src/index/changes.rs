@@ -29,7 +29,8 @@ impl Judged {
     ) -> Result<Seen<Changes>, Damaged> {
         let mut made = Changes { forgotten: self.known.forgotten(), ..Changes::default() };
         let numbers = self.records(court, batch, dates, &mut made);
-        let moves = self.renewals(sight.moved_below(), &numbers, &mut made);
+        let below = sight.moved_below().min(self.known.first);
+        let moves = self.renewals(below, &numbers, &mut made);
         let last = self.rows.last().map(|&row| row as usize);
         let oldest = dates.oldest.as_ref().zip(last).map(|(oldest, row)| oldest[row]);
         seen!(self.buckets(court, &numbers, &moves, oldest, &mut made, sight)?);
@@ -91,10 +92,9 @@ impl Judged {
     /// A document that the index wants to move gets another number in the buckets where it was
     /// renewed, and still is. Returns these.
     fn renewals(&self, below: u64, numbers: &[Option<u64>], made: &mut Changes) -> Moves {
-        let mut renewed = self.renewed.clone();
+        let stays = |one: &&Renewed| !self.is_gone(one.number);
+        let mut renewed: Vec<Renewed> = self.renewed.iter().filter(stays).copied().collect();
         renewed.sort_unstable();
-        renewed.dedup();
-        renewed.retain(|one| !self.is_gone(one.number));
         let mut moves = Moves::default();
         for some in renewed.chunk_by(|one, other| one.number == other.number) {
             let number = some[0].number;

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use super::batch::Batch;
 use super::buckets::Buckets;
 use super::cells::{Cells, Contested};
@@ -101,7 +103,7 @@ impl Judging {
             known,
             buckets,
             cells,
-            renewed: Vec::new(),
+            renewed: FxHashSet::default(),
             counts: Counts::default(),
             matches: Matches::default(),
         };

@@ -1,5 +1,7 @@
 //! What came of a batch so far: who was inserted, what has changed, and what matches.
 
+use rustc_hash::FxHashSet;
+
 use super::buckets::Buckets;
 use super::cells::Cells;
 use super::clock::Dated;
@@ -7,8 +9,8 @@ use super::decision::{Counts, Matches};
 use super::known::Known;
 use super::sight::{Damaged, Seen, Sight};
 
-/// An entry that was renewed, maybe several times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// An entry that was renewed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Renewed {
     /// Its document's number.
     pub number: u64,
@@ -29,7 +31,7 @@ pub struct Judged {
     pub forgets: bool,
     /// Which documents were inserted into the bucket of a contested cell, by row.
     pub inserted: Vec<bool>,
-    pub renewed: Vec<Renewed>,
+    pub renewed: FxHashSet<Renewed>,
     pub counts: Counts,
     pub matches: Matches,
 }
@@ -56,7 +58,7 @@ impl Judged {
         }
         let number = self.known.document(by).number;
         self.known.renew(number, column, own);
-        self.renewed.push(Renewed { number, column, bucket });
+        self.renewed.insert(Renewed { number, column, bucket });
         Ok(true)
     }
 

@@ -63,7 +63,14 @@ impl Identities {
                 continue;
             }
             match sight.identified(id)? {
-                Seen::Here(numbers) => drop(self.stored.insert(id.to_vec(), numbers)),
+                Seen::Here(numbers) => {
+                    if let Some(number) = numbers.iter().find(|&&one| one >= sight.inserted()) {
+                        let message =
+                            format!("an id is that of document {number}, which isn't there");
+                        return Err(Damaged(message));
+                    }
+                    self.stored.insert(id.to_vec(), numbers);
+                }
                 Seen::Unread => read = false,
             }
         }
