@@ -134,7 +134,9 @@ class Both:
 
 def matches(found: dict[int, Any]) -> dict[int, list[Match]]:
     return {
-        row: [Match(sequence, alike, ident, share or None) for sequence, alike, ident, share in some]
+        row: [
+            Match(sequence, alike, ident, share or None) for sequence, alike, ident, share in some
+        ]
         for row, some in found.items()
     }
 
@@ -193,7 +195,7 @@ events_strategy = (
     moved=moved_strategy,
     reluctant=st.booleans(),
 )
-def test_verdicts_and_changes_are_those_of_the_index(  # noqa: PLR0913
+def test_verdicts_and_changes_are_those_of_the_index(
     events: Events,
     cuts: list[int],
     rules: BucketRules,
@@ -243,7 +245,7 @@ fullness_strategy = st.lists(
     moved=moved_strategy,
     reluctant=st.booleans(),
 )
-def test_buckets_that_fill_up_and_empty_again(  # noqa: PLR0913
+def test_buckets_that_fill_up_and_empty_again(
     documents: list[Document],
     forgotten: dict[int, int],
     same: dict[int, int],

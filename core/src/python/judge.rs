@@ -9,7 +9,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::index::batch::{Batch, Forgotten};
-use crate::index::clock::Clock;
 use crate::index::court::Court;
 use crate::index::decision::{Decision, Matches};
 use crate::index::judge::Judgement;
@@ -85,6 +84,11 @@ impl PlainIndex {
         let court = Court::new(rules_of(rules)?, columns, slots).map_err(wrong)?;
         let index = plain::PlainIndex::new();
         Ok(Self { court: Arc::new(court), index, decision: None, rounds: 0 })
+    }
+
+    #[getter]
+    fn moved_below(&self) -> u64 {
+        self.index.moved_below
     }
 
     #[setter]
@@ -193,11 +197,6 @@ impl PlainIndex {
     fn verdicts<'py>(&self, py: Python<'py>) -> HashMap<u64, Bound<'py, PyBytes>> {
         let each = self.index.verdicts.iter();
         each.map(|(&number, packed)| (number, PyBytes::new(py, packed))).collect()
-    }
-
-    fn set_clock(&mut self, packed: &[u8]) -> PyResult<()> {
-        self.index.clock = Clock::unpacked(packed).map_err(damaged)?;
-        Ok(())
     }
 }
 
