@@ -30,6 +30,8 @@ pub struct Held {
     pub entries: Vec<u64>,
     /// Whether it has finer ones.
     pub beyond: bool,
+    /// Whether it, or a finer one, has become full since the cells that come to it were looked at.
+    pub outgrown: bool,
 }
 
 /// Buckets by ids: first those of the batch's keys, then finer ones.
@@ -57,6 +59,7 @@ impl Buckets {
             changed: false,
             entries: Vec::new(),
             beyond: false,
+            outgrown: false,
         });
         id
     }

@@ -11,6 +11,7 @@ use super::cells::{Cells, Contested};
 use super::clock::{Clock, Dated};
 use super::court::Court;
 use super::decision::{Counts, Decision, Match, Matches};
+use super::finer::LEVELS;
 use super::judged::Judged;
 use super::known::{Known, NEVER};
 use super::repeated;
@@ -142,11 +143,14 @@ impl Judging {
                 self.next += 1;
             }
             // At first, whatever has to be read is found at once. What is missing later is missing
-            // because documents of the batch have changed this one bucket.
+            // because documents of the batch have filled a bucket.
             let left = &self.judged.cells.contested[self.next..];
-            let stopped = left[0].bucket;
-            let concerned = left.iter().filter(|cell| !self.looked || cell.bucket == stopped);
+            let (stopped, buckets) = (left[0].bucket, &mut self.judged.buckets);
+            let concerned = left.iter().filter(|cell| {
+                !self.looked || cell.bucket == stopped || buckets.get(cell.bucket).outgrown
+            });
             self.waiting = concerned.copied().collect();
+            self.waiting.iter().for_each(|cell| buckets.get_mut(cell.bucket).outgrown = false);
             self.looked = true;
         }
     }
@@ -220,10 +224,14 @@ impl Judging {
                 court.rules.window.is_some()
                     && judged.renew(cell.row, by, column, last, dates, sight)?
             }
-            End::Inserted { .. } => {
+            End::Inserted { level } => {
                 judged.inserted[cell.row as usize] = true;
                 let oldest = dates.oldest.as_ref().map(|oldest| oldest[cell.row as usize]);
                 judged.insert(cell.row, column, last, oldest, court.rules.capacity, sight)?;
+                if level < LEVELS && judged.buckets.get(last).entries.len() >= court.rules.capacity
+                {
+                    judged.buckets.get_mut(cell.bucket).outgrown = true;
+                }
                 true
             }
         };
