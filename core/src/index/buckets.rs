@@ -28,10 +28,45 @@ pub struct Held {
     pub changed: bool,
     /// The numbers of its documents, in their order.
     pub entries: Vec<u64>,
+    /// Where `Known` has them, as far as they were looked at; nothing if there are few.
+    places: Vec<u32>,
     /// Whether it has finer ones.
     pub beyond: bool,
     /// Whether it, or a finer one, has become full since the cells that come to it were looked at.
     pub outgrown: bool,
+}
+
+const UNKNOWN: u32 = u32::MAX;
+
+impl Held {
+    /// The place of one of its documents, if it is noted.
+    #[inline]
+    pub fn place(&self, at: usize) -> Option<u32> {
+        self.places.get(at).copied().filter(|&place| place != UNKNOWN)
+    }
+
+    /// Note the place of one of its documents. To find that of a sole one takes no longer than this.
+    #[inline]
+    pub fn note_place(&mut self, at: usize, place: u32) {
+        if self.entries.len() > 1 {
+            self.places.resize(self.entries.len(), UNKNOWN);
+            self.places[at] = place;
+        }
+    }
+
+    /// Replace its entries by those at some places of theirs, and a new document, with its place.
+    pub fn refill(&mut self, kept: &[usize], number: u64, place: u32) {
+        self.places.resize(self.entries.len(), UNKNOWN);
+        for (to, &from) in kept.iter().enumerate() {
+            self.entries[to] = self.entries[from];
+            self.places[to] = self.places[from];
+        }
+        self.entries.truncate(kept.len());
+        self.places.truncate(kept.len());
+        self.entries.push(number);
+        self.places.push(place);
+        self.changed = true;
+    }
 }
 
 /// Buckets by ids: first those of the batch's keys, then finer ones.
@@ -58,6 +93,7 @@ impl Buckets {
             new: false,
             changed: false,
             entries: Vec::new(),
+            places: Vec::new(),
             beyond: false,
             outgrown: false,
         });

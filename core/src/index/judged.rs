@@ -75,22 +75,17 @@ impl Judged {
     ) -> Result<(), Damaged> {
         let Self { known, buckets, .. } = self;
         let held = buckets.get_mut(bucket);
-        let mut kept = 0;
+        let mut kept = Vec::with_capacity(held.entries.len());
         for at in 0..held.entries.len() {
-            let number = held.entries[at];
-            let place = known.place_if_known(number).expect("it was compared with all entries");
+            let place = held.place(at).or_else(|| known.place_if_known(held.entries[at]));
+            let place = place.expect("it was compared with all entries");
             if known.live(place, column, row, oldest, sight)? == Seen::Here(true) {
-                held.entries[kept] = number;
-                kept += 1;
+                kept.push(at);
             }
         }
-        held.entries.truncate(kept);
-        if kept >= capacity {
-            held.entries.drain(..=kept - capacity);
-            self.counts.dropped += 1;
-        }
-        held.entries.push(known.first + u64::from(row));
-        held.changed = true;
+        let leaving = (kept.len() + 1).saturating_sub(capacity);
+        self.counts.dropped += u64::from(leaving > 0);
+        held.refill(&kept[leaving..], known.first + u64::from(row), row);
         Ok(())
     }
 

@@ -181,11 +181,9 @@ impl<S: Sight> Walk<'_, S> {
         bucket: u32,
     ) -> Result<Seen<Option<(u32, u32)>>, Damaged> {
         for at in 0..self.court.heads {
-            let number = self.buckets.get(bucket).entries[at];
-            let Seen::Here(place) = self.known.place(number, self.sight)? else {
+            let Seen::Here(place) = self.place(bucket, at)? else {
                 for next in at + 1..self.court.heads.min((2 * at).max(1)) {
-                    let number = self.buckets.get(bucket).entries[next];
-                    self.known.place(number, self.sight)?;
+                    self.place(bucket, next)?;
                 }
                 return Ok(Seen::Unread);
             };
@@ -222,8 +220,7 @@ impl<S: Sight> Walk<'_, S> {
         let oldest = self.oldest.map(|oldest| oldest[cell.row as usize]);
         let mut read = true;
         for at in 0..entries {
-            let number = self.buckets.get(bucket).entries[at];
-            let Seen::Here(place) = self.known.place(number, self.sight)? else {
+            let Seen::Here(place) = self.place(bucket, at)? else {
                 read = false;
                 continue;
             };
@@ -234,6 +231,18 @@ impl<S: Sight> Walk<'_, S> {
             }
         }
         Ok(if read { Seen::Here(()) } else { Seen::Unread })
+    }
+
+    /// The place of a document that a bucket names.
+    #[inline]
+    fn place(&mut self, bucket: u32, at: usize) -> Result<Seen<u32>, Damaged> {
+        let held = self.buckets.get_mut(bucket);
+        if let Some(place) = held.place(at) {
+            return Ok(Seen::Here(place));
+        }
+        let place = seen!(self.known.place(held.entries[at], self.sight)?);
+        held.note_place(at, place);
+        Ok(Seen::Here(place))
     }
 
     #[inline]
