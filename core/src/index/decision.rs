@@ -1,5 +1,17 @@
 //! What is decided about a batch: its matches, and what changes in the index.
 
+use super::clock::Dated;
+
+/// The result of judging a batch.
+#[derive(Debug, Clone)]
+pub struct Decision {
+    /// As of when the documents count, and the clock after them.
+    pub dates: Dated,
+    pub matches: Matches,
+    pub counts: Counts,
+    pub changes: Changes,
+}
+
 /// A match of one document of the batch with an earlier one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Match {

@@ -4,5 +4,36 @@
 //! `shard` knows where everything is that a decision reads, and writes down what it changes. They
 //! meet in two places: a judgement asks a `Sight`, and the shard takes a `Decision`.
 
+/// Return the value of what is at hand, or `Unread` from the function.
+macro_rules! seen {
+    ($asked:expr) => {
+        match $asked {
+            Seen::Here(value) => value,
+            Seen::Unread => return Ok(Seen::Unread),
+        }
+    };
+}
+
+pub mod batch;
+mod buckets;
+mod bytes;
+mod cells;
+mod changes;
+pub mod clock;
+pub mod court;
 pub mod decision;
+mod finer;
+pub mod judge;
+mod judged;
+mod known;
+mod naming;
+pub mod plain;
+pub mod query;
+pub mod record;
+mod repeated;
+pub mod rules;
+mod same_id;
 pub mod sight;
+pub mod similar;
+pub mod verdict;
+mod walk;

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod given;
+mod judge;
 mod signing;
 mod text;
 
@@ -11,5 +12,6 @@ use pyo3::prelude::*;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     text::register(module)?;
-    signing::register(module)
+    signing::register(module)?;
+    module.add_class::<judge::PlainIndex>()
 }

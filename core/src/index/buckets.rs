@@ -1,0 +1,147 @@
+//! The buckets that a batch comes to, while its documents are inserted into them.
+
+use rustc_hash::FxHashMap;
+
+use super::sight::{Bucket, Cell, Damaged, Seen, Sight};
+
+/// Where a bucket is looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// It is that of a cell's key.
+    Key {
+        row: u32,
+    },
+    Finer,
+}
+
+/// A bucket. Until it was read, it is empty.
+#[derive(Debug, Clone)]
+pub struct Held {
+    pub column: u16,
+    pub hash: u64,
+    pub origin: Origin,
+    /// Whether several documents of the batch have its key.
+    pub shared: bool,
+    read: bool,
+    /// Whether it didn't exist before the batch.
+    pub new: bool,
+    pub changed: bool,
+    /// The numbers of its documents, in their order.
+    pub entries: Vec<u64>,
+    /// Where `Known` has them, as far as they were looked at; nothing if there are few.
+    places: Vec<u32>,
+    /// Whether it has finer ones.
+    pub beyond: bool,
+    /// Whether it, or a finer one, has become full since the cells that come to it were looked at.
+    pub outgrown: bool,
+}
+
+const UNKNOWN: u32 = u32::MAX;
+
+impl Held {
+    /// The place of one of its documents, if it is noted.
+    #[inline]
+    pub fn place(&self, at: usize) -> Option<u32> {
+        self.places.get(at).copied().filter(|&place| place != UNKNOWN)
+    }
+
+    /// Note the place of one of its documents. To find that of a sole one takes no longer than this.
+    #[inline]
+    pub fn note_place(&mut self, at: usize, place: u32) {
+        if self.entries.len() > 1 {
+            self.places.resize(self.entries.len(), UNKNOWN);
+            self.places[at] = place;
+        }
+    }
+
+    /// Replace its entries by those at some places of theirs, and a new document, with its place.
+    pub fn refill(&mut self, kept: &[usize], number: u64, place: u32) {
+        self.places.resize(self.entries.len(), UNKNOWN);
+        for (to, &from) in kept.iter().enumerate() {
+            self.entries[to] = self.entries[from];
+            self.places[to] = self.places[from];
+        }
+        self.entries.truncate(kept.len());
+        self.places.truncate(kept.len());
+        self.entries.push(number);
+        self.places.push(place);
+        self.changed = true;
+    }
+}
+
+/// Buckets by ids: first those of the batch's keys, then finer ones.
+#[derive(Debug, Default)]
+pub struct Buckets {
+    held: Vec<Held>,
+    finer: FxHashMap<(u16, u64), u32>,
+}
+
+impl Buckets {
+    /// Add the bucket of a cell's key; return its id.
+    pub fn add(&mut self, column: u16, hash: u64, row: u32) -> u32 {
+        self.push(column, hash, Origin::Key { row })
+    }
+
+    fn push(&mut self, column: u16, hash: u64, origin: Origin) -> u32 {
+        let id = u32::try_from(self.held.len()).expect("a batch has fewer buckets than 2^32");
+        self.held.push(Held {
+            column,
+            hash,
+            origin,
+            shared: false,
+            read: false,
+            new: false,
+            changed: false,
+            entries: Vec::new(),
+            places: Vec::new(),
+            beyond: false,
+            outgrown: false,
+        });
+        id
+    }
+
+    /// Return the id of a finer bucket.
+    pub fn finer(&mut self, column: u16, hash: u64) -> u32 {
+        if let Some(&id) = self.finer.get(&(column, hash)) {
+            return id;
+        }
+        let id = self.push(column, hash, Origin::Finer);
+        self.finer.insert((column, hash), id);
+        id
+    }
+
+    /// Read a bucket, unless it was read.
+    #[inline]
+    pub fn read(&mut self, id: u32, sight: &mut impl Sight) -> Result<Seen<()>, Damaged> {
+        let held = &mut self.held[id as usize];
+        if held.read {
+            return Ok(Seen::Here(()));
+        }
+        let column = usize::from(held.column);
+        let found = match held.origin {
+            Origin::Key { row } => sight.bucket(Cell { column, row: row as usize })?,
+            Origin::Finer => sight.finer(column, held.hash)?,
+        };
+        let Bucket { entries, beyond } = seen!(found);
+        if let Some(number) = entries.iter().find(|&&number| number >= sight.inserted()) {
+            return Err(Damaged(format!("a bucket names document {number}, which has no record")));
+        }
+        held.new = entries.is_empty() && !beyond;
+        (held.entries, held.beyond, held.read) = (entries, beyond, true);
+        Ok(Seen::Here(()))
+    }
+
+    #[inline]
+    pub fn get(&self, id: u32) -> &Held {
+        &self.held[id as usize]
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, id: u32) -> &mut Held {
+        &mut self.held[id as usize]
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Held)> {
+        (0..).zip(&self.held)
+    }
+}

@@ -1,0 +1,44 @@
+//! What all judgements of an index have in common.
+
+use super::finer::Finer;
+use super::rules::Rules;
+use super::similar::Measures;
+
+/// The rules of an index and what follows from them. It never changes.
+#[derive(Debug)]
+pub struct Court {
+    pub rules: Rules,
+    /// The columns' numbers, by place.
+    pub columns: Vec<u8>,
+    /// How many slots each sketch has.
+    pub slots: usize,
+    pub(super) heads: usize,
+    pub(super) measures: Measures,
+    pub(super) finer: Finer,
+}
+
+impl Court {
+    /// `columns` are the columns' numbers; `slots` is how many each sketch has.
+    pub fn new(rules: Rules, columns: Vec<u8>, slots: usize) -> Result<Self, String> {
+        rules.check()?;
+        if slots == 0 || u16::try_from(slots).is_err() {
+            return Err(format!("slots: got {slots}, takes 1 to 65,535"));
+        }
+        if columns.is_empty() || (1..columns.len()).any(|at| columns[..at].contains(&columns[at])) {
+            return Err("columns: takes different numbers, at least one".into());
+        }
+        Ok(Self {
+            heads: rules.heads(),
+            measures: Measures::of(&rules, slots),
+            finer: Finer::new(&columns, slots),
+            rules,
+            columns,
+            slots,
+        })
+    }
+
+    /// The estimated similarity of two sketches of which so many slots are equal.
+    pub fn similarity(&self, equal: u16) -> f64 {
+        self.measures.estimate(u32::from(equal))
+    }
+}
