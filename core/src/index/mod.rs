@@ -5,4 +5,5 @@
 //! meet in two places: a judgement asks a `Sight`, and the shard takes a `Decision`.
 
 pub mod decision;
+pub mod record;
 pub mod sight;
