@@ -4,6 +4,7 @@
 //! number of shingles (4), the number of slots of its sketch (2), the number of bytes of `new` (1),
 //! the sketch, `new`, then the id, to the record's end. Numbers are little-endian.
 
+use super::bytes::Cursor;
 use super::sight::Damaged;
 
 /// What comes before the sketch.
@@ -27,21 +28,14 @@ pub struct Record<'a> {
 
 impl<'a> Record<'a> {
     pub fn unpack(packed: &'a [u8]) -> Result<Self, Damaged> {
-        let wrong = || Damaged(format!("{} bytes are not a record", packed.len()));
-        let (fixed, rest) = packed.split_first_chunk::<FIXED>().ok_or_else(wrong)?;
-        let slots = usize::from(u16::from_le_bytes([fixed[20], fixed[21]]));
-        let bits = usize::from(fixed[22]);
-        let (sketch, rest) = rest.split_at_checked(slots).ok_or_else(wrong)?;
-        let (new, id) = rest.split_at_checked(bits).ok_or_else(wrong)?;
-        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, ..] = *fixed;
-        Ok(Self {
-            sequence: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
-            time: i64::from_le_bytes([i, j, k, l, m, n, o, p]),
-            shingles: u32::from_le_bytes([q, r, s, t]),
-            sketch,
-            new,
-            id,
-        })
+        let read = |packed| {
+            let mut left = Cursor(packed);
+            let (sequence, time, shingles) = (left.u64()?, left.i64()?, left.u32()?);
+            let (slots, bits) = (usize::from(left.u16()?), usize::from(left.u8()?));
+            let (sketch, new) = (left.take(slots)?, left.take(bits)?);
+            Some(Self { sequence, time, shingles, sketch, new, id: left.0 })
+        };
+        read(packed).ok_or_else(|| Damaged(format!("{} bytes are not a record", packed.len())))
     }
 
     /// The bytes. A sketch has less than 65,536 slots, and `new` less than 256 bytes.

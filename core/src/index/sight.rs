@@ -37,6 +37,13 @@ pub struct Cell {
 /// A column is always given by its place among the batch's. A document is given by its number: an
 /// index numbers documents as it inserts them.
 pub trait Sight {
+    /// Whether the bucket of a cell may exist; if not, `bucket` would say so, too.
+    ///
+    /// Most buckets don't exist, so this is asked first, for a column's cells one after the other.
+    fn may_exist(&mut self, _cell: Cell) -> bool {
+        true
+    }
+
     /// The bucket that a cell's key names.
     fn bucket(&mut self, cell: Cell) -> Result<Seen<Bucket>, Damaged>;
 

@@ -1,0 +1,515 @@
+//! Makes a write of what was decided about a batch: nothing changes before `Shard::apply`.
+//!
+//! Each changed bucket is written in the current era, as what it has grown to, with its cell and
+//! its mark. So it is found when earlier eras are dropped. A bucket with one new document needs
+//! only a cell.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::cells::{Cell, MARK, marked, pack_pages};
+use super::eras::Dates;
+use super::filters::{Part, Room};
+use super::identities::NewIds;
+use super::keyspace::{self, GONE, Key, Place, RUNS, Range, grown_key, number_key};
+use super::layout::{MOST_DOCUMENTS, low_of, pack_bucket, pack_renewals};
+use super::merge::{Merge, Work};
+use super::open_run::{Added, OpenRun, pack_added};
+use super::reading::Reading;
+use super::record_pages::{self, DOCUMENTS_A_PAGE, RecordPage, page_key, page_of};
+use super::run_list::{ID_COLUMN, Merging, Run, RunList};
+use super::seal::seal;
+use super::{Shard, Wanted, Writes};
+use crate::index::decision::Changes;
+use crate::index::sight::Damaged;
+
+/// What is decided about a batch, as far as it is stored.
+#[derive(Debug, Clone, Copy)]
+pub struct Decided<'a> {
+    /// The numbers of the batch's columns.
+    pub columns: &'a [u8],
+    pub changes: &'a Changes,
+    pub dates: Dates,
+}
+
+/// What a value is that was named.
+#[derive(Clone, Copy)]
+enum Purpose {
+    Id { place: usize, at: usize },
+    Source { work: usize, at: usize },
+    Forgotten(u64),
+}
+
+/// A write, while it is known what it has to read.
+pub struct Preparing {
+    list: RunList,
+    merges: Vec<Merge>,
+    works: Vec<Work>,
+    rooms: Vec<(u32, Room)>,
+    ids: NewIds,
+    pages: FxHashMap<u64, RecordPage>,
+    wants: Vec<(Wanted, Purpose)>,
+    named: Vec<Purpose>,
+}
+
+/// What changes in memory once a write is in the store.
+#[derive(Default)]
+pub struct Prepared {
+    pub(super) list: Option<RunList>,
+    pub(super) merges: Vec<Merge>,
+    pub(super) rooms: Vec<(u32, Room)>,
+    pub(super) parts: Vec<Part>,
+    /// The runs that are asked from now on, and those that are not.
+    pub(super) asked: Vec<u32>,
+    pub(super) removed: Vec<u32>,
+    /// The first document of another open run.
+    pub(super) emptied: Option<u64>,
+    pub(super) added: Vec<Added>,
+    pub(super) records: Vec<Vec<u8>>,
+    pub(super) last_page: Vec<Vec<u8>>,
+    pub(super) forgotten: Vec<u64>,
+    /// Changed buckets, and what they have grown to; none if they are one cell.
+    pub(super) grown: Vec<((u8, u64), Option<Vec<u8>>)>,
+}
+
+impl Preparing {
+    /// Plan a write. An error says that something contradicts itself, or that the shard is full.
+    pub fn new(shard: &Shard, decided: Decided) -> Result<Self, Damaged> {
+        let changes = decided.changes;
+        let mut list = shard.list.clone();
+        if list.columns.is_empty() {
+            list.columns = decided.columns.to_vec();
+            list.columns.sort_unstable();
+            list.columns.push(ID_COLUMN);
+        }
+        let documents = changes.records.len() as u64;
+        if documents > shard.room() {
+            return Err(Damaged(format!("it is full: {documents} more documents don't fit")));
+        }
+        let (mut merges, mut rooms) = (shard.merges.clone(), Vec::new());
+        begin_merges(shard, &mut list, &mut merges, &mut rooms);
+        let plans = list.merging.iter();
+        let works = plans.filter_map(|plan| {
+            let place = merges.iter().position(|merge| merge.target == plan.target)?;
+            Some(Work::due(merges.swap_remove(place), plan, &list, documents))
+        });
+        let works = works.collect();
+        let ids = NewIds::new(shard, &changes.records)?;
+        let (pages, wants, named) = (FxHashMap::default(), Vec::new(), Vec::new());
+        let mut made = Self { list, merges, works, rooms, ids, pages, wants, named };
+        made.want_forgotten(shard, changes)?;
+        for (work, some) in made.works.iter_mut().enumerate() {
+            let wanted = some.wanted(&made.list).into_iter().enumerate();
+            made.wants.extend(wanted.map(|(at, wanted)| (wanted, Purpose::Source { work, at })));
+        }
+        made.want_ids();
+        Ok(made)
+    }
+
+    fn want_ids(&mut self) {
+        for (place, search) in self.ids.open() {
+            for (at, wanted) in search.name(&self.list) {
+                self.wants.push((wanted, Purpose::Id { place, at }));
+            }
+        }
+    }
+
+    fn want_forgotten(&mut self, shard: &Shard, changes: &Changes) -> Result<(), Damaged> {
+        let (last, _) = page_of(shard.inserted);
+        let mut before = None;
+        for &number in &changes.forgotten {
+            let kept = (shard.list.eras.first()..shard.inserted).contains(&number);
+            if !kept || before.is_some_and(|before| before >= number) {
+                return Err(Damaged(format!("document {number} can't be forgotten")));
+            }
+            before = Some(number);
+        }
+        let mut pages: Vec<u64> = changes.forgotten.iter().map(|&n| page_of(n).0).collect();
+        pages.dedup();
+        for page in pages.into_iter().filter(|&page| page != last) {
+            let wanted = Wanted { table: None, key: page_key(page) };
+            self.wants.push((wanted, Purpose::Forgotten(page)));
+        }
+        Ok(())
+    }
+
+    /// The keys that must be read next, by table and ascending; give all their values to `give`.
+    pub fn wanted(&mut self) -> Vec<Wanted> {
+        let mut wants = std::mem::take(&mut self.wants);
+        wants.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        let (wanted, named) = wants.into_iter().unzip();
+        self.named = named;
+        wanted
+    }
+
+    /// Take the values of the keys that `wanted` returned last, in their order.
+    pub fn give<'v>(
+        &mut self,
+        values: impl IntoIterator<Item = Option<&'v [u8]>>,
+    ) -> Result<(), Damaged> {
+        let mut values = values.into_iter();
+        for purpose in std::mem::take(&mut self.named) {
+            let value = values.next().ok_or_else(|| Damaged("a value wasn't given".into()))?;
+            match purpose {
+                Purpose::Id { place, at } => {
+                    if let Some(search) = self.ids.get_mut(place) {
+                        search.give(&self.list, at, value)?;
+                    }
+                }
+                Purpose::Source { work, at } => self.works[work].give(at, value),
+                Purpose::Forgotten(page) => {
+                    let missing = || Damaged(format!("page {page} of the records is missing"));
+                    let found = RecordPage::unpack(page, value.ok_or_else(missing)?)?;
+                    self.pages.insert(page, found);
+                }
+            }
+        }
+        self.want_ids();
+        Ok(())
+    }
+
+    /// Make the write, once there is nothing left to read.
+    pub fn finish(
+        self,
+        shard: &Shard,
+        reading: &Reading,
+        decided: Decided,
+    ) -> Result<(Writes, Prepared), Damaged> {
+        let Self { list, merges, works, rooms, ids, pages, .. } = self;
+        let mut write = Write {
+            shard,
+            reading,
+            decided,
+            list,
+            writes: Writes::default(),
+            made: Prepared { merges, rooms, ..Prepared::default() },
+        };
+        for work in works {
+            write.merge(work)?;
+        }
+        write.documents(&pages)?;
+        write.cells(&ids)?;
+        write.eras()?;
+        if write.list != shard.list {
+            write.writes.puts.push((RUNS.to_vec(), write.list.pack()));
+            write.made.list = Some(write.list);
+        }
+        Ok((write.writes, write.made))
+    }
+}
+
+/// Begin the merges that are due: of each tier, one at a time.
+fn begin_merges(
+    shard: &Shard,
+    list: &mut RunList,
+    merges: &mut Vec<Merge>,
+    rooms: &mut Vec<(u32, Room)>,
+) {
+    let tiers: FxHashSet<u8> = list.runs.iter().map(|run| run.tier).collect();
+    for tier in tiers {
+        if list.merging.iter().any(|plan| plan.tier == tier) {
+            continue;
+        }
+        let Some(runs) = list.to_merge(tier) else { continue };
+        let sources = runs.iter().map(|run| run.number).collect();
+        let target = list.new_number();
+        let plan = Merging { tier, sources, target, done: 0, cells: 0 };
+        merges.push(Merge::of(&plan));
+        list.merging.push(plan);
+        rooms.push((target, shard.filters.room(tier + 1, 0)));
+    }
+}
+
+/// A write that is being made.
+struct Write<'a> {
+    shard: &'a Shard,
+    reading: &'a Reading,
+    decided: Decided<'a>,
+    list: RunList,
+    writes: Writes,
+    made: Prepared,
+}
+
+impl Write<'_> {
+    fn put(&mut self, key: Key, value: Vec<u8>) {
+        let value = seal(&key, value);
+        self.writes.puts.push((key, value));
+    }
+
+    /// The number that the next document gets after the batch.
+    fn end(&self) -> u64 {
+        self.shard.inserted + self.decided.changes.records.len() as u64
+    }
+
+    /// Do the steps of a merge, and end it if all are done.
+    fn merge(&mut self, work: Work) -> Result<(), Damaged> {
+        let worked = work.done(&self.list)?;
+        for part in worked.parts {
+            self.put_part(part);
+        }
+        self.writes.tables.extend(worked.tables);
+        let plans = self.list.merging.iter_mut();
+        if let Some(plan) = plans.into_iter().find(|plan| plan.target == worked.plan.target) {
+            plan.clone_from(&worked.plan);
+        }
+        if !worked.is_done {
+            self.made.merges.push(worked.merge);
+            return Ok(());
+        }
+        self.made.asked.push(worked.plan.target);
+        for run in self.list.replace(&worked.plan) {
+            self.remove(run);
+        }
+        Ok(())
+    }
+
+    fn put_part(&mut self, part: Part) {
+        let place = Place { run: part.run, slot: part.slot, page: part.page };
+        self.put(place.key(keyspace::FILTERS), part.pack());
+        self.made.parts.push(part);
+    }
+
+    fn remove(&mut self, run: Run) {
+        self.made.removed.push(run.number);
+        self.writes.ranges.push(Range::of_run(keyspace::FILTERS, run.number));
+        match run.table() {
+            Some(table) => self.writes.replaced.push(table),
+            None => self.writes.ranges.push(Range::of_run(keyspace::CELLS, run.number)),
+        }
+    }
+
+    /// Write what is kept by document: records, renewals, verdicts.
+    fn documents(&mut self, pages: &FxHashMap<u64, RecordPage>) -> Result<(), Damaged> {
+        let changes = self.decided.changes;
+        self.forget(pages)?;
+        for (number, renewals) in &changes.renewals {
+            self.put(number_key(keyspace::RENEWALS, *number), pack_renewals(renewals));
+        }
+        for (number, verdict) in &changes.verdicts {
+            self.put(number_key(keyspace::VERDICTS, *number), verdict.clone());
+        }
+        let mut left = std::mem::take(&mut self.made.last_page);
+        left.extend(changes.records.iter().cloned());
+        if left == self.shard.last_page {
+            self.made.last_page = left;
+            return Ok(());
+        }
+        let (first, _) = page_of(self.shard.inserted);
+        for (page, some) in (first..).zip(left.chunks(DOCUMENTS_A_PAGE)) {
+            self.writes.puts.push(record_pages::pack(page, some)?);
+        }
+        self.made.records.clone_from(&changes.records);
+        self.made.last_page = left.split_off(left.len() / DOCUMENTS_A_PAGE * DOCUMENTS_A_PAGE);
+        Ok(())
+    }
+
+    /// Replace the records of forgotten documents by none.
+    fn forget(&mut self, pages: &FxHashMap<u64, RecordPage>) -> Result<(), Damaged> {
+        let forgotten = &self.decided.changes.forgotten;
+        self.made.last_page.clone_from(&self.shard.last_page);
+        if forgotten.is_empty() {
+            return Ok(());
+        }
+        if self.shard.all_kept {
+            self.put(GONE.to_vec(), Vec::new());
+        }
+        let (last, _) = page_of(self.shard.inserted);
+        for some in forgotten.chunk_by(|one, next| page_of(*one).0 == page_of(*next).0) {
+            let (page, _) = page_of(some[0]);
+            self.writes.erased.push(page);
+            let mut records = match pages.get(&page) {
+                Some(found) => found.records().map(<[u8]>::to_vec).collect(),
+                None => self.made.last_page.clone(),
+            };
+            for &number in some {
+                let missing = || Damaged(format!("document {number} has no record"));
+                records.get_mut(page_of(number).1).ok_or_else(missing)?.clear();
+            }
+            if page == last {
+                self.made.last_page = records;
+            } else {
+                self.writes.puts.push(record_pages::pack(page, &records)?);
+            }
+        }
+        for &number in forgotten {
+            self.writes.deletes.push(number_key(keyspace::RENEWALS, number));
+            self.writes.deletes.push(number_key(keyspace::VERDICTS, number));
+        }
+        self.made.forgotten.clone_from(forgotten);
+        Ok(())
+    }
+
+    /// Gather the cells that the open run gets. It is closed before, if it is full.
+    fn cells(&mut self, ids: &NewIds) -> Result<(), Damaged> {
+        let shard = self.shard;
+        if self.is_full() {
+            self.close(shard.open.first, shard.inserted, false);
+        }
+        if shard.inserted == self.list.eras.current().first {
+            self.list.eras.begin(shard.inserted, self.decided.dates.now);
+        }
+        self.list.eras.note(self.decided.dates, shard.settings.window);
+        self.ids(ids)?;
+        self.buckets()
+    }
+
+    /// Whether the open run is closed before the documents of the batch are added.
+    ///
+    /// Those of a write are in one run. A run has as nearly as possible the size that its filter
+    /// and its pages are made for.
+    fn is_full(&self) -> bool {
+        let has = self.shard.inserted - self.shard.open.first;
+        let left = u64::from(self.list.run_documents).saturating_sub(has);
+        has > 0 && 2 * left < self.end() - self.shard.inserted
+    }
+
+    /// Make a run of the open run, with what was added if `with_added`, and begin another.
+    fn close(&mut self, first: u64, end: u64, with_added: bool) {
+        let (number, shape) = (self.list.new_number(), self.list.shape(0));
+        let pages = 0..shape.pages();
+        let empty = OpenRun::new(self.list.columns.len(), first);
+        let begun = self.made.emptied.is_some() || self.shard.list.columns.is_empty();
+        let open = if begun { &empty } else { &self.shard.open };
+        let added = if with_added { std::mem::take(&mut self.made.added) } else { Vec::new() };
+        let mut count = 0;
+        for slot in 0..self.list.columns.len() as u8 {
+            let cells = open.sorted(slot, &added);
+            let packed = pack_pages(number, slot, shape, pages.clone(), &cells);
+            self.writes.puts.extend(packed);
+            self.put_part(Part::filled(number, slot, shape, pages.clone(), &cells));
+            count += cells.len() as u64;
+        }
+        self.list.runs.push(Run { number, tier: 0, first, end, cells: count });
+        let others = self.made.rooms.iter().filter(|(_, room)| room.tier() == 0).count();
+        self.made.rooms.push((number, self.shard.filters.room(0, others)));
+        self.made.asked.push(number);
+        self.made.emptied = Some(end);
+        self.writes.ranges.push(Range::all(keyspace::OPEN_RUN));
+    }
+
+    fn open_first(&self) -> u64 {
+        self.made.emptied.unwrap_or(self.shard.open.first)
+    }
+
+    fn add(&mut self, column: u8, hash: u64, number: u64, mark: bool) -> Result<(), Damaged> {
+        let document = low_of(number) | if mark { MARK } else { 0 };
+        let slot = self.list.slot(column)?;
+        self.made.added.push(Added { slot, cell: Cell { hash, document } });
+        Ok(())
+    }
+
+    /// Write which earlier document with the same id each new one has, and the newest of each.
+    ///
+    /// Chains that were followed go on with what is left of them, so an id that is forgotten and
+    /// comes again all the time has a short one.
+    fn ids(&mut self, ids: &NewIds) -> Result<(), Damaged> {
+        let mut newest = FxHashMap::<u64, u64>::default();
+        let forgotten = &self.decided.changes.forgotten;
+        let kept = self.list.eras.first();
+        for (place, key, stored) in ids.newest() {
+            let number = self.shard.inserted + place as u64;
+            let followed = self.reading.chains.get(&key).and_then(|chain| chain.whole());
+            let stored = match followed {
+                Some(all) => all.iter().copied().find(|one| !forgotten.contains(one)),
+                None => stored,
+            };
+            let before = newest.insert(key, number).or(stored.filter(|&stored| stored >= kept));
+            if let Some(before) = before {
+                let key = number_key(keyspace::PREVIOUS, number);
+                self.put(key, before.to_le_bytes().to_vec());
+            }
+        }
+        newest.into_iter().try_for_each(|(key, number)| self.add(ID_COLUMN, key, number, false))
+    }
+
+    /// Write the buckets that changed. The document of a cell or mark under a grown bucket doesn't
+    /// matter; it is one that the open run has, or will have.
+    fn buckets(&mut self) -> Result<(), Damaged> {
+        let Decided { columns, changes, .. } = self.decided;
+        let column = |place: usize| {
+            let none = || Damaged(format!("a change in column {place} of {}", columns.len()));
+            columns.get(place).copied().ok_or_else(none)
+        };
+        for cell in &changes.cells {
+            let column = column(cell.column)?;
+            if self.reading.standing(column, cell.hash)?.is_none() {
+                self.add(column, cell.hash, cell.number, false)?;
+            } else {
+                self.bucket(column, cell.hash, &[cell.number], false)?;
+            }
+        }
+        for bucket in &changes.buckets {
+            self.bucket(column(bucket.column)?, bucket.hash, &bucket.entries, bucket.beyond)?;
+        }
+        Ok(())
+    }
+
+    fn bucket(
+        &mut self,
+        column: u8,
+        hash: u64,
+        entries: &[u64],
+        beyond: bool,
+    ) -> Result<(), Damaged> {
+        let standing = self.reading.standing(column, hash)?.unwrap_or_default();
+        let new = !standing.celled && !standing.grown;
+        if let (&[number], false, true) = (entries, beyond, new)
+            && number >= self.shard.inserted
+        {
+            self.made.grown.push(((column, hash), None));
+            return self.add(column, hash, number, false);
+        }
+        let era = self.list.eras.current().number;
+        let packed = pack_bucket(entries, beyond);
+        self.put(grown_key(era, column, hash), packed.clone());
+        let recent = [&era.to_le_bytes()[..], &packed].concat();
+        self.made.grown.push(((column, hash), Some(recent)));
+        let latest = (self.end().saturating_sub(1)).max(self.open_first());
+        if new {
+            self.add(column, hash, latest, false)?;
+        }
+        if !standing.grown {
+            self.add(column, marked(hash), latest, true)?;
+        }
+        Ok(())
+    }
+
+    /// Begin an era if it is due, and drop what is older than the window.
+    fn eras(&mut self) -> Result<(), Damaged> {
+        let (now, window) = (self.decided.dates.now, self.shard.settings.window);
+        let (first, end) = (self.open_first(), self.end());
+        let due = self.list.eras.is_due(now, window);
+        // Cells without a document can't be a run. They wait for one, and so does the era.
+        let open_cells = self.made.emptied.is_none() && self.shard.open.cells() > 0;
+        let has_cells = open_cells || !self.made.added.is_empty();
+        if due && (end > first || !has_cells) && end > self.list.eras.current().first {
+            if end > first {
+                self.close(first, end, true);
+            }
+            self.list.eras.begin(end, now);
+        }
+        if !self.made.added.is_empty() {
+            let number = if self.made.emptied.is_some() { 0 } else { self.shard.open_writes };
+            let packed = pack_added(&self.made.added);
+            self.put(number_key(keyspace::OPEN_RUN, number), packed);
+        }
+        if self.list.eras.drop(now, window) > 0 {
+            let (era, first) = (self.list.eras.kept()[0].number, self.list.eras.first());
+            self.writes.ranges.push(Range::grown_before(era));
+            for kind in [keyspace::PREVIOUS, keyspace::RENEWALS, keyspace::VERDICTS] {
+                self.writes.ranges.push(Range::below(kind, first));
+            }
+            self.writes.ranges.push(Range::below(keyspace::RECORDS, page_of(first).0));
+        }
+        for run in self.list.drop_dead() {
+            self.remove(run);
+        }
+        Ok(())
+    }
+}
+
+impl Shard {
+    /// How many more documents fit.
+    pub fn room(&self) -> u64 {
+        MOST_DOCUMENTS - 1 - (self.inserted - self.list.eras.first())
+    }
+}
