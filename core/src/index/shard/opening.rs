@@ -9,7 +9,7 @@ use super::merge::{Merge, pages_into, parts_until};
 use super::open_run::{Added, OpenRun, unpack_added};
 use super::recent::Recent;
 use super::record_pages::{RecordPage, page_key, page_of};
-use super::run_list::{Merging, Run, RunList};
+use super::run_list::{Run, RunList};
 use super::seal::{hex, unseal};
 use super::{RECENT_BYTES, Settings, Shard};
 use crate::index::sight::Damaged;
@@ -129,11 +129,10 @@ impl Opening {
     /// The runs that must have tables, and the one of a merge that may. Tables of others are left
     /// over from a write that failed: drop them before anything is written.
     pub fn tables(&self) -> (Vec<u32>, Vec<u32>) {
+        let (begun, new) = self.list.merging.iter().partition::<Vec<_>, _>(|plan| plan.done > 0);
         let merged = self.list.runs.iter().filter_map(Run::table);
-        let (begun, new): (Vec<_>, Vec<_>) =
-            self.list.merging.iter().partition(|plan| plan.done > 0);
-        let targets = |plans: Vec<&Merging>| plans.into_iter().map(|plan| plan.target);
-        (merged.chain(targets(begun)).collect(), targets(new).collect())
+        let begun = begun.iter().map(|plan| plan.target);
+        (merged.chain(begun).collect(), new.iter().map(|plan| plan.target).collect())
     }
 
     /// How many cells there are in runs, by which the time to read their filters can be told.

@@ -223,9 +223,10 @@ impl Reading {
         Ok(Some(known.standing))
     }
 
-    /// The grown buckets that were read from the store: their columns' numbers, keys and eras.
+    /// The buckets that were read from the store and have grown: their columns' numbers, keys and eras.
     pub(super) fn read_grown(&self) -> impl Iterator<Item = ((u8, u64), u32, &Bucket)> {
         self.buckets.iter().filter_map(|bucket| {
+            bucket.known.as_ref()?;
             let (era, content) = bucket.grown.as_ref()?;
             Some(((bucket.column, bucket.search.hash), *era, content))
         })
@@ -319,7 +320,7 @@ impl Reading {
             return true;
         }
         if held.search.is_over() {
-            held.known = Some(held.settled(shard));
+            held.settle(shard);
             return true;
         }
         for (at, wanted) in held.search.name(&shard.list) {
@@ -499,14 +500,17 @@ impl Reading {
 }
 
 impl Held {
-    /// What it is, once all of it was read. Of its newest cell and the newest era in which it has
-    /// grown, the newer one counts. In one era, what it has grown to is newer than its cell.
-    fn settled(&self, shard: &Shard) -> Known {
-        match (self.search.found(), &self.grown) {
-            (Some(number), _) => alone(shard, number),
-            (None, Some((era, bucket))) => grown(shard, *era, bucket),
+    /// Settle what it is, once all of it was read. Of its newest cell and the newest era in which
+    /// it has grown, the newer one counts. In one era, what it has grown to is newer than its cell.
+    fn settle(&mut self, shard: &Shard) {
+        let found = self.search.found();
+        let era = found.map(|number| shard.list.eras.of_document(number));
+        self.grown = self.grown.take().filter(|(grown, _)| era.is_none_or(|era| era <= *grown));
+        self.known = Some(match (&self.grown, found) {
+            (Some((era, bucket)), _) => grown(shard, *era, bucket),
+            (None, Some(number)) => alone(shard, number),
             (None, None) => Known::default(),
-        }
+        });
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::eras::Dates;
+use super::eras::{Dates, Eras};
 use super::keyspace::{self, Place};
 use super::memory::Memory;
 use super::prepare::{Decided, Prepared, Preparing};
@@ -93,7 +93,8 @@ impl Documents {
 /// What a shard must say, in plain maps.
 #[derive(Clone, Default)]
 struct Model {
-    buckets: BTreeMap<(usize, u64), Bucket>,
+    /// What each bucket is, and the era in which that was written.
+    buckets: BTreeMap<(usize, u64), (u32, Bucket)>,
     finer: BTreeSet<(usize, u64)>,
     records: Vec<Vec<u8>>,
     renewals: BTreeMap<u64, Vec<(u8, i64)>>,
@@ -104,9 +105,12 @@ struct Model {
 }
 
 impl Model {
-    fn bucket(&self, key: (usize, u64), first: u64) -> Bucket {
-        let mut bucket = self.buckets.get(&key).cloned().unwrap_or_default();
-        bucket.entries.retain(|&number| number >= first);
+    fn bucket(&self, key: (usize, u64), eras: &Eras) -> Bucket {
+        let (era, mut bucket) = self.buckets.get(&key).cloned().unwrap_or_default();
+        if era < eras.kept()[0].number {
+            return Bucket::default();
+        }
+        bucket.entries.retain(|&number| number >= eras.first());
         bucket
     }
 
@@ -145,10 +149,6 @@ impl Harness {
         Self { random, settings, memory, shard, model, reads: 0 }
     }
 
-    fn first(&self) -> u64 {
-        self.shard.list().eras.first()
-    }
-
     fn read(&mut self, asked: Asked, reading: &mut Reading) -> Result<bool, Damaged> {
         let wanted = reading.wanted();
         self.reads += wanted.len();
@@ -164,7 +164,8 @@ impl Harness {
         let asked = Asked { columns: &COLUMNS, keys: &keys, sketches: &sketches };
         let mut reading = Reading::new(&self.shard, asked)?;
         let rows = documents.sketches.len();
-        let first = self.first();
+        let eras = self.shard.list().eras.clone();
+        let first = eras.first();
         let finer: Vec<(usize, u64)> = self.model.finer.iter().copied().collect();
         loop {
             while self.read(asked, &mut reading)? {}
@@ -173,7 +174,7 @@ impl Harness {
             let mut numbers = BTreeSet::new();
             for column in 0..COLUMNS.len() {
                 for row in 0..rows {
-                    let expected = self.model.bucket((column, documents.key(column, row)), first);
+                    let expected = self.model.bucket((column, documents.key(column, row)), &eras);
                     let cell = Cell { column, row };
                     assert!(sight.may_exist(cell) || expected == Bucket::default());
                     numbers.extend(expected.entries.clone());
@@ -184,7 +185,7 @@ impl Harness {
                 }
             }
             for &(column, hash) in &finer {
-                let expected = self.model.bucket((column, hash), first);
+                let expected = self.model.bucket((column, hash), &eras);
                 numbers.extend(expected.entries.clone());
                 match here(sight.finer(column, hash)?) {
                     Some(found) => assert_eq!(found, expected),
@@ -222,7 +223,8 @@ impl Harness {
 
     /// Decide something about documents.
     fn decide(&mut self, documents: &Documents) -> (Changes, Dates, Model) {
-        let first = self.first();
+        let eras = self.shard.list().eras.clone();
+        let (first, era) = (eras.first(), eras.current().number);
         let (mut after, mut changes) = (self.model.clone(), Changes::default());
         let random = &mut self.random;
         let begin = after.records.len() as u64;
@@ -246,7 +248,7 @@ impl Harness {
             let mut anywhere = false;
             for column in 0..COLUMNS.len() {
                 let key = (column, documents.key(column, row));
-                let bucket = touched.entry(key).or_insert_with(|| after.bucket(key, first));
+                let bucket = touched.entry(key).or_insert_with(|| after.bucket(key, &eras));
                 let is_new = bucket.entries.is_empty();
                 if !is_new && random.one_of(3) {
                     continue; // An entry stands for it.
@@ -256,7 +258,7 @@ impl Harness {
                     bucket.beyond = true;
                     let finer = (column, mixed(key.1 ^ random.below(2)));
                     after.finer.insert(finer);
-                    let bucket = touched.entry(finer).or_insert_with(|| after.bucket(finer, first));
+                    let bucket = touched.entry(finer).or_insert_with(|| after.bucket(finer, &eras));
                     bucket.entries.push(number);
                 } else {
                     bucket.entries.push(number);
@@ -273,7 +275,7 @@ impl Harness {
         }
         let mut new = vec![0u8; inserted.len()];
         for (&key, bucket) in &touched {
-            let before = after.bucket(key, first);
+            let before = after.bucket(key, &eras);
             let (column, hash) = key;
             if before == *bucket {
                 continue;
@@ -290,7 +292,7 @@ impl Harness {
                     changes.buckets.push(ChangedBucket { column, hash, entries, beyond });
                 }
             }
-            after.buckets.insert(key, bucket.clone());
+            after.buckets.insert(key, (era, bucket.clone()));
         }
         for (place, &row) in inserted.iter().enumerate() {
             let new = [new[place]];
