@@ -64,6 +64,16 @@ impl Memory {
         }
     }
 
+    /// Flip a bit of a value. `below` returns a number below another one.
+    #[cfg(test)]
+    pub fn flip(&mut self, mut below: impl FnMut(usize) -> usize) {
+        let tables = self.tables.values_mut().flat_map(BTreeMap::values_mut);
+        let mut values: Vec<&mut Vec<u8>> = self.keys.values_mut().chain(tables).collect();
+        let value = below(values.len());
+        let bit = below(8 * values[value].len());
+        values[value][bit / 8] ^= 1 << (bit % 8);
+    }
+
     #[cfg(test)]
     pub fn table_runs(&self) -> impl Iterator<Item = u32> {
         self.tables.keys().copied()

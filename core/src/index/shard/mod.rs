@@ -81,7 +81,7 @@ use self::filters::Filters;
 use self::layout::{pack_bucket, unpack_bucket};
 use self::merge::Merge;
 use self::open_run::OpenRun;
-use self::prepare::Prepared;
+use self::prepare::{Changed, Prepared};
 use self::reading::Reading;
 use self::recent::Recent;
 use self::record_pages::{DOCUMENTS_A_PAGE, page_of};
@@ -197,8 +197,8 @@ impl Shard {
         self.last_page = prepared.last_page;
         self.all_kept &= prepared.forgotten.is_empty();
         prepared.forgotten.iter().for_each(|number| self.recent_records.forget(number));
-        for (key, bucket) in prepared.grown {
-            match bucket {
+        for Changed { key, grown } in prepared.grown {
+            match grown {
                 Some(bucket) => self.recent_buckets.put(key, &bucket),
                 None => self.recent_buckets.forget(&key),
             }

@@ -67,8 +67,15 @@ pub struct Prepared {
     pub(super) records: Vec<Vec<u8>>,
     pub(super) last_page: Vec<Vec<u8>>,
     pub(super) forgotten: Vec<u64>,
-    /// Changed buckets, and what they have grown to; none if they are one cell.
-    pub(super) grown: Vec<((u8, u64), Option<Vec<u8>>)>,
+    pub(super) grown: Vec<Changed>,
+}
+
+/// A changed bucket.
+pub(super) struct Changed {
+    /// Its column's number, and its key.
+    pub key: (u8, u64),
+    /// The era, then the bytes of what it has grown to; none if it is one cell.
+    pub grown: Option<Vec<u8>>,
 }
 
 impl Preparing {
@@ -455,14 +462,14 @@ impl Write<'_> {
         if let (&[number], false, true) = (entries, beyond, new)
             && number >= self.shard.inserted
         {
-            self.made.grown.push(((column, hash), None));
+            self.made.grown.push(Changed { key: (column, hash), grown: None });
             return self.add(column, hash, number, false);
         }
         let era = self.list.eras.current().number;
         let packed = pack_bucket(entries, beyond);
         self.put(grown_key(era, column, hash), packed.clone());
-        let recent = [&era.to_le_bytes()[..], &packed].concat();
-        self.made.grown.push(((column, hash), Some(recent)));
+        let grown = Some([&era.to_le_bytes()[..], &packed].concat());
+        self.made.grown.push(Changed { key: (column, hash), grown });
         let latest = (self.end().saturating_sub(1)).max(self.open_first());
         if new {
             self.add(column, hash, latest, false)?;

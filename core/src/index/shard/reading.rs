@@ -10,6 +10,8 @@
 //! the candidates in it aren't read. To read them would cost most of what a copy or a near variant
 //! costs.
 
+use std::collections::hash_map::Entry;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::identities::Chain;
@@ -389,16 +391,16 @@ impl Reading {
     }
 
     pub(super) fn renewals(&mut self, number: u64) -> Option<&Vec<(u8, i64)>> {
-        if !self.renewals.contains_key(&number) {
-            self.renewals.insert(number, None);
+        if let Entry::Vacant(unread) = self.renewals.entry(number) {
+            unread.insert(None);
             self.want(number_key(keyspace::RENEWALS, number), Purpose::Renewals(number));
         }
         self.renewals.get(&number)?.as_ref()
     }
 
     pub(super) fn verdict(&mut self, number: u64) -> Option<&Option<Vec<u8>>> {
-        if !self.verdicts.contains_key(&number) {
-            self.verdicts.insert(number, None);
+        if let Entry::Vacant(unread) = self.verdicts.entry(number) {
+            unread.insert(None);
             self.want(number_key(keyspace::VERDICTS, number), Purpose::Verdict(number));
         }
         self.verdicts.get(&number)?.as_ref()
@@ -406,8 +408,8 @@ impl Reading {
 
     /// The earlier document with the same key of its id, if there is one.
     pub(super) fn previous(&mut self, number: u64) -> Option<Option<u64>> {
-        if !self.previous.contains_key(&number) {
-            self.previous.insert(number, None);
+        if let Entry::Vacant(unread) = self.previous.entry(number) {
+            unread.insert(None);
             self.want(number_key(keyspace::PREVIOUS, number), Purpose::Previous(number));
         }
         *self.previous.get(&number)?

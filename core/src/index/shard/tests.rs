@@ -166,7 +166,8 @@ impl Harness {
         let rows = documents.sketches.len();
         let eras = self.shard.list().eras.clone();
         let first = eras.first();
-        let finer: Vec<(usize, u64)> = self.model.finer.iter().copied().collect();
+        let finer = self.model.finer.iter().copied().filter(|_| self.random.one_of(8));
+        let finer: Vec<(usize, u64)> = finer.collect();
         loop {
             while self.read(asked, &mut reading)? {}
             let mut whole = true;
@@ -395,20 +396,120 @@ impl Harness {
 fn a_shard_is_what_plain_maps_are() {
     for (seed, run_documents) in [(1, 8), (2, 16), (3, 64), (4, 300)] {
         let mut harness = Harness::new(seed, run_documents, None);
-        (0..250).for_each(|_| harness.step());
+        (0..200).for_each(|_| harness.step());
         let tiers = harness.shard.list().runs.iter().map(|run| run.tier).max().unwrap_or(0);
-        assert!(run_documents > 16 || tiers >= 2, "{tiers} tiers of {run_documents}");
+        assert!(run_documents > 8 || tiers >= 2, "{tiers} tiers of {run_documents}");
     }
 }
 
 #[test]
 fn eras_give_space_back() {
-    for (seed, window) in [(5, 400), (6, 1500), (7, 5000)] {
+    for (seed, window) in [(5, 400), (6, 700), (7, 1200)] {
         let mut harness = Harness::new(seed, 8, Some(window));
-        (0..300).for_each(|_| harness.step());
+        (0..200).for_each(|_| harness.step());
         let sizes = harness.shard.sizes();
         assert!(sizes.expired_eras > 0 && sizes.documents < harness.model.records.len() as u64);
         let records = harness.memory.range(&keyspace::Range::all(keyspace::RECORDS)).count();
         assert!(records as u64 <= sizes.documents / 8 + 2);
     }
+}
+
+/// A shard with runs of several tiers, grown buckets, eras and forgotten documents.
+fn grown(seed: u64) -> Harness {
+    let mut harness = Harness::new(seed, 8, Some(4000));
+    (0..120).for_each(|_| harness.step());
+    harness.reopen();
+    harness
+}
+
+#[test]
+fn flipped_bits_give_an_error_or_change_nothing() {
+    let mut harness = grown(8);
+    let sound = harness.memory.clone();
+    let mut found = 0;
+    for _ in 0..400 {
+        harness.memory = sound.clone();
+        harness.memory.flip(|end| harness.random.below(end as u64) as usize);
+        match harness.memory.open(harness.settings, harness.model.records.len() as u64) {
+            Err(_) => found += 1,
+            Ok(shard) => {
+                harness.shard = shard;
+                harness.shard.limit(0, 0);
+                let documents = Documents::some(&mut harness.random, 60, &harness.model.sketches);
+                // It compares all that it sees with what must be there.
+                found += usize::from(harness.look(&documents).is_err());
+            }
+        }
+    }
+    assert!(found > 40, "{found} of 400");
+}
+
+#[test]
+fn damage_that_merges_and_forgetting_meet_gives_an_error() {
+    let mut harness = grown(9);
+    let sound = harness.memory.clone();
+    let mut found = 0;
+    for _ in 0..100 {
+        harness.memory = sound.clone();
+        harness.reopen();
+        let documents = Documents::some(&mut harness.random, 40, &harness.model.sketches);
+        let reading = harness.look(&documents).unwrap();
+        let (changes, dates, _) = harness.decide(&documents);
+        for _ in 0..20 {
+            harness.memory.flip(|end| harness.random.below(end as u64) as usize);
+        }
+        found += usize::from(harness.prepare(&reading, &changes, dates).is_err());
+    }
+    assert!(found > 10, "{found} of 100");
+}
+
+#[test]
+fn most_buckets_of_a_copy_are_not_read() {
+    let mut harness = Harness::new(10, 64, None);
+    let mut documents = Documents::some(&mut harness.random, 512, &[]);
+    for (row, sketch) in documents.sketches.iter_mut().enumerate() {
+        for band in sketch.chunks_exact_mut(ROWS) {
+            band.copy_from_slice(&(row as u16).to_le_bytes()); // None share a bucket.
+        }
+    }
+    for rows in 0..32 {
+        let part = |all: &Vec<Vec<u8>>| all[rows * 16..][..16].to_vec();
+        let some = Documents { sketches: part(&documents.sketches), ids: part(&documents.ids) };
+        let reading = harness.look(&some).unwrap();
+        let mut changes = Changes::default();
+        let first = harness.shard.inserted();
+        for row in 0..16 {
+            let number = first + row as u64;
+            for column in 0..COLUMNS.len() {
+                let hash = some.key(column, row);
+                changes.cells.push(NewCell { column, hash, number });
+                let bucket = Bucket { entries: vec![number], beyond: false };
+                harness.model.buckets.insert((column, hash), (0, bucket));
+            }
+            let (sketch, id) = (&some.sketches[row][..], &some.ids[row][..]);
+            let record = Record { sequence: number, time: 5, shingles: 3, sketch, new: &[31], id };
+            changes.records.push(record.pack());
+        }
+        harness.model.records.extend(changes.records.iter().cloned());
+        let dates = Dates { now: None, latest: 0 };
+        let (writes, prepared) = harness.prepare(&reading, &changes, dates).unwrap();
+        harness.memory.write(writes);
+        harness.shard.apply(reading, prepared);
+    }
+    harness.reopen();
+    harness.shard.limit(0, 0);
+    harness.reads = 0;
+    let (keys, sketches) = (documents.keys(), documents.sketches.concat());
+    let asked = Asked { columns: &COLUMNS, keys: &keys, sketches: &sketches };
+    let mut reading = Reading::new(&harness.shard, asked).unwrap();
+    while harness.read(asked, &mut reading).unwrap() {}
+    let mut sight = Sighting::new(&harness.shard, asked, &mut reading);
+    for column in 0..COLUMNS.len() {
+        for row in 0..512 {
+            let bucket = Bucket { entries: vec![row as u64], beyond: false };
+            assert_eq!(sight.bucket(Cell { column, row }), Ok(Seen::Here(bucket)));
+        }
+    }
+    // One bucket of each, all records, and where filters are wrong.
+    assert!(harness.reads < 512 + 64 + 60, "{} reads", harness.reads);
 }
