@@ -47,6 +47,11 @@ fn mixed(number: u64) -> u64 {
     number ^ number >> 31
 }
 
+/// The keys of the finer buckets of one with this key.
+fn finer_keys(key: u64) -> [u64; 2] {
+    [mixed(key), mixed(key ^ 1)]
+}
+
 /// Documents with the keys that follow from their sketches.
 #[derive(Default)]
 struct Documents {
@@ -99,6 +104,7 @@ struct Model {
     records: Vec<Vec<u8>>,
     renewals: BTreeMap<u64, Vec<(u8, i64)>>,
     verdicts: BTreeMap<u64, Vec<u8>>,
+    ids: BTreeMap<Vec<u8>, Vec<u64>>,
     sketches: Vec<Vec<u8>>,
     forgotten: bool,
     now: i64,
@@ -115,12 +121,9 @@ impl Model {
     }
 
     fn identified(&self, id: &[u8], first: u64) -> Vec<u64> {
-        let kept = (first..self.records.len() as u64).rev();
-        let has_id = |number: &u64| {
-            let record = &self.records[*number as usize];
-            !record.is_empty() && Record::unpack(record).unwrap().id == id
-        };
-        kept.filter(has_id).collect()
+        let all = self.ids.get(id).into_iter().flatten().rev().copied();
+        let kept = |number: &u64| *number >= first && !self.records[*number as usize].is_empty();
+        all.filter(kept).collect()
     }
 }
 
@@ -167,7 +170,11 @@ impl Harness {
         let eras = self.shard.list().eras.clone();
         let first = eras.first();
         let finer = self.model.finer.iter().copied().filter(|_| self.random.one_of(8));
-        let finer: Vec<(usize, u64)> = finer.collect();
+        let mut finer: Vec<(usize, u64)> = finer.collect();
+        for column in 0..COLUMNS.len() {
+            let keys = (0..rows).map(|row| documents.key(column, row));
+            finer.extend(keys.flat_map(|key| finer_keys(key).map(|hash| (column, hash))));
+        }
         loop {
             while self.read(asked, &mut reading)? {}
             let mut whole = true;
@@ -257,7 +264,7 @@ impl Harness {
                 if bucket.entries.len() > 5 {
                     bucket.entries.remove(0);
                     bucket.beyond = true;
-                    let finer = (column, mixed(key.1 ^ random.below(2)));
+                    let finer = (column, finer_keys(key.1)[random.below(2) as usize]);
                     after.finer.insert(finer);
                     let bucket = touched.entry(finer).or_insert_with(|| after.bucket(finer, &eras));
                     bucket.entries.push(number);
@@ -300,6 +307,7 @@ impl Harness {
             let (sketch, id) = (&documents.sketches[row][..], &documents.ids[row][..]);
             let record = Record { sequence: begin, time: 5, shingles: 3, sketch, new: &new, id };
             changes.records.push(record.pack());
+            after.ids.entry(id.to_vec()).or_default().push(begin + place as u64);
             after.sketches.push(documents.sketches[row].clone());
         }
         after.records.extend(changes.records.iter().cloned());
@@ -414,6 +422,16 @@ fn eras_give_space_back() {
     }
 }
 
+#[test]
+#[ignore = "takes minutes"]
+fn many_shards_are_what_plain_maps_are() {
+    for seed in 100..200 {
+        let window = [None, Some(300), Some(900), Some(3000)][seed as usize % 4];
+        let mut harness = Harness::new(seed, [8, 16, 40][seed as usize % 3], window);
+        (0..300).for_each(|_| harness.step());
+    }
+}
+
 /// A shard with runs of several tiers, grown buckets, eras and forgotten documents.
 fn grown(seed: u64) -> Harness {
     let mut harness = Harness::new(seed, 8, Some(4000));
@@ -489,6 +507,7 @@ fn most_buckets_of_a_copy_are_not_read() {
             let (sketch, id) = (&some.sketches[row][..], &some.ids[row][..]);
             let record = Record { sequence: number, time: 5, shingles: 3, sketch, new: &[31], id };
             changes.records.push(record.pack());
+            harness.model.ids.entry(id.to_vec()).or_default().push(number);
         }
         harness.model.records.extend(changes.records.iter().cloned());
         let dates = Dates { now: None, latest: 0 };
