@@ -1,35 +1,78 @@
 //! Which cells there may be, by what is in memory.
 
-use rustc_hash::FxHashMap;
-
 use super::Shard;
 use super::cells::marked;
+use super::run_list::RunList;
+
+/// Runs by number. There is hardly ever more than one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Runs {
+    newest: Option<u32>,
+    /// Newest first.
+    others: Vec<u32>,
+}
+
+impl Runs {
+    /// Take some runs of a list, in any order.
+    fn of(list: &RunList, some: &[(usize, u32)]) -> Self {
+        if let &[(_, run)] = some {
+            return Self { newest: Some(run), others: Vec::new() };
+        }
+        let mut newest_first = list.runs.iter().rev().map(|run| run.number);
+        let mut some = newest_first.by_ref().filter(|run| some.iter().any(|(_, one)| one == run));
+        Self { newest: some.next(), others: some.collect() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.others.len() + usize::from(self.newest.is_some())
+    }
+
+    /// The run at a place, newest first.
+    pub fn get(&self, place: usize) -> Option<u32> {
+        match place.checked_sub(1) {
+            None => self.newest,
+            Some(place) => self.others.get(place).copied(),
+        }
+    }
+
+    pub fn retain(&mut self, mut keeps: impl FnMut(u32) -> bool) {
+        self.others.retain(|&run| keeps(run));
+        if self.newest.is_some_and(|run| !keeps(run)) {
+            self.newest = (!self.others.is_empty()).then(|| self.others.remove(0));
+        }
+    }
+}
 
 /// Where a cell may be.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hit {
     /// Its document, if it is in the open run.
     pub open: Option<u64>,
-    /// The runs that may have it, by number, newest first.
-    pub runs: Vec<u32>,
+    /// The runs that may have it.
+    pub runs: Runs,
 }
 
 impl Shard {
     /// Return the places of the keys of a column that may have a cell, ascending; all others have
     /// none.
     pub(super) fn hits(&self, slot: u8, hashes: &[u64]) -> Vec<(usize, Hit)> {
-        let mut hits = FxHashMap::<usize, Hit>::default();
-        self.open.find_each(slot, hashes, |at, number| {
-            hits.entry(at).or_default().open = Some(number);
-        });
-        self.filters.find(slot, hashes, |at, run| hits.entry(at).or_default().runs.push(run));
-        let mut hits: Vec<(usize, Hit)> = hits.into_iter().collect();
-        hits.sort_unstable_by_key(|hit| hit.0);
-        let newest = |run: &u32| self.list.runs.iter().rposition(|one| one.number == *run);
-        for (_, hit) in hits.iter_mut().filter(|(_, hit)| hit.runs.len() > 1) {
-            hit.runs.sort_unstable_by_key(newest);
-            hit.runs.reverse();
+        let (mut opens, mut runs) = (Vec::new(), Vec::new());
+        self.open.find_each(slot, hashes, |at, number| opens.push((at, number)));
+        self.filters.find(slot, hashes, |at, run| runs.push((at, run)));
+        runs.sort_unstable();
+        let mut hits = Vec::with_capacity(opens.len() + runs.len());
+        let mut opens = opens.into_iter().peekable();
+        for some in runs.chunk_by(|one, next| one.0 == next.0) {
+            let at = some[0].0;
+            while let Some((before, number)) = opens.next_if(|open| open.0 < at) {
+                hits.push((before, Hit { open: Some(number), runs: Runs::default() }));
+            }
+            let open = opens.next_if(|open| open.0 == at).map(|(_, number)| number);
+            hits.push((at, Hit { open, runs: Runs::of(&self.list, some) }));
         }
+        let rest =
+            opens.map(|(at, number)| (at, Hit { open: Some(number), runs: Runs::default() }));
+        hits.extend(rest);
         hits
     }
 

@@ -190,10 +190,12 @@ impl Shard {
             self.open.put(&prepared.added);
             self.open_writes += 1;
         }
-        for (number, record) in (self.inserted..).zip(&prepared.records) {
-            self.recent_records.put(number, record);
+        let mut start = 0;
+        for &end in &prepared.record_ends {
+            self.recent_records.put(self.inserted, &prepared.records[start..end]);
+            self.inserted += 1;
+            start = end;
         }
-        self.inserted += prepared.records.len() as u64;
         self.last_page = prepared.last_page;
         self.all_kept &= prepared.forgotten.is_empty();
         prepared.forgotten.iter().for_each(|number| self.recent_records.forget(number));

@@ -135,7 +135,10 @@ impl OpenRun {
 
     /// Add cells, or replace the documents of those that are here.
     pub fn put(&mut self, added: &[Added]) {
-        for one in added {
+        for (at, one) in added.iter().enumerate() {
+            if let Some(next) = added.get(at + AHEAD) {
+                prefetch(&self.column(next.slot)[self.first_place(next.cell.hash)]);
+            }
             let slot = usize::from(one.slot);
             if (self.counts[slot] + 1) * FULLEST.1 > FULLEST.0 << self.bits {
                 self.grow();

@@ -64,7 +64,9 @@ pub struct Prepared {
     /// The first document of another open run.
     pub(super) emptied: Option<u64>,
     pub(super) added: Vec<Added>,
-    pub(super) records: Vec<Vec<u8>>,
+    /// The new records, one after the other, and where each ends.
+    pub(super) records: Vec<u8>,
+    pub(super) record_ends: Vec<usize>,
     pub(super) last_page: Vec<Vec<u8>>,
     pub(super) forgotten: Vec<u64>,
     pub(super) grown: Vec<Changed>,
@@ -294,18 +296,22 @@ impl Write<'_> {
         for (number, verdict) in &changes.verdicts {
             self.put(number_key(keyspace::VERDICTS, *number), verdict.clone());
         }
-        let mut left = std::mem::take(&mut self.made.last_page);
-        left.extend(changes.records.iter().cloned());
-        if left == self.shard.last_page {
-            self.made.last_page = left;
+        let open = std::mem::take(&mut self.made.last_page);
+        if changes.records.is_empty() && open == self.shard.last_page {
+            self.made.last_page = open;
             return Ok(());
         }
+        let records: Vec<&[u8]> = open.iter().chain(&changes.records).map(Vec::as_slice).collect();
         let (first, _) = page_of(self.shard.inserted);
-        for (page, some) in (first..).zip(left.chunks(DOCUMENTS_A_PAGE)) {
+        for (page, some) in (first..).zip(records.chunks(DOCUMENTS_A_PAGE)) {
             self.writes.puts.push(record_pages::pack(page, some)?);
         }
-        self.made.records.clone_from(&changes.records);
-        self.made.last_page = left.split_off(left.len() / DOCUMENTS_A_PAGE * DOCUMENTS_A_PAGE);
+        let left = records.chunks_exact(DOCUMENTS_A_PAGE).remainder();
+        self.made.last_page = left.iter().map(|record| record.to_vec()).collect();
+        for record in &changes.records {
+            self.made.records.extend_from_slice(record);
+            self.made.record_ends.push(self.made.records.len());
+        }
         Ok(())
     }
 
@@ -397,11 +403,9 @@ impl Write<'_> {
         self.made.emptied.unwrap_or(self.shard.open.first)
     }
 
-    fn add(&mut self, column: u8, hash: u64, number: u64, mark: bool) -> Result<(), Damaged> {
-        let document = low_of(number) | if mark { MARK } else { 0 };
-        let slot = self.list.slot(column)?;
-        self.made.added.push(Added { slot, cell: Cell { hash, document } });
-        Ok(())
+    fn add(&mut self, slot: u8, hash: u64, number: u64) {
+        let cell = Cell { hash, document: low_of(number) };
+        self.made.added.push(Added { slot, cell });
     }
 
     /// Write which earlier document with the same id each new one has, and the newest of each.
@@ -416,7 +420,7 @@ impl Write<'_> {
             let number = self.shard.inserted + place as u64;
             let followed = self.reading.chains.get(&key).and_then(|chain| chain.whole());
             let stored = match followed {
-                Some(all) => all.iter().copied().find(|one| !forgotten.contains(one)),
+                Some(all) => all.iter().copied().find(|one| forgotten.binary_search(one).is_err()),
                 None => stored,
             };
             let before = newest.insert(key, number).or(stored.filter(|&stored| stored >= kept));
@@ -425,27 +429,33 @@ impl Write<'_> {
                 self.put(key, before.to_le_bytes().to_vec());
             }
         }
-        newest.into_iter().try_for_each(|(key, number)| self.add(ID_COLUMN, key, number, false))
+        let slot = self.list.slot(ID_COLUMN)?;
+        newest.into_iter().for_each(|(key, number)| self.add(slot, key, number));
+        Ok(())
     }
 
     /// Write the buckets that changed. The document of a cell or mark under a grown bucket doesn't
     /// matter; it is one that the open run has, or will have.
     fn buckets(&mut self) -> Result<(), Damaged> {
         let Decided { columns, changes, .. } = self.decided;
+        let slots = columns.iter().map(|&column| Ok((column, self.list.slot(column)?)));
+        let slots: Vec<(u8, u8)> = slots.collect::<Result<_, Damaged>>()?;
         let column = |place: usize| {
             let none = || Damaged(format!("a change in column {place} of {}", columns.len()));
-            columns.get(place).copied().ok_or_else(none)
+            slots.get(place).copied().ok_or_else(none)
         };
+        self.made.added.reserve(changes.cells.len());
         for cell in &changes.cells {
-            let column = column(cell.column)?;
+            let (column, slot) = column(cell.column)?;
             if self.reading.standing(column, cell.hash)?.is_none() {
-                self.add(column, cell.hash, cell.number, false)?;
+                self.add(slot, cell.hash, cell.number);
             } else {
-                self.bucket(column, cell.hash, &[cell.number], false)?;
+                self.bucket(column, slot, cell.hash, &[cell.number], false)?;
             }
         }
         for bucket in &changes.buckets {
-            self.bucket(column(bucket.column)?, bucket.hash, &bucket.entries, bucket.beyond)?;
+            let (column, slot) = column(bucket.column)?;
+            self.bucket(column, slot, bucket.hash, &bucket.entries, bucket.beyond)?;
         }
         Ok(())
     }
@@ -453,6 +463,7 @@ impl Write<'_> {
     fn bucket(
         &mut self,
         column: u8,
+        slot: u8,
         hash: u64,
         entries: &[u64],
         beyond: bool,
@@ -463,19 +474,21 @@ impl Write<'_> {
             && number >= self.shard.inserted
         {
             self.made.grown.push(Changed { key: (column, hash), grown: None });
-            return self.add(column, hash, number, false);
+            self.add(slot, hash, number);
+            return Ok(());
         }
         let era = self.list.eras.current().number;
         let packed = pack_bucket(entries, beyond);
-        self.put(grown_key(era, column, hash), packed.clone());
         let grown = Some([&era.to_le_bytes()[..], &packed].concat());
         self.made.grown.push(Changed { key: (column, hash), grown });
+        self.put(grown_key(era, column, hash), packed);
         let latest = (self.end().saturating_sub(1)).max(self.open_first());
         if new {
-            self.add(column, hash, latest, false)?;
+            self.add(slot, hash, latest);
         }
         if !standing.grown {
-            self.add(column, marked(hash), latest, true)?;
+            let cell = Cell { hash: marked(hash), document: low_of(latest) | MARK };
+            self.made.added.push(Added { slot, cell });
         }
         Ok(())
     }

@@ -11,6 +11,7 @@
 //! costs.
 
 use std::collections::hash_map::Entry;
+use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -62,12 +63,35 @@ struct Held {
     known: Option<Known>,
 }
 
-/// What a bucket is.
-#[derive(Debug, Default)]
-struct Known {
-    /// Without the entries that are not kept any more.
-    bucket: Bucket,
-    standing: Standing,
+/// What a bucket is, without the entries that are not kept any more.
+#[derive(Debug)]
+enum Known {
+    Nothing,
+    /// It has one cell: the number of its document.
+    Alone(u64, Standing),
+    Grown(Bucket, Standing),
+}
+
+impl Known {
+    fn entries(&self) -> &[u64] {
+        match self {
+            Self::Nothing => &[],
+            Self::Alone(number, _) => std::slice::from_ref(number),
+            Self::Grown(bucket, _) => &bucket.entries,
+        }
+    }
+
+    fn bucket(&self) -> Bucket {
+        let beyond = matches!(self, Self::Grown(bucket, _) if bucket.beyond);
+        Bucket { entries: self.entries().to_vec(), beyond }
+    }
+
+    fn standing(&self) -> Standing {
+        match self {
+            Self::Nothing => Standing::default(),
+            Self::Alone(_, standing) | Self::Grown(_, standing) => *standing,
+        }
+    }
 }
 
 /// Whether a bucket has a cell, or has grown, in the current era.
@@ -77,12 +101,13 @@ pub struct Standing {
     pub grown: bool,
 }
 
-/// A document some of whose buckets aren't known.
-#[derive(Debug)]
-struct Row {
-    row: usize,
-    /// The places of the columns, ascending, and the buckets in them.
-    buckets: Vec<(usize, u32)>,
+/// A cell whose bucket may exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Possible {
+    row: u32,
+    /// The column's place.
+    column: u16,
+    bucket: u32,
 }
 
 /// What a value is that was named.
@@ -107,7 +132,10 @@ pub struct Reading {
     places: Vec<u32>,
     buckets: Vec<Held>,
     by_key: FxHashMap<(u8, u64), u32>,
-    rows: Vec<Row>,
+    /// By document, those of a document by column.
+    possible: Vec<Possible>,
+    /// The parts of them that are of documents some of whose buckets aren't known.
+    rows: Vec<Range<usize>>,
     /// Finer buckets.
     others: Vec<u32>,
     wants: Vec<(Wanted, Purpose)>,
@@ -136,18 +164,21 @@ impl Reading {
         let slots = asked.columns.iter().map(|&column| shard.list.slot(column));
         made.slots = slots.collect::<Result<_, _>>()?;
         let documents = asked.documents();
-        let mut rows = vec![Vec::new(); documents];
         for (column, keys) in asked.keys.chunks_exact(documents.max(1)).enumerate() {
             let first = made.buckets.len();
             for (row, hit) in shard.hits(made.slots[column], keys) {
                 let bucket = made.hold(asked.columns[column], made.slots[column], keys[row], hit);
                 made.places[column * documents + row] = bucket;
-                rows[row].push((column, bucket));
+                made.possible.push(Possible { row: row as u32, column: column as u16, bucket });
             }
             made.note_growth(shard, first);
         }
-        let rows = rows.into_iter().enumerate().filter(|(_, buckets)| !buckets.is_empty());
-        made.rows = rows.map(|(row, buckets)| Row { row, buckets }).collect();
+        made.possible.sort_unstable();
+        let mut start = 0;
+        for row in made.possible.chunk_by(|one, next| one.row == next.row) {
+            made.rows.push(start..start + row.len());
+            start += row.len();
+        }
         made.advance(shard, asked)?;
         Ok(made)
     }
@@ -210,8 +241,12 @@ impl Reading {
     }
 
     /// The content of a bucket, once it is known.
-    pub(super) fn known(&self, bucket: u32) -> Option<&Bucket> {
-        self.buckets[bucket as usize].known.as_ref().map(|known| &known.bucket)
+    pub(super) fn content(&self, bucket: u32) -> Option<Bucket> {
+        self.known(bucket).map(Known::bucket)
+    }
+
+    fn known(&self, bucket: u32) -> Option<&Known> {
+        self.buckets[bucket as usize].known.as_ref()
     }
 
     /// Whether the bucket of a column's number has a cell, or has grown, in the current era; none
@@ -221,8 +256,7 @@ impl Reading {
     pub(super) fn standing(&self, column: u8, hash: u64) -> Result<Option<Standing>, Damaged> {
         let Some(&bucket) = self.by_key.get(&(column, hash)) else { return Ok(None) };
         let unread = || Damaged(format!("bucket {hash:016x} of column {column} wasn't read"));
-        let known = self.buckets[bucket as usize].known.as_ref().ok_or_else(unread)?;
-        Ok(Some(known.standing))
+        self.known(bucket).map(|known| Some(known.standing())).ok_or_else(unread)
     }
 
     /// The buckets that were read from the store and have grown: their columns' numbers, keys and eras.
@@ -236,7 +270,7 @@ impl Reading {
 
     fn advance(&mut self, shard: &Shard, asked: Asked) -> Result<(), Damaged> {
         for row in std::mem::take(&mut self.rows) {
-            if !self.advance_row(shard, asked, &row)? {
+            if !self.advance_row(shard, asked, row.clone())? {
                 self.rows.push(row);
             }
         }
@@ -249,22 +283,28 @@ impl Reading {
     }
 
     /// Return whether all buckets of a document are known.
-    fn advance_row(&mut self, shard: &Shard, asked: Asked, row: &Row) -> Result<bool, Damaged> {
-        let Some((&(_, first), others)) = row.buckets.split_last() else { return Ok(true) };
+    fn advance_row(
+        &mut self,
+        shard: &Shard,
+        asked: Asked,
+        row: Range<usize>,
+    ) -> Result<bool, Damaged> {
+        let (others, first) = (row.start..row.end - 1, self.possible[row.end - 1].bucket);
         let is_known = self.step(shard, first, None);
-        for &(_, bucket) in others {
+        let mut all = true;
+        for at in others.clone() {
+            let bucket = self.possible[at].bucket;
             self.step_growth(shard, bucket);
+            all &= self.known(bucket).is_some();
         }
-        if !is_known {
-            return Ok(false);
-        }
-        if others.iter().all(|&(_, bucket)| self.known(bucket).is_some()) {
-            return Ok(true);
+        if !is_known || all {
+            return Ok(is_known);
         }
         let Some(candidates) = self.candidates(shard, first)? else { return Ok(false) };
         let mut all = true;
-        for &(column, bucket) in others {
-            let shares = |number: &u64| self.shares(shard, asked, *number, column, row.row);
+        for at in others {
+            let Possible { row, column, bucket } = self.possible[at];
+            let shares = |number: &u64| self.shares(shard, asked, *number, column.into(), row);
             let candidate = candidates.iter().copied().find(shares);
             all &= self.step(shard, bucket, candidate);
         }
@@ -275,7 +315,7 @@ impl Reading {
     ///
     /// A document that may have moved may not be in all of its buckets any more.
     fn candidates(&mut self, shard: &Shard, bucket: u32) -> Result<Option<Vec<u64>>, Damaged> {
-        let entries = self.known(bucket).map_or(&[][..], |bucket| &bucket.entries[..]);
+        let entries = self.known(bucket).map_or(&[][..], Known::entries);
         if entries.len() > FEW || shard.settings.rows == 0 {
             return Ok(Some(Vec::new()));
         }
@@ -289,7 +329,7 @@ impl Reading {
     }
 
     /// Whether a document was the first one in a bucket that it shares with that of a row.
-    fn shares(&self, shard: &Shard, asked: Asked, number: u64, column: usize, row: usize) -> bool {
+    fn shares(&self, shard: &Shard, asked: Asked, number: u64, column: usize, row: u32) -> bool {
         let settings = shard.settings;
         let band = usize::from(asked.columns[column]);
         let Some(Ok(record)) = self.record_here(shard, number).map(Record::unpack) else {
@@ -299,7 +339,7 @@ impl Reading {
             return false;
         }
         let slots = band * settings.rows..(band + 1) * settings.rows;
-        let own = asked.sketches.chunks_exact(settings.slots.max(1)).nth(row);
+        let own = asked.sketches.chunks_exact(settings.slots.max(1)).nth(row as usize);
         let own = own.and_then(|sketch| sketch.get(slots.clone()));
         record.new[column / 8] >> (column % 8) & 1 == 1
             && own.is_some()
@@ -511,7 +551,7 @@ impl Held {
         self.known = Some(match (&self.grown, found) {
             (Some((era, bucket)), _) => grown(shard, *era, bucket),
             (None, Some(number)) => alone(shard, number),
-            (None, None) => Known::default(),
+            (None, None) => Known::Nothing,
         });
     }
 }
@@ -519,21 +559,18 @@ impl Held {
 /// A bucket that has one cell.
 fn alone(shard: &Shard, number: u64) -> Known {
     let eras = &shard.list.eras;
-    let entries = if number >= eras.first() { vec![number] } else { Vec::new() };
-    Known {
-        bucket: Bucket { entries, beyond: false },
-        standing: Standing { celled: number >= eras.current().first, grown: false },
+    if number < eras.first() {
+        return Known::Nothing;
     }
+    Known::Alone(number, Standing { celled: number >= eras.current().first, grown: false })
 }
 
 /// A bucket that has grown in an era.
 fn grown(shard: &Shard, era: u32, bucket: &Bucket) -> Known {
     let eras = &shard.list.eras;
     let entries = bucket.entries.iter().copied().filter(|&one| one >= eras.first()).collect();
-    Known {
-        bucket: Bucket { entries, beyond: bucket.beyond },
-        standing: Standing { celled: false, grown: era == eras.current().number },
-    }
+    let bucket = Bucket { entries, beyond: bucket.beyond };
+    Known::Grown(bucket, Standing { celled: false, grown: era == eras.current().number })
 }
 
 impl Shard {

@@ -4,8 +4,9 @@
 //! has half of the bytes, it becomes the old one, and the former old one goes. So nothing is ever
 //! searched for something to drop, and what is asked for all the time stays.
 
-use std::collections::HashMap;
 use std::hash::Hash;
+
+use rustc_hash::FxHashMap;
 
 /// About what a value takes beside its bytes: its key, its place, and room in the map.
 const OVERHEAD: usize = 48;
@@ -17,7 +18,7 @@ pub struct Recent<K> {
 }
 
 struct Generation<K> {
-    places: HashMap<K, Place>,
+    places: FxHashMap<K, Place>,
     bytes: Vec<u8>,
 }
 
@@ -29,7 +30,7 @@ struct Place {
 
 impl<K: Hash + Eq + Copy> Generation<K> {
     fn empty() -> Self {
-        Self { places: HashMap::new(), bytes: Vec::new() }
+        Self { places: FxHashMap::default(), bytes: Vec::new() }
     }
 
     fn size_bytes(&self) -> usize {

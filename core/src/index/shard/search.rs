@@ -4,7 +4,7 @@ use super::Wanted;
 use super::cells::Page;
 use super::keyspace::{CELLS, Place};
 use super::layout::number_before;
-use super::lookup::Hit;
+use super::lookup::{Hit, Runs};
 use super::run_list::RunList;
 use crate::index::sight::Damaged;
 
@@ -16,8 +16,7 @@ use crate::index::sight::Damaged;
 pub struct Search {
     pub slot: u8,
     pub hash: u64,
-    /// By number, newest first.
-    runs: Vec<u32>,
+    runs: Runs,
     /// How many of them were named.
     named: usize,
     /// How many of those were given.
@@ -29,14 +28,14 @@ pub struct Search {
 impl Search {
     pub fn of(slot: u8, hash: u64, hit: Hit) -> Self {
         let found = hit.open.map(|number| (0, number));
-        let runs = if found.is_some() { Vec::new() } else { hit.runs };
+        let runs = if found.is_some() { Runs::default() } else { hit.runs };
         Self { slot, hash, runs, named: 0, given: 0, found }
     }
 
     /// Leave out cells of documents up to the end of an era.
     pub fn after(&mut self, era: u32, list: &RunList) {
         let last_era = |run: &super::run_list::Run| list.eras.of_document(run.end - 1);
-        self.runs.retain(|&run| list.run(run).is_some_and(|run| last_era(run) > era));
+        self.runs.retain(|run| list.run(run).is_some_and(|run| last_era(run) > era));
         self.found = self.found.filter(|&(_, number)| list.eras.of_document(number) > era);
     }
 
@@ -58,7 +57,7 @@ impl Search {
         self.named = end;
         places
             .filter_map(|at| {
-                let run = list.run(self.runs[at])?;
+                let run = list.run(self.runs.get(at)?)?;
                 let key = self.place(list, run).key(CELLS);
                 Some((at, Wanted { table: run.table(), key }))
             })
@@ -72,7 +71,8 @@ impl Search {
     /// Take the page at a place, as it is stored; none has no cells.
     pub fn give(&mut self, list: &RunList, at: usize, page: Option<&[u8]>) -> Result<(), Damaged> {
         self.given += 1;
-        let (Some(page), Some(run)) = (page, list.run(self.runs[at])) else { return Ok(()) };
+        let run = self.runs.get(at).and_then(|run| list.run(run));
+        let (Some(page), Some(run)) = (page, run) else { return Ok(()) };
         let page = Page::unpack(self.place(list, run), list.shape(run.tier), page)?;
         let Some(low) = page.find(self.hash) else { return Ok(()) };
         let number = number_before(low, run.end).filter(|&number| number >= run.first);

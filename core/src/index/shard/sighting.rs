@@ -22,11 +22,7 @@ impl<'a> Sighting<'a> {
     }
 
     fn seen(&self, bucket: Option<u32>) -> Seen<Bucket> {
-        match bucket.map(|bucket| self.reading.known(bucket)) {
-            None => Seen::Here(Bucket::default()),
-            Some(Some(bucket)) => Seen::Here(bucket.clone()),
-            Some(None) => Seen::Unread,
-        }
+        bucket.map_or(Seen::Here(Bucket::default()), |bucket| seen(self.reading.content(bucket)))
     }
 }
 
