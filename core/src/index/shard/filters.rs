@@ -12,6 +12,7 @@
 use std::ops::Range;
 
 use super::cells::{Cell, FAN_IN, Shape};
+use super::huge;
 use super::prefetch::prefetch;
 use crate::index::sight::Damaged;
 
@@ -99,7 +100,7 @@ struct Group {
 
 impl Group {
     fn new(columns: usize, shape: Shape, width: usize) -> Self {
-        let words = vec![0u64; columns * shape.words() * width + LINE_WORDS];
+        let words = huge::zeros::<u64>(columns * shape.words() * width + LINE_WORDS);
         let base = words.as_ptr().align_offset(8 * LINE_WORDS).min(LINE_WORDS);
         Self { shape, lanes: vec![None; width], asked: 0, words, base }
     }

@@ -54,6 +54,7 @@
 mod cells;
 pub mod eras;
 mod filters;
+mod huge;
 mod identities;
 pub mod keyspace;
 pub mod layout;

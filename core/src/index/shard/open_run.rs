@@ -8,6 +8,7 @@
 //! documents (4), little-endian.
 
 use super::cells::{Cell, MARK};
+use super::huge;
 use super::layout::low_of;
 use super::prefetch::prefetch;
 use crate::index::sight::Damaged;
@@ -71,7 +72,7 @@ impl OpenRun {
     }
 
     fn with_bits(columns: usize, first: u64, bits: u32) -> Self {
-        let entries = vec![[0; 3]; columns << bits];
+        let entries = huge::zeros(columns << bits);
         Self { first, columns, bits, counts: vec![0; columns], entries }
     }
 
@@ -174,17 +175,16 @@ impl OpenRun {
 
     /// The cells of a column, sorted, with more of them, which replace their equals.
     pub fn sorted(&self, slot: u8, more: &[Added]) -> Vec<Cell> {
-        let of_entry = |&[low, high, document]: &Entry| Cell {
-            hash: u64::from(high) << 32 | u64::from(low),
-            document: low_of(self.first + u64::from(document & !MARK) - 1) | document & MARK,
-        };
-        let column = self.column(slot).iter();
-        let mut cells: Vec<Cell> = column.filter(|entry| entry[2] != 0).map(of_entry).collect();
-        cells.extend(more.iter().filter(|one| one.slot == slot).map(|one| one.cell));
-        // Stable, so that the last one of equals is the newest.
-        cells.sort_by_key(|cell| (cell.hash, cell.is_mark()));
+        let mut cells = self.nearly_sorted(slot);
+        let more = more.iter().filter(|one| one.slot == slot).map(|one| one.cell);
+        let before = cells.len();
+        cells.extend(more);
+        if !sort_nearly_sorted(&mut cells[..before]) || cells.len() > before {
+            // Stable, so that the last one of equals is the newest.
+            cells.sort_by_key(order);
+        }
         cells.dedup_by(|next, kept| {
-            let same = (next.hash, next.is_mark()) == (kept.hash, kept.is_mark());
+            let same = order(next) == order(kept);
             if same {
                 *kept = *next;
             }
@@ -192,6 +192,47 @@ impl OpenRun {
         });
         cells
     }
+
+    /// The cells of a column, each at most about as many places from its own as it was in the table.
+    fn nearly_sorted(&self, slot: u8) -> Vec<Cell> {
+        let mut cells = Vec::with_capacity(self.counts[usize::from(slot)]);
+        let mut wrapped = Vec::new();
+        for (place, &[low, high, document]) in self.column(slot).iter().enumerate() {
+            if document == 0 {
+                continue;
+            }
+            let hash = u64::from(high) << 32 | u64::from(low);
+            let number = low_of(self.first + u64::from(document & !MARK) - 1);
+            let cell = Cell { hash, document: number | document & MARK };
+            // One that found no place at the end of the table is at its beginning.
+            let into = if self.first_place(hash) > place { &mut wrapped } else { &mut cells };
+            into.push(cell);
+        }
+        cells.append(&mut wrapped);
+        cells
+    }
+}
+
+fn order(cell: &Cell) -> (u64, bool) {
+    (cell.hash, cell.is_mark())
+}
+
+/// Sort cells by insertion. Return whether that is done: keys that someone has chosen may be far
+/// from their places.
+fn sort_nearly_sorted(cells: &mut [Cell]) -> bool {
+    let mut left = 16 * cells.len();
+    for end in 1..cells.len() {
+        let mut at = end;
+        while at > 0 && order(&cells[at - 1]) > order(&cells[at]) {
+            if left == 0 {
+                return false;
+            }
+            left -= 1;
+            cells.swap(at - 1, at);
+            at -= 1;
+        }
+    }
+    true
 }
 
 fn entry_of(cell: Cell, first: u64) -> Entry {
