@@ -52,10 +52,13 @@
 //! `check(key, value)` is `seal::unseal`: the value without its checksum, or an error.
 
 mod cells;
+mod documents;
 pub mod eras;
 mod filters;
+mod held;
 mod huge;
 mod identities;
+mod implied;
 pub mod keyspace;
 pub mod layout;
 mod lookup;
@@ -75,6 +78,7 @@ pub mod sighting;
 mod sizes;
 #[cfg(test)]
 mod tests;
+mod write;
 
 use keyspace::{Key, Range};
 

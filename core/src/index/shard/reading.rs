@@ -2,34 +2,23 @@
 //!
 //! First all cells are looked up in memory, one column after the other. Nearly all buckets of a new
 //! document don't exist, which is known then. The others are read in rounds.
-//!
-//! The keys of a document's bands follow from its sketch. So the record of a candidate, found in one
-//! bucket, says in which others it is too. If a bucket of the candidate was new when it came, and
-//! has not grown since, it has no other document. So of each document's buckets, the last one is
-//! read first: that of its exact text, if that may exist. Buckets that follow from the records of
-//! the candidates in it aren't read. To read them would cost most of what a copy or a near variant
-//! costs.
 
-use std::collections::hash_map::Entry;
 use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::held::{Held, Known, Standing, alone, grown};
 use super::identities::Chain;
 use super::keyspace::{self, grown_key, number_key};
 use super::layout::{unpack_bucket, unpack_number, unpack_renewals};
 use super::lookup::Hit;
-use super::record_pages::{RecordPage, page_key, page_of};
+use super::record_pages::RecordPage;
 use super::run_list::ID_COLUMN;
 use super::seal::unseal;
 use super::search::Search;
 use super::{Shard, Wanted};
-use crate::index::record::Record;
 use crate::index::sight::{Bucket, Damaged};
 
-/// Entries of a bucket from which others follow. A fuller one is that of a mould, whose documents
-/// are in grown buckets mostly, and to look at all of them takes longer than to read.
-const FEW: usize = 4;
 const NOWHERE: u32 = u32::MAX;
 
 /// A batch, as far as it is looked up.
@@ -49,70 +38,18 @@ impl Asked<'_> {
     }
 }
 
-/// A bucket that may exist.
-#[derive(Debug)]
-struct Held {
-    column: u8,
-    search: Search,
-    /// The eras in which it may have grown, newest first.
-    eras: Vec<u32>,
-    /// How many values of those were not given yet; none before they are named.
-    grown_left: Option<usize>,
-    /// What it grew to in the newest era in which it did.
-    grown: Option<(u32, Bucket)>,
-    known: Option<Known>,
-}
-
-/// What a bucket is, without the entries that are not kept any more.
-#[derive(Debug)]
-enum Known {
-    Nothing,
-    /// It has one cell: the number of its document.
-    Alone(u64, Standing),
-    Grown(Bucket, Standing),
-}
-
-impl Known {
-    fn entries(&self) -> &[u64] {
-        match self {
-            Self::Nothing => &[],
-            Self::Alone(number, _) => std::slice::from_ref(number),
-            Self::Grown(bucket, _) => &bucket.entries,
-        }
-    }
-
-    fn bucket(&self) -> Bucket {
-        let beyond = matches!(self, Self::Grown(bucket, _) if bucket.beyond);
-        Bucket { entries: self.entries().to_vec(), beyond }
-    }
-
-    fn standing(&self) -> Standing {
-        match self {
-            Self::Nothing => Standing::default(),
-            Self::Alone(_, standing) | Self::Grown(_, standing) => *standing,
-        }
-    }
-}
-
-/// Whether a bucket has a cell, or has grown, in the current era.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Standing {
-    pub celled: bool,
-    pub grown: bool,
-}
-
 /// A cell whose bucket may exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Possible {
-    row: u32,
+pub struct Possible {
+    pub row: u32,
     /// The column's place.
-    column: u16,
-    bucket: u32,
+    pub column: u16,
+    pub bucket: u32,
 }
 
 /// What a value is that was named.
 #[derive(Debug, Clone, Copy)]
-enum Purpose {
+pub enum Purpose {
     Grown { bucket: u32, era: u32 },
     Cell { bucket: u32, at: usize },
     Page(u64),
@@ -133,7 +70,7 @@ pub struct Reading {
     buckets: Vec<Held>,
     by_key: FxHashMap<(u8, u64), u32>,
     /// By document, those of a document by column.
-    possible: Vec<Possible>,
+    pub(super) possible: Vec<Possible>,
     /// The parts of them that are of documents some of whose buckets aren't known.
     rows: Vec<Range<usize>>,
     /// Finer buckets.
@@ -141,10 +78,10 @@ pub struct Reading {
     wants: Vec<(Wanted, Purpose)>,
     named: Vec<Purpose>,
     /// None was named, and not given yet.
-    pages: FxHashMap<u64, Option<RecordPage>>,
-    renewals: FxHashMap<u64, Option<Vec<(u8, i64)>>>,
-    verdicts: FxHashMap<u64, Option<Option<Vec<u8>>>>,
-    previous: FxHashMap<u64, Option<Option<u64>>>,
+    pub(super) pages: FxHashMap<u64, Option<RecordPage>>,
+    pub(super) renewals: FxHashMap<u64, Option<Vec<(u8, i64)>>>,
+    pub(super) verdicts: FxHashMap<u64, Option<Option<Vec<u8>>>>,
+    pub(super) previous: FxHashMap<u64, Option<Option<u64>>>,
     pub(super) chains: FxHashMap<u64, Chain>,
     /// The documents whose records were asked for.
     pub(super) used_records: FxHashSet<u64>,
@@ -245,7 +182,7 @@ impl Reading {
         self.known(bucket).map(Known::bucket)
     }
 
-    fn known(&self, bucket: u32) -> Option<&Known> {
+    pub(super) fn known(&self, bucket: u32) -> Option<&Known> {
         self.buckets[bucket as usize].known.as_ref()
     }
 
@@ -282,74 +219,10 @@ impl Reading {
         Ok(())
     }
 
-    /// Return whether all buckets of a document are known.
-    fn advance_row(
-        &mut self,
-        shard: &Shard,
-        asked: Asked,
-        row: Range<usize>,
-    ) -> Result<bool, Damaged> {
-        let (others, first) = (row.start..row.end - 1, self.possible[row.end - 1].bucket);
-        let is_known = self.step(shard, first, None);
-        let mut all = true;
-        for at in others.clone() {
-            let bucket = self.possible[at].bucket;
-            self.step_growth(shard, bucket);
-            all &= self.known(bucket).is_some();
-        }
-        if !is_known || all {
-            return Ok(is_known);
-        }
-        let Some(candidates) = self.candidates(shard, first)? else { return Ok(false) };
-        let mut all = true;
-        for at in others {
-            let Possible { row, column, bucket } = self.possible[at];
-            let shares = |number: &u64| self.shares(shard, asked, *number, column.into(), row);
-            let candidate = candidates.iter().copied().find(shares);
-            all &= self.step(shard, bucket, candidate);
-        }
-        Ok(all)
-    }
-
-    /// The documents in a bucket from which others may follow; none if their records must be read.
-    ///
-    /// A document that may have moved may not be in all of its buckets any more.
-    fn candidates(&mut self, shard: &Shard, bucket: u32) -> Result<Option<Vec<u64>>, Damaged> {
-        let entries = self.known(bucket).map_or(&[][..], Known::entries);
-        if entries.len() > FEW || shard.settings.rows == 0 {
-            return Ok(Some(Vec::new()));
-        }
-        let settled = shard.list.eras.current().first;
-        let candidates: Vec<u64> = entries.iter().copied().filter(|&one| one >= settled).collect();
-        let mut all = true;
-        for &number in &candidates {
-            all &= self.has_record(shard, number)?;
-        }
-        Ok(all.then_some(candidates))
-    }
-
-    /// Whether a document was the first one in a bucket that it shares with that of a row.
-    fn shares(&self, shard: &Shard, asked: Asked, number: u64, column: usize, row: u32) -> bool {
-        let settings = shard.settings;
-        let band = usize::from(asked.columns[column]);
-        let Some(Ok(record)) = self.record_here(shard, number).map(Record::unpack) else {
-            return false;
-        };
-        if band >= settings.bands || record.new.len() != asked.columns.len().div_ceil(8) {
-            return false;
-        }
-        let slots = band * settings.rows..(band + 1) * settings.rows;
-        let own = asked.sketches.chunks_exact(settings.slots.max(1)).nth(row as usize);
-        let own = own.and_then(|sketch| sketch.get(slots.clone()));
-        record.new[column / 8] >> (column % 8) & 1 == 1
-            && own.is_some()
-            && own == record.sketch.get(slots)
-    }
-
     /// Name what has to be read of a bucket; return whether it is known.
     ///
     /// `candidate` is a document that is the only one in it if it has not grown.
-    fn step(&mut self, shard: &Shard, bucket: u32, candidate: Option<u64>) -> bool {
+    pub(super) fn step(&mut self, shard: &Shard, bucket: u32, candidate: Option<u64>) -> bool {
         if !self.step_growth(shard, bucket) {
             return false;
         }
@@ -372,7 +245,7 @@ impl Reading {
     }
 
     /// Name the keys of what a bucket may have grown to; return whether that is known.
-    fn step_growth(&mut self, shard: &Shard, bucket: u32) -> bool {
+    pub(super) fn step_growth(&mut self, shard: &Shard, bucket: u32) -> bool {
         let held = &mut self.buckets[bucket as usize];
         if held.known.is_some() {
             return true;
@@ -396,63 +269,8 @@ impl Reading {
         true
     }
 
-    /// Return the record of a document, if it is at hand.
-    pub(super) fn record_here<'a>(&'a self, shard: &'a Shard, number: u64) -> Option<&'a [u8]> {
-        shard.record_here(number).or_else(|| {
-            let (page, place) = page_of(number);
-            self.pages.get(&page)?.as_ref()?.get(place)
-        })
-    }
-
-    /// Return whether the record of a document is at hand; else it will be read.
-    ///
-    /// An error says that there is none.
-    pub(super) fn has_record(&mut self, shard: &Shard, number: u64) -> Result<bool, Damaged> {
-        self.used_records.insert(number);
-        if self.record_here(shard, number).is_some() {
-            return Ok(true);
-        }
-        let (page, _) = page_of(number);
-        let missing = || Damaged(format!("document {number} has no record"));
-        match self.pages.get(&page) {
-            Some(Some(_)) => return Err(missing()),
-            Some(None) => {}
-            None if number >= shard.inserted => return Err(missing()),
-            None => {
-                self.pages.insert(page, None);
-                self.want(page_key(page), Purpose::Page(page));
-            }
-        }
-        Ok(false)
-    }
-
-    fn want(&mut self, key: keyspace::Key, purpose: Purpose) {
+    pub(super) fn want(&mut self, key: keyspace::Key, purpose: Purpose) {
         self.wants.push((Wanted { table: None, key }, purpose));
-    }
-
-    pub(super) fn renewals(&mut self, number: u64) -> Option<&Vec<(u8, i64)>> {
-        if let Entry::Vacant(unread) = self.renewals.entry(number) {
-            unread.insert(None);
-            self.want(number_key(keyspace::RENEWALS, number), Purpose::Renewals(number));
-        }
-        self.renewals.get(&number)?.as_ref()
-    }
-
-    pub(super) fn verdict(&mut self, number: u64) -> Option<&Option<Vec<u8>>> {
-        if let Entry::Vacant(unread) = self.verdicts.entry(number) {
-            unread.insert(None);
-            self.want(number_key(keyspace::VERDICTS, number), Purpose::Verdict(number));
-        }
-        self.verdicts.get(&number)?.as_ref()
-    }
-
-    /// The earlier document with the same key of its id, if there is one.
-    pub(super) fn previous(&mut self, number: u64) -> Option<Option<u64>> {
-        if let Entry::Vacant(unread) = self.previous.entry(number) {
-            unread.insert(None);
-            self.want(number_key(keyspace::PREVIOUS, number), Purpose::Previous(number));
-        }
-        *self.previous.get(&number)?
     }
 
     /// Name the pages to look for the newest document of an id's key.
@@ -539,38 +357,6 @@ impl Reading {
         }
         Ok(())
     }
-}
-
-impl Held {
-    /// Settle what it is, once all of it was read. Of its newest cell and the newest era in which
-    /// it has grown, the newer one counts. In one era, what it has grown to is newer than its cell.
-    fn settle(&mut self, shard: &Shard) {
-        let found = self.search.found();
-        let era = found.map(|number| shard.list.eras.of_document(number));
-        self.grown = self.grown.take().filter(|(grown, _)| era.is_none_or(|era| era <= *grown));
-        self.known = Some(match (&self.grown, found) {
-            (Some((era, bucket)), _) => grown(shard, *era, bucket),
-            (None, Some(number)) => alone(shard, number),
-            (None, None) => Known::Nothing,
-        });
-    }
-}
-
-/// A bucket that has one cell.
-fn alone(shard: &Shard, number: u64) -> Known {
-    let eras = &shard.list.eras;
-    if number < eras.first() {
-        return Known::Nothing;
-    }
-    Known::Alone(number, Standing { celled: number >= eras.current().first, grown: false })
-}
-
-/// A bucket that has grown in an era.
-fn grown(shard: &Shard, era: u32, bucket: &Bucket) -> Known {
-    let eras = &shard.list.eras;
-    let entries = bucket.entries.iter().copied().filter(|&one| one >= eras.first()).collect();
-    let bucket = Bucket { entries, beyond: bucket.beyond };
-    Known::Grown(bucket, Standing { celled: false, grown: era == eras.current().number })
 }
 
 impl Shard {
