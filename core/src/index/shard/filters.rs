@@ -16,9 +16,9 @@ use super::huge;
 use super::prefetch::prefetch;
 use crate::index::sight::Damaged;
 
-/// The most lanes of a group, by tier; above, one. A group that is widened is copied, and may have
-/// lanes that nothing uses: the filters of higher tiers are large.
-const WIDEST: [usize; 2] = [FAN_IN, FAN_IN / 2];
+/// The lanes of a group, by tier; above, one. They take memory before a run uses them, and the
+/// filters of higher tiers are large. To add lanes later would copy a hundred megabytes at once.
+const LANES: [usize; 2] = [FAN_IN, FAN_IN / 2];
 /// How many look-ups are under way at a time, so that they wait for memory together.
 const AHEAD: usize = 24;
 const LINE_WORDS: usize = 8;
@@ -78,19 +78,12 @@ fn four_bits(number: u64) -> u64 {
     bit(0) | bit(6) | bit(12) | bit(18)
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Lane {
-    run: u32,
-    /// Whether the run is asked; else its filter isn't whole yet.
-    asked: bool,
-}
-
 /// The filters of up to eight runs of one shape.
 struct Group {
     shape: Shape,
-    /// A free lane is none.
-    lanes: Vec<Option<Lane>>,
-    /// The lanes that are asked, a bit each.
+    /// The run that has each lane; none: it is free.
+    lanes: Vec<Option<u32>>,
+    /// The lanes that are asked, a bit each; the filters of others aren't whole yet.
     asked: u32,
     /// For each column and word of a filter, that word of each lane.
     words: Vec<u64>,
@@ -105,26 +98,8 @@ impl Group {
         Self { shape, lanes: vec![None; width], asked: 0, words, base }
     }
 
-    /// A group with the same filters, and room for as many more.
-    fn widened(&self, columns: usize) -> Self {
-        let width = self.lanes.len();
-        let mut wider = Self::new(columns, self.shape, 2 * width);
-        wider.lanes[..width].copy_from_slice(&self.lanes);
-        wider.asked = self.asked;
-        let base = wider.base;
-        let from = self.words[self.base..].chunks_exact(width);
-        for (from, to) in from.zip(wider.words[base..].chunks_exact_mut(2 * width)) {
-            to[..width].copy_from_slice(from);
-        }
-        wider
-    }
-
-    fn is_free(&self) -> bool {
-        self.lanes.iter().any(Option::is_none)
-    }
-
     fn lane_of(&self, run: u32) -> Option<usize> {
-        self.lanes.iter().position(|lane| lane.is_some_and(|lane| lane.run == run))
+        self.lanes.iter().position(|lane| *lane == Some(run))
     }
 
     fn put(&mut self, lane: usize, part: &Part) {
@@ -139,9 +114,6 @@ impl Group {
 
     fn ask(&mut self, lane: usize) {
         self.asked |= 1 << lane;
-        if let Some(lane) = &mut self.lanes[lane] {
-            lane.asked = true;
-        }
     }
 
     fn free(&mut self, lane: usize) {
@@ -154,7 +126,6 @@ impl Group {
         match self.lanes.len() {
             8 => self.find_among::<8>(slot, hashes, found),
             4 => self.find_among::<4>(slot, hashes, found),
-            2 => self.find_among::<2>(slot, hashes, found),
             _ => self.find_among::<1>(slot, hashes, found),
         }
     }
@@ -184,8 +155,8 @@ impl Group {
             while may != 0 {
                 let lane = may.trailing_zeros() as usize;
                 may &= may - 1;
-                if let Some(lane) = self.lanes[lane] {
-                    found(at, lane.run);
+                if let Some(run) = self.lanes[lane] {
+                    found(at, run);
                 }
             }
         }
@@ -201,24 +172,11 @@ fn have<const WIDTH: usize>(words: &[u64; WIDTH], bits: u64) -> u32 {
     may
 }
 
-/// Where the filter of another run will be; see `Filters::room`.
+/// Room for the filter of another run; see `Filters::room`.
 pub struct Room {
-    tier: u8,
-    kind: RoomKind,
-}
-
-enum RoomKind {
-    /// A lane of this group is free.
-    Free(usize),
-    /// This group is replaced by a wider one.
-    Wider(usize, Group),
-    New(Group),
-}
-
-impl Room {
-    pub fn tier(&self) -> u8 {
-        self.tier
-    }
+    pub tier: u8,
+    /// For a run that finds no free lane.
+    group: Option<Group>,
 }
 
 /// The filters of all runs.
@@ -237,27 +195,20 @@ impl Filters {
         self.tiers.iter().flatten().map(|group| 8 * group.words.len()).sum()
     }
 
-    /// Make room for another run, which takes long if filters are copied; see `reserve`.
+    /// Make room for another run; see `reserve`.
     ///
     /// `others` is how many more runs of this tier have got room that isn't reserved yet.
     pub fn room(&self, tier: u8, others: usize) -> Room {
         let groups = self.tiers.get(usize::from(tier)).map_or(&[][..], Vec::as_slice);
-        let widest = WIDEST.get(usize::from(tier)).copied().unwrap_or(1);
-        let narrow = groups.iter().position(|group| group.lanes.len() < widest);
-        let kind = match (groups.iter().position(Group::is_free), narrow) {
-            (Some(free), _) if others == 0 => RoomKind::Free(free),
-            (None, Some(narrow)) if others == 0 => {
-                RoomKind::Wider(narrow, groups[narrow].widened(self.columns))
-            }
-            _ => {
-                let shape = Shape::of(self.run_documents, tier);
-                RoomKind::New(Group::new(self.columns, shape, 1))
-            }
-        };
-        Room { tier, kind }
+        let free = groups.iter().flat_map(|group| &group.lanes).filter(|lane| lane.is_none());
+        let group = (free.count() <= others).then(|| {
+            let lanes = LANES.get(usize::from(tier)).copied().unwrap_or(1);
+            Group::new(self.columns, Shape::of(self.run_documents, tier), lanes)
+        });
+        Room { tier, group }
     }
 
-    /// Give a run the room that was made, if nothing of its tier has been reserved since.
+    /// Give a run the room that was made.
     ///
     /// It isn't asked before `ask`, and its filter must have all parts by then.
     pub fn reserve(&mut self, run: u32, room: Room) {
@@ -266,20 +217,13 @@ impl Filters {
             self.tiers.resize_with(tier + 1, Vec::new);
         }
         let groups = &mut self.tiers[tier];
-        let group = match room.kind {
-            RoomKind::Free(at) => &mut groups[at],
-            RoomKind::Wider(at, group) => {
-                groups[at] = group;
-                &mut groups[at]
-            }
-            RoomKind::New(group) => {
-                groups.push(group);
-                let last = groups.len() - 1;
-                &mut groups[last]
-            }
-        };
-        if let Some(free) = group.lanes.iter_mut().find(|lane| lane.is_none()) {
-            *free = Some(Lane { run, asked: false });
+        let is_free = |group: &Group| group.lanes.iter().any(Option::is_none);
+        if !groups.iter().any(is_free) {
+            groups.extend(room.group);
+        }
+        let mut lanes = groups.iter_mut().flat_map(|group| &mut group.lanes);
+        if let Some(free) = lanes.find(|lane| lane.is_none()) {
+            *free = Some(run);
         }
     }
 

@@ -18,6 +18,7 @@ use crate::index::sight::Damaged;
 /// Entries of a bucket from which others follow. A fuller one is that of a mould, whose documents
 /// are in grown buckets mostly, and to look at all of them takes longer than to read.
 const FEW: usize = 4;
+
 impl Reading {
     /// Return whether all buckets of a document are known.
     pub(super) fn advance_row(

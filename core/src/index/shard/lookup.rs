@@ -23,7 +23,8 @@ impl Runs {
         Self { newest: some.next(), others: some.collect() }
     }
 
-    pub fn len(&self) -> usize {
+    /// How many there are.
+    pub fn count(&self) -> usize {
         self.others.len() + usize::from(self.newest.is_some())
     }
 
@@ -55,7 +56,7 @@ pub struct Hit {
 impl Shard {
     /// Return the places of the keys of a column that may have a cell, ascending; all others have
     /// none.
-    pub(super) fn hits(&self, slot: u8, hashes: &[u64]) -> Vec<(usize, Hit)> {
+    pub fn hits(&self, slot: u8, hashes: &[u64]) -> Vec<(usize, Hit)> {
         let (mut opens, mut runs) = (Vec::new(), Vec::new());
         self.open.find_each(slot, hashes, |at, number| opens.push((at, number)));
         self.filters.find(slot, hashes, |at, run| runs.push((at, run)));
@@ -82,7 +83,7 @@ impl Shard {
     }
 
     /// Return for each key of a column the eras in which its bucket may have grown, newest first.
-    pub(super) fn eras_grown(&self, slot: u8, hashes: &[u64]) -> Vec<Vec<u32>> {
+    pub fn eras_grown(&self, slot: u8, hashes: &[u64]) -> Vec<Vec<u32>> {
         let marks: Vec<u64> = hashes.iter().map(|&hash| marked(hash)).collect();
         let eras = &self.list.eras;
         let in_open = |mark| self.open.find(slot, mark, true).map(|_| eras.current().number);

@@ -51,7 +51,7 @@
 //! and `Shard.limit(records, buckets)` sets the bytes of what was read lately.
 //! `check(key, value)` is `seal::unseal`: the value without its checksum, or an error.
 
-mod cells;
+pub mod cells;
 mod documents;
 pub mod eras;
 mod filters;
@@ -61,10 +61,10 @@ mod identities;
 mod implied;
 pub mod keyspace;
 pub mod layout;
-mod lookup;
+pub mod lookup;
 pub mod memory;
 mod merge;
-mod open_run;
+pub mod open_run;
 pub mod opening;
 mod prefetch;
 pub mod prepare;
@@ -163,6 +163,12 @@ pub struct Shard {
     /// By column and key: the era, then the bucket's bytes.
     recent_buckets: Recent<(u8, u64)>,
 }
+
+/// Threads may read a shard at the same time.
+const _: fn() = || {
+    fn shared<T: Send + Sync>() {}
+    shared::<Shard>();
+};
 
 /// What a shard keeps of records, and of grown buckets, until `Shard::limit` says otherwise.
 const RECENT_BYTES: usize = 8 << 20;

@@ -40,7 +40,7 @@ impl Search {
     }
 
     pub fn is_over(&self) -> bool {
-        self.given == self.named && (self.found.is_some() || self.named == self.runs.len())
+        self.given == self.named && (self.found.is_some() || self.named == self.runs.count())
     }
 
     pub fn found(&self) -> Option<u64> {
@@ -52,7 +52,7 @@ impl Search {
         if self.is_over() || self.given < self.named {
             return Vec::new();
         }
-        let end = if self.named == 0 { 1 } else { self.runs.len() };
+        let end = if self.named == 0 { 1 } else { self.runs.count() };
         let places = self.named..end;
         self.named = end;
         places

@@ -204,7 +204,7 @@ impl<'a> Write<'a> {
             count += cells.len() as u64;
         }
         self.list.runs.push(Run { number, tier: 0, first, end, cells: count });
-        let others = self.made.rooms.iter().filter(|(_, room)| room.tier() == 0).count();
+        let others = self.made.rooms.iter().filter(|(_, room)| room.tier == 0).count();
         self.made.rooms.push((number, self.shard.filters.room(0, others)));
         self.made.asked.push(number);
         self.made.emptied = Some(end);
