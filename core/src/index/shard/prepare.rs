@@ -81,10 +81,14 @@ impl Preparing {
     pub fn new(shard: &Shard, decided: Decided) -> Result<Self, Damaged> {
         let changes = decided.changes;
         let mut list = shard.list.clone();
-        if list.columns.is_empty() {
+        if list.columns.is_empty() && !decided.columns.is_empty() {
             list.columns = decided.columns.to_vec();
             list.columns.sort_unstable();
             list.columns.push(ID_COLUMN);
+            if !list.columns.is_sorted_by(|one, next| one < next) {
+                let got = decided.columns;
+                return Err(Damaged(format!("columns {got:?}: takes different ones below 251")));
+            }
         }
         let documents = changes.records.len() as u64;
         if documents > shard.room() {
@@ -186,8 +190,10 @@ impl Preparing {
             write.merge(work)?;
         }
         write.documents(&pages)?;
-        write.cells(&ids)?;
-        write.eras();
+        if !decided.columns.is_empty() {
+            write.cells(&ids)?;
+            write.eras();
+        }
         Ok(write.done())
     }
 }

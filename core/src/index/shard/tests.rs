@@ -423,6 +423,26 @@ fn eras_give_space_back() {
 }
 
 #[test]
+fn the_first_write_with_columns_sets_them() {
+    let mut harness = Harness::new(11, 8, None);
+    let reading = Reading::default();
+    let (changes, dates) = (Changes::default(), Dates { now: None, latest: 0 });
+    for (columns, expected) in
+        [(&[][..], Some(0)), (&[3, 3], None), (&[251], None), (&[5, 2], Some(3))]
+    {
+        let decided = Decided { columns, changes: &changes, dates };
+        let made = Preparing::new(&harness.shard, decided)
+            .and_then(|preparing| preparing.finish(&harness.shard, &reading, decided));
+        assert_eq!(made.is_ok(), expected.is_some(), "{columns:?}");
+        let (Ok((writes, prepared)), Some(expected)) = (made, expected) else { continue };
+        harness.memory.write(writes);
+        harness.shard.apply(Reading::default(), prepared);
+        assert_eq!(harness.shard.list().columns.len(), expected);
+        assert!(harness.memory.open(harness.settings, 0).is_ok());
+    }
+}
+
+#[test]
 #[ignore = "takes minutes"]
 fn many_shards_are_what_plain_maps_are() {
     for seed in 100..200 {
