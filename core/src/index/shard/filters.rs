@@ -143,15 +143,20 @@ impl Group {
         for &hash in hashes.iter().take(AHEAD) {
             prefetch(place(hash));
         }
+        let mut passed = Vec::new();
         for (at, &hash) in hashes.iter().enumerate() {
             if let Some(&next) = hashes.get(at + AHEAD) {
                 prefetch(place(next));
             }
-            let mut may = have(place(hash), four_bits(hash)) & self.asked;
-            if may == 0 {
-                continue;
+            let may = have(place(hash), four_bits(hash)) & self.asked;
+            if may != 0 {
+                let second = second_word(hash, self.shape);
+                prefetch(&rows[second]);
+                passed.push((at, may, second));
             }
-            may &= have(&rows[second_word(hash, self.shape)], four_bits(mixed(hash)));
+        }
+        for (at, may, second) in passed {
+            let mut may = may & have(&rows[second], four_bits(mixed(hashes[at])));
             while may != 0 {
                 let lane = may.trailing_zeros() as usize;
                 may &= may - 1;

@@ -39,12 +39,11 @@ impl Reading {
             return Ok(is_known);
         }
         let Some(candidates) = self.candidates(shard, first)? else { return Ok(false) };
+        let cells = &self.possible[others.clone()];
+        let chosen = self.first_in(shard, asked, &candidates, cells);
         let mut all = true;
-        for at in others {
-            let Possible { row, column, bucket } = self.possible[at];
-            let shares = |number: &u64| self.shares(shard, asked, *number, column.into(), row);
-            let candidate = candidates.iter().copied().find(shares);
-            all &= self.step(shard, bucket, candidate);
+        for (at, candidate) in others.zip(chosen) {
+            all &= self.step(shard, self.possible[at].bucket, candidate);
         }
         Ok(all)
     }
@@ -66,21 +65,33 @@ impl Reading {
         Ok(all.then_some(candidates))
     }
 
-    /// Whether a document was the first one in a bucket that it shares with that of a row.
-    fn shares(&self, shard: &Shard, asked: Asked, number: u64, column: usize, row: u32) -> bool {
-        let settings = shard.settings;
-        let band = usize::from(asked.columns[column]);
-        let Some(Ok(record)) = self.record_here(shard, number).map(Record::unpack) else {
-            return false;
+    /// Which of some documents was the first one in each of a document's buckets, if one was.
+    fn first_in(
+        &self,
+        shard: &Shard,
+        asked: Asked,
+        candidates: &[u64],
+        cells: &[Possible],
+    ) -> Vec<Option<u64>> {
+        let record = |&number: &u64| {
+            let record = Record::unpack(self.record_here(shard, number)?).ok()?;
+            let bits = asked.columns.len().div_ceil(8);
+            (record.new.len() == bits).then_some((number, record))
         };
-        if band >= settings.bands || record.new.len() != asked.columns.len().div_ceil(8) {
-            return false;
-        }
-        let slots = band * settings.rows..(band + 1) * settings.rows;
-        let own = asked.sketches.chunks_exact(settings.slots.max(1)).nth(row as usize);
-        let own = own.and_then(|sketch| sketch.get(slots.clone()));
-        record.new[column / 8] >> (column % 8) & 1 == 1
-            && own.is_some()
-            && own == record.sketch.get(slots)
+        let records: Vec<(u64, Record)> = candidates.iter().filter_map(record).collect();
+        let settings = shard.settings;
+        let first_in = |cell: &Possible| {
+            let column = usize::from(cell.column);
+            let band = usize::from(asked.columns[column]);
+            let slots = band * settings.rows..(band + 1) * settings.rows;
+            let sketch = asked.sketches.chunks_exact(settings.slots.max(1)).nth(cell.row as usize);
+            let own = sketch.and_then(|sketch| sketch.get(slots.clone()))?;
+            let shares = |(_, record): &&(u64, Record)| {
+                record.new[column / 8] >> (column % 8) & 1 == 1
+                    && record.sketch.get(slots.clone()) == Some(own)
+            };
+            if band < settings.bands { records.iter().find(shares).map(|one| one.0) } else { None }
+        };
+        cells.iter().map(first_in).collect()
     }
 }
