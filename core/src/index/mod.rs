@@ -33,6 +33,7 @@ pub mod record;
 mod repeated;
 pub mod rules;
 mod same_id;
+pub mod shard;
 pub mod sight;
 pub mod similar;
 pub mod verdict;

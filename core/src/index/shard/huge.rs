@@ -1,0 +1,55 @@
+//! Memory in huge pages, where the system has them: look-ups go to random places, and each would
+//! miss the processor's small table of pages as well as its caches.
+
+/// A huge page, and the least that is worth one.
+const PAGE_BYTES: usize = 2 << 20;
+
+/// Return zeros; their memory is not taken before it is used.
+pub fn zeros<T: Zero>(count: usize) -> Vec<T> {
+    let made = vec![T::ZERO; count];
+    #[cfg(target_os = "linux")]
+    advise(made.as_ptr().addr(), size_of::<T>() * count);
+    made
+}
+
+/// What all bits zero is a value of.
+pub trait Zero: Copy {
+    const ZERO: Self;
+}
+
+impl Zero for u64 {
+    const ZERO: Self = 0;
+}
+
+impl Zero for [u32; 3] {
+    const ZERO: Self = [0; 3];
+}
+
+#[cfg(target_os = "linux")]
+fn advise(start: usize, bytes: usize) {
+    let (first, end) =
+        (start.next_multiple_of(PAGE_BYTES), (start + bytes) / PAGE_BYTES * PAGE_BYTES);
+    if first < end {
+        // SAFETY: the range is part of an allocation that was made just now and that is no stack.
+        // The advice changes how it is backed, never what it holds. If the system refuses, nothing
+        // has changed, and look-ups are a bit slower.
+        unsafe {
+            libc::madvise(std::ptr::without_provenance_mut(first), end - first, libc::MADV_HUGEPAGE)
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_are_zero_and_can_be_changed() {
+        for count in [0, 1, PAGE_BYTES / 8 - 1, PAGE_BYTES] {
+            let mut made = zeros::<u64>(count);
+            assert!(made.len() == count && made.iter().all(|&word| word == 0));
+            made.fill(u64::MAX);
+            assert!(made.iter().all(|&word| word == u64::MAX));
+        }
+    }
+}

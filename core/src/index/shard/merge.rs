@@ -1,0 +1,285 @@
+//! Merges of the runs of a tier into one run of the next, in steps of bounded work.
+//!
+//! A step merges the same few pages of one column of all runs. The highest bits of a key choose its
+//! page in each tier, so a page of the runs that are read becomes eight pages of the new one. With
+//! every write, a merge does so many steps that it ends before its tier has another run. A shard
+//! that is opened continues with the first step that isn't in a finished file.
+
+use super::cells::{Cell, FAN_IN, MARK, Page, Shape, pack_pages};
+use super::filters::Part;
+use super::keyspace::{CELLS, Key, Place};
+use super::run_list::{Merging, RunList};
+use super::{TableWrite, Wanted};
+use crate::index::sight::Damaged;
+
+const PAGES_A_STEP: u32 = 16;
+/// By how much a merge is faster than it must be, in quarters.
+const HASTE_QUARTERS: u64 = 5;
+/// A crash loses what is in an unfinished file: about half a second of work.
+const FILE_BYTES: u64 = 64 << 20;
+
+/// How many steps a merge of runs of a shape takes.
+pub fn steps(shape: Shape, columns: usize) -> u32 {
+    columns as u32 * (shape.pages() / pages_a_step(shape))
+}
+
+fn pages_a_step(shape: Shape) -> u32 {
+    PAGES_A_STEP.min(shape.pages())
+}
+
+/// How many pages of the new run a step of a merge makes.
+pub fn pages_into(from: Shape) -> u32 {
+    pages_a_step(from) * FAN_IN as u32
+}
+
+/// The slot and the page of the new run at which a step of a merge begins.
+pub fn parts_until(from: Shape, step: u32) -> (u8, u32) {
+    let groups = from.pages() / pages_a_step(from);
+    ((step / groups) as u8, step % groups * pages_into(from))
+}
+
+/// How far a merge is in memory.
+#[derive(Debug, Clone)]
+pub struct Merge {
+    pub target: u32,
+    /// The next step.
+    next: u32,
+    cells: u64,
+    /// The bytes in the file that isn't finished.
+    file_bytes: u64,
+    /// What is left of the work that is due, in parts of a step.
+    owed: u64,
+}
+
+impl Merge {
+    pub fn of(plan: &Merging) -> Self {
+        let Merging { target, done, cells, .. } = *plan;
+        Self { target, next: done, cells, file_bytes: 0, owed: 0 }
+    }
+
+    /// Return how many steps are due with so many new documents.
+    ///
+    /// The tier has another run after as many as one of those that are merged has. If it has eight
+    /// more already, this goes twice as fast, and so on.
+    fn due(&mut self, plan: &Merging, list: &RunList, documents: u64) -> u32 {
+        let left = steps(list.shape(plan.tier), list.columns.len()) - self.next;
+        let is_source = |number| plan.sources.contains(&number);
+        let sources = || list.runs.iter().filter(|run| is_source(run.number));
+        let documents_merged: u64 = sources().map(|run| run.end - run.first).sum();
+        let end = sources().map(|run| run.end).max().unwrap_or(0);
+        let later = list.runs.iter().filter(|run| run.tier == plan.tier && run.first >= end);
+        let speed = HASTE_QUARTERS * (1 + (later.count() / FAN_IN) as u64);
+        let step = 4 * documents_merged.max(1);
+        let all = u64::from(self.next + left) * plan.sources.len() as u64;
+        self.owed = self.owed.saturating_add(all.saturating_mul(documents).saturating_mul(speed));
+        let due = u64::from(left).min(self.owed / step);
+        self.owed -= due * step;
+        due as u32
+    }
+}
+
+/// The steps of a merge that a write does.
+pub struct Work {
+    plan: Merging,
+    merge: Merge,
+    /// What has been given of the source pages, by step, page and run.
+    pages: Vec<Option<Vec<u8>>>,
+    steps: u32,
+}
+
+/// What the steps of a write have made.
+pub struct Worked {
+    pub merge: Merge,
+    pub plan: Merging,
+    pub parts: Vec<Part>,
+    pub tables: Vec<TableWrite>,
+    pub is_done: bool,
+}
+
+impl Work {
+    /// Plan the steps that are due with so many new documents.
+    pub fn due(mut merge: Merge, plan: &Merging, list: &RunList, documents: u64) -> Self {
+        let steps = merge.due(plan, list, documents);
+        Self { plan: plan.clone(), merge, pages: Vec::new(), steps }
+    }
+
+    /// The source pages of these steps, in the order in which they are given.
+    pub fn wanted(&mut self, list: &RunList) -> Vec<Wanted> {
+        let tables = self.plan.sources.iter().map(|&run| list.run(run).and_then(|run| run.table()));
+        let tables: Vec<Option<u32>> = tables.collect();
+        let mut wanted = Vec::new();
+        for step in self.merge.next..self.merge.next + self.steps {
+            let (slot, pages) = self.pages_of(list, step);
+            for page in pages {
+                for (&run, &table) in self.plan.sources.iter().zip(&tables) {
+                    wanted.push(Wanted { table, key: Place { run, slot, page }.key(CELLS) });
+                }
+            }
+        }
+        self.pages = vec![None; wanted.len()];
+        wanted
+    }
+
+    pub fn give(&mut self, place: usize, page: Option<&[u8]>) {
+        self.pages[place] = page.map(<[u8]>::to_vec);
+    }
+
+    /// The slot of a step's column, and its pages in the runs that are read.
+    fn pages_of(&self, list: &RunList, step: u32) -> (u8, std::ops::Range<u32>) {
+        let shape = list.shape(self.plan.tier);
+        let each = pages_a_step(shape);
+        let groups = shape.pages() / each;
+        let first = step % groups * each;
+        ((step / groups) as u8, first..first + each)
+    }
+
+    /// Do the steps.
+    pub fn done(mut self, list: &RunList) -> Result<Worked, Damaged> {
+        let (from, to) = (list.shape(self.plan.tier), list.shape(self.plan.tier + 1));
+        let (target, fan_in) = (self.plan.target, FAN_IN as u32);
+        let mut given = std::mem::take(&mut self.pages).into_iter();
+        let (mut parts, mut tables) = (Vec::new(), Vec::<TableWrite>::new());
+        let mut written: Vec<(Key, Vec<u8>)> = Vec::new();
+        let total = steps(from, list.columns.len());
+        for step in self.merge.next..self.merge.next + self.steps {
+            let (slot, pages) = self.pages_of(list, step);
+            let into = pages.start * fan_in..pages.end * fan_in;
+            let mut cells = Vec::new();
+            for page in pages {
+                let some: Vec<_> = given.by_ref().take(self.plan.sources.len()).collect();
+                let mut unpacked = Vec::with_capacity(some.len());
+                for (&run, packed) in self.plan.sources.iter().zip(&some) {
+                    if let Some(packed) = packed {
+                        unpacked.push(Page::unpack(Place { run, slot, page }, from, packed)?);
+                    }
+                }
+                merged(&unpacked, from, &mut cells);
+            }
+            let packed = pack_pages(target, slot, to, into.clone(), &cells);
+            parts.push(Part::filled(target, slot, to, into, &cells));
+            self.merge.cells += cells.len() as u64;
+            self.merge.file_bytes +=
+                packed.iter().map(|(key, page)| (key.len() + page.len()) as u64).sum::<u64>();
+            written.extend(packed);
+            self.merge.next = step + 1;
+            let last = step + 1 == total;
+            if last || self.merge.file_bytes >= FILE_BYTES {
+                let pages = std::mem::take(&mut written);
+                tables.push(TableWrite { run: target, pages, finished: true, last });
+                self.merge.file_bytes = 0;
+                (self.plan.done, self.plan.cells) = (self.merge.next, self.merge.cells);
+            }
+        }
+        if !written.is_empty() {
+            tables.push(TableWrite { run: target, pages: written, finished: false, last: false });
+        }
+        let is_done = self.merge.next == total;
+        Ok(Worked { merge: self.merge, plan: self.plan, parts, tables, is_done })
+    }
+}
+
+/// Add the cells of the same page of several runs, the oldest run first, sorted. Of equal ones,
+/// only those of the last run are added.
+///
+/// What is sorted are numbers: a key's bits below those of its page, and in place of the lowest
+/// ones the place of its cell. That takes a fraction of the time of sorting cells.
+fn merged(pages: &[Page], shape: Shape, into: &mut Vec<Cell>) {
+    let cells: Vec<Cell> = pages.iter().flat_map(Page::cells).collect();
+    let place_bits = usize::BITS - cells.len().leading_zeros();
+    let places = (1u64 << place_bits) - 1;
+    let number =
+        |(place, cell): (usize, &Cell)| shape.within_page(cell.hash) & !places | place as u64;
+    let mut numbers: Vec<u64> = cells.iter().enumerate().map(number).collect();
+    numbers.sort_unstable();
+    let ordered = || numbers.iter().map(|number| cells[(number & places) as usize]);
+    if ordered().is_sorted_by_key(|cell| cell.hash) {
+        ordered().for_each(|cell| push_newest(into, cell));
+    } else {
+        // Keys differed in their lowest bits only. There are hardly ever any on the same page.
+        let mut cells = cells;
+        cells.sort_by_key(|cell| cell.hash);
+        cells.into_iter().for_each(|cell| push_newest(into, cell));
+    }
+}
+
+/// Add a cell that follows, or replace its equal.
+fn push_newest(cells: &mut Vec<Cell>, cell: Cell) {
+    let same = |other: &&mut Cell| (other.document ^ cell.document) & MARK == 0;
+    let equals = cells.iter_mut().rev().take_while(|other| other.hash == cell.hash);
+    match equals.filter(same).last() {
+        Some(other) => *other = cell,
+        None => cells.push(cell),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(cells: &[Cell]) -> Vec<u8> {
+        let shape = Shape::of(256, 0);
+        pack_pages(0, 0, shape, 0..1, cells).remove(0).1
+    }
+
+    fn merge(runs: &[Vec<Cell>]) -> Vec<Cell> {
+        let shape = Shape::of(256, 0);
+        let place = Place { run: 0, slot: 0, page: 0 };
+        let packed: Vec<Vec<u8>> = runs.iter().map(|cells| page(cells)).collect();
+        let pages: Vec<Page> =
+            packed.iter().map(|page| Page::unpack(place, shape, page).unwrap()).collect();
+        let mut into = Vec::new();
+        merged(&pages, shape, &mut into);
+        into
+    }
+
+    fn cell(hash: u64, document: u32) -> Cell {
+        Cell { hash, document }
+    }
+
+    #[test]
+    fn cells_are_sorted_and_the_newest_of_equals_stays() {
+        let far = 1 << 60;
+        let runs = [
+            vec![cell(5, 1), cell(far, 2)],
+            vec![cell(4, 3), cell(far, 4 | MARK)],
+            vec![cell(4, 5), cell(far, 6)],
+        ];
+        let expected = vec![cell(4, 5), cell(5, 1), cell(far, 6), cell(far, 4 | MARK)];
+        assert_eq!(merge(&runs), expected);
+    }
+
+    #[test]
+    fn many_cells_are_sorted() {
+        let hash = |at: u64| at.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let run = |number: u32| {
+            let mut cells: Vec<Cell> =
+                (0..300).map(|at| cell(hash(u64::from(number) << 20 | at), number)).collect();
+            cells.sort_unstable();
+            cells
+        };
+        let runs: Vec<Vec<Cell>> = (0..8).map(run).collect();
+        let mut expected: Vec<Cell> = runs.concat();
+        expected.sort_unstable();
+        assert_eq!(merge(&runs), expected);
+    }
+
+    #[test]
+    fn a_merge_is_in_proportion_to_new_documents() {
+        let mut list = RunList::new(256);
+        list.columns = vec![0, 1, 2, 251];
+        let sources = (0..8).map(|run| {
+            let first = u64::from(run) * 256;
+            super::super::run_list::Run { number: run, tier: 0, first, end: first + 256, cells: 9 }
+        });
+        list.runs.extend(sources);
+        let plan = Merging { tier: 0, sources: (0..8).collect(), target: 8, done: 0, cells: 0 };
+        let mut merge = Merge::of(&plan);
+        let mut done = 0;
+        for documents in 1..=256 {
+            let due = merge.due(&plan, &list, 1);
+            (merge.next, done) = (merge.next + due, done + due);
+            assert!(due <= 1 && (documents > 205 || u64::from(done) <= documents * 5 / 256));
+        }
+        assert_eq!(done, steps(list.shape(0), 4));
+    }
+}

@@ -1,0 +1,272 @@
+//! One shard of the index: where everything is that a judgement reads, and what a decision writes.
+//!
+//! A shard does no I/O. It names keys of its store, takes their values, and returns writes. In
+//! memory it has the newest cells (`open_run`), the filters of all runs (`filters`), the list of
+//! runs (`run_list`) with the eras, and what was read or written lately (`recent`). All else is in
+//! the store, under the keys of `keyspace`.
+//!
+//! A new bucket has one document, and most keep only that one. Such a cell is no key of the store,
+//! which would cost sorting it several times over. Cells are gathered in the open run, which is
+//! written as a sorted run when it has enough documents. Runs of a tier are merged into one of the
+//! next, a little with every write (`merge`). So each cell is written about once for every
+//! eightfold growth of the shard, and a look-up asks as many filters as there are tiers. A bucket
+//! keeps its cell when it grows. The grown bucket is a key of its own, which stands above the cell,
+//! and another cell marks that there is one: so a look-up asks for that key only if it exists.
+//!
+//! # How a shard is driven
+//!
+//! To open one, read what it names:
+//!
+//! ```text
+//! opening = Opening::new(settings, inserted)       inserted: how many documents were inserted
+//! opening.give(values of opening.keys())
+//! for range in opening.ranges(): opening.take(key, value) for each of its keys, ascending
+//! shard = opening.finish()
+//! ```
+//!
+//! To judge a batch and write the decision, plan, read in rounds, judge, prepare in rounds, write,
+//! and apply. Several threads may read at once, also queries. Nothing may be read during `apply`.
+//!
+//! ```text
+//! reading = Reading::new(shard, asked)             looks up all cells in memory
+//! loop
+//!     reading.give(values of reading.wanted())     until nothing is wanted
+//!     decision = judge(Sighting::new(shard, asked, reading))     until nothing is unread
+//! preparing = Preparing::new(shard, decided)       a query ends before this
+//! preparing.give(values of preparing.wanted())     until nothing is wanted
+//! (writes, prepared) = preparing.finish(shard, reading, decided)
+//! put writes.tables into files, then the rest into the store, in one atomic write
+//! shard.apply(reading, prepared)                   once that write is in the store
+//! ```
+//!
+//! `Writes` says in which order its parts are written. If a write fails, drop the shard, and open
+//! it again.
+//!
+//! For Python, `Shard.plan(batch)` makes a `Plan` of a batch, its `Reading` and, once it was judged,
+//! its `Decision` and `Preparing`. `Plan.keys()` is what `wanted` returns, as pairs of a run (or
+//! None) and a key; `Plan.give(values)` gives, and goes on as far as it can: it advances the
+//! reading, then judges, then prepares. `Plan.judge()` returns the decision once no key is left.
+//! `Plan.writes(dates)` returns the writes, likewise once no key is left, and `Shard.apply(plan)`
+//! ends it. `Shard.query(batch)` is a plan that ends with its matches. `Shard.sizes()` is `Sizes`,
+//! and `Shard.limit(records, buckets)` sets the bytes of what was read lately.
+//! `check(key, value)` is `seal::unseal`: the value without its checksum, or an error.
+
+pub mod cells;
+mod documents;
+pub mod eras;
+mod filters;
+mod held;
+mod huge;
+mod identities;
+mod implied;
+pub mod keyspace;
+pub mod layout;
+pub mod lookup;
+pub mod memory;
+mod merge;
+pub mod open_run;
+pub mod opening;
+mod prefetch;
+pub mod prepare;
+pub mod reading;
+mod recent;
+pub mod record_pages;
+pub mod run_list;
+pub mod seal;
+mod search;
+pub mod sighting;
+mod sizes;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use keyspace::{Key, Range};
+
+use self::filters::Filters;
+use self::layout::{pack_bucket, unpack_bucket};
+use self::merge::Merge;
+use self::open_run::OpenRun;
+use self::prepare::{Changed, Prepared};
+use self::reading::Reading;
+use self::recent::Recent;
+use self::record_pages::{DOCUMENTS_A_PAGE, page_of};
+use self::run_list::RunList;
+use crate::index::sight::Bucket;
+
+/// What a shard is made for. It is the same whenever it is opened, but for `run_documents`, which
+/// counts for a new one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// How many documents a run of tier 0 has; at least one.
+    pub run_documents: u32,
+    /// How long entries live, in ms; none: for ever.
+    pub window: Option<i64>,
+    /// How many slots a sketch has.
+    pub slots: usize,
+    /// The keys of each column below `bands` follow from `rows` slots of the sketch.
+    pub bands: usize,
+    /// 0: they don't follow from sketches.
+    pub rows: usize,
+}
+
+/// A key that must be read.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wanted {
+    /// The run in whose tables it is; none: it is among all others.
+    pub table: Option<u32>,
+    pub key: Key,
+}
+
+/// What is written, in this order: the tables, then in one atomic write the ranges, the deletes and
+/// the puts. What was replaced is dropped once that write is on disk.
+#[derive(Debug, Clone, Default)]
+pub struct Writes {
+    pub tables: Vec<TableWrite>,
+    /// Ranges of keys that are deleted.
+    pub ranges: Vec<Range>,
+    pub deletes: Vec<Key>,
+    pub puts: Vec<(Key, Vec<u8>)>,
+    /// The runs whose tables no list of runs names any more.
+    pub replaced: Vec<u32>,
+    /// The pages of records whose former bytes have to leave the files of the store.
+    pub erased: Vec<u64>,
+}
+
+/// Pages of a run that a merge makes. They follow those of earlier writes.
+#[derive(Debug, Clone)]
+pub struct TableWrite {
+    pub run: u32,
+    /// By key, ascending.
+    pub pages: Vec<(Key, Vec<u8>)>,
+    /// Whether the file is finished with them. The write names its pages, so they must be on disk.
+    pub finished: bool,
+    /// Whether it is the last file of the run.
+    pub last: bool,
+}
+
+/// A shard, between two writes.
+pub struct Shard {
+    settings: Settings,
+    list: RunList,
+    merges: Vec<Merge>,
+    filters: Filters,
+    open: OpenRun,
+    /// How many writes have added to the open run.
+    open_writes: u64,
+    /// The number that the next document gets.
+    inserted: u64,
+    /// Whether no document was ever forgotten.
+    all_kept: bool,
+    /// The records after the last full page.
+    last_page: Vec<Vec<u8>>,
+    recent_records: Recent<u64>,
+    /// By column and key: the era, then the bucket's bytes.
+    recent_buckets: Recent<(u8, u64)>,
+}
+
+/// Threads may read a shard at the same time.
+const _: fn() = || {
+    fn shared<T: Send + Sync>() {}
+    shared::<Shard>();
+};
+
+/// What a shard keeps of records, and of grown buckets, until `Shard::limit` says otherwise.
+const RECENT_BYTES: usize = 8 << 20;
+
+impl Shard {
+    /// Continue with what a write that is in the store has changed.
+    ///
+    /// `reading` and `prepared` must be those of the last decision, and of this state.
+    pub fn apply(&mut self, reading: Reading, prepared: Prepared) {
+        self.remember(&reading);
+        if let Some(list) = prepared.list {
+            if self.list.columns.is_empty() && !list.columns.is_empty() {
+                self.filters = Filters::new(list.columns.len(), list.run_documents);
+                self.open = OpenRun::new(list.columns.len(), self.inserted);
+            }
+            self.list = list;
+        }
+        self.merges = prepared.merges;
+        for (run, room) in prepared.rooms {
+            self.filters.reserve(run, room);
+        }
+        prepared.parts.iter().for_each(|part| self.filters.put(part));
+        prepared.asked.iter().for_each(|&run| self.filters.ask(run));
+        prepared.removed.iter().for_each(|&run| self.filters.remove(run));
+        if let Some(first) = prepared.emptied {
+            self.open = self.open.emptied(first);
+            self.open_writes = 0;
+        }
+        if !prepared.added.is_empty() {
+            self.open.put(&prepared.added);
+            self.open_writes += 1;
+        }
+        let mut start = 0;
+        for &end in &prepared.record_ends {
+            self.recent_records.put(self.inserted, &prepared.records[start..end]);
+            self.inserted += 1;
+            start = end;
+        }
+        self.last_page = prepared.last_page;
+        self.all_kept &= prepared.forgotten.is_empty();
+        prepared.forgotten.iter().for_each(|number| self.recent_records.forget(number));
+        for Changed { key, grown } in prepared.grown {
+            match grown {
+                Some(bucket) => self.recent_buckets.put(key, &bucket),
+                None => self.recent_buckets.forget(&key),
+            }
+        }
+    }
+
+    /// Keep what was read for the next batch.
+    fn remember(&mut self, reading: &Reading) {
+        for &number in &reading.used_records {
+            if self.recent_records.get(&number).is_some() {
+                self.recent_records.keep(number);
+            } else if let Some(record) = reading.record_here(self, number) {
+                let record = record.to_vec();
+                self.recent_records.put(number, &record);
+            }
+        }
+        for &key in &reading.used_buckets {
+            self.recent_buckets.keep(key);
+        }
+        for (key, era, bucket) in reading.read_grown() {
+            let packed = pack_bucket(&bucket.entries, bucket.beyond);
+            self.recent_buckets.put(key, &[&era.to_le_bytes()[..], &packed].concat());
+        }
+    }
+
+    /// What a bucket has grown to, and in which era, if that is in memory and kept.
+    fn recent_bucket(&self, key: (u8, u64)) -> Option<(u32, Bucket)> {
+        let (era, packed) = self.recent_buckets.get(&key)?.split_first_chunk::<4>()?;
+        let era = u32::from_le_bytes(*era);
+        let bucket = unpack_bucket(packed, self.inserted).ok()?;
+        (era >= self.list.eras.kept()[0].number).then_some((era, bucket))
+    }
+
+    /// The record of a document, if it is in memory.
+    fn record_here(&self, number: u64) -> Option<&[u8]> {
+        let (page, place) = page_of(number);
+        if page == self.inserted / DOCUMENTS_A_PAGE as u64 {
+            return self.last_page.get(place).map(Vec::as_slice);
+        }
+        self.recent_records.get(&number)
+    }
+
+    /// The number that the next document gets.
+    pub fn inserted(&self) -> u64 {
+        self.inserted
+    }
+
+    /// The runs and the eras.
+    pub fn list(&self) -> &RunList {
+        &self.list
+    }
+
+    /// Keep about so many bytes of records and of grown buckets that were read or written lately.
+    pub fn limit(&mut self, records: usize, buckets: usize) {
+        self.recent_records.limit(records);
+        self.recent_buckets.limit(buckets);
+    }
+}

@@ -1,0 +1,228 @@
+//! Plans the write of what was decided about a batch, and what has to be read for it.
+//!
+//! Nothing changes before `Shard::apply`.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::eras::Dates;
+use super::filters::{Part, Room};
+use super::identities::NewIds;
+use super::layout::MOST_DOCUMENTS;
+use super::merge::{Merge, Work};
+use super::open_run::Added;
+use super::reading::Reading;
+use super::record_pages::{RecordPage, page_key, page_of};
+use super::run_list::{ID_COLUMN, Merging, RunList};
+use super::write::Write;
+use super::{Shard, Wanted, Writes};
+use crate::index::decision::Changes;
+use crate::index::sight::Damaged;
+
+/// What is decided about a batch, as far as it is stored.
+#[derive(Debug, Clone, Copy)]
+pub struct Decided<'a> {
+    /// The numbers of the batch's columns.
+    pub columns: &'a [u8],
+    pub changes: &'a Changes,
+    pub dates: Dates,
+}
+
+/// What a value is that was named.
+#[derive(Clone, Copy)]
+enum Purpose {
+    Id { place: usize, at: usize },
+    Source { work: usize, at: usize },
+    Forgotten(u64),
+}
+
+/// A write, while it is known what it has to read.
+pub struct Preparing {
+    list: RunList,
+    merges: Vec<Merge>,
+    works: Vec<Work>,
+    rooms: Vec<(u32, Room)>,
+    ids: NewIds,
+    pages: FxHashMap<u64, RecordPage>,
+    wants: Vec<(Wanted, Purpose)>,
+    named: Vec<Purpose>,
+}
+
+/// What changes in memory once a write is in the store.
+#[derive(Default)]
+pub struct Prepared {
+    pub(super) list: Option<RunList>,
+    pub(super) merges: Vec<Merge>,
+    pub(super) rooms: Vec<(u32, Room)>,
+    pub(super) parts: Vec<Part>,
+    /// The runs that are asked from now on, and those that are not.
+    pub(super) asked: Vec<u32>,
+    pub(super) removed: Vec<u32>,
+    /// The first document of another open run.
+    pub(super) emptied: Option<u64>,
+    pub(super) added: Vec<Added>,
+    /// The new records, one after the other, and where each ends.
+    pub(super) records: Vec<u8>,
+    pub(super) record_ends: Vec<usize>,
+    pub(super) last_page: Vec<Vec<u8>>,
+    pub(super) forgotten: Vec<u64>,
+    pub(super) grown: Vec<Changed>,
+}
+
+/// A changed bucket.
+pub(super) struct Changed {
+    /// Its column's number, and its key.
+    pub key: (u8, u64),
+    /// The era, then the bytes of what it has grown to; none if it is one cell.
+    pub grown: Option<Vec<u8>>,
+}
+
+impl Preparing {
+    /// Plan a write. An error says that something contradicts itself, or that the shard is full.
+    pub fn new(shard: &Shard, decided: Decided) -> Result<Self, Damaged> {
+        let changes = decided.changes;
+        let mut list = shard.list.clone();
+        if list.columns.is_empty() && !decided.columns.is_empty() {
+            list.columns = decided.columns.to_vec();
+            list.columns.sort_unstable();
+            list.columns.push(ID_COLUMN);
+            if !list.columns.is_sorted_by(|one, next| one < next) {
+                let got = decided.columns;
+                return Err(Damaged(format!("columns {got:?}: takes different ones below 251")));
+            }
+        }
+        let documents = changes.records.len() as u64;
+        if documents > shard.room() {
+            return Err(Damaged(format!("it is full: {documents} more documents don't fit")));
+        }
+        let (mut merges, mut rooms) = (shard.merges.clone(), Vec::new());
+        begin_merges(shard, &mut list, &mut merges, &mut rooms);
+        let plans = list.merging.iter();
+        let works = plans.filter_map(|plan| {
+            let place = merges.iter().position(|merge| merge.target == plan.target)?;
+            Some(Work::due(merges.swap_remove(place), plan, &list, documents))
+        });
+        let works = works.collect();
+        let ids = NewIds::new(shard, &changes.records)?;
+        let (pages, wants, named) = (FxHashMap::default(), Vec::new(), Vec::new());
+        let mut made = Self { list, merges, works, rooms, ids, pages, wants, named };
+        made.want_forgotten(shard, changes)?;
+        for (work, some) in made.works.iter_mut().enumerate() {
+            let wanted = some.wanted(&made.list).into_iter().enumerate();
+            made.wants.extend(wanted.map(|(at, wanted)| (wanted, Purpose::Source { work, at })));
+        }
+        made.want_ids();
+        Ok(made)
+    }
+
+    fn want_ids(&mut self) {
+        for (place, search) in self.ids.open() {
+            for (at, wanted) in search.name(&self.list) {
+                self.wants.push((wanted, Purpose::Id { place, at }));
+            }
+        }
+    }
+
+    fn want_forgotten(&mut self, shard: &Shard, changes: &Changes) -> Result<(), Damaged> {
+        let (last, _) = page_of(shard.inserted);
+        let mut before = None;
+        for &number in &changes.forgotten {
+            let kept = (shard.list.eras.first()..shard.inserted).contains(&number);
+            if !kept || before.is_some_and(|before| before >= number) {
+                return Err(Damaged(format!("document {number} can't be forgotten")));
+            }
+            before = Some(number);
+        }
+        let mut pages: Vec<u64> = changes.forgotten.iter().map(|&n| page_of(n).0).collect();
+        pages.dedup();
+        for page in pages.into_iter().filter(|&page| page != last) {
+            let wanted = Wanted { table: None, key: page_key(page) };
+            self.wants.push((wanted, Purpose::Forgotten(page)));
+        }
+        Ok(())
+    }
+
+    /// The keys that must be read next, by table and ascending; give all their values to `give`.
+    pub fn wanted(&mut self) -> Vec<Wanted> {
+        let mut wants = std::mem::take(&mut self.wants);
+        wants.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        let (wanted, named) = wants.into_iter().unzip();
+        self.named = named;
+        wanted
+    }
+
+    /// Take the values of the keys that `wanted` returned last, in their order.
+    pub fn give<'v>(
+        &mut self,
+        values: impl IntoIterator<Item = Option<&'v [u8]>>,
+    ) -> Result<(), Damaged> {
+        let mut values = values.into_iter();
+        for purpose in std::mem::take(&mut self.named) {
+            let value = values.next().ok_or_else(|| Damaged("a value wasn't given".into()))?;
+            match purpose {
+                Purpose::Id { place, at } => {
+                    if let Some(search) = self.ids.get_mut(place) {
+                        search.give(&self.list, at, value)?;
+                    }
+                }
+                Purpose::Source { work, at } => self.works[work].give(at, value),
+                Purpose::Forgotten(page) => {
+                    let missing = || Damaged(format!("page {page} of the records is missing"));
+                    let found = RecordPage::unpack(page, value.ok_or_else(missing)?)?;
+                    self.pages.insert(page, found);
+                }
+            }
+        }
+        self.want_ids();
+        Ok(())
+    }
+
+    /// Make the write, once there is nothing left to read.
+    pub fn finish(
+        self,
+        shard: &Shard,
+        reading: &Reading,
+        decided: Decided,
+    ) -> Result<(Writes, Prepared), Damaged> {
+        let Self { list, merges, works, rooms, ids, pages, .. } = self;
+        let made = Prepared { merges, rooms, ..Prepared::default() };
+        let mut write = Write::new(shard, reading, decided, list, made);
+        for work in works {
+            write.merge(work)?;
+        }
+        write.documents(&pages)?;
+        if !decided.columns.is_empty() {
+            write.cells(&ids)?;
+            write.eras();
+        }
+        Ok(write.done())
+    }
+}
+
+/// Begin the merges that are due: of each tier, one at a time.
+fn begin_merges(
+    shard: &Shard,
+    list: &mut RunList,
+    merges: &mut Vec<Merge>,
+    rooms: &mut Vec<(u32, Room)>,
+) {
+    let tiers: FxHashSet<u8> = list.runs.iter().map(|run| run.tier).collect();
+    for tier in tiers {
+        if list.merging.iter().any(|plan| plan.tier == tier) {
+            continue;
+        }
+        let Some(runs) = list.to_merge(tier) else { continue };
+        let sources = runs.iter().map(|run| run.number).collect();
+        let target = list.new_number();
+        let plan = Merging { tier, sources, target, done: 0, cells: 0 };
+        merges.push(Merge::of(&plan));
+        list.merging.push(plan);
+        rooms.push((target, shard.filters.room(tier + 1, 0)));
+    }
+}
+
+impl Shard {
+    /// How many more documents fit.
+    pub fn room(&self) -> u64 {
+        MOST_DOCUMENTS - 1 - (self.inserted - self.list.eras.first())
+    }
+}

@@ -1,0 +1,367 @@
+//! What is read for a batch: which buckets there are, by as few reads as possible.
+//!
+//! First all cells are looked up in memory, one column after the other. Nearly all buckets of a new
+//! document don't exist, which is known then. The others are read in rounds.
+
+use std::ops::Range;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::held::{Held, Known, Standing, alone, grown};
+use super::identities::Chain;
+use super::keyspace::{self, grown_key, number_key};
+use super::layout::{unpack_bucket, unpack_number, unpack_renewals};
+use super::lookup::Hit;
+use super::record_pages::RecordPage;
+use super::run_list::ID_COLUMN;
+use super::seal::unseal;
+use super::search::Search;
+use super::{Shard, Wanted};
+use crate::index::sight::{Bucket, Damaged};
+
+const NOWHERE: u32 = u32::MAX;
+
+/// A batch, as far as it is looked up.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// The columns' numbers.
+    pub columns: &'a [u8],
+    /// The keys of all documents in each column, one column after the other.
+    pub keys: &'a [u64],
+    /// The sketches of all documents.
+    pub sketches: &'a [u8],
+}
+
+impl Asked<'_> {
+    fn documents(&self) -> usize {
+        self.keys.len() / self.columns.len().max(1)
+    }
+}
+
+/// A cell whose bucket may exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Possible {
+    pub row: u32,
+    /// The column's place.
+    pub column: u16,
+    pub bucket: u32,
+}
+
+/// What a value is that was named.
+#[derive(Debug, Clone, Copy)]
+pub enum Purpose {
+    Grown { bucket: u32, era: u32 },
+    Cell { bucket: u32, at: usize },
+    Page(u64),
+    Renewals(u64),
+    Verdict(u64),
+    Previous(u64),
+    NewestOfId { hash: u64, at: usize },
+}
+
+/// What has been read for a batch, and what has to be.
+///
+/// It belongs to the state that a shard is in: after `Shard::apply`, begin with another one.
+#[derive(Default)]
+pub struct Reading {
+    slots: Vec<u8>,
+    /// For each cell, its bucket, or `NOWHERE`.
+    places: Vec<u32>,
+    buckets: Vec<Held>,
+    by_key: FxHashMap<(u8, u64), u32>,
+    /// By document, those of a document by column.
+    pub(super) possible: Vec<Possible>,
+    /// The parts of them that are of documents some of whose buckets aren't known.
+    rows: Vec<Range<usize>>,
+    /// Finer buckets.
+    others: Vec<u32>,
+    wants: Vec<(Wanted, Purpose)>,
+    named: Vec<Purpose>,
+    /// None was named, and not given yet.
+    pub(super) pages: FxHashMap<u64, Option<RecordPage>>,
+    pub(super) renewals: FxHashMap<u64, Option<Vec<(u8, i64)>>>,
+    pub(super) verdicts: FxHashMap<u64, Option<Option<Vec<u8>>>>,
+    pub(super) previous: FxHashMap<u64, Option<Option<u64>>>,
+    pub(super) chains: FxHashMap<u64, Chain>,
+    /// The documents whose records were asked for.
+    pub(super) used_records: FxHashSet<u64>,
+    /// The grown buckets that were asked for, and are in memory.
+    pub(super) used_buckets: Vec<(u8, u64)>,
+}
+
+impl Reading {
+    /// Look all cells of a batch up in memory.
+    ///
+    /// An error says that the shard doesn't have one of the columns.
+    pub fn new(shard: &Shard, asked: Asked) -> Result<Self, Damaged> {
+        let mut made = Self { places: vec![NOWHERE; asked.keys.len()], ..Self::default() };
+        if shard.list.columns.is_empty() {
+            return Ok(made);
+        }
+        let slots = asked.columns.iter().map(|&column| shard.list.slot(column));
+        made.slots = slots.collect::<Result<_, _>>()?;
+        let documents = asked.documents();
+        for (column, keys) in asked.keys.chunks_exact(documents.max(1)).enumerate() {
+            let first = made.buckets.len();
+            for (row, hit) in shard.hits(made.slots[column], keys) {
+                let bucket = made.hold(asked.columns[column], made.slots[column], keys[row], hit);
+                made.places[column * documents + row] = bucket;
+                made.possible.push(Possible { row: row as u32, column: column as u16, bucket });
+            }
+            made.note_growth(shard, first);
+        }
+        made.possible.sort_unstable();
+        let mut start = 0;
+        for row in made.possible.chunk_by(|one, next| one.row == next.row) {
+            made.rows.push(start..start + row.len());
+            start += row.len();
+        }
+        made.advance(shard, asked)?;
+        Ok(made)
+    }
+
+    fn hold(&mut self, column: u8, slot: u8, hash: u64, hit: Hit) -> u32 {
+        *self.by_key.entry((column, hash)).or_insert_with(|| {
+            let search = Search::of(slot, hash, hit);
+            let (eras, grown_left) = (Vec::new(), None);
+            self.buckets.push(Held { column, search, eras, grown_left, grown: None, known: None });
+            self.buckets.len() as u32 - 1
+        })
+    }
+
+    /// Note in which eras the buckets of one column, from `first` on, may have grown. Those that
+    /// are in memory are known.
+    fn note_growth(&mut self, shard: &Shard, first: usize) {
+        let Some(slot) = self.buckets.get(first).map(|bucket| bucket.search.slot) else { return };
+        let new = &mut self.buckets[first..];
+        let hashes: Vec<u64> = new.iter().map(|bucket| bucket.search.hash).collect();
+        for (bucket, eras) in new.iter_mut().zip(shard.eras_grown(slot, &hashes)) {
+            bucket.eras = eras;
+            if bucket.eras.is_empty() {
+                continue;
+            }
+            let key = (bucket.column, bucket.search.hash);
+            if let Some((era, found)) = shard.recent_bucket(key) {
+                self.used_buckets.push(key);
+                bucket.known = Some(grown(shard, era, &found));
+            }
+        }
+    }
+
+    /// The bucket that a cell's key names, if it may exist.
+    pub(super) fn bucket_of(&self, cell: usize) -> Option<u32> {
+        self.places.get(cell).copied().filter(|&bucket| bucket != NOWHERE)
+    }
+
+    /// The bucket with a key, by the column's place, if it may exist; it will be read.
+    pub(super) fn finer(
+        &mut self,
+        shard: &Shard,
+        asked: Asked,
+        column: usize,
+        hash: u64,
+    ) -> Result<Option<u32>, Damaged> {
+        let (Some(&number), Some(&slot)) = (asked.columns.get(column), self.slots.get(column))
+        else {
+            return Ok(None);
+        };
+        if let Some(&bucket) = self.by_key.get(&(number, hash)) {
+            return Ok(Some(bucket));
+        }
+        let Some(hit) = shard.hit(slot, hash) else { return Ok(None) };
+        let first = self.buckets.len();
+        let bucket = self.hold(number, slot, hash, hit);
+        self.note_growth(shard, first);
+        self.others.push(bucket);
+        self.step(shard, bucket, None);
+        Ok(Some(bucket))
+    }
+
+    /// The content of a bucket, once it is known.
+    pub(super) fn content(&self, bucket: u32) -> Option<Bucket> {
+        self.known(bucket).map(Known::bucket)
+    }
+
+    pub(super) fn known(&self, bucket: u32) -> Option<&Known> {
+        self.buckets[bucket as usize].known.as_ref()
+    }
+
+    /// Whether the bucket of a column's number has a cell, or has grown, in the current era; none
+    /// if it can't exist.
+    ///
+    /// An error says that it wasn't read.
+    pub(super) fn standing(&self, column: u8, hash: u64) -> Result<Option<Standing>, Damaged> {
+        let Some(&bucket) = self.by_key.get(&(column, hash)) else { return Ok(None) };
+        let unread = || Damaged(format!("bucket {hash:016x} of column {column} wasn't read"));
+        self.known(bucket).map(|known| Some(known.standing())).ok_or_else(unread)
+    }
+
+    /// The buckets that were read from the store and have grown: their columns' numbers, keys and eras.
+    pub(super) fn read_grown(&self) -> impl Iterator<Item = ((u8, u64), u32, &Bucket)> {
+        self.buckets.iter().filter_map(|bucket| {
+            bucket.known.as_ref()?;
+            let (era, content) = bucket.grown.as_ref()?;
+            Some(((bucket.column, bucket.search.hash), *era, content))
+        })
+    }
+
+    fn advance(&mut self, shard: &Shard, asked: Asked) -> Result<(), Damaged> {
+        for row in std::mem::take(&mut self.rows) {
+            if !self.advance_row(shard, asked, row.clone())? {
+                self.rows.push(row);
+            }
+        }
+        for bucket in std::mem::take(&mut self.others) {
+            if !self.step(shard, bucket, None) {
+                self.others.push(bucket);
+            }
+        }
+        Ok(())
+    }
+
+    /// Name what has to be read of a bucket; return whether it is known.
+    ///
+    /// `candidate` is a document that is the only one in it if it has not grown.
+    pub(super) fn step(&mut self, shard: &Shard, bucket: u32, candidate: Option<u64>) -> bool {
+        if !self.step_growth(shard, bucket) {
+            return false;
+        }
+        let held = &mut self.buckets[bucket as usize];
+        if held.known.is_some() {
+            return true;
+        }
+        if let (Some(number), None, None) = (candidate, &held.grown, held.search.found()) {
+            held.known = Some(alone(shard, number));
+            return true;
+        }
+        if held.search.is_over() {
+            held.settle(shard);
+            return true;
+        }
+        for (at, wanted) in held.search.name(&shard.list) {
+            self.wants.push((wanted, Purpose::Cell { bucket, at }));
+        }
+        false
+    }
+
+    /// Name the keys of what a bucket may have grown to; return whether that is known.
+    pub(super) fn step_growth(&mut self, shard: &Shard, bucket: u32) -> bool {
+        let held = &mut self.buckets[bucket as usize];
+        if held.known.is_some() {
+            return true;
+        }
+        if held.grown_left.is_none() {
+            held.grown_left = Some(held.eras.len());
+            for &era in &held.eras {
+                let key = grown_key(era, held.column, held.search.hash);
+                self.wants.push((Wanted { table: None, key }, Purpose::Grown { bucket, era }));
+            }
+        }
+        if held.grown_left != Some(0) {
+            return false;
+        }
+        if let Some((era, _)) = held.grown
+            && !held.eras.is_empty()
+        {
+            held.eras.clear();
+            held.search.after(era, &shard.list);
+        }
+        true
+    }
+
+    pub(super) fn want(&mut self, key: keyspace::Key, purpose: Purpose) {
+        self.wants.push((Wanted { table: None, key }, purpose));
+    }
+
+    /// Name the pages to look for the newest document of an id's key.
+    pub(super) fn want_newest(&mut self, hash: u64, wanted: Vec<(usize, Wanted)>) {
+        let purpose = |at| Purpose::NewestOfId { hash, at };
+        self.wants.extend(wanted.into_iter().map(|(at, wanted)| (wanted, purpose(at))));
+    }
+
+    /// The keys that must be read next, by table and ascending; give all their values to `give`.
+    pub fn wanted(&mut self) -> Vec<Wanted> {
+        let mut wants = std::mem::take(&mut self.wants);
+        wants.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        let (wanted, named) = wants.into_iter().unzip();
+        self.named = named;
+        wanted
+    }
+
+    /// Take the values of the keys that `wanted` returned last, in their order.
+    ///
+    /// An error says what is wrong with one.
+    pub fn give<'v>(
+        &mut self,
+        shard: &Shard,
+        asked: Asked,
+        values: impl IntoIterator<Item = Option<&'v [u8]>>,
+    ) -> Result<(), Damaged> {
+        let mut values = values.into_iter();
+        for purpose in std::mem::take(&mut self.named) {
+            let value = values.next().ok_or_else(|| Damaged("a value wasn't given".into()))?;
+            self.take(shard, purpose, value)?;
+        }
+        self.advance(shard, asked)
+    }
+
+    fn take(
+        &mut self,
+        shard: &Shard,
+        purpose: Purpose,
+        value: Option<&[u8]>,
+    ) -> Result<(), Damaged> {
+        let unsealed =
+            |kind, number| value.map(|value| unseal(&number_key(kind, number), value)).transpose();
+        match purpose {
+            Purpose::Grown { bucket, era } => {
+                let held = &mut self.buckets[bucket as usize];
+                held.grown_left = held.grown_left.map(|left| left - 1);
+                if let Some(value) = value {
+                    let key = grown_key(era, held.column, held.search.hash);
+                    let found = unpack_bucket(unseal(&key, value)?, shard.inserted)?;
+                    if held.grown.as_ref().is_none_or(|(newest, _)| *newest < era) {
+                        held.grown = Some((era, found));
+                    }
+                }
+            }
+            Purpose::Cell { bucket, at } => {
+                self.buckets[bucket as usize].search.give(&shard.list, at, value)?;
+            }
+            Purpose::Page(page) => {
+                let found = value.map(|value| RecordPage::unpack(page, value)).transpose()?;
+                let missing = || Damaged(format!("page {page} of the records is missing"));
+                self.pages.insert(page, Some(found.ok_or_else(missing)?));
+            }
+            Purpose::Renewals(number) => {
+                let packed = unsealed(keyspace::RENEWALS, number)?.unwrap_or_default();
+                self.renewals.insert(number, Some(unpack_renewals(packed)?));
+            }
+            Purpose::Verdict(number) => {
+                let packed = unsealed(keyspace::VERDICTS, number)?;
+                self.verdicts.insert(number, Some(packed.map(<[u8]>::to_vec)));
+            }
+            Purpose::Previous(number) => {
+                let before =
+                    unsealed(keyspace::PREVIOUS, number)?.map(unpack_number).transpose()?;
+                if before.is_some_and(|before| before >= number) {
+                    return Err(Damaged(format!("document {number} follows {before:?}")));
+                }
+                self.previous.insert(number, Some(before));
+            }
+            Purpose::NewestOfId { hash, at } => {
+                if let Some(chain) = self.chains.get_mut(&hash) {
+                    chain.search.give(&shard.list, at, value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Shard {
+    /// The slot of the column of ids; none before the first write.
+    pub(super) fn id_slot(&self) -> Option<u8> {
+        self.list.slot(ID_COLUMN).ok()
+    }
+}

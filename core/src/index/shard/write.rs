@@ -1,0 +1,339 @@
+//! The parts of a write: merges, runs, cells, buckets, records.
+//!
+//! Each changed bucket is written in the current era, as what it has grown to, with its cell and
+//! its mark. So it is found when earlier eras are dropped. A bucket with one new document needs
+//! only a cell.
+
+use rustc_hash::FxHashMap;
+
+use super::cells::{Cell, MARK, marked, pack_pages};
+use super::filters::Part;
+use super::identities::NewIds;
+use super::keyspace::{self, GONE, Key, Place, RUNS, Range, grown_key, number_key};
+use super::layout::{low_of, pack_bucket, pack_renewals};
+use super::merge::Work;
+use super::open_run::{Added, OpenRun, pack_added};
+use super::prepare::{Changed, Decided, Prepared};
+use super::reading::Reading;
+use super::record_pages::{self, DOCUMENTS_A_PAGE, RecordPage, page_of};
+use super::run_list::{ID_COLUMN, Run, RunList};
+use super::seal::seal;
+use super::{Shard, Writes};
+use crate::index::sight::Damaged;
+
+/// A write that is being made.
+pub struct Write<'a> {
+    shard: &'a Shard,
+    reading: &'a Reading,
+    decided: Decided<'a>,
+    list: RunList,
+    writes: Writes,
+    made: Prepared,
+}
+
+impl<'a> Write<'a> {
+    pub fn new(
+        shard: &'a Shard,
+        reading: &'a Reading,
+        decided: Decided<'a>,
+        list: RunList,
+        made: Prepared,
+    ) -> Self {
+        Self { shard, reading, decided, list, writes: Writes::default(), made }
+    }
+
+    /// Return the write, and what changes in memory.
+    pub fn done(mut self) -> (Writes, Prepared) {
+        if self.list != self.shard.list {
+            self.writes.puts.push((RUNS.to_vec(), self.list.pack()));
+            self.made.list = Some(self.list);
+        }
+        (self.writes, self.made)
+    }
+
+    fn put(&mut self, key: Key, value: Vec<u8>) {
+        let value = seal(&key, value);
+        self.writes.puts.push((key, value));
+    }
+
+    /// The number that the next document gets after the batch.
+    fn end(&self) -> u64 {
+        self.shard.inserted + self.decided.changes.records.len() as u64
+    }
+
+    /// Do the steps of a merge, and end it if all are done.
+    pub fn merge(&mut self, work: Work) -> Result<(), Damaged> {
+        let worked = work.done(&self.list)?;
+        for part in worked.parts {
+            self.put_part(part);
+        }
+        self.writes.tables.extend(worked.tables);
+        let plans = self.list.merging.iter_mut();
+        if let Some(plan) = plans.into_iter().find(|plan| plan.target == worked.plan.target) {
+            plan.clone_from(&worked.plan);
+        }
+        if !worked.is_done {
+            self.made.merges.push(worked.merge);
+            return Ok(());
+        }
+        self.made.asked.push(worked.plan.target);
+        for run in self.list.replace(&worked.plan) {
+            self.remove(run);
+        }
+        Ok(())
+    }
+
+    fn put_part(&mut self, part: Part) {
+        let place = Place { run: part.run, slot: part.slot, page: part.page };
+        self.put(place.key(keyspace::FILTERS), part.pack());
+        self.made.parts.push(part);
+    }
+
+    fn remove(&mut self, run: Run) {
+        self.made.removed.push(run.number);
+        self.writes.ranges.push(Range::of_run(keyspace::FILTERS, run.number));
+        match run.table() {
+            Some(table) => self.writes.replaced.push(table),
+            None => self.writes.ranges.push(Range::of_run(keyspace::CELLS, run.number)),
+        }
+    }
+
+    /// Write what is kept by document: records, renewals, verdicts.
+    pub fn documents(&mut self, pages: &FxHashMap<u64, RecordPage>) -> Result<(), Damaged> {
+        let changes = self.decided.changes;
+        self.forget(pages)?;
+        for (number, renewals) in &changes.renewals {
+            self.put(number_key(keyspace::RENEWALS, *number), pack_renewals(renewals));
+        }
+        for (number, verdict) in &changes.verdicts {
+            self.put(number_key(keyspace::VERDICTS, *number), verdict.clone());
+        }
+        let open = std::mem::take(&mut self.made.last_page);
+        if changes.records.is_empty() && open == self.shard.last_page {
+            self.made.last_page = open;
+            return Ok(());
+        }
+        let records: Vec<&[u8]> = open.iter().chain(&changes.records).map(Vec::as_slice).collect();
+        let (first, _) = page_of(self.shard.inserted);
+        for (page, some) in (first..).zip(records.chunks(DOCUMENTS_A_PAGE)) {
+            self.writes.puts.push(record_pages::pack(page, some)?);
+        }
+        let left = records.chunks_exact(DOCUMENTS_A_PAGE).remainder();
+        self.made.last_page = left.iter().map(|record| record.to_vec()).collect();
+        for record in &changes.records {
+            self.made.records.extend_from_slice(record);
+            self.made.record_ends.push(self.made.records.len());
+        }
+        Ok(())
+    }
+
+    /// Replace the records of forgotten documents by none.
+    fn forget(&mut self, pages: &FxHashMap<u64, RecordPage>) -> Result<(), Damaged> {
+        let forgotten = &self.decided.changes.forgotten;
+        self.made.last_page.clone_from(&self.shard.last_page);
+        if forgotten.is_empty() {
+            return Ok(());
+        }
+        if self.shard.all_kept {
+            self.put(GONE.to_vec(), Vec::new());
+        }
+        let (last, _) = page_of(self.shard.inserted);
+        for some in forgotten.chunk_by(|one, next| page_of(*one).0 == page_of(*next).0) {
+            let (page, _) = page_of(some[0]);
+            self.writes.erased.push(page);
+            let mut records = match pages.get(&page) {
+                Some(found) => found.records().map(<[u8]>::to_vec).collect(),
+                None => self.made.last_page.clone(),
+            };
+            for &number in some {
+                let missing = || Damaged(format!("document {number} has no record"));
+                records.get_mut(page_of(number).1).ok_or_else(missing)?.clear();
+            }
+            if page == last {
+                self.made.last_page = records;
+            } else {
+                self.writes.puts.push(record_pages::pack(page, &records)?);
+            }
+        }
+        for &number in forgotten {
+            self.writes.deletes.push(number_key(keyspace::RENEWALS, number));
+            self.writes.deletes.push(number_key(keyspace::VERDICTS, number));
+        }
+        self.made.forgotten.clone_from(forgotten);
+        Ok(())
+    }
+
+    /// Gather the cells that the open run gets. It is closed before, if it is full.
+    pub fn cells(&mut self, ids: &NewIds) -> Result<(), Damaged> {
+        let shard = self.shard;
+        if self.is_full() {
+            self.close(shard.open.first, shard.inserted, false);
+        }
+        if shard.inserted == self.list.eras.current().first {
+            self.list.eras.begin(shard.inserted, self.decided.dates.now);
+        }
+        self.list.eras.note(self.decided.dates, shard.settings.window);
+        self.ids(ids)?;
+        self.buckets()
+    }
+
+    /// Whether the open run is closed before the documents of the batch are added.
+    ///
+    /// Those of a write are in one run. A run has as nearly as possible the size that its filter
+    /// and its pages are made for.
+    fn is_full(&self) -> bool {
+        let has = self.shard.inserted - self.shard.open.first;
+        let left = u64::from(self.list.run_documents).saturating_sub(has);
+        has > 0 && 2 * left < self.end() - self.shard.inserted
+    }
+
+    /// Make a run of the open run, with what was added if `with_added`, and begin another.
+    fn close(&mut self, first: u64, end: u64, with_added: bool) {
+        let (number, shape) = (self.list.new_number(), self.list.shape(0));
+        let pages = 0..shape.pages();
+        let empty = OpenRun::new(self.list.columns.len(), first);
+        let begun = self.made.emptied.is_some() || self.shard.list.columns.is_empty();
+        let open = if begun { &empty } else { &self.shard.open };
+        let added = if with_added { std::mem::take(&mut self.made.added) } else { Vec::new() };
+        let mut count = 0;
+        for slot in 0..self.list.columns.len() as u8 {
+            let cells = open.sorted(slot, &added);
+            let packed = pack_pages(number, slot, shape, pages.clone(), &cells);
+            self.writes.puts.extend(packed);
+            self.put_part(Part::filled(number, slot, shape, pages.clone(), &cells));
+            count += cells.len() as u64;
+        }
+        self.list.runs.push(Run { number, tier: 0, first, end, cells: count });
+        let others = self.made.rooms.iter().filter(|(_, room)| room.tier == 0).count();
+        self.made.rooms.push((number, self.shard.filters.room(0, others)));
+        self.made.asked.push(number);
+        self.made.emptied = Some(end);
+        self.writes.ranges.push(Range::all(keyspace::OPEN_RUN));
+    }
+
+    fn open_first(&self) -> u64 {
+        self.made.emptied.unwrap_or(self.shard.open.first)
+    }
+
+    fn add(&mut self, slot: u8, hash: u64, number: u64) {
+        let cell = Cell { hash, document: low_of(number) };
+        self.made.added.push(Added { slot, cell });
+    }
+
+    /// Write which earlier document with the same id each new one has, and the newest of each.
+    ///
+    /// Chains that were followed go on with what is left of them, so an id that is forgotten and
+    /// comes again all the time has a short one.
+    fn ids(&mut self, ids: &NewIds) -> Result<(), Damaged> {
+        let mut newest = FxHashMap::<u64, u64>::default();
+        let forgotten = &self.decided.changes.forgotten;
+        let kept = self.list.eras.first();
+        for (place, key, stored) in ids.newest() {
+            let number = self.shard.inserted + place as u64;
+            let followed = self.reading.chains.get(&key).and_then(|chain| chain.whole());
+            let stored = match followed {
+                Some(all) => all.iter().copied().find(|one| forgotten.binary_search(one).is_err()),
+                None => stored,
+            };
+            let before = newest.insert(key, number).or(stored.filter(|&stored| stored >= kept));
+            if let Some(before) = before {
+                let key = number_key(keyspace::PREVIOUS, number);
+                self.put(key, before.to_le_bytes().to_vec());
+            }
+        }
+        let slot = self.list.slot(ID_COLUMN)?;
+        newest.into_iter().for_each(|(key, number)| self.add(slot, key, number));
+        Ok(())
+    }
+
+    /// Write the buckets that changed. The document of a cell or mark under a grown bucket doesn't
+    /// matter; it is one that the open run has, or will have.
+    fn buckets(&mut self) -> Result<(), Damaged> {
+        let Decided { columns, changes, .. } = self.decided;
+        let slots = columns.iter().map(|&column| Ok((column, self.list.slot(column)?)));
+        let slots: Vec<(u8, u8)> = slots.collect::<Result<_, Damaged>>()?;
+        let column = |place: usize| {
+            let none = || Damaged(format!("a change in column {place} of {}", columns.len()));
+            slots.get(place).copied().ok_or_else(none)
+        };
+        self.made.added.reserve(changes.cells.len());
+        for cell in &changes.cells {
+            let (column, slot) = column(cell.column)?;
+            if self.reading.standing(column, cell.hash)?.is_none() {
+                self.add(slot, cell.hash, cell.number);
+            } else {
+                self.bucket(column, slot, cell.hash, &[cell.number], false)?;
+            }
+        }
+        for bucket in &changes.buckets {
+            let (column, slot) = column(bucket.column)?;
+            self.bucket(column, slot, bucket.hash, &bucket.entries, bucket.beyond)?;
+        }
+        Ok(())
+    }
+
+    fn bucket(
+        &mut self,
+        column: u8,
+        slot: u8,
+        hash: u64,
+        entries: &[u64],
+        beyond: bool,
+    ) -> Result<(), Damaged> {
+        let standing = self.reading.standing(column, hash)?.unwrap_or_default();
+        let new = !standing.celled && !standing.grown;
+        if let (&[number], false, true) = (entries, beyond, new)
+            && number >= self.shard.inserted
+        {
+            self.made.grown.push(Changed { key: (column, hash), grown: None });
+            self.add(slot, hash, number);
+            return Ok(());
+        }
+        let era = self.list.eras.current().number;
+        let packed = pack_bucket(entries, beyond);
+        let grown = Some([&era.to_le_bytes()[..], &packed].concat());
+        self.made.grown.push(Changed { key: (column, hash), grown });
+        self.put(grown_key(era, column, hash), packed);
+        let latest = (self.end().saturating_sub(1)).max(self.open_first());
+        if new {
+            self.add(slot, hash, latest);
+        }
+        if !standing.grown {
+            let cell = Cell { hash: marked(hash), document: low_of(latest) | MARK };
+            self.made.added.push(Added { slot, cell });
+        }
+        Ok(())
+    }
+
+    /// Begin an era if it is due, and drop what is older than the window.
+    pub fn eras(&mut self) {
+        let (now, window) = (self.decided.dates.now, self.shard.settings.window);
+        let (first, end) = (self.open_first(), self.end());
+        let due = self.list.eras.is_due(now, window);
+        // Cells without a document can't be a run. They wait for one, and so does the era.
+        let open_cells = self.made.emptied.is_none() && self.shard.open.cells() > 0;
+        let has_cells = open_cells || !self.made.added.is_empty();
+        if due && (end > first || !has_cells) && end > self.list.eras.current().first {
+            if end > first {
+                self.close(first, end, true);
+            }
+            self.list.eras.begin(end, now);
+        }
+        if !self.made.added.is_empty() {
+            let number = if self.made.emptied.is_some() { 0 } else { self.shard.open_writes };
+            let packed = pack_added(&self.made.added);
+            self.put(number_key(keyspace::OPEN_RUN, number), packed);
+        }
+        if self.list.eras.drop(now, window) > 0 {
+            let (era, first) = (self.list.eras.kept()[0].number, self.list.eras.first());
+            self.writes.ranges.push(Range::grown_before(era));
+            for kind in [keyspace::PREVIOUS, keyspace::RENEWALS, keyspace::VERDICTS] {
+                self.writes.ranges.push(Range::below(kind, first));
+            }
+            self.writes.ranges.push(Range::below(keyspace::RECORDS, page_of(first).0));
+        }
+        for run in self.list.drop_dead() {
+            self.remove(run);
+        }
+    }
+}
