@@ -5,7 +5,7 @@ than some 30 kB lets other threads of Python run.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self, TypeAlias, final
+from typing import Any, Literal, Self, TypeAlias, TypedDict, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,21 @@ from lsh.index import BucketRules, DocumentBatch
 __all__ = [
     "NORMALISER_VERSION",
     "UNICODE_VERSION",
+    "Damaged",
+    "Decision",
+    "Matches",
     "Normaliser",
+    "Opening",
     "PlainIndex",
+    "Plan",
+    "Query",
+    "Shard",
     "Signed",
     "Signer",
+    "Writes",
     "__version__",
     "band_keys",
+    "check",
     "distinct",
     "equal_slots",
     "signatures",
@@ -222,6 +231,293 @@ def text_keys(encoded: Sequence[bytes], key: bytes) -> NDArray[np.uint64]:
 
     encoded: normal forms in UTF-8. key: 32 bytes.
     """
+
+class Damaged(ValueError):
+    """Something that is stored contradicts itself; the message says what."""
+
+def check(key: bytes, value: bytes) -> bytes:
+    """Return a stored value of a shard without its checksum.
+
+    Raises Damaged if it isn't what was written under this key.
+    """
+
+@final
+class Opening:
+    """A shard, while its store is read.
+
+    Give the values of `keys`, in their order. Drop the tables that `tables` doesn't name. Take all
+    keys of each of `ranges`, ascending, with their values. Then `finish`.
+
+    A method raises Damaged if what is stored contradicts itself. After that, and after `finish`,
+    there is nothing to go on with: ValueError.
+    """
+
+    def __new__(
+        cls, *, run_documents: int, window_ms: int | None, inserted: int, clock: bytes | None
+    ) -> Opening:
+        """Begin.
+
+        run_documents: how many documents a run of tier 0 has; it counts for a new shard.
+        window_ms: how long entries live; None: for ever.
+        inserted, clock: those of the last `Writes` in the store; 0 and None of a new shard.
+
+        Raises Damaged if the clock is none, and ValueError for fewer documents than one, or a
+        negative window.
+        """
+
+    def keys(self) -> list[bytes]:
+        """Return the keys whose values must be given first: three."""
+
+    def give(self, values: Sequence[bytes | None]) -> None:
+        """Take the values of `keys`; None where there is none.
+
+        Raises ValueError for another number of values.
+        """
+
+    def tables(self) -> tuple[list[int], list[int]]:
+        """Return the runs that must have tables, and those that may.
+
+        What is left of others is of a write that failed. Drop it before anything is written.
+        """
+
+    def ranges(self) -> list[tuple[bytes, bytes, int]]:
+        """Return the half-open ranges of keys to take, each with how many cells it speaks for.
+
+        The time to take a range is about in proportion to its cells.
+        """
+
+    def take(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
+        """Take some keys of a range, ascending, with their values."""
+
+    def finish(self) -> Shard:
+        """Return the shard."""
+
+@final
+class Shard:
+    """One shard of an index, without its store.
+
+    It names the keys that must be read, takes their values, and returns what to write. Any number
+    of threads may ask at once. Whoever has the store keeps them out from before a write is in the
+    store until `apply` has returned.
+
+    All that reads raises Damaged if what is stored contradicts itself, and RuntimeError if the core
+    fails. After either, or if a write fails, open the shard again.
+    """
+
+    def plan(self, batch: DocumentBatch, rules: BucketRules) -> Plan:
+        """Look a batch up in memory; return what judges it.
+
+        The first write sets the columns of a shard; a batch of others raises Damaged. The rules
+        must always be the same.
+
+        Raises ValueError if the lengths of the batch's arrays don't fit, and TypeError if their
+        types or dimensions don't.
+        """
+
+    def query(self, batch: DocumentBatch, rules: BucketRules) -> Query:
+        """Look documents up in memory that are only asked about, each as if it came next, alone.
+
+        Their sequence numbers and ids don't count. Raises what `plan` raises.
+        """
+
+    def apply(self, plan: Plan) -> None:
+        """Continue after a plan's write, which is in the store.
+
+        Raises ValueError if the plan has no write, or is of another state of the shard.
+        """
+
+    def limit(self, records: int, buckets: int) -> None:
+        """Keep about so many bytes of records, and of grown buckets, that were used lately."""
+
+    def sizes(self) -> _Sizes:
+        """Return what it has, and the bytes that it keeps in memory."""
+
+    @property
+    def inserted(self) -> int:
+        """How many documents were inserted so far: the number that the next one gets."""
+    @property
+    def room(self) -> int:
+        """How many more documents can be inserted before an era is given back."""
+    @property
+    def now(self) -> int | None:
+        """The index's time, in ms; None until there is one."""
+    @property
+    def clock(self) -> bytes:
+        """What the documents so far say about the time, as it is stored."""
+
+class _Sizes(TypedDict):
+    """documents: that are kept. eras, expired_eras: that are kept, and were given back so far.
+
+    oldest_since: what was now when the oldest era began, in ms; None: not known yet.
+    tiers: how many runs of each tier there are, and how many cells they have.
+    """
+
+    documents: int
+    eras: int
+    expired_eras: int
+    oldest_since: int | None
+    open_cells: int
+    tiers: dict[int, tuple[int, int]]
+    open_bytes: int
+    filter_bytes: int
+    record_bytes: int
+    bucket_bytes: int
+
+_Keys: TypeAlias = list[tuple[int | None, list[bytes]]]
+"""Keys by the run in whose tables they are (None: they are among all others), ascending."""
+
+@final
+class Plan:
+    """A batch on its way through a shard.
+
+    Read what `keys` names, and `give` it, until there are no keys; then `judge`. Do the same once
+    more, then `writes`. Put these into the store, and `Shard.apply` the plan. A plan that isn't
+    applied has changed nothing.
+
+    It is of the state that the shard was in. After another `apply`, it raises ValueError.
+    """
+
+    def keys(self) -> _Keys:
+        """Return the keys that must be read next; the same ones until their values are given."""
+
+    def give(self, values: Sequence[bytes | None]) -> None:
+        """Take the values of the keys, in their order; None where there is none.
+
+        Raises ValueError for another number of values.
+        """
+
+    def judge(self) -> Decision:
+        """Return the decision. From now on, `keys` are those that its write needs.
+
+        Raises ValueError while there are keys.
+        """
+
+    def writes(self) -> Writes:
+        """Return what to write, once. Raises ValueError while there are keys."""
+
+@final
+class Matches:
+    """The matches of n documents: m in all, those of a document best first.
+
+    Those of row i are at ``starts[i]`` to ``starts[i + 1]``.
+    """
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Where those of each row begin, and the end: int64[n + 1]."""
+    @property
+    def sequences(self) -> NDArray[np.uint64]:
+        """The sequence numbers of the earlier documents: uint64[m]."""
+    @property
+    def similarities(self) -> NDArray[np.float64]:
+        """The estimated similarities: float64[m]."""
+    @property
+    def containments(self) -> NDArray[np.float64]:
+        """The estimated shares of the documents that are in the earlier ones: float64[m].
+
+        0 where that isn't enough to match by.
+        """
+    @property
+    def ids(self) -> list[bytes]:
+        """The ids of the earlier documents, m; b"" of one that was forgotten meanwhile."""
+
+@final
+class Decision:
+    """What is decided about a batch of n documents."""
+
+    @property
+    def matches(self) -> Matches: ...
+    @property
+    def candidates(self) -> int:
+        """How many comparisons with candidates were made."""
+    @property
+    def absorbed(self) -> int:
+        """How many cells were not inserted because an entry stands for them."""
+    @property
+    def covered(self) -> int:
+        """How many of these are less similar to it than `BucketRules.absorb`."""
+    @property
+    def divided(self) -> int:
+        """How many buckets were full, and have finer ones from now on."""
+    @property
+    def dropped(self) -> int:
+        """How many entries were removed from the finest buckets, which were full."""
+    @property
+    def repeated(self) -> int:
+        """How many documents were ignored because they were sent again."""
+    @property
+    def older(self) -> int:
+        """How many documents came more than a window older than now."""
+    @property
+    def leap(self) -> tuple[int, int] | None:
+        """The last time when now went forward by more than a window: from and to, in ms."""
+    @property
+    def now(self) -> int | None:
+        """What is now after the batch, in ms; None: not known yet."""
+    @property
+    def dated(self) -> int:
+        """How many of the last documents have a time, of those that have a vote on what is now."""
+    @property
+    def inserted(self) -> int:
+        """How many documents are inserted."""
+    @property
+    def forgotten(self) -> int:
+        """How many documents of the shard are forgotten."""
+    @property
+    def known(self) -> list[bytes]:
+        """The ids that the batch forgets and of which the shard had a document."""
+
+_Pairs: TypeAlias = list[tuple[bytes, bytes]]
+
+@final
+class Writes:
+    """What is written, in this order: tables, then in one atomic write ranges, deletes, puts."""
+
+    @property
+    def tables(self) -> list[tuple[int, _Pairs, bool, bool]]:
+        """Pages of runs: the run, keys and pages, whether the file is finished, and is the last.
+
+        The keys of a run's file ascend over its writes. A finished file must be on disk before the
+        atomic write.
+        """
+    @property
+    def ranges(self) -> _Pairs:
+        """Half-open ranges of keys that are deleted."""
+    @property
+    def deletes(self) -> list[bytes]: ...
+    @property
+    def puts(self) -> _Pairs: ...
+    @property
+    def replaced(self) -> list[int]:
+        """The runs whose tables are dropped once the atomic write is on disk."""
+    @property
+    def erased(self) -> list[int]:
+        """The pages of records whose former bytes have to leave the store's files."""
+    @property
+    def inserted(self) -> int:
+        """How many documents were inserted so far; kept for the next opening."""
+    @property
+    def clock(self) -> bytes:
+        """The clock after the batch; kept for the next opening."""
+
+@final
+class Query:
+    """Documents that are asked about; see `Plan`. They change nothing."""
+
+    def keys(self) -> _Keys:
+        """Return the keys that must be read next; see `Plan.keys`."""
+
+    def give(self, values: Sequence[bytes | None]) -> None:
+        """Take the values of the keys; see `Plan.give`."""
+
+    def answers(self) -> tuple[Matches, list[list[tuple[int, int, int, list[int]]]], list[int]]:
+        """Return the matches, the buckets that each met, and with how many it was compared.
+
+        A bucket is: its column, its level (0: that of the key; from 1: finer ones), how many live
+        entries it has, and the sequence numbers of the matches in it, ascending.
+
+        Raises ValueError while there are keys.
+        """
 
 _Matches: TypeAlias = dict[int, list[tuple[int, float, bytes, float]]]
 

@@ -84,6 +84,7 @@ fn measure(name: &str, window: Option<i64>, made: impl Fn(u64) -> (u64, u64, u64
         same_id: SameId::Duplicate,
         containment: None,
         containment_error: 0.1,
+        bands: BANDS,
         rows: ROWS,
         crowded: 8,
         now_rank: 16,

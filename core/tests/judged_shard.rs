@@ -7,12 +7,9 @@ use _core::index::decision::Decision;
 use _core::index::judge::Judgement;
 use _core::index::plain::PlainIndex;
 use _core::index::rules::{Rules, SameId};
-use _core::index::shard::Settings;
-use _core::index::shard::eras::Dates;
 use _core::index::shard::memory::Memory;
-use _core::index::shard::prepare::{Decided, Preparing};
-use _core::index::shard::reading::{Asked, Reading};
-use _core::index::shard::sighting::Sighting;
+use _core::index::shard::plan::Plan;
+use _core::index::shard::{Settings, Shard};
 use _core::index::sight::Seen;
 use std::sync::Arc;
 
@@ -22,6 +19,17 @@ fn mix(mut n: u64) -> u64 {
     n = (n ^ n >> 30).wrapping_mul(0xBF58476D1CE4E5B9);
     n = (n ^ n >> 27).wrapping_mul(0x94D049BB133111EB);
     n ^ n >> 31
+}
+
+/// Read until nothing is left to read.
+fn read(plan: &mut Plan, shard: &Shard, memory: &Memory) {
+    loop {
+        let wanted = plan.wanted(shard).unwrap().to_vec();
+        if wanted.is_empty() {
+            return;
+        }
+        plan.give(shard, memory.get(&wanted)).unwrap();
+    }
 }
 
 fn run(seed: u64, window: Option<i64>, same_id: SameId, containment: Option<f64>) {
@@ -41,6 +49,7 @@ fn run(seed: u64, window: Option<i64>, same_id: SameId, containment: Option<f64>
         same_id,
         containment,
         containment_error: 0.2,
+        bands: 7,
         rows,
         crowded: 3,
         now_rank: 4,
@@ -48,7 +57,7 @@ fn run(seed: u64, window: Option<i64>, same_id: SameId, containment: Option<f64>
         now_least: 8,
     };
     let court = Arc::new(Court::new(rules, COLUMNS.to_vec(), slots).unwrap());
-    let settings = Settings { run_documents: 16, window, slots, bands: 7, rows };
+    let settings = Settings { run_documents: 16, window };
     let mut memory = Memory::default();
     let mut shard = memory.open(settings, 0).unwrap();
     let mut plain = PlainIndex::new();
@@ -106,24 +115,9 @@ fn run(seed: u64, window: Option<i64>, same_id: SameId, containment: Option<f64>
                 Seen::Unread => panic!(),
             }
         };
-        let asked = Asked { columns: &COLUMNS, keys: &batch.keys, sketches: &batch.sketches };
-        let mut reading = Reading::new(&shard, asked).unwrap();
-        let mut j = Judgement::new(court.clone(), batch.clone(), &clock).unwrap();
-        let got = loop {
-            loop {
-                let w = reading.wanted();
-                if w.is_empty() {
-                    break;
-                }
-                let v = memory.get(&w);
-                reading.give(&shard, asked, v).unwrap()
-            }
-            let step = j.step(&mut Sighting::new(&shard, asked, &mut reading)).unwrap();
-            match step {
-                Seen::Here(d) => break d,
-                Seen::Unread => {}
-            }
-        };
+        let mut plan = Plan::new(&shard, court.clone(), batch.clone(), &clock).unwrap();
+        read(&mut plan, &shard, &memory);
+        let got = plan.decision().unwrap().clone();
         let show = |d: &Decision| {
             (0..count)
                 .map(|r| {
@@ -162,26 +156,20 @@ fn run(seed: u64, window: Option<i64>, same_id: SameId, containment: Option<f64>
             assert_eq!(got.changes.forgotten, expected.changes.forgotten);
         }
         plain.apply(&expected, &court).unwrap();
-        let dates = Dates { now: got.dates.clock.now, latest: got.dates.latest };
-        let decided = Decided { columns: &COLUMNS, changes: &got.changes, dates };
-        let mut pre = Preparing::new(&shard, decided).unwrap();
-        loop {
-            let w = pre.wanted();
-            if w.is_empty() {
-                break;
-            }
-            pre.give(memory.get(&w)).unwrap()
-        }
-        let (writes, prepared) = pre.finish(&shard, &reading, decided).unwrap();
+        plan.prepare();
+        read(&mut plan, &shard, &memory);
+        let (writes, after) = plan.write(&shard).unwrap().unwrap();
+        assert_eq!(writes.inserted, shard.inserted() + got.changes.records.len() as u64);
+        let inserted = writes.inserted;
         memory.write(writes);
-        let inserted = shard.inserted() + got.changes.records.len() as u64;
-        clock = got.dates.clock.clone();
+        clock = got.dates.clock;
+        assert_eq!(&clock, after);
         if random(9) == 0 {
             shard = memory.open(settings, inserted).unwrap();
             let most = [0, 1 << 20][random(2) as usize];
             shard.limit(most, most)
         } else {
-            shard.apply(reading, prepared)
+            assert!(plan.apply(&mut shard).is_some())
         }
         assert_eq!(shard.inserted(), inserted);
     }

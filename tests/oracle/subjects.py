@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from lsh import Fingerprinter, Parameters
+from lsh._core import Matches
 from lsh.index import (
     NO_TIME,
     BucketKeys,
@@ -23,11 +25,23 @@ from lsh.index import (
     query,
 )
 from lsh.index.layout import BEYOND, unpack_record
+from tests.core.dictionaries import Driven
 from tests.oracle.fingerprint import Fingerprint, fingerprint
 from tests.oracle.index import Document, Match, NaiveIndex
 from tests.oracle.normal_form import normalise
 
-__all__ = ["INDEXES", "SIGNERS", "Answer", "Entries", "Event", "Index", "Judged", "Naive", "Signer"]
+__all__ = [
+    "INDEXES",
+    "SIGNERS",
+    "Answer",
+    "Entries",
+    "Event",
+    "Index",
+    "Judged",
+    "Naive",
+    "Signer",
+    "batch_of",
+]
 
 Event: TypeAlias = Document | bytes
 """A document, or an id that is forgotten."""
@@ -59,8 +73,8 @@ class Index(Protocol):
     def query(self, documents: Sequence[Document]) -> list[Answer]:
         """Return what each document would match if it came now, alone; change nothing."""
 
-    def entries(self) -> Entries:
-        """Return the live entries."""
+    def entries(self) -> Entries | None:
+        """Return the live entries; None if they can't be told."""
 
 
 class Signer(Protocol):
@@ -108,17 +122,16 @@ class Today:
         self._index = MemoryIndex()
 
     def judge(self, events: Sequence[Event]) -> Judged:
-        documents = [event for event in events if not isinstance(event, bytes)]
-        made = decide(self._index, self._batch(events, documents), self._rules)
-        matches = [
-            list(map(Match._make, made.matches.get(row, []))) for row in range(len(documents))
-        ]
+        batch = batch_of(events, self._columns)
+        made = decide(self._index, batch, self._rules)
+        rows = range(len(batch.ids))
+        matches = [list(map(Match._make, made.matches.get(row, []))) for row in rows]
         self._index.apply(made)
         counts = Counter({name: getattr(made, name) for name in _COUNTED})
         return Judged(matches, counts + Counter(older=made.dates.older))
 
     def query(self, documents: Sequence[Document]) -> list[Answer]:
-        batch = self._batch(documents, documents)
+        batch = batch_of(documents, self._columns)
         answers = query(
             self._index,
             batch.columns,
@@ -155,27 +168,61 @@ class Today:
         now, window = self._index.clock.now, self._rules.window_ms
         return None if now is None or window is None else now - window
 
-    def _batch(self, events: Sequence[Event], documents: Sequence[Document]) -> DocumentBatch:
-        forgotten, row = list[Forgotten](), 0
-        for event in events:
-            if isinstance(event, bytes):
-                forgotten.append(Forgotten(row, event))
-            else:
-                row += 1
-        slots = len(documents[0].sketch) if documents else 0
-        sketches = np.frombuffer(b"".join(one.sketch for one in documents), np.uint8)
-        return DocumentBatch(
-            sequences=np.array([one.sequence for one in documents], np.uint64),
-            times=np.array([NO_TIME if d.time is None else d.time for d in documents], np.int64),
-            ids=[one.id for one in documents],
-            shingles=np.array([one.shingles for one in documents], np.uint32),
-            columns=self._columns,
-            keys=np.array(
-                [[d.keys[column] for d in documents] for column in self._columns], np.uint64
-            ),
-            sketches=sketches.reshape(len(documents), slots),
-            forgotten=forgotten,
-        )
+
+class CoreShard:
+    """A shard of the compiled core, opened anew now and then. Its runs and eras are short."""
+
+    def __init__(self, rules: BucketRules, columns: Sequence[int]) -> None:
+        self._columns = columns
+        self._driven = Driven(rules, run_documents=8)
+        self._batches = 0
+
+    def judge(self, events: Sequence[Event]) -> Judged:
+        made = self._driven.judge(batch_of(events, self._columns))
+        self._batches += 1
+        if self._batches % 3 == 0:
+            self._driven.reopen()
+        counts = Counter({name: getattr(made, name) for name in (*_COUNTED, "older")})
+        return Judged(matches_of(made.matches), counts)
+
+    def query(self, documents: Sequence[Document]) -> list[Answer]:
+        query = self._driven.query(batch_of(documents, self._columns))
+        matches, _, compared = query.answers()
+        return list(map(Answer, matches_of(matches), compared))
+
+    def entries(self) -> None:
+        return None
+
+
+def batch_of(events: Sequence[Event], columns: Sequence[int]) -> DocumentBatch:
+    """Return documents, and what is forgotten between them, as a batch of some columns."""
+    documents, forgotten = list[Document](), list[Forgotten]()
+    for event in events:
+        if isinstance(event, bytes):
+            forgotten.append(Forgotten(len(documents), event))
+        else:
+            documents.append(event)
+    slots = len(documents[0].sketch) if documents else 0
+    sketches = np.frombuffer(b"".join(one.sketch for one in documents), np.uint8)
+    keys = np.array([[d.keys[column] for d in documents] for column in columns], np.uint64)
+    return DocumentBatch(
+        sequences=np.array([one.sequence for one in documents], np.uint64),
+        times=np.array([NO_TIME if d.time is None else d.time for d in documents], np.int64),
+        ids=[one.id for one in documents],
+        shingles=np.array([one.shingles for one in documents], np.uint32),
+        columns=columns,
+        keys=keys.reshape(len(columns), len(documents)),
+        sketches=sketches.reshape(len(documents), slots),
+        forgotten=forgotten,
+    )
+
+
+def matches_of(found: Matches) -> list[list[Match]]:
+    """Return the matches of each document."""
+    columns = found.sequences.tolist(), found.similarities.tolist(), found.ids
+    shares = [share or None for share in found.containments.tolist()]
+    every = list(map(Match, *columns, shares))
+    return [every[low:high] for low, high in pairwise(found.starts.tolist())]
 
 
 class NaiveSigner:
@@ -212,5 +259,5 @@ class TodaysSigner:
         return [None if blank else Fingerprint(*row) for *row, blank in rows]
 
 
-INDEXES: Final[list[Callable[[BucketRules, Sequence[int]], Index]]] = [Today]
+INDEXES: Final[list[Callable[[BucketRules, Sequence[int]], Index]]] = [Today, CoreShard]
 SIGNERS: Final[list[Callable[[Parameters], Signer]]] = [TodaysSigner]

@@ -93,6 +93,11 @@ impl Batch {
         &self.sketches[row * slots..(row + 1) * slots]
     }
 
+    /// About the size of its parts, in bytes.
+    pub fn bytes(&self) -> usize {
+        8 * self.keys.len() + self.sketches.len() + self.ids.bytes().len() + 20 * self.len()
+    }
+
     /// Return what is wrong with the shape of the batch, if anything is.
     pub fn check(&self, columns: usize, slots: usize) -> Result<(), String> {
         let rows = self.len();

@@ -26,6 +26,8 @@ pub struct Held {
     /// Whether it didn't exist before the batch.
     pub new: bool,
     pub changed: bool,
+    /// Whether it was full, and an entry has gone for another one.
+    pub dropped: bool,
     /// The numbers of its documents, in their order.
     pub entries: Vec<u64>,
     /// Where `Known` has them, as far as they were looked at; nothing if there are few.
@@ -92,6 +94,7 @@ impl Buckets {
             read: false,
             new: false,
             changed: false,
+            dropped: false,
             entries: Vec::new(),
             places: Vec::new(),
             beyond: false,

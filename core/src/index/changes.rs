@@ -161,7 +161,9 @@ impl Judged {
                 let other = moves.get(&(id, number)).copied();
                 entries.extend(other.or_else(|| self.numbered(number, numbers)));
             }
-            let Held { column, hash, new, origin, beyond, .. } = *held;
+            // Empty buckets aren't written, but what was dropped must not come back.
+            let beyond = held.beyond || held.dropped && entries.is_empty();
+            let Held { column, hash, new, origin, .. } = *held;
             let column = usize::from(column);
             match entries[..] {
                 [] if !beyond => {}

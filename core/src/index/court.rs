@@ -18,14 +18,14 @@ pub struct Court {
 }
 
 impl Court {
-    /// `columns` are the columns' numbers; `slots` is how many each sketch has.
+    /// `columns` are the columns' numbers, maybe none; `slots` is how many each sketch has.
     pub fn new(rules: Rules, columns: Vec<u8>, slots: usize) -> Result<Self, String> {
         rules.check()?;
         if slots == 0 || u16::try_from(slots).is_err() {
             return Err(format!("slots: got {slots}, takes 1 to 65,535"));
         }
-        if columns.is_empty() || (1..columns.len()).any(|at| columns[..at].contains(&columns[at])) {
-            return Err("columns: takes different numbers, at least one".into());
+        if (1..columns.len()).any(|at| columns[..at].contains(&columns[at])) {
+            return Err("columns: takes different numbers".into());
         }
         Ok(Self {
             heads: rules.heads(),

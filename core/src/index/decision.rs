@@ -3,13 +3,15 @@
 use super::clock::Dated;
 
 /// The result of judging a batch.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Decision {
     /// As of when the documents count, and the clock after them.
     pub dates: Dated,
     pub matches: Matches,
     pub counts: Counts,
     pub changes: Changes,
+    /// Those of the batch's forgotten ids of which the index had a document.
+    pub known: Vec<Vec<u8>>,
 }
 
 /// A match of one document of the batch with an earlier one.

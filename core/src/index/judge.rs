@@ -59,8 +59,10 @@ impl Judgement {
         let matches = Matches { ids: known.ids, ..matches };
         counts.repeated = identities.repeats.len() as u64;
         let matches = repeated::with_repeated(matches, batch, identities, &court.measures)?;
+        let forgotten = batch.forgotten.iter().map(|one| &one.id);
+        let known = forgotten.filter(|id| !identities.stored(id).is_empty()).cloned().collect();
         let dates = std::mem::take(&mut self.dates);
-        Ok(Seen::Here(Decision { dates, matches, counts, changes }))
+        Ok(Seen::Here(Decision { dates, matches, counts, changes, known }))
     }
 }
 

@@ -85,6 +85,7 @@ impl Judged {
         }
         let leaving = (kept.len() + 1).saturating_sub(capacity);
         self.counts.dropped += u64::from(leaving > 0);
+        held.dropped |= leaving > 0;
         held.refill(&kept[leaving..], known.first + u64::from(row), row);
         Ok(())
     }

@@ -191,6 +191,7 @@ mod tests {
             same_id,
             containment: None,
             containment_error: 0.1,
+            bands: 3,
             rows: 4,
             crowded: 2,
             now_rank: 2,

@@ -29,8 +29,9 @@ pub struct Rules {
     pub containment: Option<f64>,
     /// Largest standard error of an estimated share that counts.
     pub containment_error: f64,
-    /// How many slots of the sketch a band's key follows from; 0: keys don't follow from sketches.
-    /// Then records don't say which buckets were new.
+    /// The keys of each column below `bands` follow from `rows` slots of the sketch.
+    pub bands: usize,
+    /// 0: keys don't follow from sketches. Then records don't say which buckets were new.
     pub rows: usize,
     /// How many entries make a bucket crowded; a full one always is.
     pub crowded: usize,

@@ -3,18 +3,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::index::batch::{Batch, Forgotten};
+use super::index::{batch_of, rules_of};
 use crate::index::court::Court;
 use crate::index::decision::{Decision, Matches};
 use crate::index::judge::Judgement;
 use crate::index::plain;
 use crate::index::query::Query;
-use crate::index::rules::{Rules, SameId};
 use crate::index::sight::{Damaged, Seen};
 
 /// An index in hash maps. Its rules are those of a `lsh.index.BucketRules`.
@@ -34,30 +32,6 @@ fn damaged(error: Damaged) -> PyErr {
 
 fn wrong(error: String) -> PyErr {
     PyValueError::new_err(error)
-}
-
-fn rules_of(rules: &Bound<'_, PyAny>) -> PyResult<Rules> {
-    let same_id: String = rules.getattr("same_id")?.extract()?;
-    Ok(Rules {
-        threshold: rules.getattr("threshold")?.extract()?,
-        absorb: rules.getattr("absorb")?.extract()?,
-        capacity: rules.getattr("capacity")?.extract()?,
-        max_matches: rules.getattr("max_matches")?.extract()?,
-        window: rules.getattr("window_ms")?.extract()?,
-        same_id: match &same_id[..] {
-            "duplicate" => SameId::Duplicate,
-            "replace" => SameId::Replace,
-            "ignore" => SameId::Ignore,
-            other => return Err(PyValueError::new_err(format!("same_id: got {other:?}"))),
-        },
-        containment: rules.getattr("containment")?.extract()?,
-        containment_error: rules.getattr("containment_error")?.extract()?,
-        rows: rules.getattr("rows")?.extract()?,
-        crowded: rules.getattr("crowded")?.extract()?,
-        now_rank: rules.getattr("now_rank")?.extract()?,
-        now_of: rules.getattr("now_of")?.extract()?,
-        now_least: rules.getattr("now_least")?.extract()?,
-    })
 }
 
 type Found<'py> = Vec<(u64, f64, Bound<'py, PyBytes>, f64)>;
@@ -198,34 +172,4 @@ impl PlainIndex {
         let each = self.index.verdicts.iter();
         each.map(|(&number, packed)| (number, PyBytes::new(py, packed))).collect()
     }
-}
-
-fn batch_of(batch: &Bound<'_, PyAny>) -> PyResult<Batch> {
-    let keys: PyReadonlyArray2<'_, u64> = batch.getattr("keys")?.extract()?;
-    let sketches: PyReadonlyArray2<'_, u8> = batch.getattr("sketches")?.extract()?;
-    let ids: Vec<Vec<u8>> = batch
-        .getattr("ids")?
-        .try_iter()?
-        .map(|id| Ok(id?.cast::<PyBytes>()?.as_bytes().to_vec()))
-        .collect::<PyResult<_>>()?;
-    let mut forgotten = Vec::new();
-    for one in batch.getattr("forgotten")?.try_iter()? {
-        let one = one?;
-        let id = one.getattr("id")?.cast::<PyBytes>()?.as_bytes().to_vec();
-        forgotten.push(Forgotten { row: one.getattr("row")?.extract()?, id });
-    }
-    Ok(Batch {
-        sequences: vector(&batch.getattr("sequences")?)?,
-        times: vector(&batch.getattr("times")?)?,
-        ids: ids.iter().collect(),
-        shingles: vector(&batch.getattr("shingles")?)?,
-        keys: keys.as_array().iter().copied().collect(),
-        sketches: sketches.as_array().iter().copied().collect(),
-        forgotten,
-    })
-}
-
-fn vector<T: numpy::Element + Copy>(array: &Bound<'_, PyAny>) -> PyResult<Vec<T>> {
-    let array: PyReadonlyArray1<'_, T> = array.extract()?;
-    Ok(array.as_array().iter().copied().collect())
 }

@@ -38,7 +38,7 @@ impl Reading {
         if !is_known || all {
             return Ok(is_known);
         }
-        let Some(candidates) = self.candidates(shard, first)? else { return Ok(false) };
+        let Some(candidates) = self.candidates(shard, asked, first)? else { return Ok(false) };
         let cells = &self.possible[others.clone()];
         let chosen = self.first_in(shard, asked, &candidates, cells);
         let mut all = true;
@@ -51,9 +51,14 @@ impl Reading {
     /// The documents in a bucket from which others may follow; none if their records must be read.
     ///
     /// A document that may have moved may not be in all of its buckets any more.
-    fn candidates(&mut self, shard: &Shard, bucket: u32) -> Result<Option<Vec<u64>>, Damaged> {
+    fn candidates(
+        &mut self,
+        shard: &Shard,
+        asked: Asked,
+        bucket: u32,
+    ) -> Result<Option<Vec<u64>>, Damaged> {
         let entries = self.known(bucket).map_or(&[][..], Known::entries);
-        if entries.len() > FEW || shard.settings.rows == 0 {
+        if entries.len() > FEW || asked.rows == 0 {
             return Ok(Some(Vec::new()));
         }
         let settled = shard.list.eras.current().first;
@@ -79,18 +84,15 @@ impl Reading {
             (record.new.len() == bits).then_some((number, record))
         };
         let records: Vec<(u64, Record)> = candidates.iter().filter_map(record).collect();
-        let settings = shard.settings;
         let first_in = |cell: &Possible| {
             let column = usize::from(cell.column);
             let band = usize::from(asked.columns[column]);
-            let slots = band * settings.rows..(band + 1) * settings.rows;
-            let sketch = asked.sketches.chunks_exact(settings.slots.max(1)).nth(cell.row as usize);
-            let own = sketch.and_then(|sketch| sketch.get(slots.clone()))?;
+            let own = asked.slots(cell.row as usize, band)?;
             let shares = |(_, record): &&(u64, Record)| {
                 record.new[column / 8] >> (column % 8) & 1 == 1
-                    && record.sketch.get(slots.clone()) == Some(own)
+                    && record.sketch.get(asked.slots_of(band)) == Some(own)
             };
-            if band < settings.bands { records.iter().find(shares).map(|one| one.0) } else { None }
+            if band < asked.bands { records.iter().find(shares).map(|one| one.0) } else { None }
         };
         cells.iter().map(first_in).collect()
     }

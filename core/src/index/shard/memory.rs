@@ -90,7 +90,7 @@ impl Memory {
             return Err(Damaged(format!("the tables of run {run} are missing")));
         }
         self.tables.retain(|run, _| named.contains(run) || new.contains(run));
-        for range in opening.ranges() {
+        for (range, _) in opening.ranges() {
             for (key, value) in self.range(&range) {
                 opening.take(key, value)?;
             }

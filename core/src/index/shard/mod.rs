@@ -42,14 +42,7 @@
 //! `Writes` says in which order its parts are written. If a write fails, drop the shard, and open
 //! it again.
 //!
-//! For Python, `Shard.plan(batch)` makes a `Plan` of a batch, its `Reading` and, once it was judged,
-//! its `Decision` and `Preparing`. `Plan.keys()` is what `wanted` returns, as pairs of a run (or
-//! None) and a key; `Plan.give(values)` gives, and goes on as far as it can: it advances the
-//! reading, then judges, then prepares. `Plan.judge()` returns the decision once no key is left.
-//! `Plan.writes(dates)` returns the writes, likewise once no key is left, and `Shard.apply(plan)`
-//! ends it. `Shard.query(batch)` is a plan that ends with its matches. `Shard.sizes()` is `Sizes`,
-//! and `Shard.limit(records, buckets)` sets the bytes of what was read lately.
-//! `check(key, value)` is `seal::unseal`: the value without its checksum, or an error.
+//! `Plan` leads a batch all this way, and `Inquiry` leads queries to their answers.
 
 pub mod cells;
 mod documents;
@@ -66,6 +59,7 @@ pub mod memory;
 mod merge;
 pub mod open_run;
 pub mod opening;
+pub mod plan;
 mod prefetch;
 pub mod prepare;
 pub mod reading;
@@ -101,12 +95,6 @@ pub struct Settings {
     pub run_documents: u32,
     /// How long entries live, in ms; none: for ever.
     pub window: Option<i64>,
-    /// How many slots a sketch has.
-    pub slots: usize,
-    /// The keys of each column below `bands` follow from `rows` slots of the sketch.
-    pub bands: usize,
-    /// 0: they don't follow from sketches.
-    pub rows: usize,
 }
 
 /// A key that must be read.
@@ -130,6 +118,8 @@ pub struct Writes {
     pub replaced: Vec<u32>,
     /// The pages of records whose former bytes have to leave the files of the store.
     pub erased: Vec<u64>,
+    /// How many documents were inserted so far, these included.
+    pub inserted: u64,
 }
 
 /// Pages of a run that a merge makes. They follow those of earlier writes.

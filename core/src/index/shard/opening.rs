@@ -115,15 +115,17 @@ impl Opening {
         }
     }
 
-    /// The ranges of keys that must be read whole: the filters of each run, and the open run.
-    pub fn ranges(&self) -> Vec<Range> {
+    /// The ranges of keys that must be read whole: the filters of each run, and the open run. With
+    /// each, how many cells the filters are of, by which the time to read them can be told.
+    pub fn ranges(&self) -> Vec<(Range, u64)> {
         if self.list.columns.is_empty() {
             return Vec::new();
         }
-        let runs = self.list.runs.iter().map(|run| run.number);
-        let runs = runs.chain(self.list.merging.iter().map(|plan| plan.target));
-        let filters = runs.map(|run| Range::of_run(keyspace::FILTERS, run));
-        filters.chain([Range::all(keyspace::OPEN_RUN)]).collect()
+        let runs = self.list.runs.iter().map(|run| (run.number, run.cells));
+        let merging = self.list.merging.iter().map(|plan| (plan.target, plan.cells));
+        let filters = runs.chain(merging);
+        let filters = filters.map(|(run, cells)| (Range::of_run(keyspace::FILTERS, run), cells));
+        filters.chain([(Range::all(keyspace::OPEN_RUN), 0)]).collect()
     }
 
     /// The runs that must have tables, and the one of a merge that may. Tables of others are left
@@ -133,11 +135,6 @@ impl Opening {
         let merged = self.list.runs.iter().filter_map(Run::table);
         let begun = begun.iter().map(|plan| plan.target);
         (merged.chain(begun).collect(), new.iter().map(|plan| plan.target).collect())
-    }
-
-    /// How many cells there are in runs, by which the time to read their filters can be told.
-    pub fn cells(&self) -> u64 {
-        self.list.runs.iter().map(|run| run.cells).sum()
     }
 
     /// Take a key of one of the ranges, and its value. Those of a range ascend.

@@ -81,7 +81,8 @@ impl Preparing {
     pub fn new(shard: &Shard, decided: Decided) -> Result<Self, Damaged> {
         let changes = decided.changes;
         let mut list = shard.list.clone();
-        if list.columns.is_empty() && !decided.columns.is_empty() {
+        let begins = !decided.columns.is_empty() || !changes.records.is_empty();
+        if list.columns.is_empty() && begins {
             list.columns = decided.columns.to_vec();
             list.columns.sort_unstable();
             list.columns.push(ID_COLUMN);
@@ -185,12 +186,13 @@ impl Preparing {
     ) -> Result<(Writes, Prepared), Damaged> {
         let Self { list, merges, works, rooms, ids, pages, .. } = self;
         let made = Prepared { merges, rooms, ..Prepared::default() };
+        let begun = !list.columns.is_empty();
         let mut write = Write::new(shard, reading, decided, list, made);
         for work in works {
             write.merge(work)?;
         }
         write.documents(&pages)?;
-        if !decided.columns.is_empty() {
+        if begun {
             write.cells(&ids)?;
             write.eras();
         }

@@ -17,6 +17,8 @@ use super::run_list::ID_COLUMN;
 use super::seal::unseal;
 use super::search::Search;
 use super::{Shard, Wanted};
+use crate::index::batch::Batch;
+use crate::index::court::Court;
 use crate::index::sight::{Bucket, Damaged};
 
 const NOWHERE: u32 = u32::MAX;
@@ -30,11 +32,38 @@ pub struct Asked<'a> {
     pub keys: &'a [u64],
     /// The sketches of all documents.
     pub sketches: &'a [u8],
+    /// The keys of each column below `bands` follow from `rows` slots of the sketch.
+    pub bands: usize,
+    /// 0: they don't follow from sketches.
+    pub rows: usize,
 }
 
-impl Asked<'_> {
+impl<'a> Asked<'a> {
+    /// A batch that a court judges.
+    pub fn of(court: &'a Court, batch: &'a Batch) -> Self {
+        Self {
+            columns: &court.columns,
+            keys: &batch.keys,
+            sketches: &batch.sketches,
+            bands: court.rules.bands,
+            rows: court.rules.rows,
+        }
+    }
+
     fn documents(&self) -> usize {
         self.keys.len() / self.columns.len().max(1)
+    }
+
+    /// The slots of a document's sketch from which its key in a band follows.
+    pub(super) fn slots(&self, row: usize, band: usize) -> Option<&'a [u8]> {
+        let slots = self.sketches.len() / self.documents().max(1);
+        let sketch = self.sketches.get(row * slots..(row + 1) * slots)?;
+        sketch.get(self.slots_of(band))
+    }
+
+    /// Where these slots are in a sketch.
+    pub(super) fn slots_of(&self, band: usize) -> Range<usize> {
+        band * self.rows..(band + 1) * self.rows
     }
 }
 

@@ -127,6 +127,10 @@ impl Model {
     }
 }
 
+fn asked<'a>(keys: &'a [u64], sketches: &'a [u8]) -> Asked<'a> {
+    Asked { columns: &COLUMNS, keys, sketches, bands: BANDS, rows: ROWS }
+}
+
 fn here<T>(seen: Seen<T>) -> Option<T> {
     match seen {
         Seen::Here(found) => Some(found),
@@ -145,7 +149,7 @@ struct Harness {
 
 impl Harness {
     fn new(seed: u64, run_documents: u32, window: Option<i64>) -> Self {
-        let settings = Settings { run_documents, window, slots: SLOTS, bands: BANDS, rows: ROWS };
+        let settings = Settings { run_documents, window };
         let mut memory = Memory::default();
         let shard = memory.open(settings, 0).unwrap();
         let (random, model) = (Random(seed), Model::default());
@@ -164,7 +168,7 @@ impl Harness {
     /// Ask for everything about documents, until all of it was read; check it.
     fn look(&mut self, documents: &Documents) -> Result<Reading, Damaged> {
         let (keys, sketches) = (documents.keys(), documents.sketches.concat());
-        let asked = Asked { columns: &COLUMNS, keys: &keys, sketches: &sketches };
+        let asked = asked(&keys, &sketches);
         let mut reading = Reading::new(&self.shard, asked)?;
         let rows = documents.sketches.len();
         let eras = self.shard.list().eras.clone();
@@ -539,7 +543,7 @@ fn most_buckets_of_a_copy_are_not_read() {
     harness.shard.limit(0, 0);
     harness.reads = 0;
     let (keys, sketches) = (documents.keys(), documents.sketches.concat());
-    let asked = Asked { columns: &COLUMNS, keys: &keys, sketches: &sketches };
+    let asked = asked(&keys, &sketches);
     let mut reading = Reading::new(&harness.shard, asked).unwrap();
     while harness.read(asked, &mut reading).unwrap() {}
     let mut sight = Sighting::new(&harness.shard, asked, &mut reading);

@@ -44,6 +44,7 @@ impl<'a> Write<'a> {
 
     /// Return the write, and what changes in memory.
     pub fn done(mut self) -> (Writes, Prepared) {
+        self.writes.inserted = self.end();
         if self.list != self.shard.list {
             self.writes.puts.push((RUNS.to_vec(), self.list.pack()));
             self.made.list = Some(self.list);

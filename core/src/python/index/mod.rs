@@ -1,0 +1,47 @@
+//! A shard of the index: opened, asked and written to in steps, by whoever has its store.
+
+mod batch;
+mod caught;
+mod found;
+mod opening;
+mod plan;
+mod query;
+mod shard;
+
+pub use batch::{batch_of, rules_of};
+use pyo3::create_exception;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::index::shard::seal;
+use crate::index::sight;
+
+create_exception!(lsh._core, Damaged, PyValueError);
+
+fn damaged(error: sight::Damaged) -> PyErr {
+    Damaged::new_err(error.0)
+}
+
+/// Return a stored value without its checksum.
+#[pyfunction]
+fn check<'py>(
+    py: Python<'py>,
+    key: &Bound<'py, PyBytes>,
+    value: &Bound<'py, PyBytes>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let value = seal::unseal(key.as_bytes(), value.as_bytes()).map_err(damaged)?;
+    Ok(PyBytes::new(py, value))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("Damaged", module.py().get_type::<Damaged>())?;
+    module.add_class::<opening::PyOpening>()?;
+    module.add_class::<shard::PyShard>()?;
+    module.add_class::<plan::PyPlan>()?;
+    module.add_class::<plan::PyWrites>()?;
+    module.add_class::<query::PyQuery>()?;
+    module.add_class::<found::PyDecision>()?;
+    module.add_class::<found::PyMatches>()?;
+    module.add_function(wrap_pyfunction!(check, module)?)
+}

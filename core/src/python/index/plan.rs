@@ -1,0 +1,141 @@
+//! A batch on its way through a shard.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::caught::{caught, locked};
+use super::damaged;
+use super::found::PyDecision;
+use super::shard::Seen;
+use crate::index::court::Court;
+use crate::index::shard::plan::Plan;
+use crate::index::shard::{Wanted, Writes};
+
+pub type Keys<'py> = Vec<(Option<u32>, Vec<Bound<'py, PyBytes>>)>;
+
+/// Group keys by the tables that they are in.
+pub fn keys_of<'py>(py: Python<'py>, wanted: &[Wanted]) -> Keys<'py> {
+    let groups = wanted.chunk_by(|one, next| one.table == next.table);
+    let groups = groups.map(|some| {
+        (some[0].table, some.iter().map(|wanted| PyBytes::new(py, &wanted.key)).collect())
+    });
+    groups.collect()
+}
+
+/// Return the bytes of values, which must be as many as were asked for.
+pub fn values_of<'a>(
+    values: &'a [Option<Bound<'_, PyBytes>>],
+    expected: usize,
+) -> PyResult<Vec<Option<&'a [u8]>>> {
+    if values.len() != expected {
+        let message = format!("values: got {}, takes {expected}", values.len());
+        return Err(PyValueError::new_err(message));
+    }
+    Ok(values.iter().map(|value| value.as_ref().map(|value| value.as_bytes())).collect())
+}
+
+#[pyclass(frozen, name = "Plan", module = "lsh._core")]
+pub struct PyPlan {
+    /// None once it was applied.
+    pub plan: Mutex<Option<Plan>>,
+    pub seen: Seen,
+    court: Arc<Court>,
+    rows: usize,
+    /// The size of the batch.
+    pub bytes: usize,
+}
+
+impl PyPlan {
+    pub fn new(plan: Plan, seen: Seen, court: Arc<Court>, rows: usize, bytes: usize) -> Self {
+        Self { plan: Mutex::new(Some(plan)), seen, court, rows, bytes }
+    }
+}
+
+fn of<'a>(held: &'a mut MutexGuard<'_, Option<Plan>>) -> PyResult<&'a mut Plan> {
+    held.as_mut().ok_or_else(|| PyValueError::new_err("the plan was applied"))
+}
+
+fn unread() -> PyErr {
+    PyValueError::new_err("there are keys left to read")
+}
+
+#[pymethods]
+impl PyPlan {
+    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Keys<'py>> {
+        let wanted = caught(py, self.bytes, || {
+            let mut held = locked(&self.plan)?;
+            let state = self.seen.read()?;
+            Ok(of(&mut held)?.wanted(&state.shard).map_err(damaged)?.to_vec())
+        })?;
+        Ok(keys_of(py, &wanted))
+    }
+
+    fn give(&self, py: Python<'_>, values: Vec<Option<Bound<'_, PyBytes>>>) -> PyResult<()> {
+        let expected = of(&mut locked(&self.plan)?)?.open();
+        let given = values_of(&values, expected)?;
+        caught(py, self.bytes, || {
+            let mut held = locked(&self.plan)?;
+            let state = self.seen.read()?;
+            of(&mut held)?.give(&state.shard, given).map_err(damaged)
+        })
+    }
+
+    fn judge(&self, py: Python<'_>) -> PyResult<PyDecision> {
+        let mut held = locked(&self.plan)?;
+        let plan = of(&mut held)?;
+        let decision = plan.decision().ok_or_else(unread)?;
+        let decision = PyDecision::of(py, &self.court, decision, self.rows)?;
+        plan.prepare();
+        Ok(decision)
+    }
+
+    fn writes(&self, py: Python<'_>) -> PyResult<PyWrites> {
+        let (writes, clock) = caught(py, self.bytes, || {
+            let mut held = locked(&self.plan)?;
+            let state = self.seen.read()?;
+            let made = of(&mut held)?.write(&state.shard).map_err(damaged)?;
+            let (writes, clock) = made.ok_or_else(unread)?;
+            Ok((writes, clock.packed()))
+        })?;
+        Ok(PyWrites::of(py, writes, &clock))
+    }
+}
+
+type Pairs = Vec<(Py<PyBytes>, Py<PyBytes>)>;
+
+/// What is written.
+#[pyclass(frozen, name = "Writes", module = "lsh._core", get_all)]
+pub struct PyWrites {
+    tables: Vec<(u32, Pairs, bool, bool)>,
+    ranges: Pairs,
+    deletes: Vec<Py<PyBytes>>,
+    puts: Pairs,
+    replaced: Vec<u32>,
+    erased: Vec<u64>,
+    inserted: u64,
+    clock: Py<PyBytes>,
+}
+
+impl PyWrites {
+    fn of(py: Python<'_>, writes: Writes, clock: &[u8]) -> Self {
+        let bytes = |bytes: &[u8]| PyBytes::new(py, bytes).unbind();
+        let pair = |(one, other): &(Vec<u8>, Vec<u8>)| (bytes(one), bytes(other));
+        let tables = writes.tables.iter().map(|table| {
+            (table.run, table.pages.iter().map(pair).collect(), table.finished, table.last)
+        });
+        let ranges = writes.ranges.iter().map(|range| (bytes(&range.low), bytes(&range.high)));
+        Self {
+            tables: tables.collect(),
+            ranges: ranges.collect(),
+            deletes: writes.deletes.iter().map(|key| bytes(key)).collect(),
+            puts: writes.puts.iter().map(pair).collect(),
+            replaced: writes.replaced,
+            erased: writes.erased,
+            inserted: writes.inserted,
+            clock: bytes(clock),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Queries, which change nothing.
+
+use std::sync::{Arc, Mutex};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::caught::{caught, locked};
+use super::damaged;
+use super::found::PyMatches;
+use super::plan::{Keys, keys_of, values_of};
+use super::shard::Seen;
+use crate::index::court::Court;
+use crate::index::shard::plan::Inquiry;
+
+/// Buckets: column, level, size, and the sequence numbers of matches in it.
+type Met = Vec<(u8, usize, usize, Vec<u64>)>;
+
+#[pyclass(frozen, name = "Query", module = "lsh._core")]
+pub struct PyQuery {
+    inquiry: Mutex<Inquiry>,
+    seen: Seen,
+    court: Arc<Court>,
+    rows: usize,
+    bytes: usize,
+}
+
+impl PyQuery {
+    pub fn new(inquiry: Inquiry, seen: Seen, court: Arc<Court>, rows: usize, bytes: usize) -> Self {
+        Self { inquiry: Mutex::new(inquiry), seen, court, rows, bytes }
+    }
+}
+
+#[pymethods]
+impl PyQuery {
+    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Keys<'py>> {
+        let wanted = caught(py, self.bytes, || {
+            let mut inquiry = locked(&self.inquiry)?;
+            let state = self.seen.read()?;
+            Ok(inquiry.wanted(&state.shard).map_err(damaged)?.to_vec())
+        })?;
+        Ok(keys_of(py, &wanted))
+    }
+
+    fn give(&self, py: Python<'_>, values: Vec<Option<Bound<'_, PyBytes>>>) -> PyResult<()> {
+        let expected = locked(&self.inquiry)?.open();
+        let given = values_of(&values, expected)?;
+        caught(py, self.bytes, || {
+            let mut inquiry = locked(&self.inquiry)?;
+            let state = self.seen.read()?;
+            inquiry.give(&state.shard, given).map_err(damaged)
+        })
+    }
+
+    fn answers(&self, py: Python<'_>) -> PyResult<(PyMatches, Vec<Met>, Vec<u64>)> {
+        let inquiry = locked(&self.inquiry)?;
+        let answers = inquiry.answers();
+        let answers =
+            answers.ok_or_else(|| PyValueError::new_err("there are keys left to read"))?;
+        let matches = PyMatches::of(py, &self.court, &answers.matches, self.rows)?;
+        let met = answers.met.iter().map(|some| {
+            let each = some.iter();
+            let column = |place: usize| self.court.columns[place];
+            each.map(|one| (column(one.column), one.level, one.size, one.holds.clone())).collect()
+        });
+        Ok((matches, met.collect(), answers.compared.clone()))
+    }
+}

@@ -1,0 +1,195 @@
+//! An open shard. Threads may share it.
+
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use super::batch::{batch_of, rules_of, shape_of};
+use super::caught::{caught, left, locked};
+use super::damaged;
+use super::plan::PyPlan;
+use super::query::PyQuery;
+use crate::index::batch::Batch;
+use crate::index::clock::Clock;
+use crate::index::court::Court;
+use crate::index::shard::Shard;
+use crate::index::shard::plan::{Inquiry, Plan};
+
+/// What changes when a write is applied.
+pub struct State {
+    pub shard: Shard,
+    pub clock: Clock,
+    /// How many writes were applied.
+    pub writes: u64,
+}
+
+/// A shard that plans and queries refer to, and its state when they began.
+pub struct Seen {
+    state: Arc<RwLock<State>>,
+    writes: u64,
+}
+
+impl Seen {
+    /// Let nobody write to the shard; it must be as it was.
+    pub fn read(&self) -> PyResult<RwLockReadGuard<'_, State>> {
+        let state = read(&self.state)?;
+        if state.writes != self.writes {
+            return Err(changed());
+        }
+        Ok(state)
+    }
+}
+
+fn read(state: &RwLock<State>) -> PyResult<RwLockReadGuard<'_, State>> {
+    state.read().map_err(|_| left())
+}
+
+fn changed() -> PyErr {
+    PyValueError::new_err("the shard has changed since")
+}
+
+#[pyclass(frozen, name = "Shard", module = "lsh._core")]
+pub struct PyShard {
+    state: Arc<RwLock<State>>,
+    /// That of the last batch.
+    court: Mutex<Option<Arc<Court>>>,
+}
+
+impl PyShard {
+    pub fn new(shard: Shard, clock: Clock) -> Self {
+        let state = State { shard, clock, writes: 0 };
+        Self { state: Arc::new(RwLock::new(state)), court: Mutex::default() }
+    }
+
+    /// Take a batch, and the court that judges it.
+    fn given(
+        &self,
+        batch: &Bound<'_, PyAny>,
+        rules: &Bound<'_, PyAny>,
+    ) -> PyResult<(Arc<Court>, Arc<Batch>)> {
+        let rules = rules_of(rules)?;
+        let (columns, slots) = shape_of(batch)?;
+        let batch = batch_of(batch)?;
+        let mut last = locked(&self.court)?;
+        let same = last.take_if(|court| {
+            let slots = court.slots == slots || batch.is_empty();
+            slots && court.columns == columns && court.rules == rules
+        });
+        let court = match same {
+            Some(court) => court,
+            None => Arc::new(Court::new(rules, columns, slots.max(1)).map_err(wrong)?),
+        };
+        batch.check(court.columns.len(), court.slots).map_err(wrong)?;
+        Ok((last.insert(court).clone(), Arc::new(batch)))
+    }
+
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl Send + FnOnce(&State) -> PyResult<T>,
+    ) -> PyResult<T> {
+        caught(py, 0, || work(&*read(&self.state)?))
+    }
+}
+
+fn wrong(error: String) -> PyErr {
+    PyValueError::new_err(error)
+}
+
+#[pymethods]
+impl PyShard {
+    fn plan(
+        &self,
+        py: Python<'_>,
+        batch: &Bound<'_, PyAny>,
+        rules: &Bound<'_, PyAny>,
+    ) -> PyResult<PyPlan> {
+        let (court, batch) = self.given(batch, rules)?;
+        let bytes = batch.bytes();
+        caught(py, bytes, || {
+            let state = read(&self.state)?;
+            let plan = Plan::new(&state.shard, court.clone(), batch.clone(), &state.clock);
+            let seen = Seen { state: self.state.clone(), writes: state.writes };
+            Ok(PyPlan::new(plan.map_err(damaged)?, seen, court, batch.len(), bytes))
+        })
+    }
+
+    fn query(
+        &self,
+        py: Python<'_>,
+        batch: &Bound<'_, PyAny>,
+        rules: &Bound<'_, PyAny>,
+    ) -> PyResult<PyQuery> {
+        let (court, batch) = self.given(batch, rules)?;
+        let bytes = batch.bytes();
+        caught(py, bytes, || {
+            let state = read(&self.state)?;
+            let inquiry = Inquiry::new(&state.shard, court.clone(), batch.clone(), &state.clock);
+            let seen = Seen { state: self.state.clone(), writes: state.writes };
+            Ok(PyQuery::new(inquiry.map_err(damaged)?, seen, court, batch.len(), bytes))
+        })
+    }
+
+    fn apply(&self, py: Python<'_>, plan: &PyPlan) -> PyResult<()> {
+        caught(py, plan.bytes, || {
+            let mut held = locked(&plan.plan)?;
+            let mut state = self.state.write().map_err(|_| left())?;
+            if !Arc::ptr_eq(&plan.seen.state, &self.state) || state.writes != plan.seen.writes {
+                return Err(changed());
+            }
+            let plan = held.take_if(|plan| plan.is_written());
+            let plan = plan.ok_or_else(|| PyValueError::new_err("the plan has no write"))?;
+            if let Some(clock) = plan.apply(&mut state.shard) {
+                state.clock = clock;
+            }
+            state.writes += 1;
+            Ok(())
+        })
+    }
+
+    fn limit(&self, py: Python<'_>, records: usize, buckets: usize) -> PyResult<()> {
+        caught(py, 0, || {
+            let mut state = self.state.write().map_err(|_| left())?;
+            state.shard.limit(records, buckets);
+            Ok(())
+        })
+    }
+
+    fn sizes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let sizes = self.with(py, |state| Ok(state.shard.sizes()))?;
+        let made = PyDict::new(py);
+        made.set_item("documents", sizes.documents)?;
+        made.set_item("eras", sizes.eras)?;
+        made.set_item("expired_eras", sizes.expired_eras)?;
+        made.set_item("oldest_since", sizes.oldest_since)?;
+        made.set_item("open_cells", sizes.open_cells)?;
+        made.set_item("tiers", sizes.tiers)?;
+        made.set_item("open_bytes", sizes.open_bytes)?;
+        made.set_item("filter_bytes", sizes.filter_bytes)?;
+        made.set_item("record_bytes", sizes.record_bytes)?;
+        made.set_item("bucket_bytes", sizes.bucket_bytes)?;
+        Ok(made)
+    }
+
+    #[getter]
+    fn inserted(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |state| Ok(state.shard.inserted()))
+    }
+
+    #[getter]
+    fn room(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |state| Ok(state.shard.room()))
+    }
+
+    #[getter]
+    fn now(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        self.with(py, |state| Ok(state.clock.now))
+    }
+
+    #[getter]
+    fn clock<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.with(py, |state| Ok(state.clock.packed()))?))
+    }
+}
