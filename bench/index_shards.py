@@ -6,6 +6,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from bench.synthetic_frames import BANDS, ROWS
 from lsh import Parameters
 from lsh.index import BucketRules, DocumentBatch
@@ -51,7 +53,7 @@ class Shards:
             decision = store.decide(replace(batch, columns=columns, keys=own), self._rules)
             count = len(batch.ids)
             store.apply(decision, offset=store.offset + 1, documents=count)
-            matched.update(decision.matches)
+            matched.update(np.flatnonzero(np.diff(decision.matches.starts)).tolist())
         return len(matched)
 
     def settle(self) -> None:

@@ -38,9 +38,8 @@ from worker.queries.service import (
     GATHER_SECONDS,
     TURN_SECONDS,
     QueryService,
-    with_short_runs,
 )
-from worker.queries.turns import Precedence, ShardLock
+from worker.queries.shard_lock import ShardLock
 from worker.settings import Settings
 from worker.stages.order import Documents, Placed
 from worker.topology import Topology
@@ -57,8 +56,8 @@ _FRAMES_A_SECOND = 20
 class _Held(ShardLock):
     """A shard's lock that notes how long the main thread, which applies frames, holds it."""
 
-    def __init__(self, precedence: Precedence) -> None:
-        super().__init__(precedence)
+    def __init__(self) -> None:
+        super().__init__()
         self.longest_seconds = 0.0
         self._began = 0.0
 
@@ -117,7 +116,7 @@ def main() -> None:
     directory = Path(sys.argv[4])
     similarity = {"bands": _BANDS, "rows": _ROWS, "slots": SLOTS}
     sections = {"index": {"shards": 1}, "similarity": similarity}
-    settings = with_short_runs(Settings.model_validate(sections))
+    settings = Settings.model_validate(sections)
     topology = settings.topology(1)
     frames = _Frames(topology, documents)
     bus = MemoryBus()
@@ -131,8 +130,8 @@ def main() -> None:
         service = stack.enter_context(QueryService(settings, metrics, stopping))
         locks: list[_Held] = []
 
-        def lock(precedence: Precedence) -> _Held:
-            locks.append(_Held(precedence))
+        def lock() -> _Held:
+            locks.append(_Held())
             return locks[-1]
 
         following = service.begin(application, lock=lock, gather_seconds=GATHER_SECONDS)

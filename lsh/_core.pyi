@@ -15,6 +15,7 @@ from lsh.index import BucketRules, DocumentBatch
 __all__ = [
     "NORMALISER_VERSION",
     "UNICODE_VERSION",
+    "Contents",
     "Damaged",
     "Decision",
     "Matches",
@@ -242,6 +243,52 @@ def check(key: bytes, value: bytes) -> bytes:
     """
 
 @final
+class Contents:
+    """What a store has of a shard, value by value, for whoever checks or counts it.
+
+    All methods raise Damaged for a value that isn't what was written under its key, or that can't
+    be the shard's.
+    """
+
+    def __new__(cls, runs: bytes | None, inserted: int) -> Contents:
+        """Take the value of the key ``ff72756e73`` ("runs"), and `Writes.inserted`."""
+
+    @property
+    def columns(self) -> list[int]:
+        """The columns, ascending, without that of ids."""
+    @property
+    def runs(self) -> list[tuple[int, int, int]]:
+        """The runs, oldest first: number, tier, cells."""
+    @property
+    def tables(self) -> list[int]:
+        """The runs that must have tables."""
+    @property
+    def eras(self) -> list[tuple[int, int]]:
+        """The eras that are kept, oldest first: number, first document."""
+
+    def cells(
+        self, key: bytes, value: bytes
+    ) -> tuple[NDArray[np.uint8], NDArray[np.uint64], NDArray[np.int64], int]:
+        """Return the cells of a page of a run, or of a write of the open run.
+
+        Returns their columns uint8[c], keys uint64[c] and documents int64[c], and how many more
+        there are: those of ids, and marks.
+        """
+
+    def bucket(self, key: bytes, value: bytes) -> tuple[int, int, int, list[int], bool]:
+        """Return what a bucket has grown to: era, column, key, documents, whether it has finer ones.
+        """
+
+    def records(
+        self, key: bytes, value: bytes
+    ) -> list[tuple[int, int, int, bytes, bytes] | None]:
+        """Return the records of a page; None of a document that was forgotten.
+
+        A record is: sequence number, time in ms or a mark of the clock, number of shingles, sketch
+        (empty if no bucket names the document), id.
+        """
+
+@final
 class Opening:
     """A shard, while its store is read.
 
@@ -324,6 +371,12 @@ class Shard:
         """Continue after a plan's write, which is in the store.
 
         Raises ValueError if the plan has no write, or is of another state of the shard.
+        """
+
+    def may_have(self, column: int, keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Return which of some buckets of a column may exist: bool[n]. Looks at memory alone.
+
+        keys: uint64[n].
         """
 
     def limit(self, records: int, buckets: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lsh.index import Decision
+from lsh._core import Decision
 from tests.crash.conftest import MakeWorld
 from tests.crash.proof import Oracle
 from tests.crash.world import World
@@ -112,7 +112,7 @@ def halved(store: BandStore, offsets: list[Callable[[], None]]) -> Callable[...,
 
     def half(decision: Decision, **reached: Any) -> None:  # noqa: ANN401 -- the method's own
         apply(decision, offset=store.offset, documents=0)
-        offsets.append(partial(apply, Decision.nothing(), **reached))
+        offsets.append(partial(apply, None, **reached))
 
     return half
 

@@ -23,9 +23,7 @@ def write(path: Path) -> BandStore:
 
 
 def content(store: BandStore) -> tuple[int, int, list[int]]:
-    numbers = range(WRITTEN)
-    records = zip(numbers, store.records(numbers), strict=True)
-    found = [number for number, record in records if record is not None]
+    found = [number for number, record in enumerate(store.contents().records()) if record]
     return store.offset, len(store.contents().buckets()), found
 
 

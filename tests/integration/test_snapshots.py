@@ -11,8 +11,8 @@ from tests.integration.conftest import Launch
 from tests.integration.stream import stream
 from tests.support.application import ApplicationUnderTest
 from tests.support.corpus import corpus, scaled
-from tests.support.filling import with_bucket
 from tests.support.proof import index_problems, prove
+from tests.support.sealing import put_bucket
 from worker.admin import Cluster
 from worker.index.inspection import inspect_store
 from worker.index.store import BandStore
@@ -61,9 +61,9 @@ def test_a_worker_that_lost_its_disk_restores_what_the_log_has_no_more(
 def _empty_a_bucket(path: Path) -> None:
     store = BandStore(path, inspect_store(path).header)
     try:
-        for key in sorted(store.contents().buckets())[:1]:  # None, if another worker had it.
-            emptied = with_bucket(key[0], int.from_bytes(key[1:], "big"), [], store.clock)
-            store.apply(emptied, offset=store.offset, documents=0)
+        for place in sorted(store.contents().buckets())[:1]:  # None, if another worker had it.
+            put_bucket(store, place, [])
+        store.flush()
     finally:
         store.close()
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from lsh.index import BucketKeys, BucketRules, Clock, Decision, DocumentBatch
-from lsh.index.buckets import Buckets
+from lsh.index import BucketRules, DocumentBatch
 from worker.index.store import BandStore
 
-__all__ = ["RULES", "fill", "random_documents", "with_bucket"]
+__all__ = ["RULES", "fill", "random_documents"]
 
 RULES = BucketRules(threshold=0.8)
 SLOTS = 16
@@ -34,17 +33,6 @@ def fill(store: BandStore, offset: int, count: int, columns: range = range(1)) -
     """Insert new documents into a store, which reaches the offset."""
     documents = random_documents(count, first=store.inserted, columns=columns)
     decision = store.decide(documents, RULES)
-    assert len(decision.records) == count
+    assert decision.inserted == count
     store.apply(decision, offset=offset, documents=count)
     return documents
-
-
-def with_bucket(
-    column: int, key: int, documents: list[int], clock: Clock | None = None
-) -> Decision:
-    """Return a decision that replaces a bucket, and changes nothing else."""
-    decision = Decision.nothing(clock)
-    decision.changed = BucketKeys(np.array([column], np.uint8), np.array([key], np.uint64))
-    sizes, entries = np.array([len(documents)]), np.array(documents, np.int64)
-    decision.buckets = Buckets(np.zeros(1, np.int64), sizes, entries)
-    return decision

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from lsh.index import Decision
 from worker.app import Application
 from worker.bus.memory import MemoryBus
 from worker.index.store import BandStore, HeaderMismatch
@@ -82,7 +81,7 @@ class Watched:
 
 def write(store: BandStore, documents: int) -> None:
     offset = store.offset + 1
-    store.apply(Decision.nothing(), offset=offset, documents=documents)
+    store.apply(None, offset=offset, documents=documents)
 
 
 def test_what_fails_has_not_been_done() -> None:

@@ -27,7 +27,7 @@ from worker.process.malloc import limit
 from worker.process.outage import until_answered
 from worker.process.signals import stopping_on_signals
 from worker.process.state_directory import locked
-from worker.queries.service import GATHER_SECONDS, QueryService, with_short_runs
+from worker.queries.service import GATHER_SECONDS, QueryService
 from worker.settings import Settings
 
 __all__ = ["serve"]
@@ -74,7 +74,7 @@ def _serve(settings: Settings, begin: Callable[[], None]) -> None:
         topology, state_dir = generation.topology(base), generation.directory(worker.state_dir)
         application = until_answered(
             lambda: Application(
-                with_short_runs(generation.settings(settings)),
+                generation.settings(settings),
                 topology,
                 bus,
                 state_dir,

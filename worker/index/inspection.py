@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from lsh.index import BucketKeys
-from lsh.index.layout import BEYOND, MOST_DOCUMENTS, unpack_bucket, unpack_record
-from worker.index.contents import Contents
+from lsh._core import Shard
+from worker.index.contents import Bucket, Contents
 from worker.index.errors import StoreDamaged
 from worker.index.read_only import ReadOnlyStore, StoreFacts
-from worker.index.run_list import ID_COLUMN
-from worker.index.run_lookup import RunLookup
 from worker.index.spans import ReadingEnded
 
 __all__ = ["Findings", "inspect_store", "verify_store"]
@@ -24,7 +22,6 @@ __all__ = ["Findings", "inspect_store", "verify_store"]
 T = TypeVar("T")
 
 _SLICE = 50_000
-_ENTRY_BYTES = 4
 _SHOWN = 10
 """The most faults that are listed for a shard; the others are only counted."""
 
@@ -59,22 +56,24 @@ def inspect_store(path: Path) -> StoreFacts:
 
 
 def verify_store(path: Path) -> Findings:
-    """Verify a whole store: every block's checksum, every bucket, every record.
+    """Verify a whole store: every checksum, every bucket, every record.
 
     Needs as much memory as an open store.
 
     Raises:
-        StoreDamaged: it can't be opened, has no header, or has a damaged block.
+        StoreDamaged: it can't be opened, has no header, or has something that isn't as it was
+            written.
     """
     with ReadOnlyStore(path) as store:
         findings = Findings(store.facts())
         _frames(findings)
         contents = store.contents()
-        runs = store.runs()
+        shard = store.shard()
         try:
             _records(contents, findings)
-            _cells(contents, runs, findings)
-            _grown(contents, runs, findings)
+            _cells(contents, shard, findings)
+            _grown(contents, shard, findings)
+            store.check()
         except (ReadingEnded, ValueError) as error:
             raise StoreDamaged(f"{path}: {error}") from error
         return findings
@@ -96,21 +95,14 @@ def _frames(findings: Findings) -> None:
 
 def _records(contents: Contents, findings: Findings) -> None:
     """Check the number and the form of the records, and, if none has moved, their order."""
-    slots = 0
-    before = -1
-    first = contents.runs.eras.first
-    ordered = contents.runs.eras.current.number == 0
-    for number, packed in enumerate(contents.records(), first):
+    slots, before = 0, -1
+    ordered = contents.eras[-1][0] == 0
+    for number, record in enumerate(contents.records(), contents.first):
         findings.records += 1
-        if not packed:  # It was forgotten.
-            continue
-        try:
-            record = unpack_record(packed)
-        except ValueError as error:
-            findings.fault(f"record {number}: {error}")
+        if record is None:
             continue
         slots = slots or len(record.sketch)
-        if len(record.sketch) not in (0, slots):  # No bucket names one that has none.
+        if len(record.sketch) not in (0, slots):
             findings.fault(
                 f"record {number}: its sketch has {len(record.sketch)} slots, others {slots}"
             )
@@ -119,111 +111,65 @@ def _records(contents: Contents, findings: Findings) -> None:
                 f"record {number}: document {record.sequence} comes after document {before}"
             )
         before = record.sequence
-    kept = contents.inserted - first
+    kept = contents.inserted - contents.first
     if findings.records != kept:
         findings.fault(f"it has {findings.records} of {kept} records")
 
 
-def _cells(contents: Contents, runs: RunLookup, findings: Findings) -> None:
-    """Check the cells: in the right shard, page and order, of known documents."""
-    cells = dict.fromkeys((run.number for run in contents.runs.runs), 0)
-    _columns(contents.runs.columns, findings)
-    for run, page, keys, documents, marks in contents.cells():
-        if not (len(keys.columns) and keys.columns[0] == ID_COLUMN):
-            findings.buckets += len(documents)
-            findings.entries += len(documents)
-        first = contents.runs.end if run is None else run.first
-        end = max(contents.inserted, first + 1) if run is None else run.end
-        for place in np.flatnonzero((documents < first) | (documents >= end)).tolist():
-            findings.fault(
-                f"{_bucket(keys, place)}: names document {_as_stored(documents[place])}, and its"
-                f" run has {first} to before {end}"
-            )
-        if run is None:
-            continue
-        cells[run.number] += len(documents) + marks
-        wrong = contents.runs.shape(run.tier).page(keys.hashes) != page
-        wrong[1:] |= keys.hashes[1:] <= keys.hashes[:-1]
-        for place in np.flatnonzero(wrong).tolist():
-            findings.fault(f"{_bucket(keys, place)}: on the wrong page, {page} of run {run.number}")
-        for place in _unknown(runs, keys):
-            findings.fault(f"{_bucket(keys, place)}: missing from the filter")
-    for run in contents.runs.runs:
-        if cells[run.number] != run.cells:
-            findings.fault(f"run {run.number}: has {cells[run.number]} of {run.cells} cells")
-
-
-def _unknown(runs: RunLookup, keys: BucketKeys) -> list[int]:
-    """Return the places of the buckets that a look-up wouldn't find."""
-    places = np.arange(len(keys.hashes))
-    unknown: list[int] = np.setdiff1d(places, runs.suspects(keys).all_places()).tolist()
-    return unknown
-
-
-def _columns(columns: list[int], findings: Findings) -> None:
+def _cells(contents: Contents, shard: Shard, findings: Findings) -> None:
+    """Check the cells: as many as the list of runs says, in the right shard, in the filters."""
     header = findings.facts.header
-    shard, shards = int(header.get("shard", 0)), int(header.get("shards", 1))
-    for band in columns:
-        if band != ID_COLUMN and band % shards != shard:
+    own, shards = int(header.get("shard", 0)), int(header.get("shards", 1))
+    for band in contents.columns:
+        if band % shards != own:
             findings.fault(f"band {band}: belongs to shard {band % shards}")
+    cells = dict.fromkeys(contents.runs, 0)
+    for page in contents.cells():
+        findings.buckets += len(page.keys)
+        findings.entries += len(page.keys)
+        if page.run is not None:
+            cells[page.run] += len(page.keys) + page.others
+        for band in np.unique(page.columns).tolist():
+            _known(shard, band, page.keys[page.columns == band], findings)
+    for run, expected in contents.runs.items():
+        if cells[run] != expected:
+            findings.fault(f"run {run}: has {cells[run]} of {expected} cells")
 
 
-def _grown(contents: Contents, runs: RunLookup, findings: Findings) -> None:
-    """Check the grown buckets: not too large, in order, of known documents, with a cell."""
+def _known(shard: Shard, band: int, keys: npt.NDArray[np.uint64], findings: Findings) -> None:
+    """Check that a look-up would find buckets."""
+    for key in keys[~shard.may_have(band, keys)].tolist():
+        findings.fault(f"bucket {key:016x} of band {band}: missing from the filter")
+
+
+def _grown(contents: Contents, shard: Shard, findings: Findings) -> None:
+    """Check the grown buckets: not too large, without repeats, with a cell."""
     capacity = int(findings.facts.header.get("bucket_capacity", 1 << 30))
     for chunk in _sliced(contents.grown()):
-        keys = BucketKeys.unpacked(key for _, key, _ in chunk)
-        for place, (_, _, packed) in enumerate(chunk):
-            why = _wrong_with(packed, capacity, contents)
+        keys: dict[int, list[int]] = {}
+        for _, (band, key), bucket in chunk:
+            keys.setdefault(band, []).append(key)
+            findings.entries += max(0, len(bucket.documents) - 1)  # One has a cell, too.
+            why = _wrong_with(bucket, capacity)
             if why is not None:
-                findings.fault(f"{_bucket(keys, place)}: {why}")
-            findings.entries += max(0, _entries(packed) - 1)  # One has a cell, too.
-        strange = ~np.isin(keys.columns, contents.runs.columns)
-        for place in np.flatnonzero(strange).tolist():
-            findings.fault(f"{_bucket(keys, place)}: the shard has no such band")
-        known = np.flatnonzero(~strange)
-        held = keys.take(known)
-        marked = set(zip(*(part.tolist() for part in runs.eras_grown(held)), strict=True))
-        unmarked = {
-            place
-            for place, row in enumerate(known.tolist())
-            if (place, chunk[row][0]) not in marked
-        }
-        for place in sorted(unmarked.union(_unknown(runs, held))):
-            findings.fault(f"{_bucket(held, place)}: missing from the filter")
+                findings.fault(f"bucket {key:016x} of band {band}: {why}")
+        for band, some in keys.items():
+            if band in contents.columns:
+                _known(shard, band, np.array(some, np.uint64), findings)
+            else:
+                findings.fault(f"bucket {some[0]:016x} of band {band}: the shard has no such band")
 
 
-def _entries(packed: bytes) -> int:
-    """Return how many entries a bucket has, without the note that it has finer ones."""
-    return len(packed) // _ENTRY_BYTES - packed.endswith(b"\xff" * _ENTRY_BYTES)
-
-
-def _wrong_with(packed: bytes, capacity: int, contents: Contents) -> str | None:
+def _wrong_with(bucket: Bucket, capacity: int) -> str | None:
     """Return what is wrong with a grown bucket; None if nothing is."""
-    try:
-        bucket = unpack_bucket(packed, contents.inserted)
-    except ValueError as error:
-        return str(error)
-    if not bucket:
+    documents = bucket.documents
+    if not documents and not bucket.beyond:
         return "it is empty"
-    if bucket[-1] == BEYOND:
-        bucket.pop()
-    if len(bucket) > capacity:
-        return f"{len(bucket)} entries, at most {capacity} are allowed"
-    if len(set(bucket)) < len(bucket):
+    if len(documents) > capacity:
+        return f"{len(documents)} entries, at most {capacity} are allowed"
+    if len(set(documents)) < len(documents):
         return "it names a document twice"
-    if bucket and min(bucket) < 0:
-        return f"names document {_as_stored(min(bucket))}, without a record"
     return None
-
-
-def _as_stored(number: int) -> int:
-    """Return a document's number; of one that can't be, what is stored of it."""
-    return int(number) if number >= 0 else int(number) % MOST_DOCUMENTS
-
-
-def _bucket(keys: BucketKeys, place: int) -> str:
-    return f"bucket {int(keys.hashes[place]):016x} of band {keys.columns[place]}"
 
 
 def _sliced(pairs: Iterable[T]) -> Iterator[list[T]]:

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 from rocksdict import AccessType, Options, Rdict
 
+from lsh._core import Opening, Shard, check
 from worker.files.closing import Closing
 from worker.index.contents import Contents
 from worker.index.errors import StoreDamaged
 from worker.index.header import StoreHeader, check_header, unpack_header
-from worker.index.keyspace import COVERAGE, HEADER, PROGRESS, RUNS, Progress
-from worker.index.recent_buckets import RecentBuckets
-from worker.index.record_pages import RecordPages
+from worker.index.keyspace import (
+    COVERAGE,
+    HEADER,
+    PREVIOUS,
+    PROGRESS,
+    RENEWALS,
+    RUNS,
+    VERDICTS,
+    Progress,
+)
 from worker.index.rocksdb import check_mode
-from worker.index.run_list import RunList
-from worker.index.run_lookup import RunLookup
 from worker.index.run_tables import Pages, family_names
-from worker.index.spans import ReadingEnded
-from worker.index.store_reader import StoreReader
+from worker.index.spans import ReadingEnded, span
+from worker.index.store_reader import StoreReader, read
 from worker.stages.coverage import Coverage
 
 __all__ = ["ReadOnlyStore", "StoreFacts"]
@@ -80,18 +86,18 @@ class ReadOnlyStore(Closing):
         if packed is None:
             raise StoreDamaged(f"{self._path}: no header")
         header = unpack_header(packed, self._path)
+        contents = self.contents()
         try:
-            offset, documents, inserted, clock = Progress.unpack(self._one(PROGRESS))
-            coverage = Coverage.decode(self._one(COVERAGE), offset)
-            listed = self._runs_listed()
+            progress = Progress.unpack(self._one(PROGRESS))
+            coverage = Coverage.decode(self._one(COVERAGE), progress.offset)
         except ValueError as error:
-            raise StoreDamaged(f"{self._path}: {error}") from error
+            raise self._damaged(error) from error
         return StoreFacts(
             header,
-            offset,
-            clock.now,
-            documents,
-            inserted - listed.eras.first + sum(run.cells for run in listed.runs),
+            progress.offset,
+            progress.now,
+            progress.documents,
+            progress.inserted - contents.first + sum(contents.runs.values()),
             int(self._db.property_int_value(_SIZE) or 0) + self._pages.sum(_SIZE),
             coverage,
         )
@@ -111,25 +117,40 @@ class ReadOnlyStore(Closing):
         """
         try:
             inserted = Progress.unpack(self._one(PROGRESS)).inserted
-            return Contents(self._db, self._pages, inserted, self._runs_listed())
+            return Contents(self._db, self._pages, self._one(RUNS), inserted)
         except ValueError as error:
-            raise StoreDamaged(f"{self._path}: {error}") from error
+            raise self._damaged(error) from error
 
-    def _runs_listed(self) -> RunList:
-        listed = RunList.unpack(self._one(RUNS), 1)
-        self._pages.check(listed)
-        return listed
-
-    def runs(self) -> RunLookup:
-        """Return the runs, with their filters in memory, as an open store has them.
+    def shard(self) -> Shard:
+        """Return the shard, with what an open store keeps in memory. Nothing is written to it.
 
         Raises:
-            StoreDamaged: they can't be read.
+            StoreDamaged: it can't be read.
         """
         try:
-            return RunLookup(self._db, self._many, self._pages, 1)
+            progress = Progress.unpack(self._one(PROGRESS))
+            opening = Opening(
+                run_documents=1,
+                window_ms=None,
+                inserted=progress.inserted,
+                clock=progress.clock,
+            )
+            opening.give(self._pages.get(None, opening.keys()))
+            self._pages.check(opening.tables()[0])
+            return read(opening, self._db)
         except (ReadingEnded, ValueError) as error:
-            raise StoreDamaged(f"{self._path}: {error}") from error
+            raise self._damaged(error) from error
+
+    def check(self) -> None:
+        """Check the values that neither `contents` nor `shard` reads.
+
+        Raises:
+            ReadingEnded: not everything can be read.
+            ValueError: one isn't as it was written.
+        """
+        for kind in (VERDICTS, PREVIOUS, RENEWALS):
+            for pair in span(self._db, kind):
+                check(*pair)
 
     def reader(self) -> StoreReader:
         """Return a reader for queries. It needs as much memory for filters as an open store.
@@ -140,19 +161,7 @@ class ReadOnlyStore(Closing):
         """
         packed = self._one(HEADER) or b""
         check_header(packed, unpack_header(packed, self._path), self._path)
-        try:
-            progress = Progress.unpack(self._one(PROGRESS))
-            records = RecordPages(self._many, progress.inserted)
-        except ValueError as error:
-            raise StoreDamaged(f"{self._path}: {error}") from error
-        recent = RecentBuckets()
-        return StoreReader(self._path, self.runs(), records, self._many, recent, progress.clock)
-
-    def _many(self, keys: list[bytes]) -> list[bytes | None]:
-        try:
-            return cast("list[bytes | None]", self._db.get(cast("Any", keys)))
-        except Exception as error:
-            raise StoreDamaged(f"{self._path}: {error}") from error
+        return StoreReader(self._path, self.shard(), self._pages.get)
 
     def close(self) -> None:
         """Close the store."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
-from lsh.index import Decision
 from worker.index.damage_history import DamageHistory
 from worker.index.directory import ShardDirectories, beside
 from worker.index.errors import HeaderMismatch, StoreDamaged, Unrecoverable
@@ -159,8 +158,7 @@ class Recovery:
             shard,
             offset,
         )
-        nothing = Decision.nothing(store.clock)
-        store.apply(nothing, offset=offset, documents=0, coverage=Coverage())
+        store.apply(None, offset=offset, documents=0, coverage=Coverage())
 
     def _local(self, attempt: _Attempt) -> BandStore | None:
         """Open the local store; return None if it had to be put aside."""

@@ -18,24 +18,18 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
 
 from rocksdict import IngestExternalFileOptions, Options, Rdict, SstFileWriter
 
 from worker.index.keyspace import CELLS, HEADER, Range, of_run
-from worker.index.run_list import RunList
 from worker.index.spans import span
 
 __all__ = ["Pages", "RunTables", "family_names"]
 
 _PREFIX = "run-"
 _FOLDER = "unfinished"
-_TABLE_BYTES = 64 << 20
-"""A crash loses what a merge has put into an unfinished file: about half a second of work."""
-
 _AHEAD_BYTES = 1 << 20
 """Of one request, Linux reads no more than the disk takes at a time."""
 
@@ -88,16 +82,12 @@ class Pages:
             with suppress(Exception):
                 self._families[_number(name)] = db.get_column_family(name)
 
-    def get(self, runs: Sequence[int], keys: Sequence[bytes]) -> list[bytes | None]:
-        """Return the pages of n runs with n keys; those of a run are read fastest together."""
-        found: list[bytes | None] = []
-        of_families = zip(map(self._source, runs), keys, strict=True)
-        for source, some in groupby(of_families, key=itemgetter(0)):
-            try:
-                found += cast("Any", source.get([key for _, key in some]))
-            except Exception as error:
-                raise self._meaning(error) from error
-        return found
+    def get(self, run: int | None, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return the pages of a run with n keys; None: the values of n keys of no run."""
+        try:
+            return cast("list[bytes | None]", self._source(run).get(cast("Any", keys)))
+        except Exception as error:
+            raise self._meaning(error) from error
 
     def of(self, run: int, keys: Range | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Return the keys and pages of a run, in order; ``keys`` is the range of some of them.
@@ -107,17 +97,15 @@ class Pages:
         """
         return span(self._source(run), keys or of_run(CELLS, run))
 
-    def _source(self, run: int) -> Rdict:
-        return self._families.get(run, self._db)
+    def _source(self, run: int | None) -> Rdict:
+        return self._db if run is None else self._families.get(run, self._db)
 
-    def check(self, listed: RunList) -> None:
-        """Check that everything that merges have made has its family.
+    def check(self, made: Iterable[int]) -> None:
+        """Check that the runs that merges have made have their families.
 
         Raises:
             ValueError: one is missing.
         """
-        made = [run.number for run in listed.runs if run.merged]
-        made += [merging.target for merging in listed.merging if merging.done]
         for number in made:
             if number not in self._families:
                 raise ValueError(f"the tables of run {number} are missing")
@@ -137,14 +125,12 @@ class _Writing:
 
     def __init__(self, path: Path, options: Options) -> None:
         self.path = path
-        self.size = 0
         self._writer = SstFileWriter(options)
         self._writer.open(str(path))
 
     def put(self, pages: Iterable[tuple[bytes, bytes]]) -> None:
         for key, page in pages:
             self._writer[key] = page
-            self.size += len(key) + len(page)
 
     def finish(self) -> None:
         self._writer.finish()
@@ -169,19 +155,20 @@ class RunTables(Pages):
         self._leaving: list[int] = []
         self._left: list[int] = []
 
-    def begin(self, listed: RunList) -> None:
+    def begin(self, made: Iterable[int], begun: Iterable[int]) -> None:
         """Remove what a crash has left: unfinished files, families that nothing names.
+
+        ``made`` are the runs that have families, ``begun`` those that may have.
 
         Raises:
             ValueError: something that is named is missing.
             OSError: files can't be removed.
         """
-        self.check(listed)
+        named = set(made)
+        self.check(named)
         if self._folder.exists():
             shutil.rmtree(self._folder)
-        named = {run.number for run in listed.runs}
-        named |= {merging.target for merging in listed.merging}
-        self._left = sorted(self._families.keys() - named)
+        self._left = sorted(self._families.keys() - named.union(begun))
         self.drop_all()
 
     def put(self, run: int, pages: Iterable[tuple[bytes, bytes]]) -> None:
@@ -199,11 +186,6 @@ class RunTables(Pages):
             self._families[run] = self._db.create_column_family(_name(run), self._options)
         self._folder.mkdir(exist_ok=True)
         return _Writing(self._folder / f"{_name(run)}.sst", self._options)
-
-    def is_full(self, run: int) -> bool:
-        """Return whether the file that is written for a run is large enough to be finished."""
-        writing = self._writing.get(run)
-        return writing is not None and writing.size >= _TABLE_BYTES
 
     def finish(self, run: int, *, last: bool) -> None:
         """Finish the file that is written for a run; its pages are on disk then."""

@@ -6,31 +6,18 @@ import heapq
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from lsh.index.layout import BEYOND, MOST_DOCUMENTS, id_of
+from worker.index.contents import Contents
 from worker.index.errors import StoreDamaged
-from worker.index.keyspace import OPEN_RUN, Range, grown_key, page_key
-from worker.index.open_run import unpack_open_cells
 from worker.index.read_only import ReadOnlyStore, StoreFacts
-from worker.index.record_pages import RecordPages
-from worker.index.run_layout import MARK, unpack_cells
-from worker.index.run_list import ID_COLUMN, RunList
-from worker.index.spans import ReadingEnded, span
+from worker.index.spans import ReadingEnded
 
 __all__ = ["LargeBucket", "Statistics", "store_statistics"]
-
-_SLICE = 50_000
-"""The most grown buckets that are unpacked at a time."""
-_ENTRY_BYTES = 4
-
-_Hashes = npt.NDArray[np.uint64]
-_Numbers = npt.NDArray[np.int64]
 
 
 class LargeBucket(NamedTuple):
@@ -81,11 +68,24 @@ def store_statistics(path: Path, largest: int = 10) -> Statistics:
     Raises:
         StoreDamaged: it can't be opened or read.
     """
-    with _Store(path) as store:
+    with ReadOnlyStore(path) as store:
+        contents = store.contents()
+        kept = contents.inserted - contents.first
+        total = Statistics(store.facts(), len(contents.eras), len(contents.runs), kept)
+        found: list[_Found] = []
         try:
-            return store.statistics(largest)
+            for band in contents.columns:
+                buckets = _buckets(contents, band)
+                _count(buckets, total)
+                found = heapq.nsmallest(
+                    largest,
+                    [*found, *_largest(buckets, band, largest)],
+                    key=lambda one: (-one.entries, one.band, one.key),
+                )
+            total.largest = [_named(contents, one) for one in found]
         except (ReadingEnded, ValueError) as error:
             raise StoreDamaged(f"{path}: {error}") from error
+        return total
 
 
 class _Buckets(NamedTuple):
@@ -94,19 +94,10 @@ class _Buckets(NamedTuple):
     Both are int64[n]. ``grown`` and ``divided``, bool[n], are as in `Statistics`.
     """
 
-    hashes: _Hashes
-    sizes: _Numbers
-    newest: _Numbers
+    hashes: npt.NDArray[np.uint64]
+    sizes: npt.NDArray[np.int64]
+    newest: npt.NDArray[np.int64]
     grown: npt.NDArray[np.bool_]
-    divided: npt.NDArray[np.bool_]
-
-
-class _Grown(NamedTuple):
-    """What m buckets have grown to in one era; see `_Buckets`."""
-
-    hashes: _Hashes
-    sizes: _Numbers
-    newest: _Numbers
     divided: npt.NDArray[np.bool_]
 
 
@@ -119,111 +110,44 @@ class _Found(NamedTuple):
     newest: int
 
 
-class _Store(ReadOnlyStore):
-    """A store that is read band by band."""
+def _buckets(contents: Contents, band: int) -> _Buckets:
+    """Return the buckets of a band. Each is what was written last; see `Contents.buckets`."""
+    hashes, newest = _cells(contents, band)
+    sizes = (newest >= contents.first).astype(np.int64)
+    grown, divided = np.zeros(len(hashes), np.bool_), np.zeros(len(hashes), np.bool_)
+    firsts = np.array([first for _, first in contents.eras])
+    written = np.searchsorted(firsts, newest, side="right") - 1
+    places = {number: place for place, (number, _) in enumerate(contents.eras)}
+    for one in contents.grown(band):
+        key, (documents, beyond) = one.key[1], one.bucket
+        at = int(np.searchsorted(hashes, np.uint64(key)))
+        if at == len(hashes) or hashes[at] != key:
+            raise ValueError(f"bucket {key:016x} of band {band} has grown, and has no cell")
+        if written[at] <= places.get(one.era, -1):
+            kept = [number for number in documents if number >= contents.first]
+            sizes[at], newest[at] = len(kept), max(kept, default=-1)
+            grown[at], divided[at] = True, beyond
+    there = sizes > 0
+    return _Buckets(hashes[there], sizes[there], newest[there], grown[there], divided[there])
 
-    def statistics(self, largest: int) -> Statistics:
-        """Return the statistics of the whole store."""
-        listed, inserted = self._runs_listed(), self.contents().inserted
-        eras = listed.eras
-        total = Statistics(self.facts(), len(eras.kept), len(listed.runs), inserted - eras.first)
-        found: list[_Found] = []
-        for slot, band in enumerate(listed.columns):
-            if band == ID_COLUMN:
-                continue
-            buckets = self._buckets(listed, slot, band, inserted)
-            _count(buckets, total)
-            found = heapq.nsmallest(
-                largest,
-                [*found, *_largest(buckets, band, largest)],
-                key=lambda one: (-one.entries, one.band, one.key),
-            )
-        total.largest = self._named(found, inserted)
-        return total
 
-    def _buckets(self, listed: RunList, slot: int, band: int, inserted: int) -> _Buckets:
-        """Return the buckets of a band. Each is what was written last; see `reading`."""
-        hashes, numbers = self._cells(listed, slot, inserted)
-        ascending = np.lexsort((numbers, hashes))
-        hashes, numbers = hashes[ascending], numbers[ascending]
-        last = np.ones(len(hashes), np.bool_)
-        last[:-1] = hashes[1:] != hashes[:-1]
-        hashes, newest = hashes[last], numbers[last]
-        first = listed.eras.first
-        sizes = (newest >= first).astype(np.int64)
-        grown = np.zeros(len(hashes), np.bool_)
-        divided = np.zeros(len(hashes), np.bool_)
-        starts = np.array([era.first for era in listed.eras.kept])
-        written = np.searchsorted(starts, newest, side="right") - 1
-        for place, era in enumerate(listed.eras.kept):
-            for some in self._grown(era.number, band, first, inserted):
-                at = np.searchsorted(hashes, some.hashes)
-                if np.any(at == len(hashes)) or np.any(hashes[at] != some.hashes):
-                    raise ValueError(f"band {band}: a bucket that has grown has no cell")
-                later = written[at] <= place
-                at = at[later]
-                sizes[at], newest[at] = some.sizes[later], some.newest[later]
-                grown[at], divided[at] = True, some.divided[later]
-        kept = sizes > 0
-        return _Buckets(hashes[kept], sizes[kept], newest[kept], grown[kept], divided[kept])
+def _cells(contents: Contents, band: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """Return the keys of a band's cells, ascending, and the newest document of each."""
+    pages = [(page.keys, page.documents) for page in contents.cells(band)]
+    hashes = np.concatenate([np.empty(0, np.uint64), *(keys for keys, _ in pages)])
+    numbers = np.concatenate([np.empty(0, np.int64), *(documents for _, documents in pages)])
+    order = np.lexsort((numbers, hashes))
+    hashes, numbers = hashes[order], numbers[order]
+    last = np.ones(len(hashes), np.bool_)
+    last[:-1] = hashes[1:] != hashes[:-1]
+    return hashes[last], numbers[last]
 
-    def _cells(self, listed: RunList, slot: int, inserted: int) -> tuple[_Hashes, _Numbers]:
-        """Return the keys and documents of a column's cells, without marks, in no order."""
-        hashes, numbers = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
 
-        def add(keys: _Hashes, documents: npt.NDArray[np.uint32], end: int) -> None:
-            cells = documents < MARK
-            lows = documents[cells].astype(np.int64)
-            hashes.append(keys[cells])
-            numbers.append(end - 1 - ((end - 1 - lows) & (MARK - 1)))
-
-        for run in listed.runs:
-            pages = Range(page_key(run.number, slot, 0), page_key(run.number, slot + 1, 0))
-            for _, page in self._pages.of(run.number, pages):
-                add(*unpack_cells(page), run.end)
-        for _, packed in span(self._db, OPEN_RUN):
-            cells = unpack_open_cells([packed])
-            own = cells.slots == slot
-            add(cells.hashes[own], cells.documents[own], inserted)
-        return np.concatenate(hashes), np.concatenate(numbers)
-
-    def _grown(self, era: int, band: int, first: int, inserted: int) -> Iterator[_Grown]:
-        """Yield what a band's buckets have grown to in an era; ``first``: the first kept number."""
-        prefix = grown_key(era, b"")
-        keys = Range(prefix + bytes([band]), prefix + bytes([band + 1]))
-        pairs = span(self._db, keys)
-        while chunk := list(islice(pairs, _SLICE)):
-            packed = [value for _, value in chunk if value]
-            hashes = b"".join(key[-8:] for key, value in chunk if value)
-            if not packed:
-                continue
-            lows = np.frombuffer(b"".join(packed), "<u4").astype(np.int64)
-            beyond = lows >= MOST_DOCUMENTS
-            numbers = inserted - 1 - ((inserted - 1 - lows) & (MOST_DOCUMENTS - 1))
-            numbers[beyond] = BEYOND
-            lengths = np.fromiter(map(len, packed), np.int64, len(packed)) // _ENTRY_BYTES
-            starts = np.cumsum(lengths) - lengths
-            yield _Grown(
-                np.frombuffer(hashes, ">u8").astype(np.uint64),
-                np.add.reduceat((numbers >= first).astype(np.int64), starts),
-                np.maximum.reduceat(numbers, starts),
-                np.logical_or.reduceat(beyond, starts),
-            )
-
-    def _named(self, found: list[_Found], inserted: int) -> list[LargeBucket]:
-        """Look up the newest document of each bucket."""
-        numbers = sorted({one.newest for one in found})
-        records = RecordPages(self._many, inserted).read(numbers)
-        packed = dict(zip(numbers, records, strict=True))
-        return [
-            LargeBucket(
-                one.band,
-                one.key,
-                one.entries,
-                id_of(record).decode(errors="replace") if (record := packed[one.newest]) else None,
-            )
-            for one in found
-        ]
+def _named(contents: Contents, one: _Found) -> LargeBucket:
+    """Look up the newest document of a bucket."""
+    record = contents.record(one.newest)
+    named = None if record is None else record.id.decode(errors="replace")
+    return LargeBucket(one.band, one.key, one.entries, named)
 
 
 def _count(buckets: _Buckets, total: Statistics) -> None:

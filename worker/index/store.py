@@ -9,40 +9,21 @@ Whatever a crash leaves on disk is a state that the shard really was in; the res
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
-import numpy as np
-import numpy.typing as npt
 from rocksdict import Checkpoint, WriteBatch, WriteOptions
 
-from lsh.index import BucketKeys, BucketRules, Decision, DocumentBatch, RecordMissing, decide
-from lsh.index.buckets import Buckets
-from lsh.index.layout import MOST_DOCUMENTS, Renewals, pack_renewals, unpack_renewals
-from lsh.index.records import Records
-from lsh.index.verdicts import Verdict, pack_verdict, unpack_verdict
+from lsh._core import Damaged, Decision, Opening, Plan, Writes
+from lsh.index import BucketRules, DocumentBatch
 from worker.index.contents import Contents
 from worker.index.errors import HeaderMismatch, StoreDamaged
 from worker.index.header import StoreHeader, check_header, pack_header
-from worker.index.identities import Identities
-from worker.index.keyspace import (
-    COVERAGE,
-    HEADER,
-    PROGRESS,
-    RENEWALS,
-    VERDICTS,
-    Progress,
-    Range,
-    number_key,
-)
+from worker.index.keyspace import COVERAGE, HEADER, PROGRESS, RUNS, Progress
 from worker.index.memory import StoreMemory
 from worker.index.purge import Purge
-from worker.index.reading import BucketReading
-from worker.index.recent_buckets import RecentBuckets
-from worker.index.recent_records import RecentPages, RecentRecords
-from worker.index.record_pages import RecordPages
 from worker.index.rocksdb import (
     StoreOptions,
     check_mode,
@@ -51,22 +32,14 @@ from worker.index.rocksdb import (
     tuned,
     wait_for_room,
 )
-from worker.index.run_lookup import RunLookup
 from worker.index.run_tables import RunTables, family_names
-from worker.index.runs import Prepared, Runs
 from worker.index.spans import ReadingEnded
-from worker.index.store_reader import StoreReader
+from worker.index.store_reader import StoreReader, look_up, read
 from worker.probe import UNWATCHED, Probe, probing
 from worker.stages.coverage import Coverage
 from worker.stages.ownership import NoReaders, Parts, Readers
 
 __all__ = ["BandStore", "HeaderMismatch", "StoreDamaged", "StoreHeader", "StoreOptions"]
-
-T = TypeVar("T")
-
-_NEWEST_PART = 16
-"""The pages of records that were written lately may take the size of a write buffer, divided by
-this. See `BandStore._hold` for what was read lately."""
 
 _MOST_SPARE = 512 << 20
 """A store uses parts of so much, of what all leave, for what was read lately: to move more would
@@ -88,9 +61,9 @@ _BACKGROUND = (
 class BandStore:
     """One shard's buckets and document records.
 
-    Not thread-safe. ``offset`` is the next offset to read in ``fingerprints``; ``documents`` is how
-    many were judged so far; ``clock`` is what they say about the time; ``coverage`` is which
-    offsets of ``documents`` the applied frames have covered.
+    Not thread-safe; `reader` is for other threads. ``offset`` is the next offset to read in
+    ``fingerprints``; ``documents`` is how many were judged so far; ``coverage`` is which offsets of
+    ``documents`` the applied frames have covered.
 
     Every method that reads or writes raises `StoreDamaged` if RocksDB finds other bytes
     than it wrote, and OSError if the disk is full or an operation fails. After either, RocksDB
@@ -125,8 +98,8 @@ class BandStore:
         self._clock = clock
         self._sleep = sleep
         self._probe = probe
-        self.give_way: Callable[[], None] = lambda: None
-        """Called before whatever is read for a decision: threads that also need Python go first."""
+        self._judged: tuple[Decision, Plan] | None = None
+        self._limits = 0, 0
         path.parent.mkdir(parents=True, exist_ok=True)
         if not (path / "CURRENT").exists() and any(path.glob("*.sst")):
             # RocksDB would treat it as a new store and delete the rest.
@@ -149,8 +122,8 @@ class BandStore:
         try:
             self._check(header)
             progress, self.coverage = self._reached()
-            self.offset, self.documents, inserted, self.clock = progress
-            self._read(inserted, on_cells)
+            self.offset, self.documents = progress.offset, progress.documents
+            self._read(progress, on_cells)
         except BaseException:
             self._tables.close()
             self._db.close()
@@ -182,20 +155,20 @@ class BandStore:
         except ValueError as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
 
-    def _read(self, inserted: int, on_cells: Callable[[int, int], None]) -> None:
+    def _read(self, progress: Progress, on_cells: Callable[[int, int], None]) -> None:
         """Read what stays in memory."""
+        options = self._options
         try:
-            buffer = self._options.write_buffer_bytes
-            recent, self._grown = RecentRecords(), RecentBuckets()
-            newest = RecentPages(buffer // _NEWEST_PART)
-            self._records = RecordPages(self._get, inserted, recent, newest)
-            size = self._options.run_documents
-            self._cells = RunLookup(self._db, self._get, self._tables, size, on_cells)
-            window = self._options.window_ms
-            self._runs = Runs(self._db, self._tables, self._cells, self._grown, inserted, window)
-            self._buckets = BucketReading(self._cells, self._get, self._grown)
-            self._identities = Identities(self._cells, self._records, self._get)
-            self._purge = Purge(self._db, self._options.erasure_seconds, self._clock)
+            opening = Opening(
+                run_documents=options.run_documents,
+                window_ms=options.window_ms,
+                inserted=progress.inserted,
+                clock=progress.clock,
+            )
+            opening.give(self._get(opening.keys()))
+            self._tables.begin(*opening.tables())
+            self._shard = read(opening, self._db, on_cells)
+            self._purge = Purge(self._db, options.erasure_seconds, self._clock)
         except (ReadingEnded, ValueError) as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
         except Exception as error:
@@ -206,81 +179,17 @@ class BandStore:
     @property
     def inserted(self) -> int:
         """Return how many documents were inserted so far: the number that the next one gets."""
-        return self._records.inserted
+        return self._shard.inserted
 
     @property
-    def moved_below(self) -> int:
-        """Return the first document of the current era; see `BucketReader`."""
-        return self._cells.list.eras.current.first
+    def clock(self) -> bytes:
+        """Return what the documents so far say about the time, as the core stores it."""
+        return self._shard.clock
 
     @property
-    def all_kept(self) -> bool:
-        """Return whether no document was ever forgotten; see `BucketReader`."""
-        return self._records.all_kept
-
-    def buckets(self, keys: BucketKeys) -> Buckets:
-        """Return the buckets that exist, by the places of their keys; see `BucketReader`."""
-        self.give_way()
-        try:
-            return self._buckets.read(keys, self.inserted)
-        except ValueError as error:
-            raise StoreDamaged(f"{self.path}: {error}") from error
-
-    def may_exist(self, keys: BucketKeys) -> npt.NDArray[np.bool_]:
-        """Return which buckets may exist; see `BucketReader`."""
-        self.give_way()
-        return self._buckets.may_exist(keys)
-
-    def sole(self, keys: BucketKeys) -> npt.NDArray[np.bool_]:
-        """Return which buckets have had one document only; see `BucketReader`."""
-        self.give_way()
-        return self._buckets.sole(keys)
-
-    def records(self, numbers: Sequence[int]) -> list[bytes | None]:
-        """Return the records of documents by ascending numbers; None where there is none."""
-        self.give_way()
-        try:
-            return self._records.read(numbers)
-        except ValueError as error:
-            raise StoreDamaged(f"{self.path}: {error}") from error
-
-    def recorded(self, numbers: npt.NDArray[np.int64], slots: int) -> Records:
-        """Return the records of documents in arrays; see `BucketReader`."""
-        self.give_way()
-        try:
-            return self._records.recorded(numbers, slots)
-        except ValueError as error:
-            raise StoreDamaged(f"{self.path}: {error}") from error
-
-    def identified(self, ids: Iterable[bytes]) -> dict[bytes, list[int]]:
-        """Return the documents that have these ids and were not forgotten; see `BucketReader`."""
-        self.give_way()
-        try:
-            return self._identities.numbers(ids)
-        except ValueError as error:
-            raise StoreDamaged(f"{self.path}: {error}") from error
-
-    def verdicts(self, numbers: Sequence[int]) -> dict[int, Verdict]:
-        """Return the verdicts of those documents that have one; see `BucketReader`."""
-        return self._stored(VERDICTS, numbers, unpack_verdict)
-
-    def renewals(self, numbers: Sequence[int]) -> dict[int, Renewals]:
-        """Return the renewals of those documents that have any; see `BucketReader`."""
-        return self._stored(RENEWALS, numbers, unpack_renewals)
-
-    def _stored(
-        self, kind: Range, numbers: Sequence[int], unpack: Callable[[bytes], T]
-    ) -> dict[int, T]:
-        """Return what is stored of documents, by number, where there is something."""
-        packed = self._get([number_key(kind, number) for number in numbers])
-        try:
-            return {
-                number: unpack(value)
-                for number, value in zip(numbers, packed, strict=True)
-                if value is not None
-            }
-        except ValueError as error:
-            raise StoreDamaged(f"{self.path}: {error}") from error
+    def now(self) -> int | None:
+        """Return the index's time, in ms; None until there is one."""
+        return self._shard.now
 
     def _get(self, keys: list[bytes]) -> list[bytes | None]:
         if not keys:  # RocksDB would have this thread wait for Python again.
@@ -292,82 +201,90 @@ class BandStore:
 
     def reader(self) -> StoreReader:
         """Return a reader for another thread. `apply` must not run while it is used."""
-        parts = self._cells, self._records, self._get, self._grown
-        return StoreReader(self.path, *parts, self.clock)
+        return StoreReader(self.path, self._shard, self._tables.get)
 
     def decide(self, batch: DocumentBatch, rules: BucketRules) -> Decision:
-        """Judge a batch of documents against this store; see `lsh.index.decide`."""
+        """Judge a batch of documents against this store."""
         try:
-            return decide(self, batch, rules)
-        except RecordMissing as error:
+            plan = self._shard.plan(batch, rules)
+            look_up(plan, self._tables.get)
+            decision = plan.judge()
+        except Damaged as error:
             raise StoreDamaged(f"{self.path}: {error}") from error
+        self._judged = decision, plan
+        return decision
 
     def apply(
         self,
-        decision: Decision,
+        decision: Decision | None,
         *,
         offset: int,
         documents: int,
         coverage: Coverage | None = None,
         readers: Readers = _NOBODY_READS,
     ) -> None:
-        """Apply a decision and the offset that it reaches, atomically.
+        """Apply a decision and the offset that it reaches, atomically; None: only the offset.
 
         The decision must be the last one made on this store. Without ``coverage``, the store's
-        coverage doesn't change. While what ``readers`` see changes, they are kept out; maybe twice.
+        coverage doesn't change. While what ``readers`` see changes, they are kept out.
         """
         total = self.documents + documents
         covered = self.coverage if coverage is None else coverage
         if self._tables.left and not self.flushing:
             self._tables.drop()
         with probing(self._probe, "write"):
-            writes = WriteBatch(raw_mode=True)
-            prepared = self._prepare(writes, decision, readers)
+            batch = WriteBatch(raw_mode=True)
+            inserted, clock, plan = self.inserted, self._shard.clock, None
+            if decision is not None:
+                plan, writes = self._written(decision)
+                inserted, clock = writes.inserted, writes.clock
+                self._put(batch, writes)
+            batch.put(COVERAGE, covered.encode(offset))
+            batch.put(PROGRESS, Progress(offset, total, inserted, clock).pack())
             wait_for_room(self._db, self.path, self._clock, self._sleep)
-            readers.give_way()
             with readers:
-                self._change(writes, decision, prepared)
-                writes.put(COVERAGE, covered.encode(offset))
-                clock = decision.dates.clock
-                writes.put(PROGRESS, Progress(offset, total, self.inserted, clock).pack())
                 try:
-                    self._db.write(writes, write_opt=self._write_options)
+                    self._db.write(batch, write_opt=self._write_options)
                 except Exception as error:
                     raise self._meaning(error) from error
+                if plan is not None:
+                    self._shard.apply(plan)
                 self.offset = offset
-                self.clock = clock
             self.documents = total
             self.coverage = covered
             self.unflushed += documents
             self.flush_if_due()
             self._hold()
 
-    def _prepare(self, writes: WriteBatch, decision: Decision, readers: Readers) -> Prepared | None:
-        """Put into a write what readers needn't wait for."""
-        kept = self.inserted - self._cells.list.eras.first
-        if kept + len(decision.records) > MOST_DOCUMENTS:
-            raise OSError(f"{self.path}: it is full: it has {kept} documents")
-        if not self._cells.list.columns:
-            with readers:
-                self._runs.begin(decision.columns)
-        self._identities.forget(decision.forgotten)
-        standing = self._buckets.standing
-        give_way = readers.give_way
-        return self._runs.prepare(writes, decision, standing, self._identities, give_way)
+    def _written(self, decision: Decision) -> tuple[Plan, Writes]:
+        """Return the plan of a decision, and what it writes."""
+        judged, self._judged = self._judged, None
+        if judged is None or judged[0] is not decision:
+            raise ValueError("not the last decision that was made on this store")
+        _, plan = judged
+        if decision.inserted > self._shard.room:
+            raise OSError(f"{self.path}: it is full: it has {self.documents_kept()} documents")
+        try:
+            look_up(plan, self._tables.get)
+            return plan, plan.writes()
+        except Damaged as error:
+            raise StoreDamaged(f"{self.path}: {error}") from error
 
-    def _change(self, writes: WriteBatch, decision: Decision, prepared: Prepared | None) -> None:
-        """Put the rest of a decision into a write; what is in memory is up to date with it."""
-        self._purge.note(writes, self._records.forget(writes, decision.forgotten))
-        for number in decision.forgotten:
-            writes.delete(number_key(RENEWALS, number))
-            writes.delete(number_key(VERDICTS, number))
-        for number, renewals in decision.renewals.items():
-            writes.put(number_key(RENEWALS, number), pack_renewals(renewals))
-        for number, verdict in decision.verdicts.items():
-            writes.put(number_key(VERDICTS, number), pack_verdict(verdict))
-        self._runs.add(writes, decision, prepared)
-        self._buckets.forget_standing()
-        self._records.add(writes, decision.records)
+    def _put(self, batch: WriteBatch, writes: Writes) -> None:
+        """Write the tables, and put all else into a batch."""
+        for run, pages, finished, last in writes.tables:
+            self._tables.put(run, pages)
+            if finished:
+                self._tables.finish(run, last=last)
+        for low, high in writes.ranges:
+            batch.delete_range(low, high)
+        for key in writes.deletes:
+            batch.delete(key)
+        for key, value in writes.puts:
+            batch.put(key, value)
+        self._purge.note(batch, writes.erased)
+        for run in writes.replaced:
+            self._tables.leave(run)
 
     def flush_if_due(self) -> None:
         """Start a flush if enough documents, or seconds, are unflushed."""
@@ -442,8 +359,9 @@ class BandStore:
 
         The indexes are those of RocksDB's tables when it was last flushed.
         """
-        recent = self._records.recent_bytes + self._grown.size_bytes
-        return self._cells.size_bytes + self._runs.merging_bytes + self._table_bytes + recent
+        sizes = self._shard.sizes()
+        held = sizes["open_bytes"] + sizes["filter_bytes"]
+        return held + sizes["record_bytes"] + sizes["bucket_bytes"] + self._table_bytes
 
     def _property(self, name: str) -> int:
         return int(self._db.property_int_value(name) or 0) + self._tables.sum(name)
@@ -455,38 +373,44 @@ class BandStore:
             self._memory.hold(self.path, self.held_bytes())
             spare = min(self._memory.spare, _MOST_SPARE)
         # A flood of variants of many texts asks for a hundred MB and more, again and again.
-        self._records.recent.limit(buffer // 2 + spare * 3 // 8)
-        self._grown.limit(buffer // 8 + spare * 3 // 32)
+        records, buckets = buffer // 2 + spare * 3 // 8, buffer // 8 + spare * 3 // 32
+        if (records, buckets) != self._limits:
+            self._shard.limit(records, buckets)
+            self._limits = records, buckets
 
     def keys_estimate(self) -> int:
         """Return the number of cells and records."""
-        return self._cells.cells + self.inserted - self._cells.list.eras.first
+        sizes = self._shard.sizes()
+        cells = sum(cells for _, cells in sizes["tiers"].values())
+        return sizes["documents"] + sizes["open_cells"] + cells
+
+    def documents_kept(self) -> int:
+        """Return how many documents have records, forgotten ones included."""
+        return self._shard.sizes()["documents"]
 
     def parts(self) -> Parts:
         """Return how many documents, eras, runs and cells it has."""
-        listed, growing = self._cells.list, self._cells.open
-        runs, cells = {"open": 1}, {"open": len(growing)}
-        for run in listed.runs:
-            tier = str(run.tier)
-            runs[tier] = runs.get(tier, 0) + 1
-            cells[tier] = cells.get(tier, 0) + run.cells
-        return Parts(self.inserted - listed.eras.first, len(listed.eras.kept), runs, cells)
+        sizes = self._shard.sizes()
+        runs, cells = {"open": 1}, {"open": sizes["open_cells"]}
+        for tier, (count, own) in sizes["tiers"].items():
+            runs[str(tier)], cells[str(tier)] = count, own
+        return Parts(sizes["documents"], sizes["eras"], runs, cells)
 
     def oldest_seconds(self) -> float | None:
         """Return how long ago its oldest era began, in its own time; None if it has nothing."""
-        eras = self._cells.list.eras
-        now, since = self.clock.now, eras.kept[0].since
-        if self.inserted == eras.first or now is None or since is None:
+        sizes, now = self._shard.sizes(), self.now
+        since = sizes["oldest_since"]
+        if not sizes["documents"] or now is None or since is None:
             return None
         return (now - since) / 1_000
 
     def expired_eras(self) -> int:
         """Return how many eras it has given back since it was made."""
-        return self._cells.list.eras.kept[0].number
+        return self._shard.sizes()["expired_eras"]
 
     def contents(self) -> Contents:
         """Return a reader of everything in the store, for tests and checks."""
-        return Contents(self._db, self._tables, self.inserted, self._cells.list)
+        return Contents(self._db, self._tables, self._get([RUNS])[0], self.inserted)
 
     def close(self, *, flush: bool = True) -> None:
         """Close the store.

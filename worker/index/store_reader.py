@@ -1,129 +1,115 @@
-"""Reads the buckets and records of a store for queries, beside whoever writes to it."""
+"""Reads a shard from its store: what stays in memory, and what queries need."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
+from rocksdict import Rdict
 
-from lsh.index import BucketKeys
-from lsh.index.buckets import Buckets
-from lsh.index.clock import Clock
-from lsh.index.layout import Renewals, unpack_renewals
-from lsh.index.records import Records
-from lsh.index.verdicts import Verdict, unpack_verdict
+from lsh._core import Damaged, Matches, Opening, Plan, Query, Shard
+from lsh.index import BucketRules, DocumentBatch, Match
 from worker.index.errors import StoreDamaged
-from worker.index.identities import Identities
-from worker.index.keyspace import RENEWALS, VERDICTS, Range, number_key
-from worker.index.reading import BucketReading
-from worker.index.recent_buckets import RecentBuckets
-from worker.index.record_pages import RecordPages
-from worker.index.run_lookup import Get, RunLookup
+from worker.index.keyspace import Range
+from worker.index.spans import span
 
-__all__ = ["StoreReader"]
+__all__ = ["MetBucket", "ShardAnswer", "StoreReader", "look_up", "matches_of", "read"]
 
-T = TypeVar("T")
+_AT_ONCE = 64
+"""How many parts of filters are given to the core at a time."""
+
+Get = Callable[[int | None, Sequence[bytes]], list[bytes | None]]
+"""Returns the values of keys: pages of a run, or (None) of keys of no run."""
+
+
+def read(
+    opening: Opening,
+    db: Rdict,
+    on_cells: Callable[[int, int], None] = lambda _count, _total: None,
+) -> Shard:
+    """Read what a shard keeps in memory.
+
+    ``on_cells`` is called with how many cells a filter is of that was read, and those of all.
+
+    Raises:
+        ReadingEnded: not everything can be read.
+        ValueError: something isn't as it was written.
+    """
+    ranges = opening.ranges()
+    total = sum(cells for _, _, cells in ranges)
+    for low, high, cells in ranges:
+        pairs: list[tuple[bytes, bytes]] = []
+        for pair in span(db, Range(low, high)):
+            pairs.append(pair)
+            if len(pairs) == _AT_ONCE:
+                opening.take(pairs)
+                pairs.clear()
+        opening.take(pairs)
+        on_cells(cells, total)
+    return opening.finish()
+
+
+def look_up(plan: Plan | Query, get: Get) -> None:
+    """Read what a plan or a query needs, until it needs nothing any more."""
+    while groups := plan.keys():
+        values: list[bytes | None] = []
+        for run, keys in groups:
+            values += get(run, keys)
+        plan.give(values)
+
+
+def matches_of(found: Matches) -> list[list[Match]]:
+    """Return the matches of each document of a batch, best first."""
+    shares = [share or None for share in found.containments.tolist()]
+    columns = found.sequences.tolist(), found.similarities.tolist(), found.ids, shares
+    every = list(map(Match, *columns))
+    return [every[low:high] for low, high in pairwise(found.starts.tolist())]
+
+
+class MetBucket(NamedTuple):
+    """A bucket that a query met.
+
+    column: that of its key. level: 0 for the bucket of the key; from 1 for finer ones.
+    size: how many live entries it has. holds: the sequence numbers of the matches in it.
+    """
+
+    column: int
+    level: int
+    size: int
+    holds: list[int]
+
+
+class ShardAnswer(NamedTuple):
+    """What a shard has for one query: its matches, the buckets that it met, its comparisons."""
+
+    matches: list[Match]
+    met: list[MetBucket]
+    compared: int
 
 
 class StoreReader:
-    """A `BucketReader` of a store. Make one for each query, and let nobody write meanwhile.
+    """Answers queries from a shard. Let nobody write meanwhile. Several may ask at once."""
 
-    Several may read at once, and so may whoever judges for the store: all that reading changes is
-    which records and buckets are kept for the next one.
-    """
-
-    def __init__(  # noqa: PLR0913, PLR0917 -- the parts of a store
-        self,
-        path: Path,
-        runs: RunLookup,
-        records: RecordPages,
-        get: Get,
-        recent: RecentBuckets,
-        clock: Clock,
-    ) -> None:
-        """Take the store's parts; ``clock`` is what its documents say about the time."""
-        self.clock = clock
+    def __init__(self, path: Path, shard: Shard, get: Get) -> None:
+        """Take the shard of the store at a path, and what reads keys of the store."""
         self._path = path
-        self._runs = runs
-        self._records = records
+        self._shard = shard
         self._get = get
-        self._buckets = BucketReading(runs, get, recent)
 
-    @property
-    def inserted(self) -> int:
-        """Return how many documents were inserted so far; see `BucketReader`."""
-        return self._records.inserted
+    def query(self, batch: DocumentBatch, rules: BucketRules) -> list[ShardAnswer]:
+        """Return what each document would match if it came next, alone.
 
-    @property
-    def moved_below(self) -> int:
-        """Return the first document of the current era; see `BucketReader`."""
-        return self._runs.list.eras.current.first
-
-    @property
-    def all_kept(self) -> bool:
-        """Return whether no document was ever forgotten; see `BucketReader`."""
-        return self._records.all_kept
-
-    def buckets(self, keys: BucketKeys) -> Buckets:
-        """Return the buckets that exist; see `BucketReader`."""
+        Raises:
+            StoreDamaged: the store isn't as it was written.
+            OSError: it can't be read.
+        """
         try:
-            return self._buckets.read(keys, self.inserted)
-        except ValueError as error:
-            raise self._damaged(error) from error
-
-    def may_exist(self, keys: BucketKeys) -> npt.NDArray[np.bool_]:
-        """Return which buckets may exist; see `BucketReader`."""
-        return self._buckets.may_exist(keys)
-
-    def sole(self, keys: BucketKeys) -> npt.NDArray[np.bool_]:
-        """Return which buckets have had one document only; see `BucketReader`."""
-        return self._buckets.sole(keys)
-
-    def records(self, numbers: Sequence[int]) -> list[bytes | None]:
-        """Return the records of documents; see `BucketReader`."""
-        try:
-            return self._records.read(numbers)
-        except ValueError as error:
-            raise self._damaged(error) from error
-
-    def recorded(self, numbers: npt.NDArray[np.int64], slots: int) -> Records:
-        """Return the records of documents in arrays; see `BucketReader`."""
-        try:
-            return self._records.recorded(numbers, slots)
-        except ValueError as error:
-            raise self._damaged(error) from error
-
-    def identified(self, ids: Iterable[bytes]) -> dict[bytes, list[int]]:
-        """Return the documents that have these ids; see `BucketReader`."""
-        try:
-            return Identities(self._runs, self._records, self._get).numbers(ids)
-        except ValueError as error:
-            raise self._damaged(error) from error
-
-    def renewals(self, numbers: Sequence[int]) -> dict[int, Renewals]:
-        """Return the renewals of those documents that have any; see `BucketReader`."""
-        return self._stored(RENEWALS, numbers, unpack_renewals)
-
-    def verdicts(self, numbers: Sequence[int]) -> dict[int, Verdict]:
-        """Return the verdicts of those documents that have one; see `BucketReader`."""
-        return self._stored(VERDICTS, numbers, unpack_verdict)
-
-    def _stored(
-        self, kind: Range, numbers: Sequence[int], unpack: Callable[[bytes], T]
-    ) -> dict[int, T]:
-        """Return what is stored of documents, by number, where there is something."""
-        packed = self._get([number_key(kind, number) for number in numbers])
-        try:
-            return {
-                number: unpack(value)
-                for number, value in zip(numbers, packed, strict=True)
-                if value is not None
-            }
-        except ValueError as error:
-            raise self._damaged(error) from error
-
-    def _damaged(self, error: ValueError) -> StoreDamaged:
-        return StoreDamaged(f"{self._path}: {error}")
+            query = self._shard.query(batch, rules)
+            look_up(query, self._get)
+            matches, met, compared = query.answers()
+        except Damaged as error:
+            raise StoreDamaged(f"{self._path}: {error}") from error
+        buckets = [[MetBucket(*one) for one in some] for some in met]
+        return list(map(ShardAnswer, matches_of(matches), buckets, compared))

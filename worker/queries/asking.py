@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -13,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lsh import Fingerprinter, Fingerprints
-from lsh.index import Answer as ShardAnswer
-from lsh.index import BucketReader, BucketRules, Match, MetBucket, query
+from lsh.index import BucketRules, DocumentBatch, Match
 from lsh.sketch import SKETCH_BITS
 from lsh.tuning import standard_error
 from worker.formats.base import Unreadable
+from worker.index.store_reader import MetBucket, ShardAnswer, StoreReader
 from worker.queries.answers import Answer, First, Found, Met, rejected
 from worker.queries.questions import Question
 from worker.wire import Layout
@@ -34,7 +35,7 @@ _BLANK = "nothing is left of the text once it is normalised"
 class Shards(Protocol):
     """The shards of an application."""
 
-    def read(self, shard: int, ask: Callable[[BucketReader], T]) -> T:
+    def read(self, shard: int, ask: Callable[[StoreReader], T]) -> T:
         """Return what ``ask`` returns; nobody writes to the shard meanwhile.
 
         Raises:
@@ -50,7 +51,8 @@ class Asker:
     def __init__(self, layout: Layout, rules: BucketRules) -> None:
         """Take what all workers agree on."""
         self._layout = layout
-        self._rules = rules
+        made = layout.parameters
+        self._rules = replace(rules, bands=made.bands, rows=made.rows)
         self._own = threading.local()
 
     @property
@@ -107,17 +109,20 @@ class Asker:
             some = rows[first : first + _AT_ONCE]
             keys = np.ascontiguousarray(prints.keys[some][:, list(columns)].T)
             sketches, sizes = prints.sketches[some], prints.shingle_counts[some]
-            ask = partial(
-                query,
+            batch = DocumentBatch(
+                sequences=np.zeros(len(some), np.uint64),
+                times=times[some],
+                ids=[b""] * len(some),
+                shingles=sizes.astype(np.uint32),
                 columns=columns,
                 keys=keys,
                 sketches=sketches,
-                rules=self._rules,
-                times=times[some],
-                sizes=sizes,
             )
-            found += shards.read(shard, ask)
+            found += shards.read(shard, partial(self._ask, batch))
         return found
+
+    def _ask(self, batch: DocumentBatch, reader: StoreReader) -> list[ShardAnswer]:
+        return reader.query(batch, self._rules)
 
     def _merged(self, of_shards: Sequence[ShardAnswer]) -> Answer:
         """Return the answer to one question from those of all shards."""

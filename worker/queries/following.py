@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass
 from time import monotonic
 from typing import TypeVar
 
-from lsh.index import BucketReader
 from worker.app import Application
 from worker.bus import Record, TopicPartition
 from worker.files.closing import Closing
 from worker.index.store import BandStore
+from worker.index.store_reader import StoreReader
 from worker.queries.progress import LogProgress, WholeLogReader
-from worker.queries.turns import Precedence, ShardLock
+from worker.queries.shard_lock import ShardLock
 from worker.stages.base import StageError
 from worker.stages.judge import pass_over
 from worker.stages.order import Documents, Placed
@@ -70,18 +70,17 @@ class Following(Closing):
         self,
         application: Application,
         clock: Callable[[], float] = monotonic,
-        lock: Callable[[Precedence], ShardLock] = ShardLock,
+        lock: Callable[[], ShardLock] = ShardLock,
         gather_seconds: float = 0.0,
     ) -> None:
         """Take the application, and what makes a shard's lock. Nothing is read before `check`.
 
         A frame waits for ``gather_seconds`` for others.
         """
-        self._precedence = precedence = Precedence(clock)
         self._topology = application.topology
         shards = range(self._topology.layout.shards)
         self._seats = {shard: TopicPartition(self._topology.seats, shard) for shard in shards}
-        self._locks = {shard: lock(precedence) for shard in shards}
+        self._locks = {shard: lock() for shard in shards}
         self._warm: dict[int, BandStore] = {}
         self._judge = application.judge()
         self._progress = LogProgress(clock)
@@ -113,7 +112,6 @@ class Following(Closing):
         Raises:
             StageError: another generation of the index has taken over.
         """
-        store.give_way = self._precedence.give_way
         frames: list[Placed] = []
         for record in records:
             generation = hand_over(record.value, self._topology.layout.id)
@@ -133,9 +131,7 @@ class Following(Closing):
             return
         documents = Documents([*frames])
         frames.clear()
-        self._precedence.give_way()
         judgement = self._judge.judge(shard, store, documents)
-        self._precedence.give_way()
         judgement.apply(store, self._locks[shard])
 
     def _pass(self, shard: int, store: BandStore, offset: int, generation: int) -> None:
@@ -147,11 +143,7 @@ class Following(Closing):
         with self._locks[shard]:
             pass_over(store, offset + 1)
 
-    def asking(self) -> AbstractContextManager[None]:
-        """Return what a query is answered within, so that the log's frames give way to it."""
-        return self._precedence.asking()
-
-    def read(self, shard: int, ask: Callable[[BucketReader], T]) -> T:
+    def read(self, shard: int, ask: Callable[[StoreReader], T]) -> T:
         """Return what ``ask`` returns; see `Shards`."""
         store = self._standby.stores().get(shard)
         if store is None or not self._is_warm(shard, store):

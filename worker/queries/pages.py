@@ -85,11 +85,10 @@ class QueryPages:
         return [said for _, said in answered]
 
     def _answered(self, bodies: Sequence[bytes]) -> list[tuple[HTTPStatus, bytes]]:
-        with self._following.asking():
-            asked = [self._read(body) for body in bodies]
-            # How far the shards are must not be more than they had when they answered.
-            reached = self._following.reached()
-            found = self._found(asked)
+        asked = [self._read(body) for body in bodies]
+        # How far the shards are must not be more than they had when they answered.
+        reached = self._following.reached()
+        found = self._found(asked)
         return [self._said(one, found, reached) for one in asked]
 
     def _read(self, body: bytes) -> list[Question | Unreadable] | _Refusal:

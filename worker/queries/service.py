@@ -21,11 +21,11 @@ from worker.queries.asking import Asker
 from worker.queries.following import Following
 from worker.queries.pages import PATH, QueryPages
 from worker.queries.questions import Questions
-from worker.queries.turns import Precedence, ShardLock
+from worker.queries.shard_lock import ShardLock
 from worker.settings import Settings
 from worker.stages import Status
 
-__all__ = ["GATHER_SECONDS", "TURN_SECONDS", "QueryService", "with_short_runs"]
+__all__ = ["GATHER_SECONDS", "TURN_SECONDS", "QueryService"]
 
 _log = logging.getLogger(__name__)
 
@@ -34,21 +34,10 @@ TURN_SECONDS = 0.0005
 GATHER_SECONDS = 0.25
 """How long a frame of the log waits for others. Answers are so much older, and short frames take
 Python from queries less often."""
-_RUN_DOCUMENTS = 1 << 13
 _LOOK_SECONDS = 0.5
 _CONNECTIONS = 64
 _HEAD_BYTES = 64 << 10
 """Of a request's body, besides the document: JSON around and within it."""
-
-
-def with_short_runs(settings: Settings) -> Settings:
-    """Return settings by which a new store writes short runs: queries wait while it writes one.
-
-    A store from a snapshot keeps the length that it was made with.
-    """
-    documents = min(settings.index.run_documents, _RUN_DOCUMENTS)
-    index = settings.index.model_copy(update={"run_documents": documents})
-    return settings.model_copy(update={"index": index})
 
 
 class QueryService(Closing):
@@ -80,7 +69,7 @@ class QueryService(Closing):
         self,
         application: Application,
         clock: Callable[[], float] = monotonic,
-        lock: Callable[[Precedence], ShardLock] = ShardLock,
+        lock: Callable[[], ShardLock] = ShardLock,
         gather_seconds: float = 0.0,
     ) -> Following:
         """Begin to follow the log, and to answer; return what follows. See `Following`."""

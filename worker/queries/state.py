@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lsh import SWITCHES
-from lsh.index import BucketReader
 from worker.files.closing import Closing
 from worker.index.directory import stores_in
 from worker.index.errors import HeaderMismatch, StoreDamaged
@@ -95,7 +94,7 @@ class StateShards(Closing):
             )
         return settings
 
-    def read(self, shard: int, ask: Callable[[BucketReader], T]) -> T:
+    def read(self, shard: int, ask: Callable[[StoreReader], T]) -> T:
         """Return what ``ask`` returns; see `Shards`."""
         return ask(self._readers[shard])
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from lsh._core import Matches
 from lsh.index import Match
 from worker.stages.order import Placed
 from worker.wire import (
@@ -21,7 +22,26 @@ from worker.wire import (
     MatchFrame,
 )
 
-__all__ = ["split_answer"]
+__all__ = ["Answers", "split_answer"]
+
+
+class Answers:
+    """The matches of a batch, of which each frame has some rows."""
+
+    def __init__(self, found: Matches) -> None:
+        """Take the matches of n documents."""
+        self._starts = found.starts
+        shares = [share or None for share in found.containments.tolist()]
+        columns = found.sequences.tolist(), found.similarities.tolist(), found.ids, shares
+        self._every = list(map(Match, *columns))
+
+    def of(self, low: int, high: int) -> dict[int, list[Match]]:
+        """Return the matches of those rows from ``low`` to ``high`` that have any, from 0 on."""
+        starts = self._starts[low : high + 1]
+        rows = np.flatnonzero(np.diff(starts))
+        begin, end = starts[rows].tolist(), starts[rows + 1].tolist()
+        spans = zip(rows.tolist(), begin, end, strict=True)
+        return {row: self._every[first:last] for row, first, last in spans}
 
 
 class _Part:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import UTC, datetime
 
-from lsh.index import Dated, Leap
+from lsh._core import Decision
 
 __all__ = ["DateReports"]
 
@@ -20,51 +20,52 @@ _MORE = 10
 class DateReports:
     """Tells of documents older than the window, and warns of leaps of the index's time."""
 
-    def __init__(self) -> None:
-        """Begin without any."""
+    def __init__(self, *, window: bool) -> None:
+        """Begin without any; ``window`` is whether the index forgets what is old."""
+        self._window = window
         self._older = 0
         self._told_at = 1
         self._timeless = 0
 
-    def judged(self, dates: Dated) -> None:
-        """Take the times of documents that were judged and committed."""
-        self._await(dates)
-        self._older += dates.older
+    def judged(self, decision: Decision, documents: int) -> None:
+        """Take what was decided about so many documents, and committed."""
+        self._await(decision, documents)
+        self._older += decision.older
         if self._older >= self._told_at:
             _log.info(
                 "documents dated more than index.window before now, which is %s: %d so far. They"
                 " count as of now (docs/operations.md, 'How long the index remembers')",
-                _shown(dates.clock.now),
+                _shown(decision.now),
                 self._older,
             )
             while self._told_at <= self._older:
                 self._told_at *= _MORE
-        if dates.leap is not None:
-            _warn(dates.leap)
+        if decision.leap is not None:
+            _warn(*decision.leap)
 
-    def _await(self, dates: Dated) -> None:
+    def _await(self, decision: Decision, documents: int) -> None:
         """Warn once if there is no now for long, although there is a window."""
         told = self._timeless >= _WITHOUT_NOW
-        if dates.clock.now is not None or dates.oldest is None or told:
+        if decision.now is not None or not self._window or told:
             return
-        self._timeless += len(dates.times)
+        self._timeless += documents
         if self._timeless >= _WITHOUT_NOW:
             _log.warning(
                 "of the first %d documents, %d have a time: nothing expires before 32 have"
                 " (index.window, documents.time_field)",
                 self._timeless,
-                len(dates.clock.recent),
+                decision.dated,
             )
 
 
-def _warn(leap: Leap) -> None:
+def _warn(before: int, after: int) -> None:
     _log.warning(
         "now went from %s to %s at one document, by more than index.window: the index has forgotten"
         " what is older. That is right after a pause of the feed. If the dates are wrong, nothing"
         " expires until documents are dated %s (docs/operations.md, 'Wrong dates')",
-        _shown(leap.before),
-        _shown(leap.after),
-        _shown(leap.after),
+        _shown(before),
+        _shown(after),
+        _shown(after),
     )
 
 

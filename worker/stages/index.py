@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from worker.bus import OffsetOutOfRange, Outgoing, PartitionUnreadable, Record, TopicPartition
-from worker.stages.answers import split_answer
+from worker.stages.answers import Answers, split_answer
 from worker.stages.base import Burst, StageError, Status
 from worker.stages.dates import DateReports
 from worker.stages.judge import Judge, Judgement, pass_over
@@ -115,7 +114,7 @@ class Index(Generic[StoreT]):
         self._reported: dict[TopicPartition, int] = {}
         self._report = False
         self._counts = IndexCounts()
-        self._dates = DateReports()
+        self._dates = DateReports(window=judge.has_window)
 
     def adopt(
         self,
@@ -216,25 +215,23 @@ class Index(Generic[StoreT]):
         decision = judgement.decision
         self._counts.documents += judgement.documents
         self._counts.candidates += decision.candidates
-        self._counts.matches += sum(map(len, decision.matches.values()))
+        self._counts.matches += len(decision.matches.ids)
         self._counts.absorbed += decision.absorbed
         self._counts.covered += decision.covered
         self._counts.divided += decision.divided
         self._counts.dropped += decision.dropped
-        self._counts.older += decision.dates.older
+        self._counts.older += decision.older
         self._counts.repeated += decision.repeated
 
     def _answers(
         self, shard: int, frames: Sequence[Placed], judgement: Judgement
     ) -> Iterator[Outgoing]:
-        decision, limit = judgement.decision, self._frame_bytes
-        base, rows = 0, list(decision.matches)
+        matches, limit, base = Answers(judgement.decision.matches), self._frame_bytes, 0
         for frame in frames:
-            here = rows[bisect_left(rows, base) : bisect_left(rows, base + frame.count)]
-            matches = {row - base: decision.matches[row] for row in here}
+            own = matches.of(base, base + frame.count)
             base += frame.count
             partition = frame.frame.partition
-            for part in split_answer(frame, shard, matches, limit, judgement.known):
+            for part in split_answer(frame, shard, own, limit, judgement.known):
                 yield Outgoing(self._matches(shard), partition, None, encode(part))
 
     def settle(
@@ -259,7 +256,7 @@ class Index(Generic[StoreT]):
             shard = self._shards.owned[partition]
             shard.committed = judgement.offset
             if partition == min(self._shards.owned):  # All shards see the same documents.
-                self._dates.judged(judgement.decision.dates)
+                self._dates.judged(judgement.decision, judgement.documents)
             with self._shards.guarded(partition):
                 judgement.apply(shard.store)
         self.events.indexed(self._counts)

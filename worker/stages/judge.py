@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from lsh.index import BucketRules, Decision
+from lsh._core import Decision
+from lsh.index import BucketRules
 from worker.bus import Record
 from worker.stages.coverage import Coverage
 from worker.stages.order import Documents, Placed, placed
@@ -56,6 +57,11 @@ class Judge:
         made = layout.parameters
         self._rules = replace(rules, bands=made.bands, rows=made.rows)
 
+    @property
+    def has_window(self) -> bool:
+        """Return whether documents are forgotten when they are old."""
+        return self._rules.window_ms is not None
+
     def placed(self, record: Record) -> Placed:
         """Return the frame of a record of the log, with its place in the order.
 
@@ -77,15 +83,9 @@ class Judge:
         batch = documents.batch(self._layout, shard)
         decision = store.decide(batch, self._rules)
         after = frames[-1].offset + 1
-        known = self._known(store, documents)
-        return Judgement(decision, after, len(documents), coverage, known)
-
-    @staticmethod
-    def _known(store: ShardStore, documents: Documents) -> frozenset[bytes]:
         ids = documents.forgotten_ids
-        if not ids:
-            return ids
-        return (ids & documents.own_ids).union(store.identified(ids))
+        known = (ids & documents.own_ids).union(decision.known) if ids else ids
+        return Judgement(decision, after, len(documents), coverage, known)
 
     def replay(self, shard: int, store: ShardStore, documents: Documents) -> int:
         """Apply the changes of frames without answering; return their number of documents."""
@@ -103,5 +103,4 @@ class Judge:
 
 def pass_over(store: ShardStore, offset: int) -> None:
     """Note that a store has read a hand-over: it changes nothing but the offset."""
-    nothing = Decision.nothing(store.clock)
-    store.apply(nothing, offset=offset, documents=0, coverage=store.coverage)
+    store.apply(None, offset=offset, documents=0, coverage=store.coverage)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from lsh.index import BucketRules, Clock, Decision, DocumentBatch
+from lsh._core import Decision
+from lsh.index import BucketRules, DocumentBatch
 from worker.bus import TopicPartition
 from worker.stages.base import RestoreState
 from worker.stages.coverage import Coverage
@@ -84,9 +85,6 @@ class Readers(Protocol):
     def __exit__(self, *_: object) -> None:
         """Let them in."""
 
-    def give_way(self) -> None:
-        """Let those who read go on before the thread does more that they needn't wait for."""
-
 
 class NoReaders:
     """Nobody reads beside the thread that writes."""
@@ -97,9 +95,6 @@ class NoReaders:
     def __exit__(self, *_: object) -> None:
         """Let nobody in."""
 
-    def give_way(self) -> None:
-        """Go on."""
-
 
 class ShardStore(StoreSize, Protocol):
     """A shard's state: its buckets, and how far it has read the log."""
@@ -109,29 +104,25 @@ class ShardStore(StoreSize, Protocol):
         """Return the next offset to read in ``fingerprints``."""
 
     @property
-    def clock(self) -> Clock:
-        """Return what the documents so far say about the time."""
-
-    @property
     def coverage(self) -> Coverage:
         """Return which offsets of ``documents`` the applied frames have covered."""
 
     def decide(self, batch: DocumentBatch, rules: BucketRules) -> Decision:
-        """Judge a batch of documents; see `lsh.index.decide`."""
-
-    def identified(self, ids: Iterable[bytes]) -> Mapping[bytes, Sequence[int]]:
-        """Return the documents that have these ids and were not forgotten, where there are any."""
+        """Judge a batch of documents."""
 
     def apply(
         self,
-        decision: Decision,
+        decision: Decision | None,
         *,
         offset: int,
         documents: int,
         coverage: Coverage,
         readers: Readers = ...,
     ) -> None:
-        """Apply a decision and its offset atomically; ``readers`` wait while they must."""
+        """Apply the last decision and its offset atomically; None: only the offset.
+
+        ``readers`` wait while they must.
+        """
 
 
 StoreT_co = TypeVar("StoreT_co", bound=ShardStore, covariant=True)

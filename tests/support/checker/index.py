@@ -11,9 +11,10 @@ import numpy as np
 
 from lsh.index import BucketRules, DocumentBatch
 from lsh.index.batch import Forgotten
-from lsh.index.layout import unpack_record
+from lsh.index.clock import Clock
 from tests.support.frame_keys import keys_of
 from worker.bus.port import Record
+from worker.index.contents import StoredRecord
 from worker.index.store import BandStore
 from worker.stages.judge import pass_over
 from worker.topology import Topology
@@ -24,8 +25,7 @@ __all__ = ["Dump", "continued", "dump", "index_differences", "rebuilt", "unexpir
 ALLOWANCE_MS = 60_000
 """By default a document's time is at most so far after the log's."""
 _ENTRY = struct.Struct("<Qq")
-_SLOTS_AT = 20
-"""Where a record says how many slots its sketch has."""
+_SIZES = struct.Struct("<IH")
 
 
 class Dump(NamedTuple):
@@ -44,13 +44,14 @@ class Dump(NamedTuple):
 def dump(store: BandStore) -> Dump:
     """Read a whole store, without what was forgotten."""
     contents = store.contents()
-    packed = dict(enumerate(contents.records(), contents.runs.eras.first))
-    documents = {number: unpack_record(record) for number, record in packed.items() if record}
+    every = enumerate(contents.records(), contents.first)
+    documents = {number: record for number, record in every if record is not None}
     stored = np.array([document.time for document in documents.values()], np.int64)
-    times = dict(zip(documents, store.clock.settled(stored).tolist(), strict=True))
+    settled = Clock.unpacked(store.clock).settled(stored)
+    times = dict(zip(documents, settled.tolist(), strict=True))
     buckets = {
-        key: [number for number in bucket if number in documents]
-        for key, bucket in contents.buckets().items()
+        bytes([column]) + key.to_bytes(8, "big"): [one for one in held if one in documents]
+        for (column, key), (held, _) in contents.buckets().items()
     }
     named = {number for bucket in buckets.values() for number in bucket}
     return Dump(
@@ -59,21 +60,19 @@ def dump(store: BandStore) -> Dump:
             for key, bucket in buckets.items()
             if bucket
         },
-        {documents[n].sequence: _decisive(packed[n], times[n]) for n in named},
+        {documents[n].sequence: _decisive(documents[n], times[n]) for n in named},
         store.offset,
-        store.clock.now,
+        store.now,
     )
 
 
-def _decisive(packed: bytes, time: int) -> bytes:
+def _decisive(record: StoredRecord, time: int) -> bytes:
     """Return a record without what depends on where bursts were cut.
 
     That is what saves reading, and whether the time is a mark; see `lsh.index.clock`.
     """
-    record = unpack_record(packed)
-    slots = len(record.sketch).to_bytes(2, "little")
-    dated = _ENTRY.pack(record.sequence, time)
-    return dated + packed[_ENTRY.size : _SLOTS_AT] + slots + record.sketch + record.id
+    sizes = _SIZES.pack(record.shingles, len(record.sketch))
+    return _ENTRY.pack(record.sequence, time) + sizes + record.sketch + record.id
 
 
 def entries(bucket: bytes) -> list[tuple[int, int]]:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from lsh import Parameters
-from lsh.index import Decision
 from tests.support.command_line import dedupe, jsonl, neardup
 from tests.support.embedded import Run
-from tests.support.filling import with_bucket
+from tests.support.sealing import put_bucket
 from tests.support.texts import near_copies
+from worker.index.errors import StoreDamaged
 from worker.index.inspection import Findings, verify_store
-from worker.index.keyspace import OPEN_RUN, grown_key
+from worker.index.keyspace import OPEN_RUN
 from worker.index.spans import span
 from worker.index.store import BandStore
 from worker.process.state_directory import locked
@@ -108,7 +108,7 @@ def test_verify_as_json(folder: Path) -> None:
     assert rows[0]["records"] > 0
     path = folder / "state" / "shard-000"
     store = BandStore(path, verify_store(path).facts.header)
-    cut_short(store)
+    with_a_document_twice(store)
     store.close()
     done = neardup("index", "verify", "--json", "--config", folder / "neardup.toml")
     assert done.returncode == 1
@@ -126,48 +126,39 @@ def test_verify_snapshots_as_json(folder: Path) -> None:
     ]
 
 
-def broken(store: BandStore, column: int, documents: list[int]) -> None:
+def broken(store: BandStore, documents: list[int]) -> None:
     """Replace a bucket, which has a cell."""
-    key = next(key for key in store.contents().buckets() if key[0] == 2)
-    decision = with_bucket(column, int.from_bytes(key[1:], "big"), documents)
-    store.buckets(decision.changed)  # A decision is made from buckets that were read.
-    store.apply(decision, offset=store.offset, documents=0)
+    place = next(place for place in store.contents().buckets() if place[0] == 2)
+    put_bucket(store, place, documents)
 
 
 def without_a_record(store: BandStore) -> None:
-    broken(store, 2, [1 << 30])
+    broken(store, [1 << 30])
 
 
 def with_a_document_twice(store: BandStore) -> None:
-    broken(store, 2, [1, 1])
+    broken(store, [1, 1])
 
 
 def too_many(store: BandStore) -> None:
-    broken(store, 2, [0, 1, 2, 3])
+    broken(store, [0, 1, 2, 3])
 
 
 def emptied(store: BandStore) -> None:
-    broken(store, 2, [])
+    broken(store, [])
 
 
 def cut_short(store: BandStore) -> None:
-    era, key, packed = next(store.contents().grown())
-    store._db[grown_key(era, key)] = packed[:-1]
+    key, packed = next(span(store._db, OPEN_RUN))
+    store._db[key] = packed[:-1]
 
 
 def unknown_to_the_filter(store: BandStore) -> None:
-    store._db[grown_key(0, bytes([2]) + b"\1" * 8)] = bytes(4)
+    put_bucket(store, (2, 7), [0])
 
 
 def of_the_other_shard(store: BandStore) -> None:
-    store._db[grown_key(0, bytes([3]) + b"\1" * 8)] = bytes(4)
-
-
-def with_a_cell_of_a_later_document(store: BandStore) -> None:
-    (key, packed) = next(span(store._db, OPEN_RUN))
-    first = len(packed) // 13 * 9
-    changed = (1 << 30).to_bytes(4, "little")
-    store._db[key] = packed[:first] + changed + packed[first + 4 :]
+    put_bucket(store, (3, 7), [0])
 
 
 def with_a_hole(store: BandStore) -> None:
@@ -184,7 +175,7 @@ def _over_a_frame(store: BandStore, skipped: int) -> None:
     ((partition, span),) = coverage
     coverage.add(partition, span.end + skipped, span.end + skipped + 40)
     store.apply(
-        Decision.nothing(),
+        None,
         offset=store.offset + 1,
         documents=40,
         coverage=coverage,
@@ -200,14 +191,11 @@ def _over_a_frame(store: BandStore, skipped: int) -> None:
         ),
         (with_a_hole, "30 are missing"),
         (with_a_frame_twice, "30 are covered twice"),
-        (without_a_record, "of band 2: names document 1073741824, without a record"),
         (with_a_document_twice, "of band 2: it names a document twice"),
         (too_many, "of band 2: 4 entries, at most 3 are allowed"),
         (emptied, "of band 2: it is empty"),
-        (cut_short, "bytes are not whole entries"),
         (unknown_to_the_filter, "of band 2: missing from the filter"),
         (of_the_other_shard, "of band 3: the shard has no such band"),
-        (with_a_cell_of_a_later_document, "names document 1073741824, and its run has 0 to"),
     ],
 )
 def test_what_is_unsound_is_named(
@@ -218,6 +206,25 @@ def test_what_is_unsound_is_named(
     breaks(store)
     store.close()
     assert any(found in fault for fault in verify_store(path).faults)
+    assert "1 of 2 shards failed verification" in index(folder, "verify", status=1)
+
+
+@pytest.mark.parametrize(
+    ("breaks", "found"),
+    [
+        (without_a_record, "a bucket names document 1073741824 of"),
+        (cut_short, "differ from what was written"),
+    ],
+)
+def test_what_cannot_be_is_damage(
+    folder: Path, breaks: Callable[[BandStore], None], found: str
+) -> None:
+    path = folder / "state" / "shard-000"
+    store = BandStore(path, verify_store(path).facts.header)
+    breaks(store)
+    store.close()
+    with pytest.raises(StoreDamaged, match=found):
+        verify_store(path)
     assert "1 of 2 shards failed verification" in index(folder, "verify", status=1)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import monotonic
 
-from lsh.index import Decision
 from worker.bus import Claim, OffsetOutOfRange, Record, TopicPartition
 from worker.index.directory import ShardDirectories
 from worker.index.log_range import LogRange
@@ -106,7 +105,7 @@ class Bench:
         )
         self.applied += [record.offset for record in records]
         self.together.append(len(records))
-        store.apply(Decision.nothing(), offset=records[-1].offset + 1, documents=len(records))
+        store.apply(None, offset=records[-1].offset + 1, documents=len(records))
 
     def taken_over(self) -> BandStore:
         """Take the store over, at once or, if it is at work, as soon as that has ended."""

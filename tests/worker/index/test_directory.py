@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lsh.index import Decision
 from worker.index.directory import ShardDirectories, beside, shard_name, stores_in
 from worker.index.store import BandStore, StoreHeader
 
@@ -16,7 +15,7 @@ def test_a_store_put_aside_is_out_of_the_way_and_replaces_the_one_before(tmp_pat
     for offset in (1, 2):
         store = directories.open(0)
         assert store.offset == 0
-        store.apply(Decision.nothing(), offset=offset, documents=0)
+        store.apply(None, offset=offset, documents=0)
         store.close()
         aside = directories.put_aside(0, "a test")
     kept = BandStore(aside, HEADER)

@@ -6,12 +6,11 @@ import logging
 from itertools import count
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.filling import fill
+from tests.support.filling import RULES, fill
 from worker.index.header import StoreHeader
 from worker.index.memory import StoreMemory
 from worker.index.store import BandStore, StoreOptions
@@ -109,10 +108,11 @@ def test_stores_keep_what_they_have_read_as_long_as_there_is_room(tmp_path: Path
         memory = StoreMemory(size * MIB, write_buffers=MIB // 2)
         path = tmp_path / str(size)
         store = BandStore(path, HEADER, memory=memory, options=options)
-        for number in range(10):
-            fill(store, number + 1, 2_000)
-        store.recorded(np.arange(20_000), 16)
-        kept.append(store._records.recent.size_bytes)
+        filled = [fill(store, number + 1, 2_000) for number in range(10)]
+        for documents in filled:
+            assert all(one.matches for one in store.reader().query(documents, RULES))
+            store.apply(store.decide(documents, RULES), offset=store.offset + 1, documents=2_000)
+        kept.append(store._shard.sizes()["record_bytes"])
         store.flush()
         assert memory.held == store.held_bytes()
         store.close()

@@ -9,7 +9,6 @@ from time import monotonic
 
 import pytest
 
-from lsh.index import Decision
 from tests.support.filling import fill
 from tests.support.stages import judge, topology
 from worker.bus import Outgoing, TopicPartition
@@ -76,7 +75,7 @@ def until(stage: Index[BandStore]) -> Mapping[TopicPartition, int]:
 def holding(path: Path, offset: int) -> None:
     """Make a store that has come so far."""
     store = BandStore(path, HEADER)
-    store.apply(Decision.nothing(), offset=offset, documents=0)
+    store.apply(None, offset=offset, documents=0)
     store.close()
 
 
@@ -301,7 +300,7 @@ def shipped(disk: Disk, url: str, offset: int) -> None:
         background=False,
     )
     lost = BandStore(disk.place.with_name("lost"), HEADER)
-    lost.apply(Decision.nothing(), offset=offset, documents=0)
+    lost.apply(None, offset=offset, documents=0)
     shipper.ship_if_due(lost, 0)
     shipper.ship_if_due(lost, 0)
     lost.close()
@@ -360,7 +359,7 @@ def test_a_worker_ships_without_holding_up_its_stage(disk: Disk, tmp_path: Path)
     snapshots = Repository(str(tmp_path / "kept"), "app").shard(0)
     store = BandStore(disk.place, HEADER)
     for offset in (3, 5):
-        store.apply(Decision.nothing(), offset=offset, documents=0)
+        store.apply(None, offset=offset, documents=0)
         deadline = monotonic() + SECONDS
         while [m.offset for m in snapshots.manifests()][:1] != [offset]:
             shipper.ship_if_due(store, 0)

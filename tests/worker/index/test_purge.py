@@ -10,12 +10,13 @@ import pytest
 
 from lsh.index import DocumentBatch, Forgotten
 from tests.support.filling import RULES, random_documents
-from worker.index.record_pages import DOCUMENTS_A_PAGE
+from worker.index.contents import DOCUMENTS_A_PAGE
+from worker.index.keyspace import GONE
 from worker.index.store import BandStore, StoreOptions
 
 OPTIONS = StoreOptions(erasure_seconds=100, run_documents=200)
 COUNT = 1_000
-GONE = range(300, 320)
+GONE_ROWS = range(300, 320)
 
 
 class Clock:
@@ -59,7 +60,7 @@ def forget(store: BandStore, ids: list[bytes]) -> None:
         random_documents(0, columns=range(3)), forgotten=[Forgotten(0, ident) for ident in ids]
     )
     decision = store.decide(nothing, RULES)
-    assert len(decision.forgotten) == len(ids)
+    assert decision.forgotten == len(ids)
     store.apply(decision, offset=store.offset + 1, documents=0)
 
 
@@ -68,6 +69,15 @@ def test_a_store_remembers_that_something_was_forgotten(tmp_path: Path) -> None:
     clock = Clock()
     store = BandStore(path, {"test": 1}, options=OPTIONS, clock=clock)
     documents = inserted(store)
+    third = replace(
+        documents,
+        sequences=documents.sequences[3:4],
+        times=documents.times[3:4],
+        ids=documents.ids[3:4],
+        shingles=documents.shingles[3:4],
+        keys=documents.keys[:, 3:4],
+        sketches=documents.sketches[3:4],
+    )
     store.close()
     store = BandStore(path, {"test": 1}, options=OPTIONS, clock=clock)
     # What is forgotten in the batch that it comes in is never written, so no bucket names it.
@@ -77,14 +87,13 @@ def test_a_store_remembers_that_something_was_forgotten(tmp_path: Path) -> None:
         forgotten=[Forgotten(1, b"a")],
     )
     decision = store.decide(more, RULES)
-    assert (len(decision.records), decision.forgotten) == (1, [])
+    assert (decision.inserted, decision.forgotten) == (1, 0)
     store.apply(decision, offset=store.offset + 1, documents=2)
-    assert store.all_kept
-    assert store.reader().all_kept
+    assert store._get([GONE]) == [None]
     forget(store, [documents.ids[3]])
     for _ in range(2):
-        assert not store.all_kept
-        assert not store.reader().all_kept
+        assert store._get([GONE]) != [None]
+        assert not any(answer.matches for answer in store.reader().query(third, RULES))
         clock.now += 50
         while store._purge.due:
             store.purge_if_due()
@@ -99,14 +108,14 @@ def test_no_byte_is_left_in_time(tmp_path: Path, *, reopened: bool) -> None:
     path = tmp_path / "s"
     store = BandStore(path, {"test": 1}, options=OPTIONS, clock=clock)
     documents = inserted(store)
-    ids = [documents.ids[row] for row in GONE]
-    sketches = [documents.sketches[row].tobytes() for row in GONE]
+    ids = [documents.ids[row] for row in GONE_ROWS]
+    sketches = [documents.sketches[row].tobytes() for row in GONE_ROWS]
     forget(store, ids)
     store.flush()
     # A few bytes of a sketch may be like others, and be compressed.
     secrets = [*ids, *(sketch for sketch in sketches if in_files(path, sketch))]
     assert all(in_files(path, secret) for secret in secrets), "nothing to remove"
-    assert len(secrets) > 1.8 * len(GONE)
+    assert len(secrets) > 1.8 * len(GONE_ROWS)
     clock.now = 49
     store.purge_if_due()
     assert in_files(path, secrets[0])
@@ -119,8 +128,10 @@ def test_no_byte_is_left_in_time(tmp_path: Path, *, reopened: bool) -> None:
     assert [secret for secret in secrets if in_files(path, secret)] == []
     assert in_files(path, documents.ids[0])
     store.purge_if_due()
-    assert store.records([*GONE]) == [b""] * len(GONE)
-    assert store.identified(ids) == {}
+    assert set(map(store.contents().record, GONE_ROWS)) == {None}
+    forgotten = [Forgotten(0, ident) for ident in ids]
+    again = store.decide(replace(random_documents(0, columns=range(3)), forgotten=forgotten), RULES)
+    assert (again.known, again.forgotten) == ([], 0)
     store.close()
     store = BandStore(path, {"test": 1}, options=OPTIONS, clock=clock)
     assert not store._purge.due

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import worker.index.merge
 import worker.index.run_tables
 from tests.support.filling import fill
 from tests.support.killed_disk import left_by_kill, settle
@@ -21,12 +20,6 @@ from worker.index.store import BandStore, StoreOptions
 HEADER: dict[str, str | int | float | bool] = {"test": 1}
 COLUMNS = range(3)
 RUN = 32
-
-
-@pytest.fixture(autouse=True)
-def small_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker.index.merge, "_PAGES_A_STEP", 1)
-    monkeypatch.setattr(worker.index.run_tables, "_TABLE_BYTES", 100)
 
 
 def opened(path: Path) -> BandStore:
@@ -47,29 +40,30 @@ def killed(store: BandStore, left: Path) -> None:
 
 def named(store: BandStore) -> list[str]:
     """Return the families of the runs that the store names."""
-    listed = store._cells.list
-    numbers = [run.number for run in listed.runs if run.merged]
-    numbers += [merging.target for merging in listed.merging if merging.done]
-    return [f"run-{number:010d}" for number in sorted(numbers)]
+    return [f"run-{number:010d}" for number in sorted(store.contents()._core.tables)]
+
+
+def tiers(store: BandStore) -> set[str]:
+    return set(store.parts().runs) - {"open"}
 
 
 def check(store: BandStore) -> None:
     found = store.contents().buckets()
     expected = sorted([number] for number in range(store.inserted) for _ in COLUMNS)
-    assert sorted(found.values()) == expected
+    assert sorted(bucket.documents for bucket in found.values()) == expected
 
 
 def test_a_merged_run_has_tables_until_another_replaces_it(tmp_path: Path) -> None:
     store = opened(tmp_path / "s")
-    merged = set()
+    merged = set[str]()
     for _ in range(80):
         filled(store, 1)
-        merged |= {run.number for run in store._cells.list.runs if run.merged}
+        merged |= set(named(store))
         store.flush()
     filled(store, 8)
-    assert {run.tier for run in store._cells.list.runs} == {0, 1, 2}
+    assert tiers(store) == {"0", "1", "2"}
     assert set(named(store)) <= set(family_names(tmp_path / "s"))
-    gone = {f"run-{number:010d}" for number in merged} - set(named(store))
+    gone = merged - set(named(store))
     assert len(gone) == 8
     assert not gone & set(family_names(tmp_path / "s"))
     check(store)
@@ -111,13 +105,13 @@ def test_a_run_that_was_replaced_stays_until_that_is_on_disk(tmp_path: Path) -> 
     store = opened(tmp_path / "s")
     filled(store, 72)
     store.flush()
-    before = [run.number for run in store._cells.list.runs if run.merged]
-    while {run.tier for run in store._cells.list.runs} != {0, 1, 2}:
+    before = named(store)
+    while tiers(store) != {"0", "1", "2"}:
         filled(store, 1)
     filled(store, 2)
     killed(store, tmp_path / "left")
     again = opened(tmp_path / "left")
-    assert set(before) <= {run.number for run in again._cells.list.runs}
+    assert set(before) <= set(named(again))
     check(again)
     again.close()
     store.close()
@@ -141,44 +135,24 @@ def test_a_crash_leaves_nothing_that_is_not_named(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.broad
-def test_pages_that_are_merged_again_after_a_crash_are_there_once(tmp_path: Path) -> None:
-    """Tables may be ahead of what the store says of a merge."""
-    store = opened(tmp_path / "s")
-    while not (merging := store._cells.list.merging) or not merging[0].done:
-        filled(store, 1)
-    store.flush()
-    said = merging[0].done
-    filled(store, 2)
-    assert store._cells.list.merging[0].done > said
-    killed(store, tmp_path / "left")
-    again = opened(tmp_path / "left")
-    assert again._cells.list.merging[0].done == said
-    filled(again, 20)
-    for run in again._cells.list.runs:
-        assert run.cells == (run.end - run.first) * (len(COLUMNS) + 1)
-    check(again)
-    again.close()
-    store.close()
-
-
 def test_the_space_of_a_run_is_free_as_soon_as_it_is_dropped(tmp_path: Path) -> None:
     store = opened(tmp_path / "s")
     filled(store, 16)
     store.flush()
-    run = next(run for run in store._cells.list.runs if run.merged)
+    contents = store.contents()
+    run = contents._core.tables[0]
     before = store.size_bytes()
-    store._tables.leave(run.number)
+    store._tables.leave(run)
     store.flush()
     store._tables.drop_all()
-    assert before - store.size_bytes() >= 12 * run.cells
+    assert before - store.size_bytes() >= 12 * contents.runs[run]
     store.close()
 
 
 @pytest.mark.broad
 def test_a_checkpoint_has_no_tables_that_are_not_needed(tmp_path: Path) -> None:
     store = opened(tmp_path / "s")
-    while {run.tier for run in store._cells.list.runs} != {0, 1, 2}:
+    while tiers(store) != {"0", "1", "2"}:
         filled(store, 1)
     store.checkpoint(tmp_path / "copy")
     assert family_names(tmp_path / "copy") == named(store)

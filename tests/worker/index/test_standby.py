@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from lsh.index import Decision
 from tests.support.checker import verdict_of
 from tests.support.embedded import NOW, Verdicts
 from tests.support.texts import near_copies
@@ -290,7 +289,7 @@ def test_it_follows_the_group_and_never_passes_it(tmp_path: Path) -> None:
     assert warm.offset == 500
     assert bench.standby.hand_over(OWNED) == {}
     # The stage goes on with it, and gives it back.
-    warm.apply(Decision.nothing(), offset=510, documents=10)
+    warm.apply(None, offset=510, documents=10)
     bench.tape.group = 600
     assert bench.standby.take(PLACE, warm)
     bench.until(lambda: bench.applied[-1] == 599)

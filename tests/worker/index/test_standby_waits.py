@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from lsh.index import Decision
 from tests.worker.index.standby_bench import HEADER, OWNED, PLACE, SECONDS, Bench
 from worker.bus import Record, TopicPartition
 from worker.index.opening import Opening
@@ -96,7 +95,7 @@ def test_neither_lag_nor_an_adoption_waits_while_frames_are_applied(tmp_path: Pa
     shard = shards.owned[PLACE]
     assert (shard.committed, shard.silent) == (30, True)
     with bench.alone():
-        shard.store.apply(Decision.nothing(), offset=9, documents=1)
+        shard.store.apply(None, offset=9, documents=1)
     shards.close()
     assert bench.applied == list(range(STEP))
 
@@ -188,7 +187,7 @@ def test_a_store_is_at_work_in_one_thread_only(tmp_path: Path) -> None:
             warm = warm.result()
         assert warm is not None
         with bench.alone():
-            warm.apply(Decision.nothing(), offset=warm.offset, documents=0)
+            warm.apply(None, offset=warm.offset, documents=0)
             warm.flush()
         assert bench.standby.take(PLACE, warm)
     bench.until(lambda: len(bench.applied) == 1_000)

@@ -11,14 +11,12 @@ import threading
 from pathlib import Path
 from time import perf_counter
 
-import numpy as np
 import pytest
 from rocksdict import Options, Rdict
 
 import worker.index.rocksdb
 import worker.index.store
-from lsh.index import BucketKeys, DocumentBatch
-from lsh.index.layout import unpack_record
+from lsh.index import DocumentBatch
 from tests.support.filling import RULES, fill, random_documents
 from worker.index.memory import StoreMemory
 from worker.index.rocksdb import tuned
@@ -34,12 +32,13 @@ def test_a_store_keeps_what_was_written_and_how_far_it_reaches(tmp_path: Path) -
     store.close()
     again = BandStore(tmp_path / "s", HEADER)
     assert (again.offset, again.documents, again.inserted) == (42, 2, 2)
-    keys = BucketKeys(np.zeros(3, np.uint8), np.append(documents.keys[0], np.uint64(5)))
-    assert again.buckets(keys) == {0: [0], 1: [1]}
-    first, second, none = again.records([0, 1, 2])
-    assert unpack_record(first or b"").id == documents.ids[0]
-    assert unpack_record(second or b"").sequence == documents.sequences[1]
-    assert none is None
+    keys = documents.keys[0].tolist()
+    assert again.contents().buckets() == {(0, key): ([row], False) for row, key in enumerate(keys)}
+    first, second = again.contents().records()
+    assert first is not None
+    assert first.id == documents.ids[0]
+    assert second is not None
+    assert second.sequence == documents.sequences[1]
     again.close()
 
 
@@ -52,7 +51,7 @@ def test_a_store_that_is_reopened_keeps_its_blocks_in_the_cache_that_it_is_given
     memory = StoreMemory(8 << 20, write_buffers=1 << 20, cache=4 << 20)
     again = BandStore(tmp_path / "s", HEADER, memory=memory)
     before = memory.cache.get_usage()
-    again.records(range(1_000))
+    assert len(list(again.contents().records())) == 1_000
     assert memory.cache.get_usage() > before + 20_000
     again.close()
 
@@ -77,21 +76,21 @@ def test_a_store_knows_what_is_absent_as_soon_as_it_is_opened(tmp_path: Path) ->
     inserted: list[DocumentBatch] = []
     for turn in range(20):
         store = BandStore(tmp_path / "s", HEADER, options=SMALL)
-        for before, documents in enumerate(inserted):
-            numbers = [[100 * before + row] for row in range(100)]
-            keys = BucketKeys(np.zeros(100, np.uint8), documents.keys[0])
-            assert list(store.buckets(keys).values()) == numbers
-        keys = BucketKeys(np.zeros(1_000, np.uint8), absent.keys[0])
-        assert len(store._cells.suspects(keys).places) < 50
-        assert store.buckets(keys) == {}
+        for documents in inserted:
+            found = store.reader().query(documents, RULES)
+            assert [[one.id for one in answer.matches] for answer in found] == [
+                [ident] for ident in documents.ids
+            ]
+        assert not inserted or store._shard.may_have(0, absent.keys[0]).sum() < 50
+        assert not any(answer.matches for answer in store.reader().query(absent, RULES))
         inserted.append(fill(store, turn + 1, 100))
         store.close()
     store = BandStore(tmp_path / "s", HEADER, options=SMALL)
-    assert {run.tier for run in store._cells.list.runs} == {0, 1}
+    assert store.parts().runs.keys() == {"open", "0", "1"}
     store.close()
 
 
-@pytest.mark.parametrize("version", [1, 10, 12, None])
+@pytest.mark.parametrize("version", [1, 11, 13, None])
 def test_a_store_of_another_format_is_refused_and_left_as_it_is(
     tmp_path: Path, version: int | None
 ) -> None:
@@ -102,7 +101,7 @@ def test_a_store_of_another_format_is_refused_and_left_as_it_is(
     store._db.put(_HEADER, other)
     store.close()
     for _ in range(2):
-        with pytest.raises(HeaderMismatch, match=f"has format {version}, .* reads 11: begin"):
+        with pytest.raises(HeaderMismatch, match=f"has format {version}, .* reads 12: begin"):
             BandStore(tmp_path / "s", HEADER, options=SMALL)
     raw = Rdict(str(tmp_path / "s"), Options(raw_mode=True))
     assert raw[_HEADER] == other
@@ -115,7 +114,8 @@ def test_a_store_keeps_the_size_of_runs_that_it_was_made_with(tmp_path: Path) ->
         store = BandStore(tmp_path / "s", HEADER, options=options)
         fill(store, 2 * offset + 1, 100)
         fill(store, 2 * offset + 2, 100)
-        assert {run.end - run.first for run in store._cells.list.runs} == {100}
+        parts = store.parts()
+        assert parts.cells["0"] == 2 * 100 * parts.runs["0"]  # Those of ids are cells, too.
         assert len(store.contents().buckets()) == 200 * (offset + 1)
         store.close()
 
@@ -123,7 +123,7 @@ def test_a_store_keeps_the_size_of_runs_that_it_was_made_with(tmp_path: Path) ->
 def test_documents_of_other_columns_are_refused(tmp_path: Path) -> None:
     store = BandStore(tmp_path / "s", HEADER)
     fill(store, 1, 10, range(3))
-    with pytest.raises(StoreDamaged, match=r"a column that isn't one of \[0, 1, 2\]"):
+    with pytest.raises(StoreDamaged, match="column 3 is none of the shard's"):
         store.decide(random_documents(5, first=10, columns=range(4)), RULES)
     store.close()
 
@@ -152,7 +152,7 @@ def test_after_a_kill_data_and_offset_agree(tmp_path: Path) -> None:
     store = BandStore(tmp_path / "s", {"a": 1}, options=StoreOptions())
     assert 0 < store.offset <= 2000
     (*buckets,) = store.contents().buckets().values()
-    assert sorted(buckets) == [[number] for number in range(store.offset)]
+    assert sorted(bucket.documents for bucket in buckets) == [[n] for n in range(store.offset)]
     store.close()
 
 
@@ -200,8 +200,9 @@ def test_damage_is_told_from_a_disk_that_refuses(tmp_path: Path) -> None:
     store.close()
     damage(tmp_path / "s")
     store = BandStore(tmp_path / "s", HEADER)
+    contents = store.contents()
     with pytest.raises(StoreDamaged, match="checksum"):
-        store.records(range(10_000))
+        list(map(contents.record, range(10_000)))
     with pytest.raises(OSError, match="lock"):
         BandStore(tmp_path / "s", HEADER)
     store.close(flush=False)

@@ -9,7 +9,7 @@ import pytest
 from rocksdict import Options, Rdict
 
 from worker.index.errors import HeaderMismatch, StoreDamaged
-from worker.index.keyspace import HEADER, RENEWALS, number_key
+from worker.index.keyspace import HEADER, RUNS
 from worker.index.read_only import ReadOnlyStore
 from worker.index.store import BandStore
 
@@ -32,9 +32,9 @@ def test_a_store_of_another_format_is_not_read(tmp_path: Path) -> None:
         store.reader()
 
 
-def test_renewals_that_are_none_are_damage(tmp_path: Path) -> None:
-    with ReadOnlyStore(changed(tmp_path / "store", number_key(RENEWALS, 7), b"x")) as store:
-        reader = store.reader()
-        assert reader.renewals([6]) == {}
-        with pytest.raises(StoreDamaged, match="1 bytes are not renewals"):
-            reader.renewals([6, 7])
+def test_a_list_of_runs_that_is_none_is_damage(tmp_path: Path) -> None:
+    with (
+        ReadOnlyStore(changed(tmp_path / "store", RUNS, b"x")) as store,
+        pytest.raises(StoreDamaged, match="the value of key ff72756e73 is cut off"),
+    ):
+        store.reader()

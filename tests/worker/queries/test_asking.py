@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lsh import Parameters
-from lsh.index import NO_TIME, Answer, BucketReader, BucketRules, Match, MetBucket
+from lsh.index import NO_TIME, BucketRules, Match
+from worker.index.store_reader import MetBucket, ShardAnswer, StoreReader
 from worker.queries.answers import First, Met
 from worker.queries.asking import Asker
 from worker.queries.questions import Question
@@ -19,10 +20,10 @@ BANDS = Parameters().bands
 class Told:
     """Shards whose answers are given."""
 
-    def __init__(self, answers: Sequence[Answer]) -> None:
+    def __init__(self, answers: Sequence[ShardAnswer]) -> None:
         self._answers = answers
 
-    def read(self, shard: int, ask: Callable[[BucketReader], Any]) -> Any:  # noqa: ANN401 -- whatever is asked
+    def read(self, shard: int, ask: Callable[[StoreReader], Any]) -> Any:  # noqa: ANN401 -- whatever is asked
         del ask
         return [self._answers[shard]]
 
@@ -30,8 +31,8 @@ class Told:
 def test_the_best_of_all_shards_are_told_once_with_all_their_bands() -> None:
     shards = Told(
         [
-            Answer([LATER, FIRST], [MetBucket(2, 0, 3, (1, 5)), MetBucket(2, 1, 4, (5,))], 7),
-            Answer([BEST, LATER], [MetBucket(1, 0, 2, (9,)), MetBucket(BANDS, 0, 1, (5,))], 3),
+            ShardAnswer([LATER, FIRST], [MetBucket(2, 0, 3, [1, 5]), MetBucket(2, 1, 4, [5])], 7),
+            ShardAnswer([BEST, LATER], [MetBucket(1, 0, 2, [9]), MetBucket(BANDS, 0, 1, [5])], 3),
         ]
     )
     layout = Layout.of("app", 1, 2, Parameters())

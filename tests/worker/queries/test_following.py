@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rocksdict import WriteBatch
 
-import worker.index.draft
 import worker.queries.following
 from tests.worker.queries.parts import Site, body
 from worker.bus import Outgoing
-from worker.index.record_pages import RecordPages
-from worker.index.run_layout import packed_pages
 from worker.index.store import BandStore
 from worker.queries.answers import Answer
 from worker.queries.following import Warming
-from worker.queries.turns import Precedence
+from worker.queries.shard_lock import ShardLock
 from worker.stages import StageError
 from worker.stages.judge import Judge, Judgement
 from worker.stages.order import Documents
@@ -61,66 +56,30 @@ def test_a_query_waits_while_what_it_reads_changes_and_sees_all_of_it(
         site.catch_up()
         asking = Asking(site)
 
-        def begin(pages: RecordPages, batch: WriteBatch, records: Sequence[bytes]) -> None:
-            monkeypatch.undo()
-            asking.begin()
-            assert not asking.answered.wait(A_WHILE)
-            pages.add(batch, records)
+        class Waiting:
+            """A lock that a query comes to when it was taken."""
+
+            def __init__(self, lock: ShardLock) -> None:
+                self.lock = lock
+
+            def __enter__(self) -> None:
+                self.lock.__enter__()
+                asking.begin()
+                assert not asking.answered.wait(A_WHILE)
+
+            def __exit__(self, *given: object) -> None:
+                self.lock.__exit__(*given)
 
         site.judge({"id": "a", "text": TEXT})
-        monkeypatch.setattr(RecordPages, "add", begin)
+        apply = BandStore.apply
+
+        def waiting(store: BandStore, decision: Any, **given: Any) -> None:  # noqa: ANN401
+            monkeypatch.undo()
+            apply(store, decision, **{**given, "readers": Waiting(given["readers"])})
+
+        monkeypatch.setattr(BandStore, "apply", waiting)
         site.catch_up()
         assert asking.ends() == ["a"]
-
-
-def test_a_query_does_not_wait_while_a_run_is_packed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    index = {"run_documents": LEAST_RUN, "shards": 1}
-    with Site(tmp_path, index=index) as site:
-        for number in range(LEAST_RUN):
-            site.judge({"id": f"other-{number}", "text": f"{number} of them"})
-        site.catch_up()
-        site.judge({"id": "a", "text": TEXT})
-        asking = Asking(site)
-
-        def begin(*given: Any) -> Iterator[tuple[int, bytes]]:  # noqa: ANN401 -- whatever it takes
-            monkeypatch.undo()
-            asking.begin()
-            assert asking.answered.wait(DEADLINE)
-            return packed_pages(*given)
-
-        monkeypatch.setattr(worker.index.draft, "packed_pages", begin)
-        site.catch_up()
-        assert asking.ends() == []
-        assert [one.id for one in site.answers(body({"text": TEXT}))[0].matches] == ["a"]
-
-
-def test_judging_gives_way_whenever_it_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    steps: list[str] = []
-    judge, give_way = Judge.judge, Precedence.give_way
-
-    def judging(*given: Any) -> Judgement:  # noqa: ANN401 -- whatever it takes
-        steps.append("begins")
-        judgement = judge(*given)
-        steps.append("ends")
-        return judgement
-
-    def giving_way(precedence: Precedence) -> None:
-        steps.append("gives way")
-        give_way(precedence)
-
-    with Site(tmp_path, index={"shards": 1}) as site:
-        site.judge({"id": "a", "text": TEXT})
-        site.catch_up()
-        site.judge({"id": "b", "text": TEXT})
-        monkeypatch.setattr(Judge, "judge", judging)
-        monkeypatch.setattr(Precedence, "give_way", giving_way)
-        site.catch_up()
-    within = steps[steps.index("begins") : steps.index("ends")]
-    assert within.count("gives way") >= 2  # Its buckets, and the record of the other.
 
 
 def test_a_damaged_shard_is_warmed_up_again(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +21,7 @@ from worker.bus.memory import MemoryBus
 from worker.http.server import Limits, Posts, serving
 from worker.index.store import BandStore
 from worker.metrics import Metrics
-from worker.queries import turns
-from worker.queries.answers import Answer
-from worker.queries.asking import Asker, Shards
-from worker.queries.service import QueryService, with_short_runs
-from worker.queries.turns import Precedence
-from worker.settings import Settings
-from worker.stages.judge import Judge, Judgement
+from worker.queries.service import QueryService
 from worker.wire import FrameError
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it jumps back again."
@@ -245,45 +238,6 @@ def test_an_answer_says_how_far_behind_it_is(tmp_path: Path) -> None:
         assert server.ask(body({"text": TEXT}))[1]["behind"] == 0
 
 
-def test_the_log_gives_way_to_a_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with ExitStack() as stack:
-        server = Server(tmp_path, stack)
-        server.begin(count(0, 1_000).__next__)
-        server.site.judge({"id": "a", "text": TEXT})
-        server.site.catch_up()
-        server.site.judge({"id": "b", "text": TEXT})
-        asked, waits, answered = threading.Event(), threading.Event(), threading.Event()
-        answers, give_way, judge = Asker.answers, Precedence.give_way, Judge.judge
-        before: list[bool] = []
-
-        def slowly(asker: Asker, shards: Shards, questions: Any) -> list[Answer]:  # noqa: ANN401
-            asked.set()
-            assert waits.wait(DEADLINE)
-            answered.wait(A_WHILE)
-            answered.set()
-            return answers(asker, shards, questions)
-
-        def waiting(precedence: Precedence) -> None:
-            waits.set()
-            give_way(precedence)
-
-        def judging(*given: Any) -> Judgement:  # noqa: ANN401
-            before.append(answered.is_set())
-            return judge(*given)
-
-        monkeypatch.setattr(turns, "_LONGEST_SECONDS", DEADLINE)
-        monkeypatch.setattr(Asker, "answers", slowly)
-        monkeypatch.setattr(Precedence, "give_way", waiting)
-        monkeypatch.setattr(Judge, "judge", judging)
-        client = threading.Thread(target=server.ask, args=[body({"text": TEXT})])
-        client.start()
-        assert asked.wait(DEADLINE)
-        server.site.catch_up()
-        client.join(DEADLINE)
-        assert before
-        assert all(before)
-
-
 class Queueing(MemoryBus):
     """A log whose clients have records in their queues."""
 
@@ -332,13 +286,6 @@ def test_a_query_that_takes_too_long_is_given_up() -> None:
         over.set()
     assert said.startswith(b"HTTP/1.1 503 ")
     assert b"there was no answer within 0.5 s" in said
-
-
-@pytest.mark.parametrize(("given", "short"), [(65_536, 8_192), (100, 100)])
-def test_runs_are_short_and_nothing_else_changes(given: int, short: int) -> None:
-    settings = Settings.model_validate({"index": {"run_documents": given, "shards": 3}})
-    wanted = {"index": {"run_documents": short, "shards": 3}}
-    assert with_short_runs(settings) == Settings.model_validate(wanted)
 
 
 def test_open_requests_are_answered_before_it_ends(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from lsh.index import NO_TIME, BucketRules, Clock
-from lsh.index.clock import dated
+from lsh.index import NO_TIME, BucketRules
+from tests.core.dictionaries import Driven
+from tests.support.filling import random_documents
 from worker.stages.dates import DateReports
 
 DAY = 86_400_000
@@ -19,12 +21,12 @@ RULES = BucketRules(threshold=0.8, window_ms=30 * DAY)
 def told(caplog: pytest.LogCaptureFixture, bursts: Sequence[Sequence[int | None]]) -> list[str]:
     """Return what is said of documents that come at some days, or have no time."""
     caplog.set_level("INFO")
-    reports, clock = DateReports(), Clock()
+    reports, shard = DateReports(window=True), Driven(RULES)
     for burst in bursts:
         times = [NO_TIME if day is None else START + DAY * day for day in burst]
-        dates = dated(clock, np.array(times, np.int64), RULES)
-        clock = dates.clock
-        reports.judged(dates)
+        documents = random_documents(len(burst), first=shard.shard.inserted)
+        documents = replace(documents, times=np.array(times, np.int64))
+        reports.judged(shard.judge(documents), len(burst))
     return [f"{one.levelname} {one.getMessage()}" for one in caplog.records]
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from lsh.index import Decision
 from tests.support.stages import DOCS, document, fingerprint, index, records, seated
 from worker.bus import Record, TopicPartition
 from worker.index.keyspace import COVERAGE
@@ -110,12 +109,12 @@ def test_what_an_earlier_version_left_behind_is_not_believed(tmp_path: Path) -> 
     coverage = Coverage()
     coverage.add(4, 10, 20)
     coverage.add(1, 0, 5)
-    store.apply(Decision.nothing(), offset=7, documents=0, coverage=coverage)
+    store.apply(None, offset=7, documents=0, coverage=coverage)
     old = coverage.encode(7)
     store.close()
     store = BandStore(tmp_path / "s", {"a": 1})
     assert spans(store) == {1: Span(0, 5, 5), 4: Span(10, 20, 10)}
-    store.apply(Decision.nothing(), offset=8, documents=0)
+    store.apply(None, offset=8, documents=0)
     assert spans(store) == {1: Span(0, 5, 5), 4: Span(10, 20, 10)}
     store._db[COVERAGE] = old  # A version that knows nothing of it goes on to offset 8.
     store.close()

@@ -45,6 +45,7 @@
 //! `Plan` leads a batch all this way, and `Inquiry` leads queries to their answers.
 
 pub mod cells;
+pub mod contents;
 mod documents;
 pub mod eras;
 mod filters;

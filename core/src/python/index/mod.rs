@@ -2,6 +2,7 @@
 
 mod batch;
 mod caught;
+mod contents;
 mod found;
 mod opening;
 mod plan;
@@ -37,6 +38,7 @@ fn check<'py>(
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Damaged", module.py().get_type::<Damaged>())?;
     module.add_class::<opening::PyOpening>()?;
+    module.add_class::<contents::PyContents>()?;
     module.add_class::<shard::PyShard>()?;
     module.add_class::<plan::PyPlan>()?;
     module.add_class::<plan::PyWrites>()?;

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 
+use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -16,6 +17,7 @@ use crate::index::clock::Clock;
 use crate::index::court::Court;
 use crate::index::shard::Shard;
 use crate::index::shard::plan::{Inquiry, Plan};
+use crate::python::arrays;
 
 /// What changes when a write is applied.
 pub struct State {
@@ -147,6 +149,23 @@ impl PyShard {
             state.writes += 1;
             Ok(())
         })
+    }
+
+    fn may_have<'py>(
+        &self,
+        py: Python<'py>,
+        column: u8,
+        keys: PyReadonlyArray1<'py, u64>,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let keys = arrays::column("keys", &keys)?;
+        let may = caught(py, 8 * keys.len(), || {
+            let state = read(&self.state)?;
+            let slot = state.shard.list().slot(column).map_err(damaged)?;
+            let mut may = vec![false; keys.len()];
+            state.shard.hits(slot, keys).iter().for_each(|(at, _)| may[*at] = true);
+            Ok(may)
+        })?;
+        Ok(PyArray1::from_vec(py, may))
     }
 
     fn limit(&self, py: Python<'_>, records: usize, buckets: usize) -> PyResult<()> {

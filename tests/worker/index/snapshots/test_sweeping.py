@@ -9,7 +9,6 @@ from time import time
 
 import pytest
 
-from lsh.index import Decision
 from tests.worker.index.snapshots.published import FILES, HEADER, publish
 from worker.assembly import Assembly
 from worker.bus.memory import MemoryBus
@@ -123,7 +122,7 @@ class Standing:
     def __init__(self, directory: Path, place: Path, *, background: bool) -> None:
         self.now = 0.0
         self.store = BandStore(directory / "shard-003", HEADER)
-        self.store.apply(Decision.nothing(), offset=1, documents=0)
+        self.store.apply(None, offset=1, documents=0)
         self.shipper = Shipper(
             Repository(str(place), "app", erasure_seconds=600.0),
             lambda _: HEADER,
@@ -199,7 +198,7 @@ def test_snapshots_of_a_generation_that_was_left_are_deleted(tmp_path: Path, pla
         repository = application.repository()
         assert repository is not None
         store = application.directories.open(3)
-        store.apply(Decision.nothing(), offset=1, documents=0)
+        store.apply(None, offset=1, documents=0)
         application._shipper(repository).ship_now(store, 3)
         store.close()
         kept[generation] = repository.shard(3)
