@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from lsh._core import Decision, Opening, Plan, Query, Shard, Writes
+from lsh._core import Decision, Opening, Plan, Query, Shard, Writes, check
 from lsh.index import BucketRules, DocumentBatch
+from worker.index.contents import Contents
+from worker.index.keyspace import CELLS, HEADER, RENEWALS, RUNS, Range, number_in, of_run
+from worker.index.spans import span
 
 __all__ = ["DictionaryStore", "Driven"]
+
+_RENEWAL = struct.Struct("<qB")
 
 Groups = Sequence[tuple[int | None, Sequence[bytes]]]
 
@@ -30,6 +38,25 @@ class DictionaryStore:
             for run, keys in groups
             for key in keys
         ]
+
+    def contents(self) -> Contents:
+        """Return a reader of everything."""
+        rows: Any = _Rows(self.keys)
+        pages: Any = _Pages(self)
+        return Contents(rows, pages, self.keys.get(RUNS), self.inserted)
+
+    def renewals(self) -> dict[tuple[int, int], int]:
+        """Return the times, or marks, to which documents were renewed, by number and column."""
+        found: dict[tuple[int, int], int] = {}
+        for key, value in self.keys.items():
+            if not RENEWALS.low <= key < RENEWALS.high:
+                continue
+            packed, number = check(key, value), number_in(key)
+            while packed:
+                time, count = _RENEWAL.unpack_from(packed)
+                columns, packed = packed[9 : 9 + count], packed[9 + count :]
+                found |= {(number, column): time for column in columns}
+        return found
 
     def write(self, writes: Writes) -> None:
         """Write, as `Writes` says."""
@@ -72,6 +99,30 @@ class DictionaryStore:
             keys = sorted(key for key in self.keys if low <= key < high)
             opening.take([(key, self.keys[key]) for key in keys])
         return opening.finish()
+
+
+class _Rows:
+    """Keys and values as a RocksDB returns them: in order, with a key past all ranges."""
+
+    def __init__(self, rows: Mapping[bytes, bytes]) -> None:
+        self._rows = sorted({**rows, HEADER: b""}.items())
+
+    def items(self, from_key: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        return iter(self._rows[bisect_left(self._rows, (from_key,)) :])
+
+
+class _Pages:
+    """The pages of runs as `worker.index.run_tables.Pages` returns them."""
+
+    def __init__(self, store: DictionaryStore) -> None:
+        self._store = store
+
+    def of(self, run: int, keys: Range | None = None) -> Iterator[tuple[bytes, bytes]]:
+        rows: Any = _Rows(self._store.tables.get(run, self._store.keys))
+        return span(rows, keys or of_run(CELLS, run))
+
+    def check(self, made: Iterable[int]) -> None:
+        assert set(made) <= self._store.tables.keys()
 
 
 class Driven:

@@ -26,7 +26,7 @@ class Found:
     matches: list[list[Match]] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
-    entries: Entries | None = field(default_factory=dict)
+    entries: Entries = field(default_factory=dict)
 
 
 def found(index: Index, feed: Feed, cuts: Sequence[int]) -> Found:
@@ -68,9 +68,6 @@ def told(result: Found, expected: Found, rules: BucketRules) -> Found:
     An index that gives space back era by era counts a document twice that it has moved, and forgets
     that a bucket has finer ones when all in them is too old.
     """
-    if result.entries is not None:
-        return result
-    result = replace(result, entries=expected.entries)
     if rules.window_ms is None:
         return result
     answers = zip(result.answers, expected.answers, strict=True)

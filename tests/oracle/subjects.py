@@ -24,6 +24,7 @@ from lsh.index import (
     decide,
     query,
 )
+from lsh.index.clock import Clock
 from lsh.index.layout import BEYOND, unpack_record
 from tests.core.dictionaries import Driven
 from tests.oracle.fingerprint import Fingerprint, fingerprint
@@ -73,8 +74,8 @@ class Index(Protocol):
     def query(self, documents: Sequence[Document]) -> list[Answer]:
         """Return what each document would match if it came now, alone; change nothing."""
 
-    def entries(self) -> Entries | None:
-        """Return the live entries; None if they can't be told."""
+    def entries(self) -> Entries:
+        """Return the live entries."""
 
 
 class Signer(Protocol):
@@ -190,8 +191,24 @@ class CoreShard:
         matches, _, compared = query.answers()
         return list(map(Answer, matches_of(matches), compared))
 
-    def entries(self) -> None:
-        return None
+    def entries(self) -> Entries:
+        store, found = self._driven.store, Entries()
+        contents, renewals = store.contents(), store.renewals()
+        records = dict(enumerate(contents.records(), contents.first))
+        clock = Clock() if store.clock is None else Clock.unpacked(store.clock)
+        window = self._driven.rules.window_ms
+        least = None if clock.now is None or window is None else clock.now - window
+        for (column, key), (documents, _) in contents.buckets().items():
+            for number in documents:
+                record = records[number]
+                if record is None:
+                    continue
+                renewed = renewals.get((number, column), record.time)
+                time = int(clock.settled(np.array([record.time, renewed])).max())
+                if least is None or time >= least:
+                    dated = None if least is None else time
+                    found.setdefault((column, key), []).append((record.sequence, dated))
+        return found
 
 
 def batch_of(events: Sequence[Event], columns: Sequence[int]) -> DocumentBatch:
