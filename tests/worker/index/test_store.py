@@ -128,6 +128,39 @@ def test_documents_of_other_columns_are_refused(tmp_path: Path) -> None:
     store.close()
 
 
+def test_only_the_last_decision_is_applied(tmp_path: Path) -> None:
+    store = BandStore(tmp_path / "s", HEADER)
+    first = store.decide(random_documents(5), RULES)
+    store.decide(random_documents(3), RULES)
+    with pytest.raises(ValueError, match="not the last decision"):
+        store.apply(first, offset=1, documents=5)
+    last = store.decide(random_documents(3), RULES)
+    store.apply(last, offset=1, documents=3)
+    with pytest.raises(ValueError, match="not the last decision"):
+        store.apply(last, offset=2, documents=3)
+    assert (store.offset, store.inserted) == (1, 3)
+    store.close()
+
+
+def test_a_store_that_is_full_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = BandStore(tmp_path / "s", HEADER)
+    fill(store, 1, 5)
+    decision = store.decide(random_documents(5, first=5), RULES)
+
+    class Full:
+        room = 4
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(shard, name)
+
+    shard = store._shard
+    monkeypatch.setattr(store, "_shard", Full())
+    with pytest.raises(OSError, match="it is full: it has 5 documents"):
+        store.apply(decision, offset=2, documents=5)
+    monkeypatch.undo()
+    store.close()
+
+
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
