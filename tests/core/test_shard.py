@@ -21,6 +21,7 @@ from tests.oracle.feeds import BANDS, COLUMNS, ROWS, WINDOW, long_feed
 from tests.oracle.feeds import Query as Asked
 from tests.oracle.subjects import batch_of
 from tests.support.corpus import scaled
+from tests.support.sealing import sealed
 
 RUN_DOCUMENTS = 8
 PLAIN = BucketRules(
@@ -134,6 +135,48 @@ def test_a_flipped_bit_gives_an_error_and_never_another_verdict(rules: BucketRul
         except Damaged:
             found += 1
     assert found > 30
+
+
+def forged(store: DictionaryStore, random: Random) -> DictionaryStore:
+    """Return a copy of a store with a value, of any kind, that nobody could have written."""
+    made = deepcopy(store)
+    kinds: dict[bytes, list[tuple[dict[bytes, bytes], bytes]]] = {}
+    for part in (made.keys, *made.tables.values()):
+        for key in part:
+            kinds.setdefault(key if key[0] == 0xFF else key[:1], []).append((part, key))
+    part, key = random.choice(kinds[random.choice(sorted(kinds))])
+    value = bytearray(check(key, part[key]))
+    for _ in range(random.choice([1, 1, 2, 5])):
+        at = random.randrange(len(value) + 1)
+        match random.randrange(4):
+            case 0:
+                del value[at:]
+            case 1:
+                value += random.randbytes(random.randrange(20))
+            case 2:
+                value[at : at + 1] = random.randbytes(1)
+            case _:
+                value[at : at + 8] = random.choice([b"\xff", b"\0", b"\x7f"]) * 8
+    part[key] = sealed(key, bytes(value))
+    return made
+
+
+@pytest.mark.parametrize("rules", [WINDOWED, PLAIN])
+def test_forged_values_are_damage_or_have_other_verdicts(rules: BucketRules) -> None:
+    """They have sound checksums. Nothing else comes of them: no panic, no endless work."""
+    random, found = Random(3), 0
+    feed = list(batches(4))
+    start = driven(rules, seed=4, count=len(feed) - 6).store
+    for _ in range(scaled(120, 4_000)):
+        store = forged(start, random)
+        try:
+            shard = Driven(rules, store, run_documents=RUN_DOCUMENTS)
+            for some in feed[-6:]:
+                shard.query(some)
+                shard.judge(some)
+        except Damaged:
+            found += 1
+    assert found > 20
 
 
 def test_queries_are_answered_beside_a_plan() -> None:

@@ -9,23 +9,24 @@ from worker.index.contents import Key
 from worker.index.keyspace import grown_key
 from worker.index.store import BandStore
 
-__all__ = ["put_bucket", "put_sealed"]
+__all__ = ["put_bucket", "sealed"]
 
 _FACTOR: Final = 0x9FB21C651E98DF25
 _STARTS: Final = (0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0, 0x082EFA98EC4E6C89)
 _WORDS: Final = 1 << 64
 
 
-def put_sealed(store: BandStore, key: bytes, value: bytes) -> None:
-    """Put a value with its checksum into a store."""
-    store._db[key] = value + _checksum(key, value).to_bytes(4, "little")
-
-
 def put_bucket(store: BandStore, place: Key, documents: Sequence[int], era: int = 0) -> None:
     """Put what a bucket has grown to into a store."""
     column, key = place
     packed = b"".join(number.to_bytes(4, "little") for number in documents)
-    put_sealed(store, grown_key(era, bytes([column]) + key.to_bytes(8, "big")), packed)
+    stored = grown_key(era, bytes([column]) + key.to_bytes(8, "big"))
+    store._db[stored] = sealed(stored, packed)
+
+
+def sealed(key: bytes, value: bytes) -> bytes:
+    """Return a value with the checksum with which the core stores it."""
+    return value + _checksum(key, value).to_bytes(4, "little")
 
 
 def _checksum(key: bytes, value: bytes) -> int:

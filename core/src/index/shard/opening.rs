@@ -85,7 +85,8 @@ impl Opening {
             return Err(Damaged(format!("its last page has {got} records, not {expected}")));
         }
         let (first, end) = (self.list.end(), self.inserted);
-        if first > end || end - self.list.eras.first() >= MOST_DOCUMENTS {
+        let kept = end.checked_sub(self.list.eras.first());
+        if first > end || kept.is_none_or(|kept| kept >= MOST_DOCUMENTS) {
             return Err(Damaged(format!("it has {end} documents, and its runs {first}")));
         }
         if self.list.eras.current().first > end || self.list.columns.is_empty() && end > 0 {
