@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lsh._core import Decision, Opening, Plan, Query, Shard, Writes, check
+from lsh._core import Damaged, Decision, Opening, Plan, Query, Shard, Writes, check
 from lsh.index import BucketRules, DocumentBatch
 from worker.index.contents import Contents
 from worker.index.keyspace import CELLS, HEADER, RENEWALS, RUNS, Range, number_in, of_run
@@ -34,7 +34,7 @@ class DictionaryStore:
     def get(self, groups: Groups) -> list[bytes | None]:
         """Return the values of keys, in their order."""
         return [
-            (self.keys if run is None else self.tables[run]).get(key)
+            (self.keys if run is None else self.tables.get(run, {})).get(key)
             for run, keys in groups
             for key in keys
         ]
@@ -93,7 +93,8 @@ class DictionaryStore:
         )
         opening.give(list(map(self.keys.get, opening.keys())))
         named, begun = opening.tables()
-        assert set(named) <= self.tables.keys()
+        if not set(named) <= self.tables.keys():
+            raise Damaged(f"of the tables of runs {named}, some are missing")
         self.tables = {run: self.tables[run] for run in self.tables if run in {*named, *begun}}
         for low, high, _ in opening.ranges():
             keys = sorted(key for key in self.keys if low <= key < high)
