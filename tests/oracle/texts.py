@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
+from unicodedata import category
 
 from hypothesis import strategies as st
 
@@ -11,7 +13,9 @@ from tests.oracle.normal_form import expanded, light, visible
 
 __all__ = [
     "ALL_SWITCHES",
+    "CHARACTERS",
     "EVERY_ONE",
+    "KNOWN",
     "LEADS",
     "MARKED",
     "MARKS",
@@ -43,6 +47,12 @@ MORE = [
     for casefold in (True, False)
 ]
 ALL_SWITCHES = [*SWITCHES, *MORE]
+KNOWN = [
+    char for char in map(chr, range(sys.maxunicode + 1)) if category(char) not in {"Cn", "Co"}
+]
+"""The characters that Python's version of Unicode knows. The core knows more."""
+CHARACTERS = st.characters(exclude_categories=["Cn", "Co"])
+"""The same, to draw from."""
 MIXED = st.lists(
     st.one_of(
         # One for one: quotes, no-break space, accents, Cyrillic, Greek, Chinese, full width.
@@ -71,7 +81,7 @@ MIXED = st.lists(
             "\u0439\u0457\u0142\u00d8\u0111\u00e6\u0152\u01ff\u01fd\u01c4\u00b4\u1d65\u0488\u2de0"
         ),
         st.sampled_from("\u0130\u0131iI\u0307\u0307\u0307\u0328"),
-        st.characters(exclude_categories=()),
+        CHARACTERS,
     ),
     max_size=30,
 ).map("".join)

@@ -1,6 +1,6 @@
 """Tables from the Unicode Consortium's data. This file is generated.
 
-    python -m tools.unicode_tables FOLDER > lsh/unicode_tables.py
+    python -m tools.unicode_tables --oracle FOLDER > tests/oracle/unicode_tables.py
 
 From DerivedCoreProperties 15.0.0, DerivedJoiningType 15.0.0, confusables of UTS 39
 13.0.0.
