@@ -28,7 +28,7 @@ from lsh.measures import (
 from lsh.mixing import DEFAULT_SEED
 from lsh.nearest_index import NearestIndex, Neighbour
 from lsh.pair import Pair, compare
-from lsh.parameters import PRESETS, SCHEME_VERSION, SWITCHES, Parameters
+from lsh.parameters import PRESETS, SCHEME_VERSION, Parameters
 from lsh.repeated_lines import (
     Learnt,
     RepeatedLine,
@@ -46,7 +46,7 @@ from lsh.sketch import (
     signatures,
     similarity,
 )
-from lsh.text import NORMALISER_VERSION, normalise
+from lsh.text import NORMALISER_VERSION, SWITCHES, normalise
 from lsh.text_index import Index
 from lsh.tokens import fingerprint_counts, fingerprint_tokens
 from lsh.tuning import (

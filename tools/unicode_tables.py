@@ -59,6 +59,7 @@ from typing import Final
 '''
 WIDTH = 96
 ORACLES_WIDTH = 92
+ORACLES_LINE = 100  # where the formatter breaks a line
 OVERLAYS = (range(0x300, 0x370), range(0x20D0, 0x2100))
 OVERLAY = 1  # the combining class
 BELOW = 0x20000  # all canonical compositions lie below
@@ -141,10 +142,12 @@ def show_looks(found: dict[int, str]) -> None:
     print("\nCONFUSABLE: Final[dict[str, str]] = {")
     for shown in sorted({*found.values()}):
         points = sorted(point for point, look in found.items() if look == shown)
-        lines = textwrap.wrap(" ".join(ranges(points)), ORACLES_WIDTH - 8)
-        if len(lines) == 1:
-            print(f"    {literal(shown)}: {literal(lines[0])},")
+        alike = " ".join(ranges(points))
+        line = f"    {literal(shown)}: {literal(alike)},"
+        if len(line) <= ORACLES_LINE:
+            print(line)
             continue
+        lines = textwrap.wrap(alike, ORACLES_WIDTH - 8)
         print(f"    {literal(shown)}: (")
         spaced = [*(f"{one} " for one in lines[:-1]), lines[-1]]
         print("".join(f"        {literal(one)}\n" for one in spaced), end="")

@@ -23,6 +23,7 @@ __all__ = [
     "MORE",
     "NONE",
     "PLAIN",
+    "SOME",
     "SWITCHES",
     "is_bounded",
 ]
@@ -51,8 +52,12 @@ KNOWN = [
     char for char in map(chr, range(sys.maxunicode + 1)) if category(char) not in {"Cn", "Co"}
 ]
 """The characters that Python's version of Unicode knows. The core knows more."""
+ALL_ALIKE = [range(0x3400, 0xA000), range(0xAC80, 0xD780), range(0xDA00, 0xDF00)]
+ALL_ALIKE += [range(0x12000, 0x1B000), range(0x20100, 0x2F700), range(0x30000, 0x31400)]
+SOME = [char for char in KNOWN if not any(ord(char) in those for those in ALL_ALIKE)]
+"""Those of them that differ: few of Chinese, Hangul, surrogates, cuneiform and Tangut."""
 CHARACTERS = st.characters(exclude_categories=["Cn", "Co"])
-"""The same, to draw from."""
+"""The characters of `KNOWN`, to draw from."""
 MIXED = st.lists(
     st.one_of(
         # One for one: quotes, no-break space, accents, Cyrillic, Greek, Chinese, full width.
