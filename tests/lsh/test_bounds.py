@@ -6,7 +6,6 @@ from unicodedata import combining, normalize
 
 import pytest
 from hypothesis import example, given
-from hypothesis import strategies as st
 
 from lsh import Fingerprinter, Parameters, normalise
 from tests.oracle import normal_form

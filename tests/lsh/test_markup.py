@@ -167,9 +167,7 @@ def unwrapped(text: str) -> str:
 def test_the_same_as_by_the_definition(text: str, parameters: Parameters) -> None:
     wanted = without_html(text, " ") if parameters.strip_html else text
     wanted = with_hosts(wanted) if parameters.reduce_urls else wanted
-    switches = replace(
-        RAW, strip_html=parameters.strip_html, reduce_urls=parameters.reduce_urls
-    )
+    switches = replace(RAW, strip_html=parameters.strip_html, reduce_urls=parameters.reduce_urls)
     assert normalise(text, switches) == wanted
 
 

@@ -20,7 +20,7 @@ SWITCHES = [
     Parameters(fold_turkish_i=True, casefold=False),
     Parameters(**EVERY_ONE),
 ]
-RAW: dict[str, Any] = {name: False for name in SWITCH_NAMES}
+RAW: dict[str, Any] = dict.fromkeys(SWITCH_NAMES, False)
 SPACED = st.text(
     st.sampled_from(" \t\n\x0b\x1c\x1f\x85\xa0\u2003\u3000aB7\u0301\u200b\0!\U0001f600"),
     max_size=12,

@@ -48,9 +48,7 @@ MORE = [
     for casefold in (True, False)
 ]
 ALL_SWITCHES = [*SWITCHES, *MORE]
-KNOWN = [
-    char for char in map(chr, range(sys.maxunicode + 1)) if category(char) not in {"Cn", "Co"}
-]
+KNOWN = [char for char in map(chr, range(sys.maxunicode + 1)) if category(char) not in {"Cn", "Co"}]
 """The characters that Python's version of Unicode knows. The core knows more."""
 ALL_ALIKE = [range(0x3400, 0xA000), range(0xAC80, 0xD780), range(0xDA00, 0xDF00)]
 ALL_ALIKE += [range(0x12000, 0x1B000), range(0x20100, 0x2F700), range(0x30000, 0x31400)]
