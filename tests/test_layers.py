@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import lsh
@@ -30,10 +31,13 @@ BARRED_FROM_STAGES = {
 
 @cache
 def modules() -> Mapping[str, Path]:
-    """Return the files of all modules by their names; a package is its ``__init__``."""
+    """Return the files of all modules by their names; a package is its ``__init__``.
+
+    The compiled core is its stub.
+    """
     found = {}
     for name, root in ROOTS.items():
-        for path in root.rglob("*.py"):
+        for path in chain(root.rglob("*.py"), root.rglob("*.pyi")):
             parts = path.relative_to(root).with_suffix("").parts
             found[".".join((name, *parts)).removesuffix(".__init__")] = path
     return found
