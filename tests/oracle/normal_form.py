@@ -59,6 +59,7 @@ def listed_forms(parameters: Parameters) -> set[str]:
 
 
 def says_something(char: str, parameters: Parameters) -> bool:
+    """Return whether a character is more than white space, a mark, or what may be dropped."""
     if parameters.drop_symbols and category(char)[0] in "PS":
         return False
     parts = normalize("NFKD", char)

@@ -18,7 +18,7 @@ from tests.support.corpus import examples
 from tests.support.languages import LANGUAGES, OF_JOINERS
 
 Subject = Callable[[Parameters], Signer]
-LISTED = ["share this", "caf\u00e9 \u2014 5", "\u03b9", "- -", "", "\ufb01 \u1fb3"]
+LISTED = ["share this", "\u00e9t\u00e9 \u2014 5", "\u03b9", "- -", "", "\ufb01 \u1fb3"]
 SHAPES = [(1, 1, 1), (16, 4, 4), (100, 20, 5), (128, 18, 7), (192, 16, 12), (40, 3, 13)]
 PLAIN = ["the", "Quick", "", "brown", "fox\t0123,", "jumps!", ""]
 MARKUP = [
