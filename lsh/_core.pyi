@@ -45,7 +45,7 @@ class Normaliser:
     def __new__(
         cls,
         *,
-        boilerplate: Sequence[str] = (),
+        boilerplate: Sequence[str] = ...,
         nfkc: bool = False,
         casefold: bool = False,
         collapse_whitespace: bool = False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
@@ -51,7 +50,7 @@ class Asker:
         """Take what all workers agree on."""
         self._layout = layout
         self._rules = rules
-        self._own = threading.local()
+        self._fingerprinter = Fingerprinter(layout.parameters)
 
     @property
     def rules(self) -> BucketRules:
@@ -67,17 +66,10 @@ class Asker:
             OSError: a store can't be read.
         """
         asked = [one for one in questions if isinstance(one, Question)]
-        prints = self._fingerprinter().fingerprint([one.text for one in asked])
+        prints = self._fingerprinter.fingerprint([one.text for one in asked])
         times = np.array([one.time for one in asked], np.int64)
         found = iter(self._found(shards, prints, times))
         return [rejected(one) if isinstance(one, Unreadable) else next(found) for one in questions]
-
-    def _fingerprinter(self) -> Fingerprinter:
-        """Return the fingerprinter of this thread."""
-        made: Fingerprinter | None = getattr(self._own, "fingerprinter", None)
-        if made is None:
-            made = self._own.fingerprinter = Fingerprinter(self._layout.parameters)
-        return made
 
     def _found(
         self, shards: Shards, prints: Fingerprints, times: npt.NDArray[np.int64]
