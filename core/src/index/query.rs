@@ -42,6 +42,8 @@ pub struct Query {
     batch: Arc<Batch>,
     clock: Clock,
     oldest: Option<Vec<i64>>,
+    /// Whether to describe the buckets that are met.
+    describes: bool,
     asked: Option<Asked>,
 }
 
@@ -67,7 +69,12 @@ impl Query {
         batch.check(court.columns.len(), court.slots)?;
         let oldest = |&time| clock.oldest_alone(time, &court.rules);
         let oldest = court.rules.window.map(|_| batch.times.iter().map(oldest).collect());
-        Ok(Self { court, batch, clock: clock.clone(), oldest, asked: None })
+        Ok(Self { court, batch, clock: clock.clone(), oldest, describes: true, asked: None })
+    }
+
+    /// Leave out the buckets in which there was something: `Answers::met` stays empty.
+    pub fn without_buckets(self) -> Self {
+        Self { describes: false, ..self }
     }
 
     /// Return the answers, if nothing has to be read for them any more.
@@ -135,6 +142,9 @@ impl Query {
                 continue;
             };
             places.extend_from_slice(walk.compared);
+            if !self.describes {
+                continue;
+            }
             for (level, &bucket) in way.met().iter().enumerate() {
                 let held = walk.buckets.get(bucket);
                 let (entries, beyond) = (held.entries.len(), held.beyond);
@@ -158,11 +168,13 @@ impl Query {
         let start = made.matches.matches.len();
         let shingles = self.batch.shingles[row];
         matching(&self.court, known, shingles, &mut met, &mut made.matches.matches);
-        let found = made.matches.matches[start..].iter().map(|one| one.sequence);
-        let mut found: Vec<u64> = found.collect();
-        found.sort_unstable();
         made.matches.starts.push(made.matches.matches.len());
-        made.met.push(described(visits, &found));
+        if self.describes {
+            let found = made.matches.matches[start..].iter().map(|one| one.sequence);
+            let mut found: Vec<u64> = found.collect();
+            found.sort_unstable();
+            made.met.push(described(visits, &found));
+        }
         Ok(Seen::Here(()))
     }
 }
