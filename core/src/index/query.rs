@@ -52,6 +52,11 @@ struct Asked {
     known: Known,
     buckets: Buckets,
     cells: Vec<Contested>,
+    /// Buffers of `Walk`.
+    compared: Vec<u32>,
+    live: Vec<u32>,
+    /// The places of all documents that the last query was compared with.
+    places: Vec<u32>,
 }
 
 /// A bucket on a query's way: its column, level and live entries, and whether it has finer ones.
@@ -111,7 +116,8 @@ impl Query {
             }
         }
         let known = Known::new(self.court.slots, self.clock.clone(), sight.inserted());
-        Asked { known, buckets, cells }
+        let (compared, live, places) = (Vec::new(), Vec::new(), Vec::new());
+        Asked { known, buckets, cells, compared, live, places }
     }
 
     fn answer(
@@ -121,8 +127,8 @@ impl Query {
         made: &mut Answers,
         sight: &mut impl Sight,
     ) -> Result<Seen<()>, Damaged> {
-        let Asked { known, buckets, cells } = asked;
-        let (mut compared, mut live, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        let Asked { known, buckets, cells, compared, live, places } = asked;
+        places.clear();
         let mut walk = Walk {
             court: &self.court,
             batch: &self.batch,
@@ -131,8 +137,8 @@ impl Query {
             known,
             buckets,
             sight,
-            compared: &mut compared,
-            live: &mut live,
+            compared,
+            live,
         };
         let (mut visits, mut read) = (Vec::new(), true);
         let from = cells.partition_point(|cell| (cell.row as usize) < row);
@@ -163,7 +169,7 @@ impl Query {
         places.sort_unstable();
         places.dedup();
         let mut met: Vec<(u32, u32)> =
-            places.into_iter().map(|place| (place, known.last_equal(place))).collect();
+            places.iter().map(|&place| (place, known.last_equal(place))).collect();
         made.compared.push(met.len() as u64);
         let start = made.matches.matches.len();
         let shingles = self.batch.shingles[row];

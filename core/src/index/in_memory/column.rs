@@ -125,6 +125,11 @@ impl Column {
     }
 }
 
+/// The row that is the only one in the bucket of which a table has a value, if that has no more.
+pub fn sole_of(value: u32) -> Option<u64> {
+    (value < SEVERAL).then_some(u64::from(value))
+}
+
 /// The key of the bucket that a value of the table stands for.
 #[inline]
 fn key_of(value: u32, keys: &[u64], several: &[Several]) -> u64 {

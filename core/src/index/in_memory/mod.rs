@@ -15,7 +15,7 @@ mod tests;
 use std::sync::Arc;
 
 use self::column::{Column, MOST_ROWS};
-use self::seen::InMemory;
+use self::seen::{InMemory, Looked};
 use super::batch::Batch;
 use super::clock::Clock;
 use super::court::Court;
@@ -152,12 +152,13 @@ impl MemoryIndex {
     pub fn matches(&self, given: &Given) -> Result<Found, Damaged> {
         let mut found = Found::default();
         let count = given.shingles.len();
+        let looked = Looked::up(self, &self.court, &given.keys, count);
         for low in (0..count).step_by(TOGETHER) {
             let rows: Vec<usize> = (low..count.min(low + TOGETHER)).collect();
             let batch = Arc::new(self.batch(given, &rows, vec![0; rows.len()]));
             let query = Query::new(self.court.clone(), batch.clone(), &Clock::default());
             let mut query = query.map_err(Damaged)?.without_buckets();
-            let mut sight = InMemory::new(self, &self.court, &batch);
+            let mut sight = InMemory::new(self, &self.court, &looked, low);
             let answers = here(query.step(&mut sight)?)?;
             found.add(&answers.matches, &self.court, |place| (low + place) as i64);
         }
@@ -244,7 +245,8 @@ impl MemoryIndex {
 
     fn decide(&self, court: &Arc<Court>, batch: &Arc<Batch>) -> Result<Decision, Damaged> {
         let judgement = Judgement::new(court.clone(), batch.clone(), &Clock::default());
-        let mut sight = InMemory::new(self, court, batch);
+        let looked = Looked::up(self, court, &batch.keys, batch.len());
+        let mut sight = InMemory::new(self, court, &looked, 0);
         here(judgement.map_err(Damaged)?.step(&mut sight)?)
     }
 

@@ -1,32 +1,44 @@
 //! What judgements see of an index in memory: everything, at once.
 
-use super::super::batch::Batch;
 use super::super::court::Court;
 use super::super::record::Record;
 use super::super::sight::{Bucket, Cell, Damaged, Seen, Sight};
 use super::MemoryIndex;
-use super::column::{Column, NONE};
+use super::column::{Column, NONE, sole_of};
+
+/// What the tables have of the cells of n documents, one column after the other.
+pub struct Looked {
+    count: usize,
+    values: Vec<u32>,
+}
+
+impl Looked {
+    /// Look up all keys of n documents in the columns of a court, one column after the other: so
+    /// much of a table stays in the processor's cache.
+    pub fn up(index: &MemoryIndex, court: &Court, keys: &[u64], count: usize) -> Self {
+        let mut values = Vec::with_capacity(keys.len());
+        for (place, &column) in court.columns.iter().enumerate() {
+            let own = &keys[place * count..(place + 1) * count];
+            index.columns[usize::from(column)].find_all(own, &mut values);
+        }
+        Self { count, values }
+    }
+}
 
 pub struct InMemory<'a> {
     index: &'a MemoryIndex,
     court: &'a Court,
-    rows: usize,
-    /// What the tables have of the batch's cells, one column after the other.
-    found: Vec<u32>,
+    looked: &'a Looked,
+    first: usize,
     /// The record that was asked for last.
     record: Vec<u8>,
 }
 
 impl<'a> InMemory<'a> {
-    /// Look up all cells of a batch. `court` may have some of the index's columns.
-    pub fn new(index: &'a MemoryIndex, court: &'a Court, batch: &Batch) -> Self {
-        let rows = batch.len();
-        let mut found = Vec::with_capacity(court.columns.len() * rows);
-        for (place, &column) in court.columns.iter().enumerate() {
-            let keys = &batch.keys[place * rows..(place + 1) * rows];
-            index.columns[usize::from(column)].find_all(keys, &mut found);
-        }
-        Self { index, court, rows, found, record: Vec::new() }
+    /// `court` may have some of the index's columns. The batch has documents of `looked`; `first`
+    /// is the place of the first one there.
+    pub fn new(index: &'a MemoryIndex, court: &'a Court, looked: &'a Looked, first: usize) -> Self {
+        Self { index, court, looked, first, record: Vec::new() }
     }
 
     fn column(&self, place: usize) -> &Column {
@@ -34,13 +46,17 @@ impl<'a> InMemory<'a> {
     }
 
     fn found(&self, cell: Cell) -> u32 {
-        self.found[cell.column * self.rows + cell.row]
+        self.looked.values[cell.column * self.looked.count + self.first + cell.row]
     }
 }
 
 impl Sight for InMemory<'_> {
     fn may_exist(&mut self, cell: Cell) -> bool {
         self.found(cell) != NONE
+    }
+
+    fn sole(&mut self, cell: Cell) -> Option<u64> {
+        sole_of(self.found(cell))
     }
 
     fn bucket(&mut self, cell: Cell) -> Result<Seen<Bucket>, Damaged> {
