@@ -312,6 +312,7 @@ class MemoryIndex:
 
 _Matches: TypeAlias = dict[int, list[tuple[int, float, bytes, float]]]
 
+@final
 class PlainIndex:
     # An index in hash maps, by which tests judge and ask; see `core/src/index/plain.rs`.
     rounds: int
