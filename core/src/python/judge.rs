@@ -36,7 +36,7 @@ fn wrong(error: String) -> PyErr {
     PyValueError::new_err(error)
 }
 
-fn rules_of(rules: &Bound<'_, PyAny>) -> PyResult<Rules> {
+pub fn rules_of(rules: &Bound<'_, PyAny>) -> PyResult<Rules> {
     let same_id: String = rules.getattr("same_id")?.extract()?;
     Ok(Rules {
         threshold: rules.getattr("threshold")?.extract()?,
@@ -225,7 +225,7 @@ fn batch_of(batch: &Bound<'_, PyAny>) -> PyResult<Batch> {
     })
 }
 
-fn vector<T: numpy::Element + Copy>(array: &Bound<'_, PyAny>) -> PyResult<Vec<T>> {
+pub fn vector<T: numpy::Element + Copy>(array: &Bound<'_, PyAny>) -> PyResult<Vec<T>> {
     let array: PyReadonlyArray1<'_, T> = array.extract()?;
     Ok(array.as_array().iter().copied().collect())
 }

@@ -3,6 +3,7 @@
 mod arrays;
 mod given;
 mod judge;
+mod memory;
 mod signing;
 mod text;
 
@@ -13,5 +14,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     text::register(module)?;
     signing::register(module)?;
+    module.add_class::<memory::MemoryIndex>()?;
     module.add_class::<judge::PlainIndex>()
 }
