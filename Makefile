@@ -34,7 +34,7 @@ BESIDE := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 AS_CI  := NEARDUP_TEST_SCALE=$${NEARDUP_TEST_SCALE:-ci}
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-broad test-all test-rights test-faults test-soak test-pythons lint format bench \
+.PHONY: help venv demo test test-core test-broad test-all test-rights test-faults test-soak test-pythons lint format bench \
         bench-index wheel lock compose-check pin-images clean
 
 help: ## Show this list
@@ -46,8 +46,10 @@ demo: $(VENV)/.runtime ## Watch neardup filter a sample on this machine (no Kafk
 	@$(BIN)/neardup demo $(ARGS)
 
 test: $(VENV)/.dev ## Run the tests in five minutes, with a real Kafka if Java 17 and Maven are here (ARGS="-k name")
-	@$(if $(ARGS),,$(RUST) cargo test $(CRATE) --locked --quiet --no-default-features)
 	@$(BIN)/python -m pytest $(BESIDE) -m "not exhaustive and not broad" $(ARGS)
+
+test-core: $(VENV)/.dev ## Run the tests of the core in Rust (ARGS="name")
+	@$(RUST) cargo test $(CRATE) --profile quick --locked --quiet --no-default-features $(ARGS)
 
 test-broad: $(VENV)/.dev ## Run what CI runs after `make test`: more cases, more of several workers on Kafka
 	@$(AS_CI) $(BIN)/python -m pytest $(BESIDE) -m broad $(ARGS)

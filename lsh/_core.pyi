@@ -19,6 +19,7 @@ __all__ = [
     "Damaged",
     "Decision",
     "Matches",
+    "MemoryIndex",
     "Normaliser",
     "Opening",
     "PlainIndex",
@@ -55,7 +56,7 @@ class Normaliser:
     def __new__(
         cls,
         *,
-        boilerplate: Sequence[str] = (),
+        boilerplate: Sequence[str] = ...,
         nfkc: bool = False,
         casefold: bool = False,
         collapse_whitespace: bool = False,
@@ -276,7 +277,9 @@ class Contents:
         """
 
     def bucket(self, key: bytes, value: bytes) -> tuple[int, int, int, list[int], bool]:
-        """Return what a bucket has grown to: era, column, key, documents, whether it has finer ones.
+        """Return what a bucket has grown to.
+
+        Returns: era, column, key, documents, whether it has finer ones.
         """
 
     def records(
@@ -570,6 +573,92 @@ class Query:
         entries it has, and the sequence numbers of the matches in it, ascending.
 
         Raises ValueError while there are keys.
+        """
+
+_Found: TypeAlias = tuple[
+    NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]
+]
+"""m matches, document by document, the best first: documents, rows, similarity, containment.
+
+documents: int64[m], ascending. rows: int64[m], the rows of what they match. similarity: float64[m].
+containment: float64[m], that of the document in what it matches; 0 where it isn't enough.
+"""
+
+@final
+class MemoryIndex:
+    """All columns of an index without a window, and all its documents, by rows.
+
+    It also has those that no bucket names because an entry stands for them. So it can also remove
+    one: see `remove`. A method that changes it raises RuntimeError if another thread is in any
+    method, and all do while it works.
+    """
+
+    def __new__(cls, rules: BucketRules, columns: int, slots: int) -> Self:
+        """Begin empty.
+
+        rules: without a window. Documents have no ids, so ``same_id`` doesn't count.
+        columns: how many keys a document has, from 1 to 256. slots: of a sketch.
+
+        Raises ValueError for anything else.
+        """
+
+    def __len__(self) -> int:
+        """Return the number of rows; the next document gets it. Removed ones keep theirs."""
+
+    @property
+    def compared(self) -> int:
+        """How many comparisons `judge` has made."""
+
+    def judge(
+        self,
+        keys: NDArray[np.uint64],
+        sketches: NDArray[np.uint8],
+        shingles: NDArray[np.uint32],
+        blank: NDArray[np.bool_],
+    ) -> _Found:
+        """Add n documents in order, each as if it came alone; return what they match.
+
+        keys: uint64[n, columns]. sketches: uint8[n, slots]. shingles: uint32[n].
+        blank: bool[n], the documents that have no fingerprint. They come to no bucket.
+
+        The documents of the matches are given by rows.
+
+        Raises ValueError for arrays of other shapes.
+        """
+
+    def matches(
+        self,
+        keys: NDArray[np.uint64],
+        sketches: NDArray[np.uint8],
+        shingles: NDArray[np.uint32],
+    ) -> _Found:
+        """Return what n queries match, and change nothing. See `judge`.
+
+        The documents of the matches are the places of the queries.
+        """
+
+    def remove(self, row: int, others: NDArray[np.int64]) -> None:
+        """Remove a document that isn't blank: the buckets become as if it had never come.
+
+        others: int64[m], the rows of all other documents that aren't blank, ascending.
+        """
+
+    def keys(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Return the keys of some documents: uint64[columns, m]."""
+
+    def sketches(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Return the sketches of some documents: uint8[m, slots]."""
+
+    def shingles(self, rows: NDArray[np.int64]) -> NDArray[np.uint32]:
+        """Return how many shingles some documents have: uint32[m]."""
+
+    def with_key(self, column: int, key: int) -> NDArray[np.int64]:
+        """Return the rows whose key in a column is this one, ascending: int64[m]."""
+
+    def similarity(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the estimated similarities of p pairs of documents: float64[p].
+
+        left: int64[p] or int64[1], rows. right: int64[p].
         """
 
 _Matches: TypeAlias = dict[int, list[tuple[int, float, bytes, float]]]

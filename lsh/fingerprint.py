@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lsh._core import Signed
     from lsh.columns import Column
 
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Fingerprints:
     """The fingerprints of n texts. Two are equal if all arrays are; they have no hash.

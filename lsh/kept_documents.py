@@ -26,7 +26,7 @@ _BATCH = 8_192  # texts whose shingles are counted at a time
 
 
 class KeptDocuments:
-    """Documents by ids, and by the rows that their fingerprints have in arrays.
+    """Documents by ids, and by the rows that their fingerprints have in the core.
 
     A row whose document was removed is left without one.
     """

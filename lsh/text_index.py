@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 
+from lsh._core import MemoryIndex
 from lsh.arguments import is_integer, is_number, shown
 from lsh.columns import documents_of, id_of, ids_of, text_of
 from lsh.exact_pairs import ExactJaccard
 from lsh.fingerprint import Fingerprinter, Fingerprints, require_fingerprints, require_parameters
 from lsh.hits import Group, Hit, SimilarPair
-from lsh.index.arrays import ArrayIndex
 from lsh.index.rules import BucketRules
 from lsh.kept_documents import KeptDocuments
 from lsh.parameters import DERIVED, Parameters
 from lsh.saved import Saved, named_damage, parameters_of, read, write
 from lsh.side_indexes import UNKNOWN, SideIndexes, Sketched
 from lsh.sized import sizes_of
-from lsh.sketch import pairwise_similarity
 from lsh.together import candidate_pairs, groups_of, largest_bucket
 
 if TYPE_CHECKING:
@@ -252,14 +251,13 @@ class Index:
         hits: list[list[Hit]] = [[] for _ in fingerprints.blank]
         for low in range(0, len(places), _BATCH):
             part = places[low : low + _BATCH]
-            found = self._arrays.matches(
-                fingerprints.keys[part].T,
+            queries, rows, similarity, containment = self._judged.matches(
+                fingerprints.keys[part],
                 fingerprints.sketches[part],
                 fingerprints.shingle_counts[part],
             )
-            found = found._replace(queries=part[found.queries])
-            for place, row, similarity, share in zip(*(one.tolist() for one in found), strict=True):
-                hits[place].append(Hit(self._kept.named(row), similarity, share or None))
+            for place, hit in self._hits(part[queries], rows, similarity, containment):
+                hits[place].append(hit)
         return hits
 
     def is_duplicate(self, text: str) -> bool:
@@ -277,7 +275,7 @@ class Index:
         """
         row = self._kept.remove(ident)
         if not self._kept.is_blank(row):
-            self._arrays.remove(row, self._kept.fingerprinted())
+            self._judged.remove(row, self._kept.fingerprinted())
             self._side.remove(ident)
         if self._kept.rows > _FEW_REMOVED + 2 * len(self._kept):
             self._rebuild()
@@ -290,8 +288,8 @@ class Index:
         prints = self._fingerprints([text_of(text)])
         if prints.blank[0]:
             return []
-        rows = self._kept.fingerprinted()
-        same = rows[self._arrays.documents.keys[-1, rows] == prints.keys[0, -1]]
+        alike = self._judged.with_key(self._parameters.bands, int(prints.keys[0, -1]))
+        same = np.intersect1d(alike, self._kept.fingerprinted(), assume_unique=True)
         removed = [self._kept.named(row) for row in same.tolist()]
         for ident in removed:
             self.remove(ident)
@@ -299,7 +297,7 @@ class Index:
 
     def clear(self) -> None:
         """Remove all documents."""
-        self._arrays = ArrayIndex(self._parameters.bands + 1, self._parameters.slots, self._rules)
+        self._judged = MemoryIndex(self._rules, self._parameters.bands + 1, self._parameters.slots)
         self._kept = self._kept.emptied()
         self._side = SideIndexes(self._parameters)
 
@@ -325,14 +323,14 @@ class Index:
         `min_similarity` is out of range, or if `exact` needs texts that the index doesn't have.
         """
         least = self._least(min_similarity)
-        rows, kept = self._kept.fingerprinted(), self._arrays.documents
-        largest = largest_bucket(kept.keys, rows)
+        rows, keys = self._kept.fingerprinted(), self._keys()
+        largest = largest_bucket(keys, rows)
         if largest > bucket_limit:
             raise ValueError(
                 f"bucket_limit: got {bucket_limit}, but {largest:,} documents share a bucket, which"
                 f" makes {largest * (largest - 1) // 2:,} pairs; groups() doesn't list them"
             )
-        return self._pairs(rows, least, self._similar(rows, exact=exact))
+        return self._pairs(keys, rows, least, self._similar(rows, exact=exact))
 
     def groups(self, min_similarity: float | None = None, *, exact: bool = False) -> list[Group]:
         """Return the groups of two and more documents, the largest first, of equals the earliest.
@@ -350,8 +348,8 @@ class Index:
         index doesn't have.
         """
         least = self._least(min_similarity)
-        rows, kept = self._kept.fingerprinted(), self._arrays.documents
-        labels = groups_of(kept.keys, self._similar(rows, exact=exact), rows, least)[rows]
+        rows = self._kept.fingerprinted()
+        labels = groups_of(self._keys(), self._similar(rows, exact=exact), rows, least)[rows]
         order = np.argsort(labels, kind="stable")
         cuts = np.flatnonzero(np.diff(labels[order])) + 1
         groups = [part for part in np.split(rows[order], cuts) if len(part) > 1]
@@ -426,7 +424,7 @@ class Index:
         return self._fingerprinter.fingerprint(texts)
 
     def _check_shape(self, fingerprints: Fingerprints, count: int) -> None:
-        columns, slots = self._arrays.documents.columns, self._parameters.slots
+        columns, slots = self._parameters.bands + 1, self._parameters.slots
         shapes = [part.shape for part in (fingerprints.keys, fingerprints.sketches)]
         expected = [(count, columns), (count, slots)]
         if shapes != expected:
@@ -448,13 +446,13 @@ class Index:
         sizes: NDArray[np.int64] | None = None,
     ) -> dict[Id, list[Hit]]:
         """Add documents that were checked, and return the hits of each that has any."""
-        hits = {}
+        hits: dict[Id, list[Hit]] = {}
         sizes = np.full(len(ids), UNKNOWN) if sizes is None else sizes
         for low in range(0, len(ids), _BATCH):
             part = slice(low, low + _BATCH)
             blank = fingerprints.blank[part]
-            found = self._arrays.judge(
-                np.ascontiguousarray(fingerprints.keys[part].T),
+            found = self._judged.judge(
+                fingerprints.keys[part],
                 fingerprints.sketches[part],
                 fingerprints.shingle_counts[part],
                 blank,
@@ -465,12 +463,26 @@ class Index:
             there = np.flatnonzero(~blank)
             added = [ids[low + place] for place in there.tolist()]
             self._side.add(Sketched(added, fingerprints.sketches[part][there], own[there]))
-            named = self._kept.named
-            for row, best in found.items():
-                hits[named(row)] = [
-                    Hit(named(one.sequence), one.similarity, one.containment) for one in best
-                ]
+            for row, hit in self._hits(*found):
+                hits.setdefault(self._kept.named(row), []).append(hit)
         return hits
+
+    def _hits(
+        self,
+        documents: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        similarity: NDArray[np.float64],
+        containment: NDArray[np.float64],
+    ) -> Iterator[tuple[int, Hit]]:
+        """Yield documents, as they are given, with their hits."""
+        named = self._kept.named
+        parts = (part.tolist() for part in (documents, rows, similarity, containment))
+        for document, row, alike, share in zip(*parts, strict=True):
+            yield document, Hit(named(row), alike, share or None)
+
+    def _keys(self) -> NDArray[np.uint64]:
+        """Return all keys of all rows: uint64[columns, n]."""
+        return self._judged.keys(np.arange(len(self._judged)))
 
     def _least(self, min_similarity: float | None) -> float:
         """Return the least similarity of what is asked for. Raises ValueError if it can't be."""
@@ -487,13 +499,16 @@ class Index:
                     "exact: the index doesn't have all texts; Index(keep_texts=True) does"
                 )
             return ExactJaccard(self._kept.shingles)
-        sketches = self._arrays.documents.sketches
-        return lambda left, right: pairwise_similarity(sketches[left], sketches[right])
+        return self._judged.similarity
 
     def _pairs(
-        self, rows: NDArray[np.int64], least: float, similar: Similar
+        self,
+        keys: NDArray[np.uint64],
+        rows: NDArray[np.int64],
+        least: float,
+        similar: Similar,
     ) -> Iterator[SimilarPair]:
-        for left, right in candidate_pairs(self._arrays.documents.keys, rows):
+        for left, right in candidate_pairs(keys, rows):
             similarity = similar(left, right)
             good = np.flatnonzero(similarity >= least)
             columns = left[good].tolist(), right[good].tolist(), similarity[good].tolist()
@@ -504,7 +519,7 @@ class Index:
         """Return all documents, for an index beside this one."""
         kept, rows = self._kept, self._kept.fingerprinted()
         ids = [kept.named(row) for row in rows.tolist()]
-        return Sketched(ids, self._arrays.documents.sketches[rows], kept.sizes(rows))
+        return Sketched(ids, self._judged.sketches(rows), kept.sizes(rows))
 
     def _counted(self) -> Sketched:
         """Return all documents, with their sizes. Raises ValueError if some can't be counted."""
@@ -534,8 +549,8 @@ class Index:
         return self._insert(saved.ids, saved.fingerprints(), texts, saved.sizes)
 
     def _saved(self) -> Saved:
-        kept, documents = self._arrays.documents, self._kept
-        rows = documents.all_rows()
+        documents, judged = self._kept, self._judged
+        rows = np.array(documents.all_rows(), np.int64)
         rules = self._rules
         return Saved(
             header={
@@ -549,10 +564,10 @@ class Index:
             },
             ids=list(documents),
             texts=documents.texts(),
-            keys=kept.keys[:, rows],
-            sketches=kept.sketches[rows],
-            shingles=kept.shingles[rows],
-            blank=np.array([documents.is_blank(row) for row in rows], np.bool_),
+            keys=judged.keys(rows),
+            sketches=judged.sketches(rows),
+            shingles=judged.shingles(rows),
+            blank=np.array([documents.is_blank(row) for row in rows.tolist()], np.bool_),
             sizes=documents.sizes(rows),
         )
 

@@ -27,6 +27,9 @@ BARRED_FROM_STAGES = {
     "worker.index",
 }
 
+COMPILED = {"lsh._core"}
+"""Modules without a file in Python."""
+
 
 @cache
 def modules() -> Mapping[str, Path]:
@@ -56,7 +59,7 @@ def named(module: str) -> frozenset[str]:
             assert node.module is not None, f"{module} has a relative import"
             full = {f"{node.module}.{alias.name}" for alias in node.names}
             # A package that hands on its modules isn't used itself.
-            names |= full & modules().keys() or {node.module}
+            names |= full & (modules().keys() | COMPILED) or {node.module}
     return frozenset(names)
 
 

@@ -114,7 +114,7 @@ def arguments(lines: list[str]) -> Iterator[str]:
 def attribute_docs() -> dict[str, str]:
     """Return the docstrings below the constants of all modules, by the names of these."""
     found = {}
-    for path in sorted(Path(lsh.__file__).parent.glob("*.py")):
+    for path in sorted(Path(lsh.__file__).parent.glob("*.py*")):  # and those of the core's stub
         body = ast.parse(path.read_text(encoding="utf-8")).body
         for node, after in pairwise(body):
             target = node.targets[0] if isinstance(node, ast.Assign) else None

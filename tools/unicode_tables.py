@@ -1,16 +1,17 @@
-"""Write the characters that look like ASCII, for the compiled core.
+"""Write the characters that look like ASCII, for the compiled core; or the oracle's tables.
 
     python -m tools.unicode_tables FOLDER > core/src/text/replacing/confusables.rs
+    python -m tools.unicode_tables --oracle FOLDER > tests/oracle/unicode_tables.py
 
 FOLDER, or a folder below it, has these files of the Unicode Consortium:
 
-- `DerivedJoiningType.txt` of the Unicode Character Database
-  (https://www.unicode.org/Public/, a version's folder `ucd/extracted`);
+- `DerivedCoreProperties.txt` and `DerivedJoiningType.txt` of the Unicode Character Database
+  (https://www.unicode.org/Public/, a version's folder `ucd`); the core needs the second alone;
 - `confusables.txt` of Unicode Technical Standard 39 (folder `security`).
 
 The versions may differ. Each is named in the output. Files of other versions give
 other tables: increase `NORMALISER_VERSION` with them. All other data of Unicode come with
-the crates of ICU4X.
+the crates of ICU4X, and in the oracle with `unicodedata`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from unicodedata import category, combining, decomposition, name, normalize
 
@@ -39,7 +40,26 @@ HEAD = """\
 /// A small letter stands for its capital too, unless that is listed itself.
 #[rustfmt::skip]
 pub static CONFUSABLES: &[(u32, u32, &str)] = &["""
+ORACLES_HEAD = '''\
+"""Tables from the Unicode Consortium's data. This file is generated.
+
+    python -m tools.unicode_tables --oracle FOLDER > tests/oracle/unicode_tables.py
+
+From {sources}.
+
+Copyright (c) 2020, 2022 Unicode, Inc. The licence is in LICENSE-UNICODE. The data was
+modified: it was selected and rewritten as `tools/unicode_tables.py` says.
+
+A table is a list of code points and ranges of them, in hexadecimal digits.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+'''
 WIDTH = 96
+ORACLES_WIDTH = 92
+ORACLES_LINE = 100  # where the formatter breaks a line
 OVERLAYS = (range(0x300, 0x370), range(0x20D0, 0x2100))
 OVERLAY = 1  # the combining class
 BELOW = 0x20000  # all canonical compositions lie below
@@ -47,20 +67,96 @@ HANGUL_SECONDS = (range(0x1161, 0x1176), range(0x11A8, 0x11C3))
 
 
 def main() -> None:
-    """Print the module."""
-    folder = Path(sys.argv[1])
-    types = read(folder, "DerivedJoiningType.txt")
-    look_alike = read(folder, "confusables.txt")
-    cursive = {point for kind in "DLR" for point in of_value(types, kind)}
-    print(HEAD.format(sources=", ".join(map(version, (types, look_alike)))))
+    """Print the module that is asked for."""
+    *options, folder = sys.argv[1:]
+    types = read(Path(folder), "DerivedJoiningType.txt")
+    look_alike = read(Path(folder), "confusables.txt")
+    by_type = {kind: set(of_value(types, kind)) for kind in "CDLR"}
+    found = confusables(look_alike, by_type["D"] | by_type["L"] | by_type["R"])
+    if options == ["--oracle"]:
+        properties = read(Path(folder), "DerivedCoreProperties.txt")
+        sources = ", ".join(map(version, (properties, types, look_alike)))
+        print(ORACLES_HEAD.format(sources="\n".join(textwrap.wrap(sources, 84))), end="")
+        show_tables(properties, by_type)
+        show_looks(found)
+    else:
+        print(HEAD.format(sources=", ".join(map(version, (types, look_alike)))))
+        show_rows(found)
+
+
+def show_rows(found: dict[int, str]) -> None:
+    """Print what looks like ASCII as the core's table."""
     # A space within a row would be where a line may end.
     rows = [
         f"(0x{first:X}, 0x{last:X}, {quoted(shown)}),".replace(" ", "\0")
-        for first, last, shown in rows_of(confusables(look_alike, cursive))
+        for first, last, shown in rows_of(found)
     ]
     for line in textwrap.wrap(" ".join(rows), WIDTH, break_on_hyphens=False):
         print("    " + line.replace("\0", " "))
     print("];")
+
+
+def show_tables(properties: str, by_type: dict[str, set[int]]) -> None:
+    """Print the oracle's tables of properties."""
+    show_table(
+        "IGNORABLE",
+        "The property Default_Ignorable_Code_Point: what is invisible if it isn't supported.",
+        of_value(properties, "Default_Ignorable_Code_Point"),
+    )
+    show_table(
+        "JOINED_TO_THE_NEXT",
+        "Joining_Type L or D: letters of cursive scripts that join the letter after them.",
+        by_type["D"] | by_type["L"],
+    )
+    show_table(
+        "JOINED_TO_THE_LAST",
+        "Joining_Type R or D: letters of cursive scripts that join the letter before them.",
+        by_type["D"] | by_type["R"],
+    )
+    show_table(
+        "ELONGATIONS",
+        "Joining_Type C, and category Lm or Po: strokes that make a cursive word longer.",
+        {point for point in by_type["C"] if category(chr(point)) in {"Lm", "Po"}},
+    )
+
+
+def show_table(variable: str, docs: str, points: Iterable[int]) -> None:
+    """Print one of the oracle's tables."""
+    print(f'\n{variable}: Final = """')
+    print("\n".join(textwrap.wrap(" ".join(ranges(sorted(points))), ORACLES_WIDTH)))
+    print(f'"""\n"""{docs}"""')
+
+
+def ranges(points: list[int]) -> Iterator[str]:
+    """Yield ascending code points as numbers and ranges."""
+    first = last = points[0]
+    for point in [*points[1:], -1]:
+        if point != last + 1:
+            yield f"{first:X}" if first == last else f"{first:X}-{last:X}"
+            first = point
+        last = point
+
+
+def show_looks(found: dict[int, str]) -> None:
+    """Print what looks like ASCII for the oracle, by what it looks like."""
+    print("\nCONFUSABLE: Final[dict[str, str]] = {")
+    for shown in sorted({*found.values()}):
+        points = sorted(point for point, look in found.items() if look == shown)
+        alike = " ".join(ranges(points))
+        line = f"    {literal(shown)}: {literal(alike)},"
+        if len(line) <= ORACLES_LINE:
+            print(line)
+            continue
+        lines = textwrap.wrap(alike, ORACLES_WIDTH - 8)
+        print(f"    {literal(shown)}: (")
+        spaced = [*(f"{one} " for one in lines[:-1]), lines[-1]]
+        print("".join(f"        {literal(one)}\n" for one in spaced), end="")
+        print("    ),")
+    print("}")
+    print('"""Characters that look like ASCII, by what they look like.')
+    print()
+    print("A small letter stands for its capital too, unless that is listed itself.")
+    print('"""')
 
 
 def read(folder: Path, file: str) -> str:
@@ -118,6 +214,11 @@ def rows_of(found: dict[int, str]) -> Iterator[tuple[int, int, str]]:
 def quoted(text: str) -> str:
     """Return a literal of Rust."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def literal(text: str) -> str:
+    """Return a literal of Python with double quotes, as the formatter wants it."""
+    return repr(text) if '"' in text else '"' + repr(text)[1:-1] + '"'
 
 
 def without_overlays(text: str) -> str:

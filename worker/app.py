@@ -167,7 +167,9 @@ class Application:
         elif self._fetches is not None and self.topology.documents in built.topics:
             fetches, group = self._fetches(), self.topology.group(stage)
             reader = self._careful(fetches, group)
-            member = CarefulMember(member, self.topology.documents, group, fetches, reader)
+            member = CarefulMember(
+                member, self.topology.documents, group, fetches, reader, clock=self._clock
+            )
         return self._loop(built, member)
 
     def _careful(self, fetches: Fetches, group: str) -> CarefulReader:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from lsh.index.batch import DocumentBatch
-from lsh.index.decide import decide
-from lsh.index.memory import MemoryIndex
+from lsh._core import MemoryIndex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,21 +26,10 @@ def comparisons(batches: Iterable[Fingerprints], rules: BucketRules) -> int:
     batches: fingerprints with the same parameters.
     rules: the rules of the index, whose window doesn't count: all documents have one time.
     """
-    index, first, total = MemoryIndex(), 0, 0
+    index = None
     for prints in batches:
-        rows = np.flatnonzero(~prints.blank)
-        numbers = np.arange(first, first + len(rows))
-        batch = DocumentBatch(
-            sequences=numbers.astype(np.uint64),
-            times=np.zeros(len(rows), np.int64),
-            ids=[b"%d" % number for number in numbers.tolist()],
-            shingles=prints.shingle_counts[rows],
-            columns=range(prints.keys.shape[1]),
-            keys=np.ascontiguousarray(prints.keys[rows].T),
-            sketches=prints.sketches[rows],
-        )
-        decision = decide(index, batch, rules)
-        index.apply(decision)
-        total += decision.candidates
-        first += len(rows)
-    return total
+        if index is None:
+            alone = replace(rules, window_ms=None)
+            index = MemoryIndex(alone, prints.keys.shape[1], prints.sketches.shape[1])
+        index.judge(prints.keys, prints.sketches, prints.shingle_counts, prints.blank)
+    return index.compared if index is not None else 0

@@ -11,13 +11,14 @@ import pytest
 from lsh import _core
 from lsh.shingles import signer
 
-SIGNER = signer(_core.Normaliser(), "char", 5, b"seed", slots=16)
+NORMALISER = _core.Normaliser()
+SIGNER = signer(NORMALISER, "char", 5, b"seed", slots=16)
 WORDS: list[str | bytes] = ["one", b"two", "one"]
 
 
 def made(**changes: Any) -> _core.Signer:  # noqa: ANN401 -- of any type
-    made = {"kind": "char", "size": 5, "seed": b"seed", "slots": 16, **changes}
-    return signer(_core.Normaliser(), **made)
+    given = {"kind": "char", "size": 5, "seed": b"seed", "slots": 16, **changes}
+    return signer(NORMALISER, **given)
 
 
 @pytest.mark.parametrize(

@@ -1,39 +1,30 @@
-"""What a hostile text costs grows with its length alone: counted as work, not as time."""
+"""What a hostile text costs grows with its length alone.
+
+`bench.hostile` measures it. Here, texts of megabytes end at all: what took the square of their
+length would take hours.
+"""
 
 from __future__ import annotations
 
+import resource
+import subprocess
 import sys
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Any, Literal
 from unicodedata import combining
 
 import pytest
 
-import lsh
-from lsh import PRESETS, Fingerprinter, Parameters, joining
-from lsh.neighbours import Compositions
-from tests.support.breadth import thinned
+from lsh import PRESETS, Fingerprinter, Parameters
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Codes = NDArray[np.uint32]
-    Marks = NDArray[np.uint8]
-    Places = NDArray[np.int64]
-    Stays = NDArray[np.bool_]
-
-BYTES = 6_000
-GROWTH = 4
-SLACK = 1.15  # of what grows with the text
-CONSTANT = 2_000  # calls that every text costs, of any length
+BYTES = 30_000
+MEMORY = 2_000_000  # bytes of a text that is measured
+TIMES = 60  # bytes of memory for each
+KINDS = [Parameters(), Parameters(shingle="word"), Parameters(**PRESETS["comments"])]
 _OF_CLASSES = {combining(chr(point)): chr(point) for point in range(0x300, 0x800)}
 BY_CLASS = "".join(mark for number, mark in sorted(_OF_CLASSES.items()) if number)
 """A mark of each class, by class."""
-OWN = str(Path(lsh.__file__).parent)
+ROOT = Path(__file__).parents[2]
 
 
 def repeated(pattern: str) -> Callable[[int], str]:
@@ -87,83 +78,44 @@ FAMILIES: dict[str, Callable[[int], str]] = {
 }
 
 
-class Work:
-    """The calls that a fingerprint makes, and what it has joined.
-
-    Attributes:
-        calls: how often it has called a function.
-        joined: how many code points were in sequences, once decomposed.
-        longest: the most non-starters in a row among them: what is sorted together.
-        tried: how many compositions were looked up.
-        peak: the most memory that it had at once, in bytes.
-    """
-
-    def __init__(self, text: str, kind: Literal["char", "word"], **switches: bool) -> None:
-        """Fingerprint `text`, as the second one of its kind, so that no table is filled."""
-        self.calls = self.joined = self.longest = self.tried = 0
-        more: dict[str, Any] = dict(switches)
-        fingerprinter = Fingerprinter(Parameters(shingle=kind, **more))
-        fingerprinter.fingerprint([text])
-        compose, wholes = joining._compose, Compositions.wholes
-
-        def composing(codes: Codes, marks: Marks, begins: Places, afters: Places) -> Stays:
-            self.joined += len(codes)
-            self.longest = max(self.longest, int((afters - begins).max(initial=1)) - 1)
-            return compose(codes, marks, begins, afters)
-
-        def looking_up(self_: Compositions, firsts: Codes, seconds: Codes) -> Codes:
-            self.tried += len(firsts)
-            return wholes(self_, firsts, seconds)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(joining, "_compose", composing)
-            patch.setattr(Compositions, "wholes", looking_up)
-            fingerprinter.fingerprint([text])
-        sys.setprofile(self._count)
-        fingerprinter.fingerprint([text])
-        sys.setprofile(None)
-        tracemalloc.start()
-        fingerprinter.fingerprint([text])
-        self.peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-
-    def _count(self, frame: FrameType, event: str, _argument: object) -> None:
-        self.calls += event in {"call", "c_call"} and frame.f_code.co_filename.startswith(OWN)
-
-
-@pytest.mark.parametrize("kind", ["char", "word"])
-@pytest.mark.parametrize("family", thinned(FAMILIES))
-def test_the_work_grows_with_the_length(family: str, kind: Literal["char", "word"]) -> None:
-    small, large = (Work(FAMILIES[family](size), kind) for size in (BYTES, GROWTH * BYTES))
-    assert large.longest <= 30
-    assert large.joined <= GROWTH * SLACK * small.joined + CONSTANT
-    assert large.tried <= GROWTH * SLACK * small.tried + CONSTANT
-    assert large.calls <= GROWTH * SLACK * small.calls + CONSTANT
-    assert large.peak <= GROWTH * SLACK * small.peak
-
-
-@pytest.mark.parametrize("family", thinned(FAMILIES))
-def test_the_work_grows_with_the_length_with_the_preset_too(family: str) -> None:
-    preset = PRESETS["comments"]
-    small, large = (
-        Work(FAMILIES[family](size), "char", **preset) for size in (BYTES, GROWTH * BYTES)
-    )
-    assert large.calls <= GROWTH * SLACK * small.calls + CONSTANT
-    assert large.peak <= GROWTH * SLACK * small.peak
-
-
 @pytest.mark.parametrize("family", FAMILIES)
-def test_no_text_is_joined_from_more_than_its_share(family: str) -> None:
+def test_no_form_has_more_than_its_share(family: str) -> None:
     text = FAMILIES[family](BYTES)
     size = len(text.encode("utf-8", "surrogatepass"))
     form = Fingerprinter(Parameters()).normalise(text)
     assert len(form) <= 1.25 * size + 32
-    work = Work(text, "char")
-    assert work.joined <= 2 * size
-    assert work.tried <= 2 * size
 
 
-def test_a_mark_is_joined_with_its_neighbour_alone() -> None:
-    chinese = "\u4e2d" * 2_000
-    assert Work(f"{chinese}\u0301{chinese}", "char").joined == 0
-    assert Work(f"{chinese}E\u0323\u0301{chinese}", "char").joined == 3
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is told in another unit")
+def test_no_text_takes_more_memory_than_its_share() -> None:
+    # In a process of its own, whose memory nothing else has raised.
+    command = [sys.executable, "-m", "tests.lsh.test_growth"]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    grown = {
+        name: int(rise)
+        for name, _, rise in (line.partition("\t") for line in done.stdout.splitlines())
+    }
+    assert set(grown) == set(FAMILIES)
+    assert sum(grown.values()) <= TIMES * MEMORY
+
+
+def main() -> None:
+    """Write by how many bytes each family raises the most memory that this process has had."""
+    fingerprinters = [Fingerprinter(one) for one in KINDS]
+    for fingerprinter in fingerprinters:
+        fingerprinter.fingerprint(["\u00e9 a"])
+    for name, family in FAMILIES.items():
+        text = family(MEMORY)
+        before = most_memory()
+        for fingerprinter in fingerprinters:
+            fingerprinter.fingerprint([text])
+        sys.stdout.write(f"{name}\t{most_memory() - before}\n")
+
+
+def most_memory() -> int:
+    """Return the most memory in bytes that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1_024
+
+
+if __name__ == "__main__":
+    main()

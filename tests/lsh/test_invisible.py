@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import sys
+from functools import cache
 from unicodedata import category, name, normalize
 
 import pytest
 from hypothesis import example, given
 
-from lsh import Parameters, normalise
-from lsh.invisible import JOINERS, ignorable, points, without_joiners
-from lsh.unicode_tables import ELONGATIONS
+from lsh import Fingerprinter, Parameters, normalise
 from tests.oracle import normal_form
+from tests.oracle.texts import KNOWN
+from tests.oracle.unicode_tables import ELONGATIONS
 from tests.support.languages import LANGUAGES, OF_JOINERS
 
-NON_JOINER, JOINER = JOINERS[0], JOINERS[1]
+NON_JOINER, JOINER = JOINERS = "\u200c\u200d"
+
+
+@cache
+def dropped() -> set[str]:
+    """Return the characters that nothing shows, wherever they stand."""
+    normal = Fingerprinter(Parameters(drop_overlays=False)).normalise
+    return {char for char in KNOWN if normal(f"x{char}y") == "xy"} - {*JOINERS}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -67,7 +74,7 @@ def test_of_joiners_in_a_row_one_stays() -> None:
 @example("\u0628\u0650\u200c\u0650\u200c\u0628")
 @example("\u0dda\u200d\u0301\u200d")
 def test_joiners_follow_the_definition(text: str) -> None:
-    assert without_joiners(text) == normal_form.without_joiners(text)
+    assert normalise(text, Parameters()) == normal_form.normalise(text, Parameters())
 
 
 @given(OF_JOINERS)
@@ -76,27 +83,28 @@ def test_no_number_of_joiners_makes_another_text(text: str) -> None:
     assert normalise(doubled, Parameters()) == normalise(text, Parameters())
 
 
-def test_every_control_is_ignorable_or_white_space() -> None:
-    elongations = set(points(ELONGATIONS))
-    assert elongations < ignorable()
-    for point in sorted({*range(sys.maxunicode + 1)} - elongations):
-        char = chr(point)
+def test_every_control_is_dropped_or_white_space() -> None:
+    elongations = normal_form.points(ELONGATIONS)
+    assert elongations < dropped()
+    for char in {*KNOWN} - elongations:
         if category(char) == "Cc":
-            assert char.isspace() != (point in ignorable())
-        elif category(char) not in ("Cf", "Cn", "Mn", "Lo"):
-            assert point not in ignorable()
+            assert char.isspace() != (char in dropped())
+        elif category(char) not in ("Cf", "Mn", "Lo"):
+            assert char not in dropped()
 
 
 def test_the_only_letters_among_them_are_fillers_and_elongations() -> None:
-    letters = [chr(point) for point in ignorable() if category(chr(point)) == "Lo"]
+    letters = [char for char in dropped() if category(char) == "Lo"]
     assert letters
     for letter in letters:
         assert "FILLER" in name(letter) or "\u0640" in normalize("NFKD", letter)
 
 
-@pytest.mark.exhaustive
-def test_nothing_ignorable_comes_of_what_is_not() -> None:
-    for point in range(sys.maxunicode + 1):
-        form = normalize("NFKC", chr(point)).casefold()
-        if point not in ignorable() and chr(point) not in JOINERS:
-            assert ignorable().isdisjoint(map(ord, form))
+def test_nothing_that_is_dropped_comes_of_what_is_not() -> None:
+    normal = Fingerprinter(Parameters()).normalise
+    for char in KNOWN:
+        assert dropped().isdisjoint(normal(char))
+
+
+def test_what_unicode_will_ignore_is_dropped_before_it_has_a_name() -> None:
+    assert normalise("a\u2065\ufff0b\U000e0fffc", Parameters()) == "abc"

@@ -15,7 +15,6 @@ CORE = sorted((Path(lsh.__file__).parents[1] / "core" / "src").glob("**/*.rs"))
 ALLOWED = {
     "numpy",
     "lsh",
-    "html",
     "operator",
     "unicodedata",
     "re",

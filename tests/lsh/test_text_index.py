@@ -166,7 +166,7 @@ def test_memory_of_removed_documents_is_given_back(monkeypatch: pytest.MonkeyPat
     for ident, _ in documents[:-20]:
         index.remove(ident)
     assert index._kept.rows <= 10 + 2 * 20
-    assert index._arrays.inserted == index._kept.rows
+    assert len(index._judged) == index._kept.rows
     without = filled(documents[-20:])
     texts = [text for _, text in documents]
     assert index.query_many(texts) == without.query_many(texts)

@@ -1,7 +1,8 @@
 """The normal form of a text, one character at a time.
 
 Unicode's own data is Python's `unicodedata`, and the tables of `unicode_tables`, which are
-generated.
+generated. So it knows the characters of Python's version of Unicode, which is older than the
+core's.
 """
 
 import re
@@ -11,8 +12,14 @@ from itertools import takewhile
 from unicodedata import category, combining, decomposition, name, normalize
 
 from lsh import Parameters
-from tests.oracle import unicode_tables as tables
 from tests.oracle.markup import with_hosts, without_html
+from tests.oracle.unicode_tables import (
+    CONFUSABLE,
+    ELONGATIONS,
+    IGNORABLE,
+    JOINED_TO_THE_LAST,
+    JOINED_TO_THE_NEXT,
+)
 
 __all__ = ["form_of", "normalise"]
 
@@ -52,6 +59,7 @@ def listed_forms(parameters: Parameters) -> set[str]:
 
 
 def says_something(char: str, parameters: Parameters) -> bool:
+    """Return whether a character is more than white space, a mark, or what may be dropped."""
     if parameters.drop_symbols and category(char)[0] in "PS":
         return False
     parts = normalize("NFKD", char)
@@ -165,7 +173,7 @@ def is_invisible(char: str) -> bool:
         return False
     long = category(char) == "Lo" and "\u0640" in normalize("NFKD", char)
     control = category(char) == "Cc" and not char.isspace()
-    return long or control or char in points(tables.IGNORABLE + tables.ELONGATIONS)
+    return long or control or char in points(IGNORABLE + ELONGATIONS)
 
 
 @cache
@@ -220,8 +228,7 @@ def look(char: str, parameters: Parameters) -> str:
 
 @cache
 def looks() -> dict[str, str]:
-    table = tables.CONFUSABLE
-    return {char: shown for shown, alike in table.items() for char in points(alike)}
+    return {char: shown for shown, alike in CONFUSABLE.items() for char in points(alike)}
 
 
 # Characters and their neighbours.
@@ -239,8 +246,8 @@ def is_in_place(text: str, at: int) -> bool:
     after = next((one for one in text[at + 1 :] if not (one in JOINERS or is_mark(one))), "")
     if before in JOINERS:
         return False
-    joined = before != "" and letters(before)[-1] in points(tables.JOINED_TO_THE_NEXT)
-    joined = joined and after != "" and letters(after)[0] in points(tables.JOINED_TO_THE_LAST)
+    joined = before != "" and letters(before)[-1] in points(JOINED_TO_THE_NEXT)
+    joined = joined and after != "" and letters(after)[0] in points(JOINED_TO_THE_LAST)
     return (joined and text[at] == "\u200c") or behind_virama(text[:at])
 
 

@@ -255,8 +255,8 @@ class NaiveSigner:
         return [fingerprint(text, self._parameters) for text in texts]
 
 
-class TodaysSigner:
-    """`lsh.Fingerprinter`."""
+class CoresSigner:
+    """`lsh.Fingerprinter`, which the compiled core stands behind."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._fingerprinter = Fingerprinter(parameters)
@@ -277,4 +277,4 @@ class TodaysSigner:
 
 
 INDEXES: Final[list[Callable[[BucketRules, Sequence[int]], Index]]] = [Today, CoreShard]
-SIGNERS: Final[list[Callable[[Parameters], Signer]]] = [TodaysSigner]
+SIGNERS: Final[list[Callable[[Parameters], Signer]]] = [CoresSigner]

@@ -1,4 +1,4 @@
-"""The oracle shares nothing with what it judges but parameters, rules and Unicode's data."""
+"""The oracle shares nothing with what it judges but parameters and rules."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-DEFINITION = ("clock", "fingerprint", "hashing", "html_names", "index", "markup", "normal_form")
+DEFINITION = (
+    *("clock", "fingerprint", "hashing", "html_names", "index", "markup", "normal_form"),
+    "unicode_tables",
+)
 SHARED = {"BucketRules", "Parameters"}
 
 

@@ -1,6 +1,6 @@
 """Tables from the Unicode Consortium's data. This file is generated.
 
-    python -m tools.unicode_tables FOLDER > lsh/unicode_tables.py
+    python -m tools.unicode_tables --oracle FOLDER > tests/oracle/unicode_tables.py
 
 From DerivedCoreProperties 15.0.0, DerivedJoiningType 15.0.0, confusables of UTS 39
 13.0.0.
@@ -129,7 +129,7 @@ CONFUSABLE: Final[dict[str, str]] = {
     "vb": "1F76C",
     "w": "26F 461 51D 561 13B3 13D4 1D21 20A9 A4EA",
     "x": "D7 3C7 445 1541 157D 166D-166E 2573 292B-292C 2A2F 2CAD A4EB AB53 10196",
-    "y": ("A5 24F 263 28F 3A5 3B3 443 4AF 4B1 10E7 13A9 13BD 1D8C 1EFF 2CA9 A4EC AB5A 118A4 118DC"),
+    "y": "A5 24F 263 28F 3A5 3B3 443 4AF 4B1 10E7 13A9 13BD 1D8C 1EFF 2CA9 A4EC AB5A 118A4 118DC",
     "z": "1B6 3B6 13C3 1D22 1D76 A4DC 118C4 118C9",
     "{": "2774 1D114",
     "}": "2775",

@@ -16,6 +16,7 @@ _BOILERPLATE = "similarity.boilerplate (the digest of its lines)"
 _PARAMETERS = {
     "scheme": "the fingerprint scheme of this version of neardup",
     "normaliser": "the normaliser of this version of neardup",
+    "unicode": "the Unicode data of this version of neardup",
     "sketch_bits": "the sketch size of this version of neardup",
     "seed_digest": "similarity.seed (its digest)",
     "boilerplate": _BOILERPLATE,

@@ -387,26 +387,26 @@ class CarefulMember:
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """See the port."""
-        asked = set(partitions)
-        for place in asked & self._running:
+        asked = dict.fromkeys(partitions)
+        for place in [place for place in asked if place in self._running]:
             self._at[place] = self._reader.position(place) or self._at[place]
             self._running.discard(place)
             if self._reader.has_turn(place):
                 self._held = place, self._clock()
             else:
                 self._reader.stop(place)
-        self._member.pause(asked - self._at.keys())
+        self._member.pause(asked.keys() - self._at.keys())
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """See the port."""
-        asked = set(partitions)
-        for place in asked & self._at.keys() - self._running:
+        asked = dict.fromkeys(partitions)  # In their order, which is that of their first turns.
+        for place in [place for place in asked if place in self._at and place not in self._running]:
             if self._held is not None and self._held[0] == place:
                 self._held = None
             else:
                 self._reader.start(place, self._at[place], self._claim(place, self._at[place]))
             self._running.add(place)
-        self._member.resume(asked - self._at.keys())
+        self._member.resume(asked.keys() - self._at.keys())
 
     def commit(
         self,

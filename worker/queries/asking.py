@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -53,7 +52,7 @@ class Asker:
         self._layout = layout
         made = layout.parameters
         self._rules = replace(rules, bands=made.bands, rows=made.rows)
-        self._own = threading.local()
+        self._fingerprinter = Fingerprinter(layout.parameters)
 
     @property
     def rules(self) -> BucketRules:
@@ -69,17 +68,10 @@ class Asker:
             OSError: a store can't be read.
         """
         asked = [one for one in questions if isinstance(one, Question)]
-        prints = self._fingerprinter().fingerprint([one.text for one in asked])
+        prints = self._fingerprinter.fingerprint([one.text for one in asked])
         times = np.array([one.time for one in asked], np.int64)
         found = iter(self._found(shards, prints, times))
         return [rejected(one) if isinstance(one, Unreadable) else next(found) for one in questions]
-
-    def _fingerprinter(self) -> Fingerprinter:
-        """Return the fingerprinter of this thread."""
-        made: Fingerprinter | None = getattr(self._own, "fingerprinter", None)
-        if made is None:
-            made = self._own.fingerprinter = Fingerprinter(self._layout.parameters)
-        return made
 
     def _found(
         self, shards: Shards, prints: Fingerprints, times: npt.NDArray[np.int64]

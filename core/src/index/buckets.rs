@@ -1,6 +1,7 @@
 //! The buckets that a batch comes to, while its documents are inserted into them.
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::sight::{Bucket, Cell, Damaged, Seen, Sight};
 
@@ -28,8 +29,8 @@ pub struct Held {
     pub changed: bool,
     /// Whether it was full, and an entry has gone for another one.
     pub dropped: bool,
-    /// The numbers of its documents, in their order.
-    pub entries: Vec<u64>,
+    /// The numbers of its documents, in their order. Most buckets have one, and need no memory.
+    pub entries: SmallVec<[u64; 2]>,
     /// Where `Known` has them, as far as they were looked at; nothing if there are few.
     places: Vec<u32>,
     /// Whether it has finer ones.
@@ -71,6 +72,13 @@ impl Held {
     }
 }
 
+fn split(found: Seen<Bucket>) -> Seen<(SmallVec<[u64; 2]>, bool)> {
+    match found {
+        Seen::Here(Bucket { entries, beyond }) => Seen::Here((entries.into(), beyond)),
+        Seen::Unread => Seen::Unread,
+    }
+}
+
 /// Buckets by ids: first those of the batch's keys, then finer ones.
 #[derive(Debug, Default)]
 pub struct Buckets {
@@ -95,7 +103,7 @@ impl Buckets {
             new: false,
             changed: false,
             dropped: false,
-            entries: Vec::new(),
+            entries: SmallVec::new(),
             places: Vec::new(),
             beyond: false,
             outgrown: false,
@@ -122,10 +130,16 @@ impl Buckets {
         }
         let column = usize::from(held.column);
         let found = match held.origin {
-            Origin::Key { row } => sight.bucket(Cell { column, row: row as usize })?,
-            Origin::Finer => sight.finer(column, held.hash)?,
+            Origin::Key { row } => {
+                let cell = Cell { column, row: row as usize };
+                match sight.sole(cell) {
+                    Some(number) => Seen::Here((SmallVec::from_iter([number]), false)),
+                    None => split(sight.bucket(cell)?),
+                }
+            }
+            Origin::Finer => split(sight.finer(column, held.hash)?),
         };
-        let Bucket { entries, beyond } = seen!(found);
+        let (entries, beyond) = seen!(found);
         if let Some(number) = entries.iter().find(|&&number| number >= sight.inserted()) {
             return Err(Damaged(format!("a bucket names document {number}, which has no record")));
         }

@@ -222,7 +222,7 @@ fn counting(time: i64, now: i64, rules: &Rules) -> i64 {
 
 /// The last leap, if there is one; `nows` are those at each document.
 fn leap(before: i64, nows: &[i64], window: i64) -> Option<Leap> {
-    let befores = std::iter::once(&before).chain(nows);
-    let pairs = befores.zip(nows).map(|(&before, &after)| Leap { before, after });
+    let earlier = std::iter::once(&before).chain(nows);
+    let pairs = earlier.zip(nows).map(|(&before, &after)| Leap { before, after });
     pairs.filter(|leap| leap.after.saturating_sub(leap.before) > window).last()
 }

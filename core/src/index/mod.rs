@@ -23,6 +23,7 @@ pub mod clock;
 pub mod court;
 pub mod decision;
 mod finer;
+pub mod in_memory;
 pub mod judge;
 mod judged;
 mod known;

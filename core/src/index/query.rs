@@ -42,6 +42,8 @@ pub struct Query {
     batch: Arc<Batch>,
     clock: Clock,
     oldest: Option<Vec<i64>>,
+    /// Whether to describe the buckets that are met.
+    describes: bool,
     asked: Option<Asked>,
 }
 
@@ -50,6 +52,11 @@ struct Asked {
     known: Known,
     buckets: Buckets,
     cells: Vec<Contested>,
+    /// Buffers of `Walk`.
+    compared: Vec<u32>,
+    live: Vec<u32>,
+    /// The places of all documents that the last query was compared with.
+    places: Vec<u32>,
 }
 
 /// A bucket on a query's way: its column, level and live entries, and whether it has finer ones.
@@ -67,7 +74,12 @@ impl Query {
         batch.check(court.columns.len(), court.slots)?;
         let oldest = |&time| clock.oldest_alone(time, &court.rules);
         let oldest = court.rules.window.map(|_| batch.times.iter().map(oldest).collect());
-        Ok(Self { court, batch, clock: clock.clone(), oldest, asked: None })
+        Ok(Self { court, batch, clock: clock.clone(), oldest, describes: true, asked: None })
+    }
+
+    /// Leave out the buckets in which there was something: `Answers::met` stays empty.
+    pub fn without_buckets(self) -> Self {
+        Self { describes: false, ..self }
     }
 
     /// Return the answers, if nothing has to be read for them any more.
@@ -104,7 +116,8 @@ impl Query {
             }
         }
         let known = Known::new(self.court.slots, self.clock.clone(), sight.inserted());
-        Asked { known, buckets, cells }
+        let (compared, live, places) = (Vec::new(), Vec::new(), Vec::new());
+        Asked { known, buckets, cells, compared, live, places }
     }
 
     fn answer(
@@ -114,8 +127,8 @@ impl Query {
         made: &mut Answers,
         sight: &mut impl Sight,
     ) -> Result<Seen<()>, Damaged> {
-        let Asked { known, buckets, cells } = asked;
-        let (mut compared, mut live, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        let Asked { known, buckets, cells, compared, live, places } = asked;
+        places.clear();
         let mut walk = Walk {
             court: &self.court,
             batch: &self.batch,
@@ -124,8 +137,8 @@ impl Query {
             known,
             buckets,
             sight,
-            compared: &mut compared,
-            live: &mut live,
+            compared,
+            live,
         };
         let (mut visits, mut read) = (Vec::new(), true);
         let from = cells.partition_point(|cell| (cell.row as usize) < row);
@@ -135,6 +148,9 @@ impl Query {
                 continue;
             };
             places.extend_from_slice(walk.compared);
+            if !self.describes {
+                continue;
+            }
             for (level, &bucket) in way.met().iter().enumerate() {
                 let held = walk.buckets.get(bucket);
                 let (entries, beyond) = (held.entries.len(), held.beyond);
@@ -153,16 +169,18 @@ impl Query {
         places.sort_unstable();
         places.dedup();
         let mut met: Vec<(u32, u32)> =
-            places.into_iter().map(|place| (place, known.last_equal(place))).collect();
+            places.iter().map(|&place| (place, known.last_equal(place))).collect();
         made.compared.push(met.len() as u64);
         let start = made.matches.matches.len();
         let shingles = self.batch.shingles[row];
         matching(&self.court, known, shingles, &mut met, &mut made.matches.matches);
-        let found = made.matches.matches[start..].iter().map(|one| one.sequence);
-        let mut found: Vec<u64> = found.collect();
-        found.sort_unstable();
         made.matches.starts.push(made.matches.matches.len());
-        made.met.push(described(visits, &found));
+        if self.describes {
+            let found = made.matches.matches[start..].iter().map(|one| one.sequence);
+            let mut found: Vec<u64> = found.collect();
+            found.sort_unstable();
+            made.met.push(described(visits, &found));
+        }
         Ok(Seen::Here(()))
     }
 }

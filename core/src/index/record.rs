@@ -40,18 +40,22 @@ impl<'a> Record<'a> {
 
     /// The bytes. A sketch has less than 65,536 slots, and `new` less than 256 bytes.
     pub fn pack(&self) -> Vec<u8> {
+        let variable = self.sketch.len() + self.new.len() + self.id.len();
+        let mut packed = Vec::with_capacity(FIXED + variable);
+        self.pack_into(&mut packed);
+        packed
+    }
+
+    /// Append the bytes; see `pack`.
+    pub fn pack_into(&self, packed: &mut Vec<u8>) {
         let slots = u16::try_from(self.sketch.len()).expect("a sketch has less than 65,536 slots");
         let bits = u8::try_from(self.new.len()).expect("an index has at most 256 columns");
-        let variable = [self.sketch, self.new, self.id];
-        let mut packed =
-            Vec::with_capacity(FIXED + variable.iter().map(|part| part.len()).sum::<usize>());
         packed.extend_from_slice(&self.sequence.to_le_bytes());
         packed.extend_from_slice(&self.time.to_le_bytes());
         packed.extend_from_slice(&self.shingles.to_le_bytes());
         packed.extend_from_slice(&slots.to_le_bytes());
         packed.push(bits);
-        variable.iter().for_each(|part| packed.extend_from_slice(part));
-        packed
+        [self.sketch, self.new, self.id].iter().for_each(|part| packed.extend_from_slice(part));
     }
 }
 

@@ -44,6 +44,12 @@ pub trait Sight {
         true
     }
 
+    /// The only document of the bucket that a cell's key names, if that is at hand: then `bucket`
+    /// isn't asked.
+    fn sole(&mut self, _cell: Cell) -> Option<u64> {
+        None
+    }
+
     /// The bucket that a cell's key names.
     fn bucket(&mut self, cell: Cell) -> Result<Seen<Bucket>, Damaged>;
 

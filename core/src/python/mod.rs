@@ -4,6 +4,7 @@ mod arrays;
 mod given;
 mod index;
 mod judge;
+mod memory;
 mod signing;
 mod text;
 
@@ -15,5 +16,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     text::register(module)?;
     signing::register(module)?;
     index::register(module)?;
+    module.add_class::<memory::MemoryIndex>()?;
     module.add_class::<judge::PlainIndex>()
 }

@@ -1,6 +1,6 @@
 //! Shingles, sketches and keys of texts.
 //!
-//! `docs/fingerprints.md` defines them. Whatever the path that a text takes, it has one result.
+//! `tests/oracle/fingerprint.py` defines them. Whatever the path that a text takes, it has one result.
 
 mod columns;
 mod hashing;

@@ -63,7 +63,7 @@ pub fn batch_of(batch: &Bound<'_, PyAny>) -> PyResult<Batch> {
     })
 }
 
-fn vector<T: numpy::Element + Copy>(array: &Bound<'_, PyAny>) -> PyResult<Vec<T>> {
+pub fn vector<T: numpy::Element + Copy>(array: &Bound<'_, PyAny>) -> PyResult<Vec<T>> {
     let array: PyReadonlyArray1<'_, T> = array.extract()?;
     Ok(array.as_array().to_vec())
 }

@@ -1,6 +1,6 @@
 //! A shard of the index: opened, asked and written to in steps, by whoever has its store.
 
-mod batch;
+pub mod batch;
 mod caught;
 mod contents;
 mod found;

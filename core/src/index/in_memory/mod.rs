@@ -1,0 +1,311 @@
+//! An index in memory: documents without ids and times, which all stay until they are removed.
+//!
+//! Documents have *rows*, in the order in which they came. Unlike an index on disk, it has all
+//! documents, also those that no bucket names because an entry stands for them. So one can also be
+//! removed: the buckets become as if it had never come.
+//!
+//! Between a judgement and its application, the documents of a batch have numbers from that of the
+//! first row on. Those that are inserted have records, which name their rows.
+
+mod column;
+mod seen;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use self::column::{Column, MOST_ROWS};
+use self::seen::{InMemory, Looked};
+use super::batch::Batch;
+use super::clock::Clock;
+use super::court::Court;
+use super::decision::{Decision, Matches};
+use super::finer::LEVELS;
+use super::judge::Judgement;
+use super::query::Query;
+use super::record::Record;
+use super::rules::{Rules, SameId};
+use super::sight::{Damaged, Seen};
+
+/// How many documents are judged, or queried, at a time. It decides nothing.
+const TOGETHER: usize = 256;
+
+/// n documents, as they come.
+#[derive(Debug, Clone, Default)]
+pub struct Given {
+    /// n keys for each column, one column after the other.
+    pub keys: Vec<u64>,
+    /// The sketches, one after the other.
+    pub sketches: Vec<u8>,
+    pub shingles: Vec<u32>,
+}
+
+/// Documents and what they match: a document's matches are together, the best first.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Found {
+    /// The documents' rows, or the queries' places; ascending.
+    pub documents: Vec<i64>,
+    /// The rows of the matches.
+    pub rows: Vec<i64>,
+    pub similarity: Vec<f64>,
+    /// How much of the document is in the match, if that is enough; else 0.
+    pub containment: Vec<f64>,
+}
+
+/// All documents, and all buckets.
+#[derive(Debug, Clone)]
+pub struct MemoryIndex {
+    court: Arc<Court>,
+    columns: Vec<Column>,
+    sketches: Vec<u8>,
+    shingles: Vec<u32>,
+    compared: u64,
+}
+
+impl MemoryIndex {
+    /// Begin empty. There are no ids, so `Rules::same_id` doesn't count.
+    pub fn new(rules: Rules, columns: usize, slots: usize) -> Result<Self, String> {
+        if let Some(window) = rules.window {
+            return Err(format!("window_ms: got {window}, an index in memory takes None"));
+        }
+        if columns > 1 << u8::BITS {
+            return Err(format!("columns: got {columns}, an index takes at most 256"));
+        }
+        let rules = Rules { same_id: SameId::Duplicate, rows: 0, ..rules };
+        let numbers = (0..=u8::MAX).take(columns).collect();
+        Ok(Self {
+            court: Arc::new(Court::new(rules, numbers, slots)?),
+            columns: vec![Column::default(); columns],
+            sketches: Vec::new(),
+            shingles: Vec::new(),
+            compared: 0,
+        })
+    }
+
+    /// How many rows there are, also those of removed documents.
+    pub fn len(&self) -> usize {
+        self.shingles.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.shingles.is_empty()
+    }
+
+    pub fn slots(&self) -> usize {
+        self.court.slots
+    }
+
+    /// How many columns there are.
+    pub fn width(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// How many comparisons all judgements made.
+    pub fn compared(&self) -> u64 {
+        self.compared
+    }
+
+    /// The keys of all rows in a column.
+    pub fn keys(&self, column: usize) -> &[u64] {
+        self.columns[column].keys()
+    }
+
+    pub fn sketch(&self, row: usize) -> &[u8] {
+        &self.sketches[row * self.court.slots..(row + 1) * self.court.slots]
+    }
+
+    pub fn shingles(&self) -> &[u32] {
+        &self.shingles
+    }
+
+    /// The estimated similarity of the documents in two rows.
+    pub fn similarity(&self, one: usize, other: usize) -> f64 {
+        let measures = &self.court.measures;
+        measures.estimate(measures.equal(self.sketch(one), self.sketch(other)))
+    }
+
+    /// Add documents in order, each as if it came alone; return their matches.
+    ///
+    /// `blank` says which ones come to no bucket.
+    pub fn judge(&mut self, given: &Given, blank: &[bool]) -> Result<Found, Damaged> {
+        let mut found = Found::default();
+        for low in (0..blank.len()).step_by(TOGETHER) {
+            let rows = low..blank.len().min(low + TOGETHER);
+            let first = self.len();
+            if first + rows.len() > MOST_ROWS {
+                return Err(Damaged(format!("an index in memory takes {MOST_ROWS} documents")));
+            }
+            let judged: Vec<usize> = rows.clone().filter(|&row| !blank[row]).collect();
+            let sequences = judged.iter().map(|&row| (first + row - low) as u64);
+            let batch = Arc::new(self.batch(given, &judged, sequences.collect()));
+            let court = Arc::clone(&self.court);
+            let decision = self.decide(&court, &batch)?;
+            self.append(given, blank.len(), rows);
+            self.apply(&court, &decision, first)?;
+            self.compared += decision.counts.candidates;
+            found.add(&decision.matches, &court, |place| batch.sequences[place] as i64);
+        }
+        Ok(found)
+    }
+
+    /// Return what each of some documents matches, and change nothing.
+    pub fn matches(&self, given: &Given) -> Result<Found, Damaged> {
+        let mut found = Found::default();
+        let count = given.shingles.len();
+        let looked = Looked::up(self, &self.court, &given.keys, count);
+        for low in (0..count).step_by(TOGETHER) {
+            let rows: Vec<usize> = (low..count.min(low + TOGETHER)).collect();
+            let batch = Arc::new(self.batch(given, &rows, vec![0; rows.len()]));
+            let query = Query::new(self.court.clone(), batch.clone(), &Clock::default());
+            let mut query = query.map_err(Damaged)?.without_buckets();
+            let mut sight = InMemory::new(self, &self.court, &looked, low);
+            let answers = here(query.step(&mut sight)?)?;
+            found.add(&answers.matches, &self.court, |place| (low + place) as i64);
+        }
+        Ok(found)
+    }
+
+    /// Remove a document that isn't blank: the buckets become as if it had never come.
+    ///
+    /// `others` are the rows of all other documents that aren't blank, ascending. A bucket depends
+    /// on the documents that have its key alone, so these are judged again.
+    pub fn remove(&mut self, row: usize, others: &[usize]) -> Result<(), Damaged> {
+        for column in 0..self.columns.len() {
+            let keys = self.keys(column);
+            let alike = others.iter().copied().filter(|&other| keys[other] == keys[row]);
+            let alike = alike.collect::<Vec<_>>();
+            self.refill(column, row, &alike)?;
+        }
+        Ok(())
+    }
+
+    /// Make a bucket, and its finer ones, those of some documents; `gone` is one that left it.
+    fn refill(&mut self, place: usize, gone: usize, rows: &[usize]) -> Result<(), Damaged> {
+        let column = &mut self.columns[place];
+        let key = column.keys()[gone];
+        let bucket = column.bucket(key);
+        let left: Vec<u64> =
+            bucket.entries.iter().copied().filter(|&entry| entry != gone as u64).collect();
+        if !bucket.beyond {
+            if left.len() == bucket.entries.len() {
+                return Ok(()); // An entry stood for it.
+            }
+            if left.iter().map(|&entry| entry as usize).eq(rows.iter().copied()) {
+                column.put(key, left.iter().map(|&entry| entry as u32).collect(), false);
+                return Ok(()); // It stood for nothing.
+            }
+        }
+        column.put(key, Box::default(), false);
+        if bucket.beyond {
+            for &row in rows.iter().chain([&gone]) {
+                for level in 1..=LEVELS {
+                    let finer = self.court.finer.key(place, key, level, self.sketch(row));
+                    self.columns[place].put(finer, Box::default(), false);
+                }
+            }
+        }
+        let number = vec![self.court.columns[place]];
+        let court = Court::new(self.court.rules.clone(), number, self.court.slots);
+        let court = Arc::new(court.map_err(Damaged)?);
+        let batch = Batch {
+            sequences: rows.iter().map(|&row| row as u64).collect(),
+            times: vec![0; rows.len()],
+            ids: rows.iter().map(|_| []).collect(),
+            shingles: rows.iter().map(|&row| self.shingles[row]).collect(),
+            keys: vec![key; rows.len()],
+            sketches: rows.iter().flat_map(|&row| self.sketch(row)).copied().collect(),
+            forgotten: Vec::new(),
+        };
+        let first = self.len();
+        let decision = self.decide(&court, &Arc::new(batch))?;
+        self.apply(&court, &decision, first)
+    }
+
+    fn batch(&self, given: &Given, rows: &[usize], sequences: Vec<u64>) -> Batch {
+        let (count, slots) = (given.shingles.len(), self.court.slots);
+        let mut keys = Vec::with_capacity(rows.len() * self.columns.len());
+        for column in 0..self.columns.len() {
+            let own = &given.keys[column * count..(column + 1) * count];
+            keys.extend(rows.iter().map(|&row| own[row]));
+        }
+        let mut sketches = Vec::with_capacity(rows.len() * slots);
+        for &row in rows {
+            sketches.extend_from_slice(&given.sketches[row * slots..(row + 1) * slots]);
+        }
+        Batch {
+            sequences,
+            times: vec![0; rows.len()],
+            ids: rows.iter().map(|_| []).collect(),
+            shingles: rows.iter().map(|&row| given.shingles[row]).collect(),
+            keys,
+            sketches,
+            forgotten: Vec::new(),
+        }
+    }
+
+    fn decide(&self, court: &Arc<Court>, batch: &Arc<Batch>) -> Result<Decision, Damaged> {
+        let judgement = Judgement::new(court.clone(), batch.clone(), &Clock::default());
+        let looked = Looked::up(self, court, &batch.keys, batch.len());
+        let mut sight = InMemory::new(self, court, &looked, 0);
+        here(judgement.map_err(Damaged)?.step(&mut sight)?)
+    }
+
+    fn append(&mut self, given: &Given, count: usize, rows: std::ops::Range<usize>) {
+        for (place, column) in self.columns.iter_mut().enumerate() {
+            column.append(&given.keys[place * count..(place + 1) * count][rows.clone()]);
+        }
+        let slots = self.court.slots;
+        extend(&mut self.sketches, &given.sketches[rows.start * slots..rows.end * slots]);
+        extend(&mut self.shingles, &given.shingles[rows]);
+    }
+
+    /// Apply a decision; `first` is the number that it gave to the first document with a record.
+    fn apply(&mut self, court: &Court, decision: &Decision, first: usize) -> Result<(), Damaged> {
+        let changes = &decision.changes;
+        let rows = changes.records.iter().map(|record| Ok(Record::unpack(record)?.sequence as u32));
+        let rows = rows.collect::<Result<Vec<u32>, Damaged>>()?;
+        let row_of = |number: u64| match number.checked_sub(first as u64) {
+            None => number as u32,
+            Some(place) => rows[place as usize],
+        };
+        for cell in &changes.cells {
+            let column = usize::from(court.columns[cell.column]);
+            self.columns[column].insert(cell.hash, row_of(cell.number));
+        }
+        for bucket in &changes.buckets {
+            let column = usize::from(court.columns[bucket.column]);
+            let entries = bucket.entries.iter().map(|&number| row_of(number)).collect();
+            self.columns[column].put(bucket.hash, entries, bucket.beyond);
+        }
+        Ok(())
+    }
+}
+
+impl Found {
+    fn add(&mut self, matches: &Matches, court: &Court, document: impl Fn(usize) -> i64) {
+        for (place, ends) in matches.starts.windows(2).enumerate() {
+            for one in &matches.matches[ends[0]..ends[1]] {
+                self.documents.push(document(place));
+                self.rows.push(one.sequence as i64);
+                self.similarity.push(court.similarity(one.equal));
+                self.containment.push(one.containment);
+            }
+        }
+    }
+}
+
+fn here<T>(seen: Seen<T>) -> Result<T, Damaged> {
+    match seen {
+        Seen::Here(value) => Ok(value),
+        Seen::Unread => Err(Damaged("what is in memory was unread".into())),
+    }
+}
+
+/// Append items; at most a fifth of the room is left empty.
+fn extend<T: Copy>(items: &mut Vec<T>, others: &[T]) {
+    let length = items.len() + others.len();
+    if length > items.capacity() {
+        items.reserve_exact((items.len() + items.len() / 4).max(length) - items.len());
+    }
+    items.extend_from_slice(others);
+}
