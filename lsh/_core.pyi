@@ -282,9 +282,7 @@ class Contents:
         Returns: era, column, key, documents, whether it has finer ones.
         """
 
-    def records(
-        self, key: bytes, value: bytes
-    ) -> list[tuple[int, int, int, bytes, bytes] | None]:
+    def records(self, key: bytes, value: bytes) -> list[tuple[int, int, int, bytes, bytes] | None]:
         """Return the records of a page; None of a document that was forgotten.
 
         A record is: sequence number, time in ms or a mark of the clock, number of shingles, sketch
