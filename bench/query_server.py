@@ -35,7 +35,6 @@ from worker.offline.embedded import create_topics
 from worker.process.gc import collecting, relax
 from worker.process.malloc import limit
 from worker.queries.service import (
-    GATHER_SECONDS,
     TURN_SECONDS,
     QueryService,
 )
@@ -134,7 +133,7 @@ def main() -> None:
             locks.append(_Held())
             return locks[-1]
 
-        following = service.begin(application, lock=lock, gather_seconds=GATHER_SECONDS)
+        following = service.begin(application, lock=lock)
         for _ in range(3):
             following.step()
         (held,) = locks

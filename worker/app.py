@@ -437,13 +437,11 @@ class Application:
         self,
         reader: Callable[[Callable[[], LogReader]], LogReader],
         apply: Callable[[int, BandStore, list[Record]], None],
-        gather_seconds: float,
     ) -> Standby:
         """Make what keeps all shards warm as their log grows, whatever the group has committed.
 
         ``reader`` returns what reads the log for all shards, from what connects to it. ``apply``
-        judges records, and applies their changes to a shard's store. Few of them wait for others
-        for ``gather_seconds``.
+        judges records, and applies their changes to a shard's store.
         """
         self.directories.tidy()
         topology = self.topology
@@ -456,7 +454,6 @@ class Application:
             apply,
             background=self._background,
             past_group=True,
-            gather_seconds=gather_seconds,
             clock=self._clock,
         )
 

@@ -27,7 +27,7 @@ from worker.process.malloc import limit
 from worker.process.outage import until_answered
 from worker.process.signals import stopping_on_signals
 from worker.process.state_directory import locked
-from worker.queries.service import GATHER_SECONDS, QueryService
+from worker.queries.service import QueryService
 from worker.settings import Settings
 
 __all__ = ["serve"]
@@ -86,7 +86,7 @@ def _serve(settings: Settings, begin: Callable[[], None]) -> None:
         if application is None:
             leave()
         begin()
-        service.begin(application, gather_seconds=GATHER_SECONDS)
+        service.begin(application)
         relax()
         threading.Thread(
             target=collect_until, args=(stopping,), name="collector", daemon=True

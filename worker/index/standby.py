@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic
@@ -39,9 +38,6 @@ _BYTES = 8 << 20
 _HELD = 64
 _HELD_BYTES = 16 << 20
 """The most frames read ahead of the group. Reading pauses above it until the group catches up."""
-_ENOUGH = 32
-_ENOUGH_BYTES = 1 << 20
-"""So many frames, or so much, don't wait for others."""
 
 
 class Standby:
@@ -61,15 +57,13 @@ class Standby:
         *,
         background: bool,
         past_group: bool = False,
-        gather_seconds: float = 0.0,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         """Take the shards to keep warm. Nothing starts before the first `hand_over`.
 
         ``apply`` judges records and applies their changes to a store, like a replay. With
         ``past_group``, records are applied whatever the group has committed: the shards can then
-        never be handed over. Records wait for others for ``gather_seconds``, unless they are many:
-        to judge some together takes less than to judge each.
+        never be handed over.
         """
         self._shards = WarmShards(partitions, recovery, background=background)
         self._connect = reader
@@ -78,7 +72,6 @@ class Standby:
         self._apply = apply
         self._background = background
         self._past_group = past_group
-        self._gather_seconds = gather_seconds
         self._clock = clock
         self._committed: dict[TopicPartition, int] = {}
         self._asked_at: float | None = None
@@ -143,7 +136,7 @@ class Standby:
         try:
             if self._reader is None:
                 self._reader = self._connect()
-            records = self._read(self._reader, min(timeout, self._until_due()))
+            records = self._read(self._reader, timeout)
         except (TopicRecreated, LogTruncated):
             raise  # The stage gets the same error.
         except BusError as error:
@@ -170,13 +163,6 @@ class Standby:
             reader.stop(error.partition)
             self._let_rest(error.partition, str(error))
         return ()
-
-    def _until_due(self) -> float:
-        """Return for how many seconds no record will have waited long enough for others."""
-        if not self._gather_seconds:
-            return math.inf
-        waiting = [shard.held_since for _, shard in self._shards.all() if shard.held]
-        return max(0.0, min(waiting, default=math.inf) + self._gather_seconds - self._clock())
 
     def _ask(self, reader: LogReader) -> None:
         now = self._clock()
@@ -223,13 +209,8 @@ class Standby:
             if not shard.reading:  # They were read for a store that it had before.
                 records = []
             committed = self._committed.get(partition, 0)
-            if not shard.held:
-                shard.held_since = self._clock()
             shard.held += records
             ready = [one for one in shard.held if self._past_group or one.offset < committed]
-            due = shard.held_since + self._gather_seconds
-            if self._clock() < due and not self._enough(ready):
-                ready = []
             shard.held = shard.held[len(ready) :]
             try:
                 if ready:
@@ -244,11 +225,6 @@ class Standby:
                 self._give_up(partition, shard, str(error), aside=True)
             except OSError as error:
                 self._give_up(partition, shard, str(error))
-
-    @staticmethod
-    def _enough(ready: list[Record]) -> bool:
-        """Return whether records are so many that they don't wait for others."""
-        return len(ready) >= _ENOUGH or _size(ready) >= _ENOUGH_BYTES
 
     def _reset(self, partition: TopicPartition, why: str) -> None:
         """Put a store aside whose log was trimmed past it, and open another at once."""

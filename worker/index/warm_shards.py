@@ -31,17 +31,15 @@ Warm = BandStore | Opening
 class WarmShard:
     """A shard that is kept warm.
 
-    ``held`` are records that aren't applied yet, read ahead of the group or waiting for others;
-    the first of them came at the time ``held_since``. ``reading`` is whether more are read. Nothing
-    is tried before the time ``not_before``. Times are in seconds. While ``busy``, the standby's
-    thread uses the store without the lock. Whoever takes the shard over meanwhile gets
+    ``held`` are records that aren't applied yet, read ahead of the group. ``reading`` is whether
+    more are read. Nothing is tried before the time ``not_before``, in seconds. While ``busy``, the
+    standby's thread uses the store without the lock. Whoever takes the shard over meanwhile gets
     ``promised``, which receives the store when the use ends.
     """
 
     opening: Opening | None = None
     store: BandStore | None = None
     held: list[Record] = field(default_factory=list)
-    held_since: float = 0.0
     reading: bool = False
     not_before: float = 0.0
     busy: bool = False

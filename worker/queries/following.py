@@ -27,8 +27,8 @@ T = TypeVar("T")
 _NEAR = 64
 """A shard is warm once it has been at most this many records behind the log's end."""
 _TOGETHER = 1_000
-"""Documents of short frames that are judged together. What a frame takes besides its documents is
-as much as some hundreds of these; but a query may have to wait for what all of them change."""
+"""Documents of frames that have come together and are judged together, which costs less than one by
+one; but a query may have to wait for what all of them change."""
 
 
 class Warming(Exception):
@@ -61,9 +61,9 @@ class Following(Closing):
     """The shards of an application, as of its log.
 
     A thread judges the frames of the log as *index* does, and applies their changes shard by
-    shard. Frames that come in quick succession are judged together. Queries read beside it: a lock
-    for each shard keeps them apart only while what they read changes, never while frames are
-    judged, or while runs are sorted, packed and merged.
+    shard. Frames that have come together are judged together. Queries read beside it: a lock for
+    each shard keeps them apart only while what they read changes, never while frames are judged, or
+    while runs are sorted, packed and merged.
     """
 
     def __init__(
@@ -71,12 +71,8 @@ class Following(Closing):
         application: Application,
         clock: Callable[[], float] = monotonic,
         lock: Callable[[], ShardLock] = ShardLock,
-        gather_seconds: float = 0.0,
     ) -> None:
-        """Take the application, and what makes a shard's lock. Nothing is read before `check`.
-
-        A frame waits for ``gather_seconds`` for others.
-        """
+        """Take the application, and what makes a shard's lock. Nothing is read before `check`."""
         self._topology = application.topology
         shards = range(self._topology.layout.shards)
         self._seats = {shard: TopicPartition(self._topology.seats, shard) for shard in shards}
@@ -87,7 +83,6 @@ class Following(Closing):
         self._standby = application.follower(
             lambda connect: WholeLogReader(self._topology.order, connect, self._progress),
             self._apply,
-            gather_seconds,
         )
 
     def check(self) -> None:

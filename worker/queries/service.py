@@ -25,15 +25,12 @@ from worker.queries.shard_lock import ShardLock
 from worker.settings import Settings
 from worker.stages import Status
 
-__all__ = ["GATHER_SECONDS", "TURN_SECONDS", "QueryService"]
+__all__ = ["TURN_SECONDS", "QueryService"]
 
 _log = logging.getLogger(__name__)
 
 TURN_SECONDS = 0.0005
 """After so long, a thread that waits for Python gets it. A query waits for it several times."""
-GATHER_SECONDS = 0.25
-"""How long a frame of the log waits for others. Answers are so much older, and short frames take
-Python from queries less often."""
 _LOOK_SECONDS = 0.5
 _CONNECTIONS = 64
 _HEAD_BYTES = 64 << 10
@@ -70,11 +67,10 @@ class QueryService(Closing):
         application: Application,
         clock: Callable[[], float] = monotonic,
         lock: Callable[[], ShardLock] = ShardLock,
-        gather_seconds: float = 0.0,
     ) -> Following:
         """Begin to follow the log, and to answer; return what follows. See `Following`."""
         self._application = application
-        self._following = following = Following(application, clock, lock, gather_seconds)
+        self._following = following = Following(application, clock, lock)
         asker = Asker(application.topology.layout, application.rules())
         questions = Questions(self._settings)
         self._pages = QueryPages(questions, asker, following, self._metrics, self.health)

@@ -29,7 +29,6 @@ class Tape:
         self.low = 0
         self.at: int | None = None
         self.furthest = 0
-        self.waited = 0.0
         self.value = b"x"
         self.closed = threading.Event()
 
@@ -43,8 +42,7 @@ class Tape:
         self.at = None
 
     def read(self, limit: int, max_bytes: int, timeout: float) -> list[Record]:
-        del max_bytes
-        self.waited = timeout
+        del max_bytes, timeout
         if self.at is None:
             return []
         if self.at < self.low:
@@ -84,7 +82,6 @@ class Bench:
         self.path = self.directories.path(PLACE.partition)
         self.tape = Tape(length)
         self.applied: list[int] = []
-        self.together: list[int] = []
         self.later = 0.0
         self.recovery = Recovery(self.directories)
         self.standby = Standby(
@@ -104,7 +101,6 @@ class Bench:
             range(store.offset, store.offset + len(records))
         )
         self.applied += [record.offset for record in records]
-        self.together.append(len(records))
         store.apply(None, offset=records[-1].offset + 1, documents=len(records))
 
     def taken_over(self) -> BandStore:

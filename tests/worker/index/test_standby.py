@@ -311,48 +311,6 @@ def test_it_passes_the_group_if_nobody_takes_its_shards(tmp_path: Path) -> None:
     bench.standby.close()
 
 
-def test_records_wait_for_others_unless_they_are_many(tmp_path: Path) -> None:
-    bench, now = Bench(tmp_path), 100.0
-    standby = Standby(
-        [PLACE],
-        lambda: bench.tape,
-        bench.recovery,
-        bench.directories,
-        bench.apply,
-        background=False,
-        past_group=True,
-        gather_seconds=1.0,
-        clock=lambda: now,
-    )
-    standby.hand_over({})
-
-    def step_with(length: int) -> float:
-        """Take a step on a log of this length; return how long it waits for more at most."""
-        bench.tape.length = bench.tape.group = length
-        standby.step(5.0)
-        return bench.tape.waited
-
-    while not bench.tape.furthest:  # Until its store is open, it reads nothing.
-        assert step_with(1) == 5.0
-    now += 0.25
-    assert step_with(2) == 0.75
-    assert bench.together == []
-    now += 0.75
-    assert step_with(2) == 0.0
-    assert bench.together == [2]
-    assert step_with(3) == 5.0
-    now += 0.5
-    for _ in range(4):
-        assert bench.together == [2]
-        assert step_with(35) == 0.5
-    assert bench.together == [2, 33]
-    bench.tape.value = b"x" * (1 << 20)
-    assert step_with(36) == 5.0
-    assert bench.together == [2, 33, 1]
-    assert bench.applied == [*range(36)]
-    standby.close()
-
-
 def test_what_cannot_be_kept_warm_is_a_warning_and_no_more(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
