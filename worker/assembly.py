@@ -50,7 +50,7 @@ class Assembly:
         """Take what all loops share; ``base`` is the topology of generation 0.
 
         ``probe`` gives what is told of a part's points, by its name. ``wall_clock`` returns seconds
-        since the epoch; it tells the age of what nobody uses.
+        since the epoch; it tells the age of what nobody uses, and of the last life's death.
         """
         self._settings = settings
         self._base = base
@@ -61,6 +61,7 @@ class Assembly:
         self._watch = watch
         self._probe = probe
         self._clock = clock
+        self._wall_clock = wall_clock
         self._applications: dict[str, Application] = {}
         self._lock = threading.Lock()
         self._noted: Fetches | None = None
@@ -117,7 +118,14 @@ class Assembly:
                 documents = self._base.documents
                 identity = f"{self._settings.app} {documents} {self._bus.identity(documents)}"
                 journal = Journal(self._state_dir / "fetching.journal")
-                self._noted = Fetches(documents, identity, journal, self.shares.total)
+                self._noted = Fetches(
+                    documents,
+                    identity,
+                    journal,
+                    self.shares.total,
+                    clock=self._clock,
+                    wall_clock=self._wall_clock,
+                )
             return self._noted
 
     def _base_of(self, part: Part) -> Topology:

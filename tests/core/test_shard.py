@@ -76,6 +76,19 @@ def test_what_is_opened_anew_decides_the_same(rules: BucketRules) -> None:
     assert len(sizes["tiers"]) > 1 or sizes["expired_eras"] > 1
 
 
+@pytest.mark.parametrize("size", [1, 3])
+def test_runs_are_merged_however_often_the_shard_is_closed(size: int) -> None:
+    """A merge takes six documents and more, and what has no finished file is lost."""
+    shard, most = driven(PLAIN, count=0), 0
+    for some in batches(7, size):
+        shard.judge(some)
+        tiers = shard.shard.sizes()["tiers"]
+        most = max(most, *(count for count, _ in tiers.values()), 0)
+        shard.reopen()
+    assert 8 <= most <= 9
+    assert len(tiers) > 1
+
+
 def recent(of: Driven) -> dict[str, int]:
     """Return what a shard has kept in memory of what was read lately."""
     sizes = of.shard.sizes()

@@ -225,11 +225,17 @@ def test_a_worker_with_the_earlier_plan_holds_what_others_have_sealed(
     assert world.problems(oracle) == []
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("log", [False, True], ids=["documents", "both"])
-@pytest.mark.parametrize("dies", [False, True])
+@pytest.mark.parametrize(
+    ("dies", "log"),
+    [
+        pytest.param(False, False, id="documents", marks=pytest.mark.exhaustive),
+        pytest.param(False, True, id="both", marks=pytest.mark.exhaustive),
+        pytest.param(True, False, id="documents, dies", marks=pytest.mark.exhaustive),
+        pytest.param(True, True, id="both, dies"),
+    ],
+)
 def test_what_was_deleted_is_left_out_and_nothing_else_is_lost(
-    rewritten: MakeWorld, oracle: Oracle, *, log: bool, dies: bool
+    rewritten: MakeWorld, oracle: Oracle, *, dies: bool, log: bool
 ) -> None:
     world = rewritten()
     heaps = slices(near_copies(60, 3), 14, 10, 10, 10, 10)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from time import time
+from time import monotonic, time
 from typing import Protocol
 
 import msgspec
@@ -30,8 +30,8 @@ _log = logging.getLogger(__name__)
 
 _DEATHS = 2
 _REFUSED_SECONDS = 3_600.0
-_POLITE_SECONDS = 1.0
-"""How long a group that has asked for its turn is let go first."""
+_WAITING_SECONDS = 1.0
+"""How long after it has asked a group keeps its place in the queue for turns."""
 
 
 class FetchNotes(Protocol):
@@ -84,24 +84,27 @@ _decode = msgspec.json.Decoder(_State).decode
 class Fetches:
     """Notes what is fetched, and knows what the worker died of. Thread-safe."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- two clocks
         self,
         topic: str,
         identity: str,
         notes: FetchNotes,
         memory: int,
         *,
-        clock: Callable[[], float] = time,
+        clock: Callable[[], float] = monotonic,
+        wall_clock: Callable[[], float] = time,
     ) -> None:
         """Draw the conclusions from the last life's notes.
 
         ``identity`` distinguishes the documents of ``topic`` from those of other topics.
-        ``memory`` is what the worker has, in bytes; ``clock`` tells seconds since the epoch.
+        ``memory`` is what the worker has, in bytes. Groups take turns by ``clock``, in seconds from
+        an unknown start. ``wall_clock`` returns seconds since the epoch: deaths are dated by it.
         """
         self._topic = topic
         self._notes = notes
         self._memory = memory
         self._clock = clock
+        self._wall_clock = wall_clock
         self._lock = threading.Lock()
         self._state = _State(identity)
         self._careful: dict[str, set[int]] = {}
@@ -129,7 +132,7 @@ class Fetches:
             batch = state.alone
             times = 1 + next((one.times for one in state.deaths if one.batch == batch), 0)
             state.deaths = self._others(batch.group, batch.partition)
-            state.deaths.append(_Death(batch, times, self._memory, self._clock()))
+            state.deaths.append(_Death(batch, times, self._memory, self._wall_clock()))
             _log.error(
                 "the worker died while %s fetched nothing but the batch at %s[%d] offset %d: it"
                 " may unpack to more than the worker's memory. %s",
@@ -179,7 +182,7 @@ class Fetches:
 
     def refused(self, partition: int, offset: int) -> bool:
         """Return whether the worker died twice in a row of the batch at an offset."""
-        now = self._clock()
+        now = self._wall_clock()
         died = [
             one.times
             for one in self._state.deaths
@@ -196,20 +199,16 @@ class Fetches:
             self._write()
 
     def alone(self, group: str, partition: int, offset: int) -> bool:
-        """Note that nothing but this batch is about to be fetched; return False if another is.
+        """Note that nothing but this batch is about to be fetched; return False if it is not.
 
-        A group that has noted one goes on to the next. It ends with `rest`, and then lets another
-        one go first that has asked meanwhile.
+        A group that has noted one goes on to the next until it ends its turn with `rest`. Turns
+        are given in the order in which groups asked for them: of two that wait, neither waits for
+        the other.
         """
         with self._lock:
-            state, now = self._state, self._clock()
-            if state.alone is not None and state.alone.group != group:
-                self._waiting[group] = now
+            state = self._state
+            if (state.alone is None or state.alone.group != group) and not self._next(group):
                 return False
-            others = (at for other, at in self._waiting.items() if other != group)
-            if state.alone is None and any(now - at < _POLITE_SECONDS for at in others):
-                return False
-            self._waiting.pop(group, None)
             state.alone = _Alone(group, partition, offset)
             state.fetching.setdefault(group, {})[partition] = offset
             state.deaths = [
@@ -220,6 +219,18 @@ class Fetches:
             ]
             self._write()
             return True
+
+    def _next(self, group: str) -> bool:
+        """Give a group its turn, or a place in the queue; return whether it has the turn."""
+        now = self._clock()
+        self._waiting = {
+            one: at for one, at in self._waiting.items() if now - at < _WAITING_SECONDS
+        }
+        self._waiting[group] = now  # One that waits already keeps its place.
+        if self._state.alone is not None or next(iter(self._waiting)) != group:
+            return False
+        del self._waiting[group]
+        return True
 
     def rest(self, group: str) -> None:
         """Note that a stage fetches no batch alone any more."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, cast
@@ -93,6 +94,8 @@ class BandStore:
             OSError: RocksDB can't open it (the message is RocksDB's own).
         """
         self.path = path
+        # Not a method: in a cycle, the shard would stay in memory until garbage is collected.
+        self._meaning = partial(_meaning, path)
         self._options = options or StoreOptions()
         self._memory = memory
         self._clock = clock
@@ -129,11 +132,6 @@ class BandStore:
             self._db.close()
             raise
         self._hold()
-
-    def _meaning(self, error: Exception) -> Exception:
-        """Return our error for rocksdict's, which are bare exceptions with RocksDB's text."""
-        text = f"{self.path}: {error}"
-        return StoreDamaged(text) if "Corruption" in text else OSError(text)
 
     def _check(self, header: StoreHeader) -> None:
         stored, progress = self._get([HEADER, PROGRESS])
@@ -430,3 +428,9 @@ class BandStore:
                 if self._memory is not None:
                     self._memory.release(self.path)
             self._probe.closed(self)
+
+
+def _meaning(path: Path, error: Exception) -> Exception:
+    """Return our error for rocksdict's, which are bare exceptions with RocksDB's text."""
+    text = f"{path}: {error}"
+    return StoreDamaged(text) if "Corruption" in text else OSError(text)

@@ -30,7 +30,7 @@ class Site:
                 self.bus.append(Outgoing(*place, None, b"%d" % number))
 
     def join(self, group: str = "g") -> CarefulMember:
-        fetches = Fetches("documents", "id", self.notes, 1)
+        fetches = Fetches("documents", "id", self.notes, 1, clock=lambda: self.now)
         reader = CarefulReader(
             group,
             fetches,
@@ -133,7 +133,7 @@ def test_a_batch_that_the_worker_died_of_twice_is_refused(site: Site) -> None:
 
 def test_no_batch_is_blamed_for_what_was_fetched_before_partitions_were_paused(site: Site) -> None:
     site.append(3)
-    fetches = Fetches("documents", "id", site.notes, 1)
+    fetches = Fetches("documents", "id", site.notes, 1, clock=lambda: site.now)
     reader = CarefulReader(
         "g",
         fetches,

@@ -15,10 +15,18 @@ class Worker:
 
     def __init__(self) -> None:
         self.notes = KeptNotes()
-        self.now = 1_000.0
+        self.now = 0.0
+        self.date = 1_000.0
 
     def life(self, identity: str = "id", memory: int = MEMORY) -> Fetches:
-        return Fetches("documents", identity, self.notes, memory, clock=lambda: self.now)
+        return Fetches(
+            "documents",
+            identity,
+            self.notes,
+            memory,
+            clock=lambda: self.now,
+            wall_clock=lambda: self.date,
+        )
 
     def dies_fetching(self) -> None:
         life = self.life()
@@ -70,7 +78,22 @@ def test_one_group_fetches_alone_at_a_time(worker: Worker) -> None:
     assert not life.alone("fingerprint", 0, 7)  # The other one has asked meanwhile.
     assert life.alone("route", 0, 3)
     life.rest("route")
-    assert life.alone("route", 0, 4)
+    assert not life.alone("route", 0, 4)
+    assert life.alone("fingerprint", 0, 7)
+
+
+def test_groups_that_wait_have_their_turns_in_order_and_do_not_wait_for_each_other(
+    worker: Worker,
+) -> None:
+    life = worker.life()
+    groups = ["fingerprint", "route", "refingerprint"]
+    assert [life.alone(group, 0, 5) for group in groups] == [True, False, False]
+    assert [life.alone(group, 0, 5) for group in reversed(groups)] == [False, False, True]
+    turns: list[str] = []
+    for _ in range(6):
+        life.rest(turns[-1] if turns else "fingerprint")
+        turns += [group for group in groups if life.alone(group, 0, 5)]
+    assert turns == ["route", "refingerprint", "fingerprint"] * 2
 
 
 def test_a_group_that_does_not_come_back_keeps_nobody_waiting(worker: Worker) -> None:
@@ -121,7 +144,7 @@ def test_a_refusal_ends_with_more_memory_or_after_an_hour(worker: Worker) -> Non
     worker.dies_alone()
     assert worker.life(memory=MEMORY).refused(0, 7)
     assert not worker.life(memory=2 * MEMORY).refused(0, 7)
-    worker.now += 3_601
+    worker.date += 3_601
     assert not worker.life().refused(0, 7)
 
 

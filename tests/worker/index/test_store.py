@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 from time import perf_counter
 
@@ -54,6 +56,20 @@ def test_a_store_that_is_reopened_keeps_its_blocks_in_the_cache_that_it_is_given
     assert len(list(again.contents().records())) == 1_000
     assert memory.cache.get_usage() > before + 20_000
     again.close()
+
+
+def test_a_closed_store_leaves_memory_without_waiting_for_a_collection(tmp_path: Path) -> None:
+    """Its filters may be hundreds of MB, and the next shard wants the memory."""
+    gc.disable()
+    try:
+        store = BandStore(tmp_path / "s", HEADER)
+        fill(store, 42, 2)
+        store.close()
+        left = weakref.ref(store)
+        del store
+        assert left() is None
+    finally:
+        gc.enable()
 
 
 def test_other_parameters_are_refused_with_the_difference(tmp_path: Path) -> None:

@@ -2,8 +2,12 @@
 //!
 //! A step merges the same few pages of one column of all runs. The highest bits of a key choose its
 //! page in each tier, so a page of the runs that are read becomes eight pages of the new one. With
-//! every write, a merge does so many steps that it ends before its tier has another run. A shard
-//! that is opened continues with the first step that isn't in a finished file.
+//! every write, a merge does so many steps that it ends before its tier has another run.
+//!
+//! A shard that is opened continues with the first step that isn't in a finished file. How many
+//! steps are due depends on how many documents have come since the merge began, in however many
+//! lives of the shard. So what is lost is made up for, and a shard that is closed after every few
+//! writes finishes its merges like any other.
 
 use super::cells::{Cell, FAN_IN, MARK, Page, Shape, pack_pages};
 use super::filters::Part;
@@ -15,8 +19,12 @@ use crate::index::sight::Damaged;
 const PAGES_A_STEP: u32 = 16;
 /// By how much a merge is faster than it must be, in quarters.
 const HASTE_QUARTERS: u64 = 5;
-/// A crash loses what is in an unfinished file: about half a second of work.
+/// Closing a shard loses what is in an unfinished file: about half a second of work. Files of a
+/// tenth would be too many for RocksDB to keep open.
 const FILE_BYTES: u64 = 64 << 20;
+/// By how many steps a write makes up for lost ones: a fifth of a file, and about as many as are
+/// due with 4,000 documents.
+const MADE_UP_STEPS: u32 = 32;
 
 /// How many steps a merge of runs of a shape takes.
 pub fn steps(shape: Shape, columns: usize) -> u32 {
@@ -47,34 +55,29 @@ pub struct Merge {
     cells: u64,
     /// The bytes in the file that isn't finished.
     file_bytes: u64,
-    /// What is left of the work that is due, in parts of a step.
-    owed: u64,
 }
 
 impl Merge {
     pub fn of(plan: &Merging) -> Self {
         let Merging { target, done, cells, .. } = *plan;
-        Self { target, next: done, cells, file_bytes: 0, owed: 0 }
+        Self { target, next: done, cells, file_bytes: 0 }
     }
 
-    /// Return how many steps are due with so many new documents.
+    /// Return how many steps are due in a write after which `inserted` documents were inserted,
+    /// `documents` of them by it.
     ///
-    /// The tier has another run after as many as one of those that are merged has. If it has eight
-    /// more already, this goes twice as fast, and so on.
-    fn due(&mut self, plan: &Merging, list: &RunList, documents: u64) -> u32 {
-        let left = steps(list.shape(plan.tier), list.columns.len()) - self.next;
-        let is_source = |number| plan.sources.contains(&number);
-        let sources = || list.runs.iter().filter(|run| is_source(run.number));
-        let documents_merged: u64 = sources().map(|run| run.end - run.first).sum();
-        let end = sources().map(|run| run.end).max().unwrap_or(0);
-        let later = list.runs.iter().filter(|run| run.tier == plan.tier && run.first >= end);
-        let speed = HASTE_QUARTERS * (1 + (later.count() / FAN_IN) as u64);
-        let step = 4 * documents_merged.max(1);
-        let all = u64::from(self.next + left) * plan.sources.len() as u64;
-        self.owed = self.owed.saturating_add(all.saturating_mul(documents).saturating_mul(speed));
-        let due = u64::from(left).min(self.owed / step);
-        self.owed -= due * step;
-        due as u32
+    /// The tier has another run after as many as one of those that are merged has.
+    fn due(&self, plan: &Merging, list: &RunList, inserted: u64, documents: u64) -> u32 {
+        let all = steps(list.shape(plan.tier), list.columns.len());
+        let runs = list.runs.iter().filter(|run| plan.sources.contains(&run.number));
+        let merged: u64 = runs.map(|run| run.end - run.first).sum();
+        let within = |documents: u64| {
+            let work = u128::from(all) * u128::from(documents) * plan.sources.len() as u128;
+            let steps = work * u128::from(HASTE_QUARTERS) / (4 * u128::from(merged.max(1)));
+            steps.min(all.into()) as u32
+        };
+        let behind = within(inserted.saturating_sub(plan.began)).saturating_sub(self.next);
+        behind.min(within(documents).saturating_add(MADE_UP_STEPS))
     }
 }
 
@@ -97,9 +100,15 @@ pub struct Worked {
 }
 
 impl Work {
-    /// Plan the steps that are due with so many new documents.
-    pub fn due(mut merge: Merge, plan: &Merging, list: &RunList, documents: u64) -> Self {
-        let steps = merge.due(plan, list, documents);
+    /// Plan the steps that are due; see `Merge::due`.
+    pub fn due(
+        merge: Merge,
+        plan: &Merging,
+        list: &RunList,
+        inserted: u64,
+        documents: u64,
+    ) -> Self {
+        let steps = merge.due(plan, list, inserted, documents);
         Self { plan: plan.clone(), merge, pages: Vec::new(), steps }
     }
 
@@ -263,23 +272,48 @@ mod tests {
         assert_eq!(merge(&runs), expected);
     }
 
-    #[test]
-    fn a_merge_is_in_proportion_to_new_documents() {
-        let mut list = RunList::new(256);
-        list.columns = vec![0, 1, 2, 251];
+    /// A merge of runs of 4,096 documents: they have 16 pages a column, so a step is a column.
+    fn begun() -> (RunList, Merging) {
+        let mut list = RunList::new(4096);
+        list.columns = (0..40).chain([251]).collect();
         let sources = (0..8).map(|run| {
-            let first = u64::from(run) * 256;
-            super::super::run_list::Run { number: run, tier: 0, first, end: first + 256, cells: 9 }
+            let first = u64::from(run) * 4096;
+            super::super::run_list::Run { number: run, tier: 0, first, end: first + 4096, cells: 9 }
         });
         list.runs.extend(sources);
-        let plan = Merging { tier: 0, sources: (0..8).collect(), target: 8, done: 0, cells: 0 };
+        let sources = (0..8).collect();
+        let plan = Merging { tier: 0, sources, target: 8, began: 8 * 4096, done: 0, cells: 0 };
+        (list, plan)
+    }
+
+    #[test]
+    fn a_merge_is_in_proportion_to_new_documents() {
+        let (list, plan) = begun();
         let mut merge = Merge::of(&plan);
-        let mut done = 0;
-        for documents in 1..=256 {
-            let due = merge.due(&plan, &list, 1);
-            (merge.next, done) = (merge.next + due, done + due);
-            assert!(due <= 1 && (documents > 205 || u64::from(done) <= documents * 5 / 256));
+        for documents in 1..=4096 {
+            let due = merge.due(&plan, &list, plan.began + documents, 1);
+            merge.next += due;
+            let expected =
+                (u64::from(steps(list.shape(0), 41)) * documents * 5 / (4 * 4096)).min(41);
+            assert!(due <= 1 && u64::from(merge.next) == expected);
         }
-        assert_eq!(done, steps(list.shape(0), 4));
+        assert_eq!(merge.next, 41);
+    }
+
+    #[test]
+    fn what_was_lost_is_made_up_for_in_a_few_writes() {
+        let (list, plan) = begun();
+        let mut merge = Merge::of(&plan);
+        let inserted = plan.began + 3200; // Enough for 40 of 41 steps, all of which are lost.
+        let due: Vec<u32> = (0..3)
+            .map(|_| {
+                let due = merge.due(&plan, &list, inserted, 0);
+                merge.next += due;
+                due
+            })
+            .collect();
+        assert_eq!(due, [32, 8, 0]);
+        assert_eq!(Merge::of(&plan).due(&plan, &list, inserted, 300), 32 + 3);
+        assert_eq!(Merge::of(&plan).due(&plan, &list, u64::MAX, u64::MAX), 41);
     }
 }

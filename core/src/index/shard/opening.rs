@@ -89,7 +89,9 @@ impl Opening {
         if first > end || kept.is_none_or(|kept| kept >= MOST_DOCUMENTS) {
             return Err(Damaged(format!("it has {end} documents, and its runs {first}")));
         }
-        if self.list.eras.current().first > end || self.list.columns.is_empty() && end > 0 {
+        let began = self.list.merging.iter().map(|plan| plan.began).max().unwrap_or(0);
+        let latest = self.list.eras.current().first.max(began);
+        if latest > end || self.list.columns.is_empty() && end > 0 {
             return Err(Damaged(format!("its list of runs can't be that of {end} documents")));
         }
         self.open = OpenRun::new(self.list.columns.len(), first);

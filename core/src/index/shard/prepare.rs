@@ -100,7 +100,8 @@ impl Preparing {
         let plans = list.merging.iter();
         let works = plans.filter_map(|plan| {
             let place = merges.iter().position(|merge| merge.target == plan.target)?;
-            Some(Work::due(merges.swap_remove(place), plan, &list, documents))
+            let inserted = shard.inserted + documents;
+            Some(Work::due(merges.swap_remove(place), plan, &list, inserted, documents))
         });
         let works = works.collect();
         let ids = NewIds::new(shard, &changes.records)?;
@@ -215,7 +216,8 @@ fn begin_merges(
         let Some(runs) = list.to_merge(tier) else { continue };
         let sources = runs.iter().map(|run| run.number).collect();
         let target = list.new_number();
-        let plan = Merging { tier, sources, target, done: 0, cells: 0 };
+        let began = shard.inserted;
+        let plan = Merging { tier, sources, target, began, done: 0, cells: 0 };
         merges.push(Merge::of(&plan));
         list.merging.push(plan);
         rooms.push((target, shard.filters.room(tier + 1, 0)));

@@ -38,6 +38,8 @@ pub struct Merging {
     pub tier: u8,
     pub sources: Vec<u32>,
     pub target: u32,
+    /// How many documents were inserted when it began.
+    pub began: u64,
     /// How many steps are in finished files.
     pub done: u32,
     /// How many cells these files have.
@@ -158,6 +160,7 @@ impl RunList {
             put(&[merging.tier, merging.sources.len() as u8]);
             merging.sources.iter().for_each(|run| put(&run.to_le_bytes()));
             put(&merging.target.to_le_bytes());
+            put(&merging.began.to_le_bytes());
             put(&merging.done.to_le_bytes());
             put(&merging.cells.to_le_bytes());
         }
@@ -195,8 +198,8 @@ impl RunList {
         for _ in 0..left.u32()? {
             let (tier, count) = (left.u8()?, left.u8()?);
             let sources = (0..count).map(|_| left.u32()).collect::<Option<_>>()?;
-            let (target, done, cells) = (left.u32()?, left.u32()?, left.u64()?);
-            merging.push(Merging { tier, sources, target, done, cells });
+            let (target, began, done, cells) = (left.u32()?, left.u64()?, left.u32()?, left.u64()?);
+            merging.push(Merging { tier, sources, target, began, done, cells });
         }
         for _ in 0..left.u32()? {
             let (number, first) = (left.u32()?, left.u64()?);
@@ -270,7 +273,7 @@ mod tests {
     fn merging(list: &mut RunList) -> Merging {
         let sources = list.to_merge(0).unwrap().iter().map(|run| run.number).collect();
         let target = list.new_number();
-        Merging { tier: 0, sources, target, done: 0, cells: 300 }
+        Merging { tier: 0, sources, target, began: 140, done: 0, cells: 300 }
     }
 
     #[test]
