@@ -17,34 +17,38 @@ are the matches in the corpus that are published for their containment alone, fo
 from __future__ import annotations
 
 import argparse
-import gc
 from collections.abc import Iterator
 from itertools import pairwise
 from time import process_time
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.corpora import corpora, name_of, texts_of
 from lsh import Fingerprinter, Fingerprints, Parameters
+from lsh._core import MemoryIndex
 from lsh.exact import ShingleSets, jaccard, shingle_sets
-from lsh.index import BucketRules, DocumentBatch, Match, MemoryIndex, decide, query
+from lsh.index import BucketRules
 from worker.wire import document_bytes
 
 _RATIOS = (None, 1.0, 1.25, 1.5, 2.0, 3.0)
 _EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _LEAST = 200  # characters of a document that is cut
-_TOGETHER = 8_192
 _WARM = 100  # documents that are fingerprinted before time is taken
 _WRONG = 0.1
 
 
 class _Judged(NamedTuple):
-    """A corpus that was judged: the matches by row, and what that took."""
+    """A corpus that was judged, and what that took.
 
-    store: MemoryIndex
-    matches: dict[int, list[Match]]
-    compared: int
+    Its m matches: later, earlier: int64[m], the rows of both documents. alike: float64[m].
+    """
+
+    corpus: MemoryIndex
+    later: NDArray[np.int64]
+    earlier: NDArray[np.int64]
+    alike: NDArray[np.float64]
     seconds: float
 
 
@@ -82,7 +86,7 @@ def _line(
     parameters: Parameters,
     texts: list[str],
     excerpts: list[str],
-    kept: np.ndarray[tuple[int], np.dtype[np.float64]],
+    kept: NDArray[np.float64],
     sets: ShingleSets,
 ) -> Iterator[str]:
     fingerprinter = Fingerprinter(parameters)
@@ -96,10 +100,10 @@ def _line(
     yield f"{parameters.bands}x{parameters.rows}"
     yield str(parameters.slots)
     yield str(document_bytes(parameters.slots))
-    yield f"{judged.compared / count:.2f}"
+    yield f"{judged.corpus.compared / count:.2f}"
     yield f"{1e6 * seconds / count:.0f}"
     yield f"{1e6 * judged.seconds / count:.0f}"
-    found = _found(judged.store, fingerprinter.fingerprint(excerpts), rules)
+    found = _found(judged.corpus, fingerprinter.fingerprint(excerpts))
     for low, high in pairwise(_EDGES):
         part = (kept >= low) & (kept < high)
         yield f"{100 * found[part].mean():.1f}"
@@ -108,63 +112,35 @@ def _line(
 
 def _alone(judged: _Judged, parameters: Parameters, sets: ShingleSets, count: int) -> Iterator[str]:
     """Yield how many matches are by containment alone, and the shares that should not be."""
-    pairs = [
-        (row, match.sequence)
-        for row, matches in judged.matches.items()
-        for match in matches
-        if match.similarity < parameters.threshold
-    ]
-    later, earlier = np.array(pairs, np.int64).reshape(-1, 2).T
+    alone = judged.alike < parameters.threshold
+    later, earlier = judged.later[alone], judged.earlier[alone]
     alike, sizes = jaccard(sets, later, earlier), sets.sizes
     common = np.rint(alike / (1 + alike) * (sizes[later] + sizes[earlier]))
     exact = common / np.maximum(sizes[later], 1)
     least = parameters.containment or 0.0
-    yield f"{1_000 * len(pairs) / count:.1f}"
+    yield f"{1_000 * len(later) / count:.1f}"
     for bound in (least - _WRONG, least):
-        yield f"{100 * (exact < bound - 1e-9).mean():.1f}" if pairs else "-"
+        yield f"{100 * (exact < bound - 1e-9).mean():.1f}" if len(later) else "-"
 
 
 def _judged(prints: Fingerprints, rules: BucketRules) -> _Judged:
     """Judge documents, none of which is blank, in an empty index."""
-    index, compared = MemoryIndex(), 0
-    matches: dict[int, list[Match]] = {}
-    count = len(prints.blank)
-    gc.collect()  # Of the index before this one.
-    gc.disable()
+    index = MemoryIndex(rules, prints.keys.shape[1], prints.sketches.shape[1])
     began = process_time()
-    for low in range(0, count, _TOGETHER):
-        rows = np.arange(low, min(low + _TOGETHER, count))
-        batch = DocumentBatch(
-            sequences=rows.astype(np.uint64),
-            times=np.zeros(len(rows), np.int64),
-            ids=[b"%d" % row for row in rows.tolist()],
-            shingles=prints.shingle_counts[rows],
-            columns=range(prints.keys.shape[1]),
-            keys=np.ascontiguousarray(prints.keys[rows].T),
-            sketches=prints.sketches[rows],
-        )
-        decision = decide(index, batch, rules)
-        index.apply(decision)
-        matches |= {low + row: found for row, found in decision.matches.items()}
-        compared += decision.candidates
-    seconds = process_time() - began
-    gc.enable()
-    return _Judged(index, matches, compared, seconds)
+    later, earlier, alike, _ = index.judge(
+        prints.keys, prints.sketches, prints.shingle_counts, prints.blank
+    )
+    return _Judged(index, later, earlier, alike, process_time() - began)
 
 
-def _found(
-    index: MemoryIndex, excerpts: Fingerprints, rules: BucketRules
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _found(index: MemoryIndex, excerpts: Fingerprints) -> NDArray[np.bool_]:
     """Return which excerpts match something: bool[n]."""
-    keys = np.ascontiguousarray(excerpts.keys.T)
-    columns, sizes = range(len(keys)), excerpts.shingle_counts
-    answers = query(index, columns, keys, excerpts.sketches, rules, sizes=sizes)
-    return np.array([bool(answer.matches) for answer in answers])
+    found = np.zeros(len(excerpts.blank), np.bool_)
+    found[index.matches(excerpts.keys, excerpts.sketches, excerpts.shingle_counts)[0]] = True
+    return found
 
 
-def _excerpts(
-    texts: list[str], count: int
-) -> tuple[list[str], np.ndarray[tuple[int], np.dtype[np.float64]]]:
+def _excerpts(texts: list[str], count: int) -> tuple[list[str], NDArray[np.float64]]:
     """Return parts of documents, and which share of its document each is: float64[n]."""
     rng = np.random.default_rng(1)
     long = [text for text in texts if len(text) >= _LEAST]

@@ -5,7 +5,7 @@ than some 30 kB lets other threads of Python run.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self, TypeAlias, TypedDict, final
+from typing import Literal, Self, TypeAlias, TypedDict, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ __all__ = [
     "MemoryIndex",
     "Normaliser",
     "Opening",
-    "PlainIndex",
     "Plan",
     "Query",
     "Shard",
@@ -658,21 +657,3 @@ class MemoryIndex:
 
         left: int64[p] or int64[1], rows. right: int64[p].
         """
-
-_Matches: TypeAlias = dict[int, list[tuple[int, float, bytes, float]]]
-
-@final
-class PlainIndex:
-    # An index in hash maps, by which tests judge and ask; see `core/src/index/plain.rs`.
-    rounds: int
-    moved_below: int
-    def __new__(cls, rules: BucketRules, columns: Sequence[int], slots: int) -> Self: ...
-    def judge(self, batch: DocumentBatch, *, reluctant: bool = False) -> dict[str, Any]: ...
-    def apply(self) -> None: ...
-    def query(
-        self, batch: DocumentBatch, *, reluctant: bool = False
-    ) -> tuple[_Matches, list[list[tuple[int, int, int, list[int]]]], list[int]]: ...
-    def buckets(self) -> dict[tuple[int, int], tuple[list[int], bool]]: ...
-    def records(self) -> list[bytes]: ...
-    def renewals(self) -> dict[int, dict[int, int]]: ...
-    def verdicts(self) -> dict[int, bytes]: ...

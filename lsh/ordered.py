@@ -1,7 +1,7 @@
 """Numbers in order: where they change, and which are different.
 
-numpy has these as `numpy.diff`, which takes three to four times as long with a number before or
-behind, and `numpy.unique`, which does so with many numbers.
+numpy has these as `numpy.diff`, which takes three to four times as long with a number before, and
+`numpy.unique`, which does so with many numbers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["first_of_each", "last_of_each", "lengths", "without_repeats"]
+__all__ = ["first_of_each", "without_repeats"]
 
 IntegerT = TypeVar("IntegerT", bound=np.integer)
 
@@ -23,24 +23,6 @@ def first_of_each(numbers: NDArray[IntegerT]) -> NDArray[np.bool_]:
     first = np.ones(len(numbers), np.bool_)
     np.not_equal(numbers[1:], numbers[:-1], out=first[1:])
     return first
-
-
-def last_of_each(numbers: NDArray[IntegerT]) -> NDArray[np.bool_]:
-    """Return which of n numbers differ from the one behind: bool[n]. The last one does."""
-    last = np.ones(len(numbers), np.bool_)
-    np.not_equal(numbers[1:], numbers[:-1], out=last[:-1])
-    return last
-
-
-def lengths(starts: NDArray[np.int64], end: int) -> NDArray[np.int64]:
-    """Return how long n parts are that begin at ascending places: int64[n].
-
-    ``end`` is where the last one ends.
-    """
-    ends = np.empty_like(starts)
-    ends[:-1], ends[-1:] = starts[1:], end
-    ends -= starts
-    return ends
 
 
 def without_repeats(numbers: NDArray[IntegerT]) -> NDArray[IntegerT]:

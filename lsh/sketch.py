@@ -156,11 +156,3 @@ def estimates(slots: int) -> NDArray[np.float64]:
     chance = 2.0**-SKETCH_BITS
     share = np.arange(slots + 1) / np.float64(slots)
     return np.clip((share - chance) / (1.0 - chance), 0.0, 1.0)
-
-
-def counts(similarity: NDArray[np.float64], slots: int) -> NDArray[np.int64]:
-    """Return the number of equal slots of each of m estimates: int64[m]; see `estimates`.
-
-    Where several numbers have one estimate, 0, it is one of these.
-    """
-    return np.rint(agreement(similarity) * slots).astype(np.int64)

@@ -14,7 +14,7 @@ from lsh.columns import documents_of, id_of, ids_of, text_of
 from lsh.exact_pairs import ExactJaccard
 from lsh.fingerprint import Fingerprinter, Fingerprints, require_fingerprints, require_parameters
 from lsh.hits import Group, Hit, SimilarPair
-from lsh.index.rules import BucketRules
+from lsh.index import BucketRules
 from lsh.kept_documents import KeptDocuments
 from lsh.parameters import DERIVED, Parameters
 from lsh.saved import Saved, named_damage, parameters_of, read, write

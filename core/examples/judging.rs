@@ -1,20 +1,20 @@
-//! What judging costs, in ns of CPU a document. On Linux:
+//! What a shard costs without RocksDB, in ns of CPU a document. On Linux:
 //!
 //!     cargo run --release --no-default-features --example judging [NAME]
 //!
-//! The index is in hash maps. What it takes to ask it for all cells of a batch is told apart. Each
+//! The store is a map in memory. What it takes to read from it, and to write, is told apart. Each
 //! line is the mean of many batches; the first third of them isn't counted.
 
 use std::fs::read_to_string;
-use std::hint::black_box;
 use std::sync::Arc;
 
 use _core::index::batch::Batch;
+use _core::index::clock::Clock;
 use _core::index::court::Court;
-use _core::index::judge::Judgement;
-use _core::index::plain::PlainIndex;
 use _core::index::rules::{Rules, SameId};
-use _core::index::sight::{Cell, Seen, Sight};
+use _core::index::shard::memory::Memory;
+use _core::index::shard::plan::Plan;
+use _core::index::shard::{Settings, Shard};
 
 const BANDS: usize = 18;
 const ROWS: usize = 7;
@@ -22,6 +22,7 @@ const SLOTS: usize = 128;
 const COLUMNS: usize = BANDS + 1;
 const BATCH: u64 = 2_000;
 const BATCHES: u64 = 60;
+const RUN_DOCUMENTS: u32 = 16_384;
 
 /// A pseudorandom number for two others.
 fn drawn(one: u64, other: u64) -> u64 {
@@ -92,29 +93,60 @@ fn measure(name: &str, window: Option<i64>, made: impl Fn(u64) -> (u64, u64, u64
         now_least: 32,
     };
     let court = Arc::new(Court::new(rules, (0..COLUMNS as u8).collect(), SLOTS).expect("good"));
-    let mut index = PlainIndex::new();
-    let (mut judging, mut asking) = (Vec::new(), Vec::new());
+    let settings = Settings { run_documents: RUN_DOCUMENTS, window };
+    let mut store = Memory::default();
+    let mut shard = store.open(settings, 0).expect("it is empty");
+    let mut clock = Clock::default();
+    let mut costs = Costs::default();
     for number in 0..BATCHES {
+        if number == BATCHES / 3 {
+            costs = Costs::default();
+        }
         let batch = Arc::new(batch(number * BATCH, &made));
         let begun = cpu();
-        let mut sight = index.sight(&court, &batch, false);
-        for cell in (0..COLUMNS).flat_map(|column| (0..batch.len()).map(move |row| (column, row))) {
-            black_box(sight.may_exist(Cell { column: cell.0, row: cell.1 }));
-        }
-        asking.push((cpu() - begun) / BATCH);
+        let plan = Plan::new(&shard, court.clone(), batch, &clock);
+        let mut plan = plan.expect("sound");
+        let read = costs.read(&mut plan, &shard, &store);
+        let judged = cpu();
+        plan.prepare();
+        let read_again = costs.read(&mut plan, &shard, &store);
+        let (writes, _) = plan.write(&shard).expect("sound").expect("all was read");
+        costs.judging += judged - begun - read;
+        costs.writing += cpu() - judged - read_again;
+        store.write(writes);
         let begun = cpu();
-        let judgement = Judgement::new(court.clone(), batch.clone(), &index.clock);
-        let Ok(Seen::Here(decision)) = judgement.expect("good").step(&mut sight) else {
-            unreachable!("all is at hand");
-        };
-        judging.push((cpu() - begun) / BATCH);
-        index.apply(&decision, &court).expect("sound");
+        clock = plan.apply(&mut shard).expect("there is a write");
+        costs.writing += cpu() - begun;
     }
-    let mean = |all: Vec<u64>| {
-        let counted = &all[all.len() / 3..];
-        counted.iter().sum::<u64>() / counted.len() as u64
-    };
-    println!("{name:>28} {:>8} ns, {:>6} of them asking", mean(judging), mean(asking));
+    let documents = BATCH * (BATCHES - BATCHES / 3);
+    let Costs { judging, reading, writing } = costs;
+    let [judging, reading, writing] = [judging, reading, writing].map(|cost| cost / documents);
+    println!("{name:>28} {judging:>8} ns judging, {reading:>6} reading, {writing:>6} writing");
+}
+
+/// CPU time, in ns.
+#[derive(Default)]
+struct Costs {
+    judging: u64,
+    reading: u64,
+    writing: u64,
+}
+
+impl Costs {
+    /// Read until nothing is left to read; return what reading took.
+    fn read(&mut self, plan: &mut Plan, shard: &Shard, store: &Memory) -> u64 {
+        let before = self.reading;
+        loop {
+            let wanted = plan.wanted(shard).expect("sound").to_vec();
+            if wanted.is_empty() {
+                return self.reading - before;
+            }
+            let begun = cpu();
+            let values = store.get(&wanted);
+            self.reading += cpu() - begun;
+            plan.give(shard, values).expect("sound");
+        }
+    }
 }
 
 fn main() {

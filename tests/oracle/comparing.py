@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from lsh.index import BucketRules
 from tests.oracle.feeds import COLUMNS, Feed, Query
-from tests.oracle.index import Match
-from tests.oracle.subjects import Answer, Entries, Index, Naive
+from tests.oracle.index import Answer, Match, MetBucket
+from tests.oracle.subjects import Entries, Index, Naive
 
 __all__ = ["Subject", "assert_alike"]
 
@@ -70,13 +70,23 @@ def told(result: Found, expected: Found, rules: BucketRules) -> Found:
     """
     if rules.window_ms is None:
         return result
-    answers = zip(result.answers, expected.answers, strict=True)
+    answers = [
+        one._replace(met=with_empty(one, other), compared=other.compared)
+        for one, other in zip(result.answers, expected.answers, strict=True)
+    ]
     counts = {name: expected.counts[name] for name in ("candidates", "divided")}
     return replace(
         result,
-        answers=[Answer(one.matches, other.compared) for one, other in answers],
+        answers=answers,
         counts=+Counter({**result.counts, **counts}),
     )
+
+
+def with_empty(answer: Answer, expected: Answer) -> list[MetBucket]:
+    """Return the buckets that have entries, and the empty ones that are expected among them."""
+    filled, known = iter([one for one in answer.met if one.size]), expected.met
+    met = [next(filled, one) if one.size else one for one in known]
+    return [*met, *filled]
 
 
 def together(parts: Sequence[list[Match]], rules: BucketRules) -> list[Match]:

@@ -25,7 +25,16 @@ from lsh.index import BucketRules
 from tests.oracle.clock import Came, NaiveClock
 from tests.oracle.hashing import splitmix64
 
-__all__ = ["LEVELS", "Document", "Match", "NaiveIndex", "finer_key", "similarity"]
+__all__ = [
+    "LEVELS",
+    "Answer",
+    "Document",
+    "Match",
+    "MetBucket",
+    "NaiveIndex",
+    "finer_key",
+    "similarity",
+]
 
 FINER_SLOTS = (2, 4, 8, 16, 32)
 """How many slots of the sketch choose a finer bucket, by level from 1."""
@@ -52,6 +61,27 @@ class Match(NamedTuple):
     containment: float | None = None
 
 
+class MetBucket(NamedTuple):
+    """A bucket on a query's way that has entries, or has had finer ones.
+
+    level: 0 for that of the key; from 1: finer ones. size: how many live entries it has. holds:
+    the sequence numbers of the matches that are among them, ascending.
+    """
+
+    column: int
+    level: int
+    size: int
+    holds: list[int]
+
+
+class Answer(NamedTuple):
+    """What a query finds, the buckets that it met, and with how many documents it was compared."""
+
+    matches: list[Match]
+    met: list[MetBucket]
+    compared: int
+
+
 class Entry(NamedTuple):
     """A document in a bucket, and when those came that it stands for, itself among them."""
 
@@ -70,11 +100,13 @@ class Bucket:
 class Way:
     """A document's way through the buckets of a column.
 
-    `alike` has what it was compared with, and `stands` the entry that stands for it, if one does.
-    Else `room` is the bucket that takes it, with these `live` entries; `full` are those before it.
+    `met` has the buckets, the coarsest first, with their live entries. `alike` has what it was
+    compared with, and `stands` the entry that stands for it, if one does. Else `room` is the bucket
+    that takes it, with these `live` entries; `full` are those before it.
     """
 
     def __init__(self) -> None:
+        self.met: list[tuple[Bucket, list[Entry]]] = []
         self.alike: list[tuple[float, Entry]] = []
         self.stands: tuple[float, Entry] | None = None
         self.full: list[Bucket] = []
@@ -83,7 +115,7 @@ class Way:
 
 
 class NaiveIndex:
-    """An index of some columns: one shard. `counts` are those of `lsh.index.Decision`."""
+    """An index of some columns: one shard. `counts` are those of `lsh._core.Decision`."""
 
     def __init__(self, rules: BucketRules, columns: Sequence[int]) -> None:
         self._rules = rules
@@ -126,14 +158,23 @@ class NaiveIndex:
         self._firsts[document.id] = came, matches
         return list(matches)
 
-    def query(self, document: Document) -> tuple[list[Match], int]:
+    def query(self, document: Document) -> Answer:
         """Return what a document would match if it came now; change nothing.
 
-        Returns also with how many documents it was compared. What its id was before doesn't count.
+        What its id was before doesn't count.
         """
         clock = deepcopy(self.clock)
         clock.come(document.time)
-        return self._matches(document, [self._way(document, one, clock) for one in self._columns])
+        ways = [self._way(document, column, clock) for column in self._columns]
+        matches, compared = self._matches(document, ways)
+        found = {match.sequence for match in matches}
+        met = [
+            MetBucket(column, level, len(live), sorted(found & {e.document.sequence for e in live}))
+            for column, way in zip(self._columns, ways, strict=True)
+            for level, (bucket, live) in enumerate(way.met)
+            if live or bucket.divided
+        ]
+        return Answer(matches, met, compared)
 
     def entries(self) -> dict[tuple[int, int], list[tuple[int, int | None]]]:
         """Return the live entries by column and key: sequence numbers, and as of when they count.
@@ -155,6 +196,7 @@ class NaiveIndex:
             key = finer_key(column, key, level, document.sketch) if level else key
             bucket = self._buckets.setdefault((column, key), Bucket())
             live = [entry for entry in bucket.entries if clock.lives(entry.came)]
+            way.met.append((bucket, live))
             alike = [(similarity(entry.document.sketch, document.sketch), entry) for entry in live]
             full, crowded = len(live) >= rules.capacity, len(live) >= self._heads
             for place, one in enumerate(alike):

@@ -14,27 +14,16 @@ import numpy as np
 
 from lsh import Fingerprinter, Parameters
 from lsh._core import Matches
-from lsh.index import (
-    NO_TIME,
-    BucketKeys,
-    BucketRules,
-    DocumentBatch,
-    Forgotten,
-    MemoryIndex,
-    decide,
-    query,
-)
-from lsh.index.clock import Clock
-from lsh.index.layout import BEYOND, unpack_record
+from lsh.index import NO_TIME, BucketRules, DocumentBatch, Forgotten
 from tests.core.dictionaries import Driven
 from tests.oracle.fingerprint import Fingerprint, fingerprint
-from tests.oracle.index import Document, Match, NaiveIndex
+from tests.oracle.index import Answer, Document, Match, MetBucket, NaiveIndex
 from tests.oracle.normal_form import normalise
+from tests.support.stored_clock import StoredClock
 
 __all__ = [
     "INDEXES",
     "SIGNERS",
-    "Answer",
     "Entries",
     "Event",
     "Index",
@@ -42,6 +31,7 @@ __all__ = [
     "Naive",
     "Signer",
     "batch_of",
+    "matches_of",
 ]
 
 Event: TypeAlias = Document | bytes
@@ -56,13 +46,6 @@ class Judged(NamedTuple):
 
     matches: list[list[Match]]
     counts: Counter[str]
-
-
-class Answer(NamedTuple):
-    """What a query finds, and with how many documents it was compared."""
-
-    matches: list[Match]
-    compared: int
 
 
 class Index(Protocol):
@@ -105,7 +88,7 @@ class Naive:
         return Judged(matches, self._counts() - before)
 
     def query(self, documents: Sequence[Document]) -> list[Answer]:
-        return [Answer(*self._index.query(document)) for document in documents]
+        return list(map(self._index.query, documents))
 
     def entries(self) -> Entries:
         return self._index.entries()
@@ -114,64 +97,11 @@ class Naive:
         return self._index.counts + Counter(older=self._index.clock.older)
 
 
-class Today:
-    """The index of `lsh.index`, in dictionaries."""
-
-    def __init__(self, rules: BucketRules, columns: Sequence[int]) -> None:
-        self._rules = rules
-        self._columns = columns
-        self._index = MemoryIndex()
-
-    def judge(self, events: Sequence[Event]) -> Judged:
-        batch = batch_of(events, self._columns)
-        made = decide(self._index, batch, self._rules)
-        rows = range(len(batch.ids))
-        matches = [list(map(Match._make, made.matches.get(row, []))) for row in rows]
-        self._index.apply(made)
-        counts = Counter({name: getattr(made, name) for name in _COUNTED})
-        return Judged(matches, counts + Counter(older=made.dates.older))
-
-    def query(self, documents: Sequence[Document]) -> list[Answer]:
-        batch = batch_of(documents, self._columns)
-        answers = query(
-            self._index,
-            batch.columns,
-            batch.keys,
-            batch.sketches,
-            self._rules,
-            times=batch.times,
-            sizes=batch.shingles,
-        )
-        return [Answer(list(map(Match._make, one.matches)), one.compared) for one in answers]
-
-    def entries(self) -> Entries:
-        index, found = self._index, Entries()
-        buckets = index.items()
-        keys = BucketKeys.unpacked(list(buckets))
-        least = self._least()
-        for column, key, bucket in zip(
-            keys.columns.tolist(), keys.hashes.tolist(), buckets.values(), strict=True
-        ):
-            for number in bucket:
-                packed = None if number == BEYOND else index.records([number])[0]
-                if not packed:
-                    continue
-                record = unpack_record(packed)
-                renewed = index.renewals([number]).get(number, {}).get(column, record.time)
-                time = int(index.clock.settled(np.array([record.time, renewed])).max())
-                if least is None or time >= least:
-                    dated = None if least is None else time
-                    found.setdefault((column, key), []).append((record.sequence, dated))
-        return found
-
-    def _least(self) -> int | None:
-        """Return the least time of a live entry; None if all live."""
-        now, window = self._index.clock.now, self._rules.window_ms
-        return None if now is None or window is None else now - window
-
-
 class CoreShard:
-    """A shard of the compiled core, opened anew now and then. Its runs and eras are short."""
+    """A shard of the compiled core, opened anew now and then. Its runs and eras are short.
+
+    Every other time, it keeps nothing in memory of what it has read.
+    """
 
     def __init__(self, rules: BucketRules, columns: Sequence[int]) -> None:
         self._columns = columns
@@ -183,19 +113,22 @@ class CoreShard:
         self._batches += 1
         if self._batches % 3 == 0:
             self._driven.reopen()
+        if self._batches % 6 == 0:
+            self._driven.shard.limit(0, 0)
         counts = Counter({name: getattr(made, name) for name in (*_COUNTED, "older")})
         return Judged(matches_of(made.matches), counts)
 
     def query(self, documents: Sequence[Document]) -> list[Answer]:
         query = self._driven.query(batch_of(documents, self._columns))
-        matches, _, compared = query.answers()
-        return list(map(Answer, matches_of(matches), compared))
+        matches, met, compared = query.answers()
+        buckets = [[MetBucket(*one) for one in some] for some in met]
+        return list(map(Answer, matches_of(matches), buckets, compared))
 
     def entries(self) -> Entries:
         store, found = self._driven.store, Entries()
         contents, renewals = store.contents(), store.renewals()
         records = dict(enumerate(contents.records(), contents.first))
-        clock = Clock() if store.clock is None else Clock.unpacked(store.clock)
+        clock = StoredClock.unpacked(store.clock)
         window = self._driven.rules.window_ms
         least = None if clock.now is None or window is None else clock.now - window
         for (column, key), (documents, _) in contents.buckets().items():
@@ -204,7 +137,7 @@ class CoreShard:
                 if record is None:
                     continue
                 renewed = renewals.get((number, column), record.time)
-                time = int(clock.settled(np.array([record.time, renewed])).max())
+                time = max(clock.settled(record.time), clock.settled(renewed))
                 if least is None or time >= least:
                     dated = None if least is None else time
                     found.setdefault((column, key), []).append((record.sequence, dated))
@@ -276,5 +209,5 @@ class CoresSigner:
         return [None if blank else Fingerprint(*row) for *row, blank in rows]
 
 
-INDEXES: Final[list[Callable[[BucketRules, Sequence[int]], Index]]] = [Today, CoreShard]
+INDEXES: Final[list[Callable[[BucketRules, Sequence[int]], Index]]] = [CoreShard]
 SIGNERS: Final[list[Callable[[Parameters], Signer]]] = [CoresSigner]

@@ -28,7 +28,7 @@ import struct
 from binascii import crc32
 from typing import Final, NamedTuple
 
-from lsh.index.clock import NO_TIME
+from lsh.index import NO_TIME
 
 __all__ = [
     "CELLS",

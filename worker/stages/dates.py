@@ -1,4 +1,4 @@
-"""Says in the log what documents' dates do to the index: see `lsh.index.clock`."""
+"""Says in the log what documents' dates do to the index: see `core/src/index/clock.rs`."""
 
 from __future__ import annotations
 

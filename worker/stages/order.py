@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lsh import Parameters, band_keys
-from lsh.index import DocumentBatch
-from lsh.index.batch import Forgotten
+from lsh.index import DocumentBatch, Forgotten
 from worker.bus import Record
 from worker.wire import POSITION_BITS, FingerprintFrame, FrameError, Layout, decode
 

@@ -69,3 +69,23 @@ fn splitmix64(mut state: u64, count: usize) -> Vec<u64> {
     };
     std::iter::repeat_with(next).take(count).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_what_stores_were_written_with() {
+        let sketch: Vec<u8> = (0..128_u8).map(|slot| slot.wrapping_mul(3)).collect();
+        let finer = Finer::new(&[0, 3, 18], sketch.len());
+        assert_eq!(finer.key(0, 0, 1, &sketch), 0x84F6_E4C8_10F4_6A7E);
+        assert_eq!(finer.key(1, u64::MAX, 2, &sketch), 0xE328_B1FA_6030_E04A);
+        assert_eq!(finer.key(2, 12_345, 5, &sketch), 0xAB73_A645_93D9_C277);
+    }
+
+    #[test]
+    fn a_short_sketch_has_as_many_levels() {
+        let finer = Finer::new(&[0], 16);
+        assert_ne!(finer.key(0, 7, 4, &[1; 16]), finer.key(0, 7, 5, &[1; 16]));
+    }
+}

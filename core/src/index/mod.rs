@@ -28,7 +28,6 @@ pub mod judge;
 mod judged;
 mod known;
 mod naming;
-pub mod plain;
 pub mod query;
 pub mod record;
 mod repeated;

@@ -3,7 +3,6 @@
 mod arrays;
 mod given;
 mod index;
-mod judge;
 mod memory;
 mod signing;
 mod text;
@@ -16,6 +15,5 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     text::register(module)?;
     signing::register(module)?;
     index::register(module)?;
-    module.add_class::<memory::MemoryIndex>()?;
-    module.add_class::<judge::PlainIndex>()
+    module.add_class::<memory::MemoryIndex>()
 }

@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lsh.index import BucketRules, DocumentBatch
-from lsh.index.batch import Forgotten
-from lsh.index.clock import Clock
+from lsh.index import BucketRules, DocumentBatch, Forgotten
 from tests.support.frame_keys import keys_of
+from tests.support.stored_clock import StoredClock
 from worker.bus.port import Record
 from worker.index.contents import StoredRecord
 from worker.index.store import BandStore
@@ -46,9 +45,8 @@ def dump(store: BandStore) -> Dump:
     contents = store.contents()
     every = enumerate(contents.records(), contents.first)
     documents = {number: record for number, record in every if record is not None}
-    stored = np.array([document.time for document in documents.values()], np.int64)
-    settled = Clock.unpacked(store.clock).settled(stored)
-    times = dict(zip(documents, settled.tolist(), strict=True))
+    clock = StoredClock.unpacked(store.clock)
+    times = {number: clock.settled(document.time) for number, document in documents.items()}
     buckets = {
         bytes([column]) + key.to_bytes(8, "big"): [one for one in held if one in documents]
         for (column, key), (held, _) in contents.buckets().items()
@@ -69,7 +67,7 @@ def dump(store: BandStore) -> Dump:
 def _decisive(record: StoredRecord, time: int) -> bytes:
     """Return a record without what depends on where bursts were cut.
 
-    That is what saves reading, and whether the time is a mark; see `lsh.index.clock`.
+    That is what saves reading, and whether the time is a mark; see `core/src/index/clock.rs`.
     """
     sizes = _SIZES.pack(record.shingles, len(record.sketch))
     return _ENTRY.pack(record.sequence, time) + sizes + record.sketch + record.id

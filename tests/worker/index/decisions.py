@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from lsh.index import BucketRules, DocumentBatch, Forgotten, Match
-from lsh.index.clock import NO_TIME
+from lsh.index import NO_TIME, BucketRules, DocumentBatch, Forgotten, Match
 from tests.oracle import index as oracle
 from tests.oracle.index import NaiveIndex
 

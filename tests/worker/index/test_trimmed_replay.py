@@ -12,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lsh import pairwise_similarity
-from lsh.index import BucketRules, DocumentBatch, Match, MemoryIndex, decide, match
-from lsh.index.clock import NO_TIME
-from lsh.index.layout import unpack_record
+from lsh.index import NO_TIME, BucketRules, DocumentBatch, Match
+from tests.core.dictionaries import Driven
 from tests.support.corpus import examples
+from tests.support.stored_clock import StoredClock
+from worker.index.contents import Key
+from worker.index.store_reader import matches_of
 
 SLOTS = 16
 WINDOW = 20
@@ -49,52 +51,51 @@ def similarity(one: Text, other: Text) -> float:
     return float(pairwise_similarity(sketch(one)[None], sketch(other)[None])[0])
 
 
-def keys(some: Sequence[Text]) -> np.ndarray[tuple[int, int], np.dtype[np.uint64]]:
-    return np.array([[text[column] for text in some] for column in COLUMNS], np.uint64)
+def batch(some: Sequence[Text], times: Sequence[int], first: int) -> DocumentBatch:
+    numbers = range(first, first + len(some))
+    return DocumentBatch(
+        sequences=np.array(numbers, np.uint64),
+        times=np.array(times, np.int64),
+        ids=[b"%d" % number for number in numbers],
+        shingles=np.ones(len(some), np.uint32),
+        columns=COLUMNS,
+        keys=np.array([[text[column] for text in some] for column in COLUMNS], np.uint64),
+        sketches=np.array([sketch(text) for text in some], np.uint8),
+    )
 
 
 def built(
     order: Sequence[Text], times: Sequence[int], first: int, rules: BucketRules = RULES
-) -> MemoryIndex:
-    """Return the index of an order from its ``first`` document on, made three at a time."""
-    index = MemoryIndex()
+) -> Driven:
+    """Return the shard of an order from its ``first`` document on, made three at a time."""
+    shard = Driven(rules)
     for low in range(first, len(order), 3):
-        some = order[low : low + 3]
-        numbers = range(low, low + len(some))
-        documents = DocumentBatch(
-            sequences=np.array(numbers, np.uint64),
-            times=np.array(times[low : low + 3], np.int64),
-            ids=[b"%d" % number for number in numbers],
-            shingles=np.ones(len(some), np.uint32),
-            columns=COLUMNS,
-            keys=keys(some),
-            sketches=np.array([sketch(text) for text in some], np.uint8),
-        )
-        index.apply(decide(index, documents, rules))
-    return index
+        shard.judge(batch(order[low : low + 3], times[low : low + 3], low))
+    return shard
 
 
-def living(index: MemoryIndex, order: Sequence[Text]) -> dict[bytes, list[Text]]:
+def living(shard: Driven, order: Sequence[Text]) -> dict[Key, list[Text]]:
     """Return the documents in each bucket that are not older than the window."""
-    found: dict[bytes, list[Text]] = {}
-    for key, bucket in index.items().items():
-        renewals = index.renewals(bucket)
-        for number, packed in zip(bucket, index.records(bucket), strict=True):
-            assert packed is not None
-            record = unpack_record(packed)
-            stored = np.array([renewals.get(number, {}).get(key[0], record.time)], np.int64)
-            now = index.clock.now
-            if now is None or index.clock.settled(stored)[0] >= now - WINDOW:
+    found: dict[Key, list[Text]] = {}
+    contents, renewals = shard.store.contents(), shard.store.renewals()
+    records = dict(enumerate(contents.records(), contents.first))
+    clock, now = StoredClock.unpacked(shard.store.clock), shard.shard.now
+    for key, bucket in contents.buckets().items():
+        for number in bucket.documents:
+            record = records[number]
+            assert record is not None
+            time = clock.settled(renewals.get((number, key[0]), record.time))
+            if now is None or time >= now - WINDOW:
                 found.setdefault(key, []).append(order[record.sequence])
     return found
 
 
-def matches(index: MemoryIndex, text: Text) -> list[Match]:
-    found = match(index, COLUMNS, keys([text]), sketch(text)[None], RULES)
-    return found.get(0, [])
+def matches(shard: Driven, text: Text) -> list[Match]:
+    found, _, _ = shard.query(batch([text], [NO_TIME], 0)).answers()
+    return matches_of(found)[0]
 
 
-@settings(max_examples=examples(100, 2_000))
+@settings(max_examples=examples(100, 2_000), deadline=None)
 @given(st.lists(st.tuples(texts, pauses, ages), min_size=1, max_size=16), nows)
 def test_each_living_entry_is_stood_for(
     documents: list[tuple[Text, int, int | None]], now: tuple[int, int, int]
@@ -108,7 +109,7 @@ def test_each_living_entry_is_stood_for(
         for at, (_, _, age) in zip(appended, documents, strict=True)
     ]
     live = built(order, times, 0, rules)
-    since = 0 if live.clock.now is None else live.clock.now - WINDOW
+    since = 0 if live.shard.now is None else live.shard.now - WINDOW
     kept = next(n for n, at in enumerate(appended) if at >= since)
     rebuilt = living(built(order, times, kept, rules), order)
     for key, bucket in living(live, order).items():

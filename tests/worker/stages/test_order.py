@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from lsh import Fingerprinter
-from lsh.index import NO_TIME
-from lsh.index.batch import Forgotten
+from lsh.index import NO_TIME, Forgotten
 from tests.support.stages import (
     DOCS,
     PARAMETERS,

@@ -9,7 +9,6 @@ mod plan;
 mod query;
 mod shard;
 
-pub use batch::{batch_of, rules_of};
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -12,7 +12,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from lsh.index import NO_TIME, BucketRules, DocumentBatch, MemoryIndex, decide
+from lsh.index import NO_TIME, BucketRules, DocumentBatch
+from tests.core.dictionaries import Driven
 from tests.support.breadth import broad
 
 HOUR = 3_600_000
@@ -21,13 +22,15 @@ START = 1_550_000_000_000
 DAYS = 40
 RULES = BucketRules(threshold=0.8, window_ms=30 * DAY)
 SLOTS = 16
+_RUN_DOCUMENTS = 512
+"""So few that eras are given back."""
 
 Dates = Mapping[int, int | None]
 """Wrong ones, in ms, by the place of the document."""
 
 
 class Feed:
-    """The feed, and what an index found in it."""
+    """The feed, and what a shard found in it."""
 
     def __init__(self, days: int = DAYS, start: int = START) -> None:
         self.texts = [number for hour in range(24 * days) for number in (hour, hour - 24)]
@@ -43,14 +46,15 @@ class Feed:
     def judge(self, wrong: Dates, rules: BucketRules = RULES, step: int = 97) -> set[int]:
         """Return the places of the documents that have matches."""
         times = [wrong.get(place, time) for place, time in enumerate(self.times)]
-        index, found = MemoryIndex(), set[int]()
+        shard, found = Driven(rules, run_documents=_RUN_DOCUMENTS), set[int]()
         for low, high in pairwise([*range(0, len(times), step), len(times)]):
-            decision = decide(index, _batch(self.texts[low:high], times[low:high], low), rules)
-            index.apply(decision)
-            found |= {low + row for row in decision.matches}
-            self.older += decision.dates.older
-            self.leaps += decision.dates.leap is not None
-        self.now = index.clock.now
+            decision = shard.judge(_batch(self.texts[low:high], times[low:high], low))
+            found |= {
+                low + row for row in np.flatnonzero(np.diff(decision.matches.starts)).tolist()
+            }
+            self.older += decision.older
+            self.leaps += decision.leap is not None
+        self.now = shard.shard.now
         return found
 
     def missed(self, wrong: Dates) -> list[int]:
@@ -191,12 +195,11 @@ def test_months_in_another_order_lose_few_copies() -> None:
 @pytest.mark.parametrize("count", [1, 31])
 def test_fewer_than_32_expire_nothing(count: int) -> None:
     times = [START + number * 1_000 * DAY for number in range(count)]
-    index = MemoryIndex()
+    shard = Driven(RULES)
     for number, time in enumerate(times):
-        decision = decide(index, _batch([7], [time], number), RULES)
-        index.apply(decision)
-        assert bool(decision.matches) == (number > 0)
-    assert index.clock.now is None
+        decision = shard.judge(_batch([7], [time], number))
+        assert bool(len(decision.matches.sequences)) == (number > 0)
+    assert shard.shard.now is None
 
 
 @pytest.mark.parametrize("start", [0, -DAY, -(10**13)])

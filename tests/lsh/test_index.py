@@ -1,11 +1,15 @@
+"""How many comparisons an index makes, and the rules that it takes."""
+
 from __future__ import annotations
 
+import doctest
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lsh.index
 from lsh import Fingerprinter, Fingerprints, Parameters
 from lsh.index import BucketRules, comparisons
 
@@ -18,6 +22,10 @@ texts = st.lists(st.text("ab ", max_size=8), max_size=20)
 def prints_of(given: Sequence[str], together: int) -> Iterator[Fingerprints]:
     for low in range(0, len(given), together):
         yield FINGERPRINTER.fingerprint(given[low : low + together])
+
+
+def test_the_example_in_the_module_runs() -> None:
+    assert doctest.testmod(lsh.index) == doctest.TestResults(failed=0, attempted=4)
 
 
 @given(texts, st.integers(1, 8))

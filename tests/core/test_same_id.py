@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsh.index import BucketRules, Match, MemoryIndex, decide
-from lsh.index.same_id import replacing
-from lsh.index.verdicts import VerdictMatch, pack_verdict, unpack_verdict
+from lsh.index import BucketRules, Match
+from tests.core.dictionaries import Driven
 from tests.support.corpus import examples
 from tests.worker.index.decisions import RULES, WINDOW, Document, batch, drawn_repeats
+from worker.index.store_reader import matches_of
 
 COLUMNS = [0, 1, 2, 3]
 Events = Sequence[Document | bytes]
@@ -22,13 +22,10 @@ Events = Sequence[Document | bytes]
 
 def judged(events: Events, cuts: Sequence[int], rules: BucketRules) -> list[list[Match]]:
     """Return the matches of each document."""
-    index = MemoryIndex()
+    shard = Driven(rules)
     answers: list[list[Match]] = []
     for low, high in pairwise([0, *sorted({cut % len(events) for cut in cuts}), len(events)]):
-        part = batch(events[low:high], COLUMNS)
-        decision = decide(index, part, rules)
-        index.apply(decision)
-        answers += [decision.matches.get(row, []) for row in range(len(part.ids))]
+        answers += matches_of(shard.judge(batch(events[low:high], COLUMNS)).matches)
     return answers
 
 
@@ -38,32 +35,6 @@ def forgotten_before(events: Events) -> Iterator[Document | bytes]:
         if isinstance(event, Document):
             yield event.id
         yield event
-
-
-@settings(max_examples=examples(60), deadline=None)
-@given(
-    verdict=st.lists(
-        st.builds(
-            VerdictMatch,
-            st.integers(0, 2**64 - 1),
-            st.floats(0, 1),
-            st.integers(-1, 2**40),
-            st.none() | st.floats(0.01, 1),
-        ),
-        max_size=70,
-    )
-)
-def test_a_verdict_is_what_was_packed(verdict: list[VerdictMatch]) -> None:
-    packed = pack_verdict(verdict)
-    assert unpack_verdict(packed) == verdict
-    contained = any(match.containment is not None for match in verdict)
-    assert len(packed) == (1 + 32 * len(verdict) if contained else 24 * len(verdict))
-
-
-@pytest.mark.parametrize("packed", [b"\1" * 25, b"\2" + bytes(32), bytes(32), bytes(23)])
-def test_what_is_no_verdict_is_refused(packed: bytes) -> None:
-    with pytest.raises(ValueError, match=f"{len(packed)} bytes are not a verdict"):
-        unpack_verdict(packed)
 
 
 events_strategy = st.integers(0, 1 << 32).map(drawn_repeats)
@@ -132,11 +103,8 @@ def test_a_first_verdict_outlives_what_it_names(cuts: list[int]) -> None:
 
 
 def test_only_an_id_that_came_before_is_forgotten() -> None:
-    """Other batches stay as they are, so they cost what they cost by any other rule."""
-    index = MemoryIndex()
-    index.apply(decide(index, batch([at(1, 0, b"a")], COLUMNS), RULES))
-    new = [at(2, 0, b"b"), at(3, 0, b"c")]
-    assert list(replacing(index, batch(new, COLUMNS)).forgotten) == []
-    again: Events = [*new, at(4, 0, b"a"), b"d", at(5, 0, b"c")]
-    rows = [(one.row, one.id) for one in replacing(index, batch(again, COLUMNS)).forgotten]
-    assert rows == [(2, b"a"), (3, b"d"), (3, b"c")]
+    shard = Driven(replace(RULES, same_id="replace"))
+    shard.judge(batch([at(1, 0, b"a")], COLUMNS))
+    assert shard.judge(batch([at(2, 0, b"b", 1), at(3, 0, b"c", 2)], COLUMNS)).forgotten == 0
+    decision = shard.judge(batch([at(4, 0, b"a"), b"d", at(5, 0, b"c", 2), b"b"], COLUMNS))
+    assert (decision.forgotten, decision.known) == (3, [b"b"])
