@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lsh.index import NO_TIME, BucketRules, DocumentBatch
@@ -46,19 +46,26 @@ rules_strategy = st.builds(
     st.integers(4, 6),
     st.sampled_from([None, WINDOW]),
 ) | st.just(rules())
-times_strategy = st.lists(
-    st.one_of(
-        st.none(),
-        st.integers(-50, 50),
-        st.integers(-300, 300),
-        st.sampled_from([-(10**13), 10**13, 0, -1]),
+times_strategy = st.one_of(
+    st.lists(
+        st.one_of(
+            st.none(),
+            st.integers(-50, 50),
+            st.integers(-300, 300),
+            st.sampled_from([-(10**13), 10**13, 0, -1]),
+        ),
+        max_size=90,
     ),
-    max_size=90,
-) | st.lists(st.integers(-20, 400), max_size=90).map(sorted)
+    st.lists(st.integers(-20, 400), max_size=90).map(sorted),
+    st.lists(st.sampled_from([0, 0, 0, 10, 150]), max_size=90).map(
+        lambda gaps: [*accumulate(gaps)]
+    ),
+)
 
 
 @settings(max_examples=examples(200, 3_000), deadline=None)
 @given(times=times_strategy, rules=rules_strategy, cuts=st.lists(st.integers(0, 90), max_size=6))
+@example(times=[0, 0, 0, 0, 150, 300, 450], rules=rules(1, 6, 4), cuts=[])
 def test_it_is_the_naive_rule_wherever_batches_are_cut(
     times: Times, rules: BucketRules, cuts: list[int]
 ) -> None:

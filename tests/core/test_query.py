@@ -29,10 +29,6 @@ def sketches(*others: int) -> npt.NDArray[np.uint8]:
     return found
 
 
-def keys(*rows: tuple[int, int]) -> npt.NDArray[np.uint64]:
-    return np.array(rows, np.uint64).T.copy()
-
-
 def batch(
     rows: Sequence[tuple[int, int]],
     others: Sequence[int],
