@@ -49,7 +49,7 @@ test: $(VENV)/.dev ## Run the tests in five minutes, with a real Kafka if Java 1
 	@$(BIN)/python -m pytest $(BESIDE) -m "not exhaustive and not broad" $(ARGS)
 
 test-core: $(VENV)/.dev ## Run the tests of the core in Rust (ARGS="name")
-	@$(RUST) cargo test $(CRATE) --profile quick --locked --quiet --no-default-features $(ARGS)
+	@$(RUST) cargo test $(CRATE) --lib --profile quick --locked --quiet --no-default-features $(ARGS)
 
 test-broad: $(VENV)/.dev ## Run what CI runs beside `make test`: more cases, more of several workers on Kafka
 	@$(AS_CI) $(BIN)/python -m pytest $(BESIDE) -m broad $(ARGS)

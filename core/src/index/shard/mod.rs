@@ -53,6 +53,8 @@ mod held;
 mod huge;
 mod identities;
 mod implied;
+#[cfg(test)]
+mod judged_tests;
 pub mod keyspace;
 pub mod layout;
 pub mod lookup;

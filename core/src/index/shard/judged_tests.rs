@@ -1,16 +1,16 @@
 //! Judgements of a shard, with reopenings and windows, against those of a plain index.
 
-use _core::index::batch::{Batch, Forgotten};
-use _core::index::clock::{Clock, NO_TIME};
-use _core::index::court::Court;
-use _core::index::decision::Decision;
-use _core::index::judge::Judgement;
-use _core::index::plain::PlainIndex;
-use _core::index::rules::{Rules, SameId};
-use _core::index::shard::memory::Memory;
-use _core::index::shard::plan::Plan;
-use _core::index::shard::{Settings, Shard};
-use _core::index::sight::Seen;
+use crate::index::batch::{Batch, Forgotten};
+use crate::index::clock::{Clock, NO_TIME};
+use crate::index::court::Court;
+use crate::index::decision::Decision;
+use crate::index::judge::Judgement;
+use crate::index::plain::PlainIndex;
+use crate::index::rules::{Rules, SameId};
+use crate::index::shard::memory::Memory;
+use crate::index::shard::plan::Plan;
+use crate::index::shard::{Settings, Shard};
+use crate::index::sight::Seen;
 use std::sync::Arc;
 
 const COLUMNS: [u8; 5] = [0, 2, 3, 5, 7];
