@@ -21,8 +21,12 @@ CRATE   := --manifest-path core/Cargo.toml
 CORE    := lsh/_core.abi3.so
 SOURCES := $(shell find core -name target -prune -o -type f -print)
 PROFILE := release
-# With zig, for the C library of RHEL 7 and Debian 8, and all later ones.
-ANY_LINUX := --quiet maturin build --release --zig --compatibility manylinux2014
+# What the core is linked for: the C library that is here; or, as wheels are, by zig for that of RHEL 7
+# and Debian 8, and all later ones. `make .venv/.wheel` installs zig.
+LINKED  ?= here
+FOR_here := --compatibility off
+FOR_any  := --zig --compatibility manylinux2014
+WHEEL   := --quiet maturin build --release $(FOR_any)
 
 # Tests start hundreds of processes, which would each compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -49,9 +53,9 @@ test: $(VENV)/.dev ## Run the tests in five minutes, with a real Kafka if Java 1
 	@$(BIN)/python -m pytest $(BESIDE) -m "not exhaustive and not broad" $(ARGS)
 
 test-core: $(VENV)/.dev ## Run the tests of the core in Rust (ARGS="name")
-	@$(RUST) cargo test $(CRATE) --profile quick --locked --quiet --no-default-features $(ARGS)
+	@$(RUST) cargo test $(CRATE) --lib --profile quick --locked --quiet --no-default-features $(ARGS)
 
-test-broad: $(VENV)/.dev ## Run what CI runs after `make test`: more cases, more of several workers on Kafka
+test-broad: $(VENV)/.dev ## Run what CI runs beside `make test`: more cases, more of several workers on Kafka
 	@$(AS_CI) $(BIN)/python -m pytest $(BESIDE) -m broad $(ARGS)
 
 test-all: $(VENV)/.dev ## Run the tests that `make test` leaves out: more faults, schedules and characters
@@ -83,8 +87,8 @@ format: $(VENV)/.dev ## Format the code, and fix what the linter can
 
 wheel: $(VENV)/.wheel ## Build wheels for any Linux into dist/: neardup, and lsh by itself
 	@rm -rf dist
-	@$(RUST) $(ANY_LINUX) --out dist
-	@cd lsh && ../$(BIN)/python ../tools/rust.py $(ANY_LINUX) --out ../dist
+	@$(RUST) $(WHEEL) --out dist
+	@cd lsh && ../$(BIN)/python ../tools/rust.py $(WHEEL) --out ../dist
 	@ls dist/*
 
 bench: $(VENV)/.dev ## Run the benchmarks
@@ -128,15 +132,15 @@ $(VENV)/.locked: requirements/runtime.txt requirements/build.txt | $(VENV)/bin/p
 	@touch $@
 
 # The core is as new as its sources were when the compiler began: what is edited meanwhile is newer.
-$(CORE): $(SOURCES) pyproject.toml build/$(PROFILE) | $(VENV)/.locked
+$(CORE): $(SOURCES) pyproject.toml build/$(PROFILE)-$(LINKED) | $(VENV)/.locked
 	@echo "compiling the core (a minute the first time)"
 	@rm -rf build/editable && touch build/.began
-	@$(RUST) --quiet maturin pep517 build-wheel --editable --profile $(PROFILE) --compatibility off \
+	@$(RUST) --quiet maturin pep517 build-wheel --editable --profile $(PROFILE) $(FOR_$(LINKED)) \
 	    --interpreter $(BIN)/python --out build/editable
 	@touch -r build/.began $@
 
 # What the core was compiled with last: it is compiled again if that changes.
-build/$(PROFILE):
+build/$(PROFILE)-$(LINKED):
 	@rm -rf build && mkdir build && touch $@
 
 $(VENV)/.runtime: pyproject.toml core/Cargo.toml $(VENV)/.locked | $(CORE)
@@ -148,7 +152,7 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.locked | $(VENV)/.runtime
 	@$(INSTALL) -r requirements/dev.txt
 	@touch $@
 
-$(VENV)/.wheel: requirements/wheel.txt $(VENV)/.locked | $(VENV)/.runtime
+$(VENV)/.wheel: requirements/wheel.txt $(VENV)/.locked
 	@echo "installing the locked compiler of wheels into $(VENV)"
 	@$(INSTALL) -r requirements/wheel.txt
 	@touch $@
