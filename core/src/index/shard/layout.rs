@@ -73,10 +73,14 @@ pub fn pack_renewals(renewals: &[(u8, i64)]) -> Vec<u8> {
 pub fn unpack_renewals(packed: &[u8]) -> Result<Vec<(u8, i64)>, Damaged> {
     let wrong = || Damaged(format!("{} bytes are not renewals", packed.len()));
     let mut left = Cursor(packed);
-    let mut renewals = Vec::new();
+    let mut renewals = Vec::<(u8, i64)>::new();
     while !left.is_empty() {
         let (time, count) = left.i64().zip(left.u8()).ok_or_else(wrong)?;
         let columns = left.take(count.into()).ok_or_else(wrong)?;
+        let again = |column: &u8| renewals.iter().any(|(other, _)| other == column);
+        if columns.iter().any(again) || !columns.is_sorted_by(|one, next| one < next) {
+            return Err(Damaged(format!("{} bytes renew a column twice", packed.len())));
+        }
         renewals.extend(columns.iter().map(|&column| (column, time)));
     }
     Ok(renewals)
@@ -116,6 +120,7 @@ mod tests {
         assert!(unpack_bucket(&[0xff; 8], 9).is_err());
         let packed = pack_renewals(&[(3, -5), (1, 9)]);
         assert!(unpack_renewals(&packed[..packed.len() - 1]).is_err());
+        assert!(unpack_renewals(&packed.repeat(2)).is_err());
         assert!(unpack_number(&[0; 7]).is_err());
     }
 }
