@@ -73,15 +73,17 @@ pub fn pack_renewals(renewals: &[(u8, i64)]) -> Vec<u8> {
 pub fn unpack_renewals(packed: &[u8]) -> Result<Vec<(u8, i64)>, Damaged> {
     let wrong = || Damaged(format!("{} bytes are not renewals", packed.len()));
     let mut left = Cursor(packed);
-    let mut renewals = Vec::<(u8, i64)>::new();
+    let mut renewals = Vec::new();
+    let mut renewed = [false; 1 << u8::BITS];
     while !left.is_empty() {
         let (time, count) = left.i64().zip(left.u8()).ok_or_else(wrong)?;
         let columns = left.take(count.into()).ok_or_else(wrong)?;
-        let again = |column: &u8| renewals.iter().any(|(other, _)| other == column);
-        if columns.iter().any(again) || !columns.is_sorted_by(|one, next| one < next) {
-            return Err(Damaged(format!("{} bytes renew a column twice", packed.len())));
+        for &column in columns {
+            if std::mem::replace(&mut renewed[usize::from(column)], true) {
+                return Err(Damaged(format!("column {column} is renewed twice")));
+            }
+            renewals.push((column, time));
         }
-        renewals.extend(columns.iter().map(|&column| (column, time)));
     }
     Ok(renewals)
 }
