@@ -34,7 +34,7 @@ pub fn computed<T: Send>(
 
 /// What is said of something that a panic has left half changed.
 pub fn left() -> PyErr {
-    PyRuntimeError::new_err("it failed before; open it again")
+    PyRuntimeError::new_err("the core has failed in it before: open it again, or make another")
 }
 
 pub fn locked<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
