@@ -16,10 +16,12 @@ LOCK    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 # Commands that need Rust run with the cargo on the PATH, or with one that is fetched.
 RUST    := $(BIN)/python tools/rust.py
 CRATE   := --manifest-path core/Cargo.toml
+# Without libFuzzer, which stable Rust has no use for.
+FUZZ    := --manifest-path core/fuzz/Cargo.toml --no-default-features --target-dir core/target
 # The compiled core stands in the tree, where every environment finds it; `build/editable` has the
 # wheel that points there. PROFILE is one of those in core/Cargo.toml.
 CORE    := lsh/_core.abi3.so
-SOURCES := $(shell find core -name target -prune -o -type f -print)
+SOURCES := $(shell find core \( -name target -o -name fuzz \) -prune -o -type f -print)
 PROFILE := release
 # What the core is linked for: the C library that is here; or, as wheels are, by zig for that of RHEL 7
 # and Debian 8, and all later ones. `make .venv/.wheel` installs zig.
@@ -79,11 +81,14 @@ lint: $(VENV)/.dev ## Check style, format, spelling and types
 	@$(BIN)/stubtest lsh._core
 	@$(RUST) cargo fmt $(CRATE) --check
 	@$(RUST) cargo clippy $(CRATE) --all-targets --locked --quiet -- -D warnings
+	@$(RUST) cargo fmt --manifest-path core/fuzz/Cargo.toml --check
+	@$(RUST) cargo clippy $(FUZZ) --all-targets --locked --quiet -- -D warnings
 
 format: $(VENV)/.dev ## Format the code, and fix what the linter can
 	@$(BIN)/ruff check --fix-only .
 	@$(BIN)/ruff format .
 	@$(RUST) cargo fmt $(CRATE)
+	@$(RUST) cargo fmt --manifest-path core/fuzz/Cargo.toml
 
 wheel: $(VENV)/.wheel ## Build wheels for any Linux into dist/: neardup, and lsh by itself
 	@rm -rf dist
@@ -118,7 +123,7 @@ test-pythons: ## Run the tests without Kafka on each Python from 3.11 to 3.14 th
 	@.ci/pythons $(ARGS)
 
 clean: ## Remove the environment and everything generated
-	@rm -rf $(VENV) .venv-3.* build dist core/target $(CORE) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) .venv-3.* build dist core/target core/fuzz/target $(CORE) .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find lsh worker tests bench localkafka -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/bin/python:

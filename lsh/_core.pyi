@@ -2,6 +2,9 @@
 
 Arrays are given in C order, and nobody writes to them while a function reads them. Work on more
 than some 30 kB lets other threads of Python run.
+
+If the core fails by a defect of its own, what was called raises RuntimeError. An index that it was
+changing then is not used again: all its methods raise the same.
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,7 @@
 //!
 //! It computes and holds state; it does no I/O: it opens no file, knows no clock, starts no thread.
 //! `python` is the only module that knows Python. `lsh/_core.pyi` describes what Python sees.
-#![deny(unsafe_op_in_unsafe_fn)]
+#![deny(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
 #[cfg(not(target_endian = "little"))]
 compile_error!("sketches, keys and pages are little-endian");
@@ -12,3 +12,4 @@ pub mod index;
 mod python;
 pub mod sign;
 pub mod text;
+pub mod unwound;

@@ -18,6 +18,7 @@ def needed() -> set[str]:
     """Return the names of all packages and crates that are asked for."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     crate = tomllib.loads((ROOT / "core" / "Cargo.toml").read_text(encoding="utf-8"))
+    fuzz = tomllib.loads((ROOT / "core" / "fuzz" / "Cargo.toml").read_text(encoding="utf-8"))
     lists = [
         project["project"]["dependencies"],
         *project["project"]["optional-dependencies"].values(),
@@ -25,8 +26,9 @@ def needed() -> set[str]:
         crate["dependencies"],
         crate.get("dev-dependencies", {}),
         crate.get("build-dependencies", {}),
+        fuzz["dependencies"],
     ]
-    return {name for listed in lists for name in map(named, listed)} - {""}
+    return {name for listed in lists for name in map(named, listed)} - {"", "neardup-core"}
 
 
 @pytest.mark.parametrize("name", sorted(needed()))

@@ -55,10 +55,16 @@ def too_deep() -> None:
     too_deep()
 
 
+def failed() -> None:
+    """Fail as the core does after a panic."""
+    raise RuntimeError("the core has failed: index out of bounds")
+
+
 WAYS: Final[Mapping[str, Callable[[], None]]] = {
     "killed": killed,
     "out of memory": out_of_memory,
     "too deep": too_deep,
+    "failed": failed,
 }
 
 

@@ -16,7 +16,12 @@ from tests.support.worker_process import ROOT
 
 @pytest.mark.parametrize(
     "way",
-    ["killed", broad("out of memory"), pytest.param("too deep", marks=pytest.mark.exhaustive)],
+    [
+        "killed",
+        "failed",
+        broad("out of memory"),
+        pytest.param("too deep", marks=pytest.mark.exhaustive),
+    ],
 )
 def test_what_it_dies_of_makes_no_difference(tmp_path: Path, way: str) -> None:
     command = [sys.executable, "-m", "tests.support.mortal", str(tmp_path), way]
@@ -30,5 +35,6 @@ def test_what_it_dies_of_makes_no_difference(tmp_path: Path, way: str) -> None:
     ((offset, reason),) = found["rejected"]
     assert offset == POISON
     assert "poison: the worker died twice while it read this document" in reason
+    assert b"those of documents[0] before offset 20 are read one at a time" in lives[1].stderr
     assert b"documents[0]@13 " in lives[3].stderr
     assert b"is rejected as poison" in lives[3].stderr

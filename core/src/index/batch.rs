@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::clock::{NO_TIME, is_time};
+
 /// Ids, one after the other.
 #[derive(Debug, Clone, Default)]
 pub struct Ids {
@@ -113,6 +115,9 @@ impl Batch {
         }
         if u32::try_from(rows).is_err() {
             return Err(format!("got {rows} documents, takes less than 2^32"));
+        }
+        if let Some(time) = self.times.iter().find(|&&time| !is_time(time)) {
+            return Err(format!("times: got {time}, takes times in ms, or {NO_TIME}"));
         }
         let forgotten = &self.forgotten;
         if forgotten.iter().any(|one| one.row > rows) || !forgotten.is_sorted_by_key(|one| one.row)

@@ -23,6 +23,11 @@ pub const NO_TIME: i64 = i64::MIN;
 /// Marks are below, and times aren't.
 const MARKS_END: i64 = NO_TIME + (1 << 62);
 
+/// Whether a document may have this time. Others would be read as marks.
+pub fn is_time(time: i64) -> bool {
+    time >= MARKS_END || time == NO_TIME
+}
+
 /// Now went forward by more than a window at one document, in ms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leap {

@@ -5,14 +5,6 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArra
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Work below so many bytes keeps the interpreter lock: to get it back may take 5 ms.
-const SHORT: usize = 1 << 15;
-
-/// Do work on `bytes` bytes, and let other threads of Python run unless it is short.
-pub fn detached<T: Send>(py: Python<'_>, bytes: usize, work: impl Send + FnOnce() -> T) -> T {
-    if bytes < SHORT { work() } else { py.detach(work) }
-}
-
 /// Return the rows of sketches, C-contiguous, and how many slots each has.
 pub fn rows<'a>(
     what: &str,

@@ -4,7 +4,8 @@ use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::arrays::{detached, table};
+use super::arrays::table;
+use super::caught::{caught, computed, left};
 use super::index::batch::{rules_of, vector};
 use crate::index::in_memory::{self, Found, Given};
 use crate::index::sight::Damaged;
@@ -12,7 +13,11 @@ use crate::index::sight::Damaged;
 /// While one thread is in a method that changes the index, another one's calls raise RuntimeError:
 /// PyO3 sees to that.
 #[pyclass(name = "MemoryIndex", module = "lsh._core")]
-pub struct MemoryIndex(in_memory::MemoryIndex);
+pub struct MemoryIndex {
+    index: in_memory::MemoryIndex,
+    /// Whether a panic has left it half changed.
+    is_broken: bool,
+}
 
 type Matches<'py> = (
     Bound<'py, PyArray1<i64>>,
@@ -35,6 +40,24 @@ fn arrays_of(py: Python<'_>, found: Found) -> Matches<'_> {
 }
 
 impl MemoryIndex {
+    fn index(&self) -> PyResult<&in_memory::MemoryIndex> {
+        if self.is_broken { Err(left()) } else { Ok(&self.index) }
+    }
+
+    /// Do work that changes the index, or fails by an error that has changed nothing.
+    fn change<T: Send>(
+        &mut self,
+        py: Python<'_>,
+        bytes: usize,
+        work: impl Send + FnOnce(&mut in_memory::MemoryIndex) -> Result<T, Damaged>,
+    ) -> PyResult<T> {
+        self.index()?;
+        self.is_broken = true;
+        let done = computed(py, bytes, || work(&mut self.index))?;
+        self.is_broken = false;
+        done.map_err(damaged)
+    }
+
     /// Copy what is given, so that nobody can change it.
     fn given(
         &self,
@@ -42,9 +65,10 @@ impl MemoryIndex {
         sketches: &PyReadonlyArray2<'_, u8>,
         shingles: &Bound<'_, PyAny>,
     ) -> PyResult<Given> {
+        let index = self.index()?;
         let (keys, sketches) = (keys.as_array(), sketches.as_array());
         let shingles: Vec<u32> = vector(shingles)?;
-        let expected = [(shingles.len(), self.0.width()), (shingles.len(), self.0.slots())];
+        let expected = [(shingles.len(), index.width()), (shingles.len(), index.slots())];
         let shapes = [keys.dim(), sketches.dim()];
         if shapes != expected {
             let message = format!("keys, sketches: got arrays of {shapes:?}, takes {expected:?}");
@@ -61,7 +85,7 @@ impl MemoryIndex {
 
     /// The rows that are given, all of which exist.
     fn rows(&self, rows: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
-        let count = self.0.len();
+        let count = self.index()?.len();
         let row = |row: i64| {
             usize::try_from(row).ok().filter(|&row| row < count).ok_or_else(|| {
                 PyValueError::new_err(format!("row {row}: the index has {count} rows"))
@@ -71,9 +95,10 @@ impl MemoryIndex {
     }
 
     fn column(&self, column: usize) -> PyResult<&[u64]> {
-        let columns = self.0.width();
+        let index = self.index()?;
+        let columns = index.width();
         if column < columns {
-            return Ok(self.0.keys(column));
+            return Ok(index.keys(column));
         }
         Err(PyValueError::new_err(format!("column {column}: the index has {columns} columns")))
     }
@@ -84,16 +109,17 @@ impl MemoryIndex {
     #[new]
     fn new(rules: &Bound<'_, PyAny>, columns: usize, slots: usize) -> PyResult<Self> {
         let made = in_memory::MemoryIndex::new(rules_of(rules)?, columns, slots);
-        made.map(Self).map_err(PyValueError::new_err)
+        let index = made.map_err(PyValueError::new_err)?;
+        Ok(Self { index, is_broken: false })
     }
 
     fn __len__(&self) -> usize {
-        self.0.len()
+        self.index.len()
     }
 
     #[getter]
     fn compared(&self) -> u64 {
-        self.0.compared()
+        self.index.compared()
     }
 
     fn judge<'py>(
@@ -110,8 +136,8 @@ impl MemoryIndex {
             let (got, takes) = (blank.len(), given.shingles.len());
             return Err(PyValueError::new_err(format!("blank: got {got}, takes {takes}")));
         }
-        let found = detached(py, given.sketches.len(), || self.0.judge(&given, &blank));
-        Ok(arrays_of(py, found.map_err(damaged)?))
+        let found = self.change(py, given.sketches.len(), |index| index.judge(&given, &blank))?;
+        Ok(arrays_of(py, found))
     }
 
     fn matches<'py>(
@@ -122,17 +148,18 @@ impl MemoryIndex {
         shingles: &Bound<'py, PyAny>,
     ) -> PyResult<Matches<'py>> {
         let given = self.given(&keys, &sketches, shingles)?;
-        let found = detached(py, given.sketches.len(), || self.0.matches(&given));
-        Ok(arrays_of(py, found.map_err(damaged)?))
+        let index = self.index()?;
+        let matches = || index.matches(&given).map_err(damaged);
+        Ok(arrays_of(py, caught(py, given.sketches.len(), matches)?))
     }
 
     fn remove(&mut self, py: Python<'_>, row: usize, others: &Bound<'_, PyAny>) -> PyResult<()> {
         let others = self.rows(others)?;
-        if row >= self.0.len() {
-            let count = self.0.len();
+        let (count, width) = (self.index.len(), self.index.width());
+        if row >= count {
             return Err(PyValueError::new_err(format!("row {row}: the index has {count} rows")));
         }
-        detached(py, others.len() * self.0.width(), || self.0.remove(row, &others)).map_err(damaged)
+        self.change(py, others.len() * width, |index| index.remove(row, &others))
     }
 
     fn keys<'py>(
@@ -140,10 +167,10 @@ impl MemoryIndex {
         py: Python<'py>,
         rows: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray2<u64>>> {
-        let (rows, columns) = (self.rows(rows)?, self.0.width());
+        let (rows, columns) = (self.rows(rows)?, self.index.width());
         let mut keys = Vec::with_capacity(rows.len() * columns);
         for column in 0..columns {
-            let own = self.0.keys(column);
+            let own = self.index.keys(column);
             keys.extend(rows.iter().map(|&row| own[row]));
         }
         table(py, keys, columns, rows.len())
@@ -155,9 +182,9 @@ impl MemoryIndex {
         rows: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray2<u8>>> {
         let rows = self.rows(rows)?;
-        let mut sketches = Vec::with_capacity(rows.len() * self.0.slots());
-        rows.iter().for_each(|&row| sketches.extend_from_slice(self.0.sketch(row)));
-        table(py, sketches, rows.len(), self.0.slots())
+        let mut sketches = Vec::with_capacity(rows.len() * self.index.slots());
+        rows.iter().for_each(|&row| sketches.extend_from_slice(self.index.sketch(row)));
+        table(py, sketches, rows.len(), self.index.slots())
     }
 
     fn shingles<'py>(
@@ -166,7 +193,7 @@ impl MemoryIndex {
         rows: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let rows = self.rows(rows)?;
-        let shingles = rows.iter().map(|&row| self.0.shingles()[row]).collect();
+        let shingles = rows.iter().map(|&row| self.index.shingles()[row]).collect();
         Ok(PyArray1::from_vec(py, shingles))
     }
 
@@ -192,10 +219,11 @@ impl MemoryIndex {
             let (got, takes) = (left.len(), right.len());
             return Err(PyValueError::new_err(format!("left: got {got} rows, takes {takes} or 1")));
         }
-        let similarity = detached(py, right.len() * self.0.slots(), || {
+        let index = self.index()?;
+        let similarity = computed(py, right.len() * index.slots(), || {
             let pairs = left.iter().cycle().zip(&right);
-            pairs.map(|(&one, &other)| self.0.similarity(one, other)).collect()
-        });
+            pairs.map(|(&one, &other)| index.similarity(one, other)).collect()
+        })?;
         Ok(PyArray1::from_vec(py, similarity))
     }
 }

@@ -1,6 +1,7 @@
 //! What Python sees: conversions, and nothing else.
 
 mod arrays;
+mod caught;
 mod given;
 mod index;
 mod memory;

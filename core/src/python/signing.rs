@@ -6,7 +6,8 @@ use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::arrays::{column, detached, ends, rows, starts, table};
+use super::arrays::{column, ends, rows, starts, table};
+use super::caught::computed;
 use super::given::Texts;
 use super::text::Normaliser;
 use crate::sign::keys::{Bands, Keyed};
@@ -91,9 +92,9 @@ impl PySigner {
     fn sign(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<PySigned> {
         let texts = Texts::new(texts)?;
         let views = texts.views()?;
-        let columns = detached(py, total(&views), || {
+        let columns = computed(py, total(&views), || {
             self.with_scratch(|scratch| self.signer.sign(&views, scratch))
-        });
+        })?;
         let slots = self.signer.scheme().slots.count();
         Ok(PySigned {
             sketches: table(py, columns.sketches, views.len(), slots)?.unbind(),
@@ -106,9 +107,9 @@ impl PySigner {
     fn shingles<'py>(&self, py: Python<'py>, texts: &Bound<'py, PyAny>) -> PyResult<Hashes<'py>> {
         let texts = Texts::new(texts)?;
         let views = texts.views()?;
-        let (hashes, ends) = detached(py, total(&views), || {
+        let (hashes, ends) = computed(py, total(&views), || {
             self.with_scratch(|scratch| self.signer.shingles(&views, scratch))
-        });
+        })?;
         Ok((PyArray1::from_vec(py, hashes), starts(py, ends)))
     }
 
@@ -121,10 +122,10 @@ impl PySigner {
         let words = Texts::with_bytes(words)?;
         let views = words.views()?;
         let limits = ends(column("starts", &starts)?, views.len())?;
-        let (hashes, ends) = detached(py, total(&views), || {
+        let (hashes, ends) = computed(py, total(&views), || {
             let hashed: Vec<u64> = views.iter().map(|word| self.word_key.hash(word)).collect();
             self.signer.shingles_of_words(&hashed, &limits)
-        });
+        })?;
         Ok((PyArray1::from_vec(py, hashes), self::starts(py, ends)))
     }
 }
@@ -165,14 +166,14 @@ fn band_keys<'py>(
         let message = format!("columns: takes numbers from 0 to {}", bands - 1);
         return Err(PyValueError::new_err(message));
     }
-    let keys = detached(py, cells.len(), || {
+    let keys = computed(py, cells.len(), || {
         let scheme = Bands::new(bands, rows);
         let mut keys = Vec::with_capacity(count * columns.len());
         for sketch in cells.chunks_exact(slots) {
             keys.extend(columns.iter().map(|&band| scheme.key(sketch, band)));
         }
         keys
-    });
+    })?;
     table(py, keys, count, columns.len())
 }
 
@@ -197,13 +198,13 @@ fn equal_slots<'py>(
         let at = if count == 1 { 0 } else { pair };
         at * slots..(at + 1) * slots
     };
-    let equal = detached(py, 2 * pairs * slots, || {
+    let equal = computed(py, 2 * pairs * slots, || {
         let pair = |at| {
             let (one, other) = (row(count, at), row(other_count, at));
             sketch::equal_slots(&ones[one], &others[other])
         };
         (0..pairs).map(pair).collect()
-    });
+    })?;
     Ok(PyArray1::from_vec(py, equal))
 }
 
@@ -217,7 +218,7 @@ fn signatures<'py>(
     let hashes = column("hashes", &hashes)?;
     let ends = ends(column("starts", &starts)?, hashes.len())?;
     require("slots", slots, MOST_SLOTS)?;
-    let values = detached(py, 8 * hashes.len(), || {
+    let values = computed(py, 8 * hashes.len(), || {
         let (scheme, mut tables) = (Slots::new(slots), Tables::default());
         let mut values = vec![0; ends.len() * slots];
         let mut start = 0;
@@ -228,7 +229,7 @@ fn signatures<'py>(
             start = end;
         }
         values
-    });
+    })?;
     table(py, values, ends.len(), slots)
 }
 
@@ -240,7 +241,7 @@ fn distinct<'py>(
 ) -> PyResult<Hashes<'py>> {
     let hashes = column("hashes", &hashes)?;
     let limits = ends(column("starts", &starts)?, hashes.len())?;
-    let (different, ends) = detached(py, 8 * hashes.len(), || {
+    let (different, ends) = computed(py, 8 * hashes.len(), || {
         let (mut different, mut ends): (Vec<u64>, Vec<usize>) = (Vec::new(), Vec::new());
         let (mut ordered, mut start) = (Vec::new(), 0);
         for &end in &limits {
@@ -253,7 +254,7 @@ fn distinct<'py>(
             start = end;
         }
         (different, ends)
-    });
+    })?;
     Ok((PyArray1::from_vec(py, different), self::starts(py, ends)))
 }
 
@@ -262,9 +263,9 @@ fn text_keys<'py>(
     py: Python<'py>,
     encoded: Vec<Bound<'py, pyo3::types::PyBytes>>,
     key: [u8; 32],
-) -> Bound<'py, PyArray1<u64>> {
+) -> PyResult<Bound<'py, PyArray1<u64>>> {
     let views: Vec<&[u8]> = encoded.iter().map(|text| text.as_bytes()).collect();
     let keyed = Keyed::new(&key);
-    let keys = detached(py, total(&views), || views.iter().map(|text| keyed.hash(text)).collect());
-    PyArray1::from_vec(py, keys)
+    let hash = || views.iter().map(|text| keyed.hash(text)).collect();
+    Ok(PyArray1::from_vec(py, computed(py, total(&views), hash)?))
 }

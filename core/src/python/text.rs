@@ -6,6 +6,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
+use super::caught::computed;
 use crate::text::{self, Form, Scratch, Switches, utf8};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -23,12 +24,15 @@ impl Normaliser {
     #[new]
     #[pyo3(signature = (*, boilerplate = Vec::new(), **switches))]
     fn new(
+        py: Python<'_>,
         boilerplate: Vec<Bound<'_, PyString>>,
         switches: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let lines = boilerplate.iter().map(encoded).collect::<PyResult<Vec<_>>>()?;
         let switches = switches.map_or_else(|| Ok(Switches::default()), switches_of)?;
-        Ok(Self(Arc::new(text::Normaliser::new(switches, &lines))))
+        let size = lines.iter().map(Vec::len).sum();
+        let made = computed(py, size, || text::Normaliser::new(switches, &lines))?;
+        Ok(Self(Arc::new(made)))
     }
 
     /// Return the normal form of a text.
@@ -38,8 +42,8 @@ impl Normaliser {
         text: &Bound<'py, PyString>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let text = encoded(text)?;
-        let form = py.detach(|| encoded_form(self.0.form(&text, &mut Scratch::default())));
-        decoded(py, &form)
+        let form = || encoded_form(self.0.form(&text, &mut Scratch::default()));
+        decoded(py, &computed(py, text.len(), form)?)
     }
 
     /// Return the lines of a text that are left out because they are listed.
@@ -49,7 +53,8 @@ impl Normaliser {
         text: &Bound<'py, PyString>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let text = encoded(text)?;
-        let lines = py.detach(|| self.0.left_out(&text, &mut Scratch::default()));
+        let left_out = || self.0.left_out(&text, &mut Scratch::default());
+        let lines = computed(py, text.len(), left_out)?;
         lines.iter().map(|line| decoded(py, line)).collect()
     }
 
@@ -60,7 +65,7 @@ impl Normaliser {
         text: &Bound<'py, PyString>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let text = encoded(text)?;
-        let lines = py.detach(|| self.0.lines(&text));
+        let lines = computed(py, text.len(), || self.0.lines(&text))?;
         lines.iter().map(|line| decoded(py, line)).collect()
     }
 
@@ -70,11 +75,13 @@ impl Normaliser {
         py: Python<'py>,
         lines: Vec<Bound<'py, PyString>>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let mut scratch = Scratch::default();
-        lines
-            .iter()
-            .map(|line| decoded(py, &encoded_form(self.0.form_of(&encoded(line)?, &mut scratch))))
-            .collect()
+        let lines = lines.iter().map(encoded).collect::<PyResult<Vec<_>>>()?;
+        let forms: Vec<Vec<u8>> = computed(py, lines.iter().map(Vec::len).sum(), || {
+            let mut scratch = Scratch::default();
+            let form = |line: &Vec<u8>| encoded_form(self.0.form_of(line, &mut scratch));
+            lines.iter().map(form).collect()
+        })?;
+        forms.iter().map(|form| decoded(py, form)).collect()
     }
 
     /// Return the normal forms of the lines that are listed.

@@ -261,7 +261,9 @@ pub(super) mod tests {
     fn every_way_hashes_by_the_definition() {
         for size in (1..=9).chain([63, 64]) {
             let scheme = scheme(Unit::CodePoint, size, 1);
-            for length in (0..20).chain([63, 64, 65, 511, 512, 513, 1_500]) {
+            // Miri takes a thousand times as long.
+            let longer = if cfg!(miri) { &[65][..] } else { &[63, 64, 65, 511, 512, 513, 1_500] };
+            for length in (0..20).chain(longer.iter().copied()) {
                 let (ascii, wide) = (codes(length, false), codes(length, true));
                 let bytes: Vec<u8> = ascii.iter().map(|&code| code as u8).collect();
                 let room = || vec![0; windows(length, size)];

@@ -70,7 +70,7 @@ impl Contents {
     fn of_write(&self, key: &[u8], value: &[u8]) -> Result<StoredCells, Damaged> {
         number_in(key)?;
         let first = self.list.end();
-        let end = self.inserted.max(first + 1);
+        let end = self.inserted.max(first.saturating_add(1));
         let mut found = StoredCells::default();
         for one in unpack_added(unseal(key, value)?, self.list.columns.len())? {
             self.add(&mut found, one.slot, one.cell, first, end)?;

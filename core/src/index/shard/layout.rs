@@ -74,10 +74,16 @@ pub fn unpack_renewals(packed: &[u8]) -> Result<Vec<(u8, i64)>, Damaged> {
     let wrong = || Damaged(format!("{} bytes are not renewals", packed.len()));
     let mut left = Cursor(packed);
     let mut renewals = Vec::new();
+    let mut renewed = [false; 1 << u8::BITS];
     while !left.is_empty() {
         let (time, count) = left.i64().zip(left.u8()).ok_or_else(wrong)?;
         let columns = left.take(count.into()).ok_or_else(wrong)?;
-        renewals.extend(columns.iter().map(|&column| (column, time)));
+        for &column in columns {
+            if std::mem::replace(&mut renewed[usize::from(column)], true) {
+                return Err(Damaged(format!("column {column} is renewed twice")));
+            }
+            renewals.push((column, time));
+        }
     }
     Ok(renewals)
 }
@@ -116,6 +122,7 @@ mod tests {
         assert!(unpack_bucket(&[0xff; 8], 9).is_err());
         let packed = pack_renewals(&[(3, -5), (1, 9)]);
         assert!(unpack_renewals(&packed[..packed.len() - 1]).is_err());
+        assert!(unpack_renewals(&packed.repeat(2)).is_err());
         assert!(unpack_number(&[0; 7]).is_err());
     }
 }

@@ -64,11 +64,19 @@ impl Memory {
         }
     }
 
+    /// All keys, with the runs in whose tables they are, and their values: to break some.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = (Option<u32>, &Key, &mut Vec<u8>)> {
+        let keys = self.keys.iter_mut().map(|(key, value)| (None, key, value));
+        let tables = self.tables.iter_mut().flat_map(|(&run, table)| {
+            table.iter_mut().map(move |(key, value)| (Some(run), key, value))
+        });
+        keys.chain(tables)
+    }
+
     /// Flip a bit of a value. `below` returns a number below another one.
     #[cfg(test)]
     pub fn flip(&mut self, mut below: impl FnMut(usize) -> usize) {
-        let tables = self.tables.values_mut().flat_map(BTreeMap::values_mut);
-        let mut values: Vec<&mut Vec<u8>> = self.keys.values_mut().chain(tables).collect();
+        let mut values: Vec<&mut Vec<u8>> = self.values_mut().map(|(_, _, value)| value).collect();
         let value = below(values.len());
         let bit = below(8 * values[value].len());
         values[value][bit / 8] ^= 1 << (bit % 8);

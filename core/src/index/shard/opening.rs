@@ -178,7 +178,7 @@ impl Opening {
         self.open_writes += 1;
         let added = unpack_added(packed, self.list.columns.len())?;
         let first = self.open.first;
-        let end = self.inserted.max(first + 1);
+        let end = self.inserted.max(first.saturating_add(1));
         let is_here = |one: &Added| {
             let low = one.cell.document & !super::cells::MARK;
             number_before(low, end).is_some_and(|number| number >= first)

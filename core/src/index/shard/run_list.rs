@@ -13,6 +13,8 @@ use crate::index::sight::Damaged;
 pub const ID_COLUMN: u8 = 251;
 const MOST_TIERS: u8 = 8;
 const MOST_RUNS: u32 = u32::MAX / 2;
+const MOST_ERAS: u32 = u32::MAX / 2;
+const MOST_CELLS: u64 = 1 << 48;
 const ERAS_A_RUN: u32 = 2;
 
 /// A run: its number, its tier, its documents from `first` to before `end`, its cells.
@@ -232,7 +234,7 @@ impl RunList {
                 ));
             }
             let fits = run.tier <= MOST_TIERS && self.shape(run.tier).fits();
-            if again || run.number >= self.next || !fits {
+            if again || run.number >= self.next || !fits || run.cells > MOST_CELLS {
                 return wrong(format!("run {} of tier {}", run.number, run.tier));
             }
             end = run.end;
@@ -246,9 +248,13 @@ impl RunList {
             let new = merging.target < self.next && self.run(merging.target).is_none();
             let fits = merging.tier < MOST_TIERS && self.shape(merging.tier + 1).fits();
             let open = || merging.done < steps(self.shape(merging.tier), self.columns.len());
-            if !found || !new || !fits || !open() {
+            if !found || !new || !fits || !open() || merging.cells > MOST_CELLS {
                 return wrong(format!("a merge into run {}", merging.target));
             }
+        }
+        let current = self.eras.current();
+        if current.first > self.end() || current.number > MOST_ERAS {
+            return wrong(format!("era {} begins at document {}", current.number, current.first));
         }
         Ok(())
     }
@@ -293,7 +299,7 @@ mod tests {
 
     #[test]
     fn lists_that_cannot_be_true_are_refused() {
-        let spoil: [fn(&mut RunList); 9] = [
+        let spoil: [fn(&mut RunList); 12] = [
             |list| list.runs[3].first += 1,
             |list| list.runs[0].end = 7,
             |list| list.runs[1].number = 9,
@@ -303,6 +309,9 @@ mod tests {
             |list| list.run_documents = 0,
             |list| list.merging[0].sources.reverse(),
             |list| list.merging[0].target = 9,
+            |list| list.merging[0].cells = u64::MAX,
+            |list| list.runs[0].cells = u64::MAX,
+            |list| list.eras.begin(200, None),
         ];
         for spoil in spoil {
             let mut list = list();

@@ -4,11 +4,11 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::caught::caught;
 use super::damaged;
 use crate::index::record::Record;
 use crate::index::shard::contents::Contents;
 use crate::index::shard::run_list::ID_COLUMN;
+use crate::python::caught::caught;
 
 type FoundRecord<'py> = (u64, i64, u32, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 type Cells<'py> =

@@ -1,7 +1,6 @@
 //! A shard of the index: opened, asked and written to in steps, by whoever has its store.
 
 pub mod batch;
-mod caught;
 mod contents;
 mod found;
 mod opening;

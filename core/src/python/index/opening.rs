@@ -6,12 +6,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::caught::{caught, locked};
 use super::damaged;
 use super::shard::PyShard;
 use crate::index::clock::Clock;
 use crate::index::shard::Settings;
 use crate::index::shard::opening::Opening;
+use crate::python::caught::{caught, locked};
 
 type Spans<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, u64)>;
 

@@ -6,13 +6,13 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::caught::{caught, locked};
 use super::damaged;
 use super::found::PyDecision;
 use super::shard::Seen;
 use crate::index::court::Court;
 use crate::index::shard::plan::Plan;
 use crate::index::shard::{Wanted, Writes};
+use crate::python::caught::{caught, locked};
 
 pub type Keys<'py> = Vec<(Option<u32>, Vec<Bound<'py, PyBytes>>)>;
 

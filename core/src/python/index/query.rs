@@ -6,13 +6,13 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::caught::{caught, locked};
 use super::damaged;
 use super::found::PyMatches;
 use super::plan::{Keys, keys_of, values_of};
 use super::shard::Seen;
 use crate::index::court::Court;
 use crate::index::shard::plan::Inquiry;
+use crate::python::caught::{caught, locked};
 
 /// Buckets: column, level, size, and the sequence numbers of matches in it.
 type Met = Vec<(u8, usize, usize, Vec<u64>)>;

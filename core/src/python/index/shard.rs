@@ -8,7 +8,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use super::batch::{batch_of, rules_of, shape_of};
-use super::caught::{caught, left, locked};
 use super::damaged;
 use super::plan::PyPlan;
 use super::query::PyQuery;
@@ -18,6 +17,7 @@ use crate::index::court::Court;
 use crate::index::shard::Shard;
 use crate::index::shard::plan::{Inquiry, Plan};
 use crate::python::arrays;
+use crate::python::caught::{caught, left, locked};
 
 /// What changes when a write is applied.
 pub struct State {

@@ -1,13 +1,14 @@
-//! Work that may fail without taking the process with it.
+//! Work of the core for Python, whose failures are exceptions like any other.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use crate::python::arrays::detached;
+use crate::unwound::unwound;
+
+/// Work below so many bytes keeps the interpreter lock: to get it back may take 5 ms.
+const SHORT: usize = 1 << 15;
 
 /// Do work on `bytes` bytes, and let other threads of Python run unless it is short.
 ///
@@ -18,19 +19,22 @@ pub fn caught<T: Send>(
     bytes: usize,
     work: impl Send + FnOnce() -> PyResult<T>,
 ) -> PyResult<T> {
-    detached(py, bytes, || catch_unwind(AssertUnwindSafe(work)))
-        .unwrap_or_else(|panic| Err(failed(&*panic)))
+    computed(py, bytes, work)?
 }
 
-fn failed(panic: &(dyn Any + Send)) -> PyErr {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("of unknown cause");
-    PyRuntimeError::new_err(format!("the core has failed: {text}"))
+/// Do work that returns no error; see `caught`.
+pub fn computed<T: Send>(
+    py: Python<'_>,
+    bytes: usize,
+    work: impl Send + FnOnce() -> T,
+) -> PyResult<T> {
+    let done = if bytes < SHORT { unwound(work) } else { py.detach(|| unwound(work)) };
+    done.map_err(|text| PyRuntimeError::new_err(format!("the core has failed: {text}")))
 }
 
 /// What is said of something that a panic has left half changed.
 pub fn left() -> PyErr {
-    PyRuntimeError::new_err("it failed before; open the shard again")
+    PyRuntimeError::new_err("the core has failed in it before: open it again, or make another")
 }
 
 pub fn locked<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
