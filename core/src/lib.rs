@@ -12,3 +12,4 @@ pub mod index;
 mod python;
 pub mod sign;
 pub mod text;
+mod vectors;
