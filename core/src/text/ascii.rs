@@ -18,9 +18,11 @@ vectorised! {
             fold_block(bytes, BLOCK, switches, out);
             rest = &rest[BLOCK..];
         }
-        let mut last = [b'.'; BLOCK + 1];
-        last[..rest.len()].copy_from_slice(rest);
-        fold_block(&last, rest.len(), switches, out);
+        if !rest.is_empty() {
+            let mut last = [b'.'; BLOCK + 1];
+            last[..rest.len()].copy_from_slice(rest);
+            fold_block(&last, rest.len(), switches, out);
+        }
         if switches.collapse_whitespace && out.last() == Some(&b' ') {
             out.pop();
         }
