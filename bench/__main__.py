@@ -18,6 +18,7 @@ BENCHMARKS = {
     "library": "speed and memory of lsh.Index, compared with datasketch",
     "groups": "how well the first match tells connected documents",
     "decoys": "whether thousands of texts like an original make the index forget it",
+    "payloads": "CPU from payload to frame, of whole and short texts",
     "hostile": "time to fingerprint hostile texts, compared with plain ones",
     "boilerplate": "texts on pages of many sites, with and without lists of lines to leave out",
     "deception": "disguised copies of comments that are found, and comments wrongly merged",

@@ -13,3 +13,4 @@ mod python;
 pub mod sign;
 pub mod text;
 pub mod unwound;
+mod vectors;

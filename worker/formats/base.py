@@ -119,19 +119,18 @@ class DocumentFormat(ABC):
         """
         parse, options = self._parse, self._options
         most_bytes, most_characters = options.max_record_bytes, options.max_text_characters
-        timed = options.time_field is not None
+        most_id, timed, times_read = options.max_id_bytes, options.time_field is not None, 0
         ids: list[bytes] = []
         texts: list[str | None] = []
         times: list[int] = []
-        for record in records:
+        for record in records:  # A hot path: a call costs as much as ten lines.
             _, _, _, stamp, key, value, headers, _ = record
             ident, taken, time = b"", None, NO_TIME
-            size = most_bytes - len(key or b"") - (headers_size(headers) if headers else 0)
-            refused = value is None or value.startswith(b"\0") or UNREADABLE_HEADERS[0] in headers
-            if value is not None and not refused and len(value) <= size:
+            beside = self._size_beside(record) if key or headers else 0
+            if value is not None and beside + len(value) <= most_bytes and value[:1] != b"\0":
                 try:
                     found, text, given = parse(value)
-                    ident = self._id_of_record(record) if found is None else self._plain_id(found)
+                    ident = found.encode() if type(found) is str else self._plain_id(record, found)
                 except (Unreadable, UnicodeEncodeError):
                     ident = b""
                 else:
@@ -140,12 +139,14 @@ class DocumentFormat(ABC):
                     elif not timed and stamp != _NO_TIMESTAMP:
                         time = stamp
                     dated = time == NO_TIME or FIRST_TIME <= time < LAST_TIME
-                    if ident and dated and 0 < len(text) <= most_characters and not text.isspace():
+                    fits = 0 < len(ident) <= most_id and 0 < len(text) <= most_characters
+                    if fits and dated and not text.isspace():
                         taken = text
-                        self.times_read += given is not None or not timed
+                        times_read += given is not None or not timed
             ids.append(ident)
             texts.append(taken)
             times.append(time)
+        self.times_read += times_read
         return Documents(ids, texts, times)
 
     def forgotten(self, tombstone: Record) -> bytes:
@@ -286,13 +287,21 @@ class DocumentFormat(ABC):
             f"field {self._options.id_field!r} is {kind_of(found)}, not a string or an integer",
         )
 
-    def _plain_id(self, found: object) -> bytes:
-        """Return the id that was found in a payload; nothing if `_id` must look at it."""
-        if type(found) is str:
-            ident = found.encode()
-        else:
-            ident = b"%d" % found if type(found) is int else b""
-        return ident if len(ident) <= self._options.max_id_bytes else b""
+    def _plain_id(self, record: Record, found: object) -> bytes:
+        """Return the id of a payload that has no string for it; nothing if `_id` must look at it.
+
+        Raises:
+            Unreadable: neither the payload nor its record has one.
+        """
+        if found is None:
+            return self._id_of_record(record)
+        return b"%d" % found if type(found) is int else b""
+
+    def _size_beside(self, record: Record) -> int:
+        """Return the bytes of a key and headers; more than may be if a header is refused."""
+        if UNREADABLE_HEADERS[0] in record.headers:
+            return self._options.max_record_bytes + 1
+        return len(record.key or b"") + headers_size(record.headers)
 
     def _id_of_record(self, record: Record) -> bytes:
         ident = self.keys.ident(record.key)

@@ -106,7 +106,10 @@ class JsonFormat(DocumentFormat):
     def _parse(self, value: bytes) -> tuple[object, str, int | None]:
         if not value.isascii():
             _check_utf8(value)  # The decoder doesn't check members that it skips.
-        payload = _decoded(self._decode, value)
+        try:
+            payload = self._decode(value)
+        except (msgspec.DecodeError, RecursionError):
+            payload = _decoded(self._decode, value)  # It fails again, and says why.
         text = None if self._only_text is None else self._only_text(payload)
         if type(text) is not str:
             text = self._text(payload)
@@ -115,7 +118,8 @@ class JsonFormat(DocumentFormat):
             given = _given(self._time.get(payload))
             if given is not None:
                 time = self._read_time(given, self._time.path.name)
-        return _given(self._id_of(payload)), text, time
+        found = self._id_of(payload)
+        return None if found is msgspec.UNSET else found, text, time
 
     def _find_id(self, value: bytes) -> object:
         try:

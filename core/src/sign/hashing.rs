@@ -9,14 +9,12 @@
 //! is pairwise independent, at best", 2010); `mixed` does the rest.
 
 use super::scheme::Scheme;
+use crate::vectors::vectorised;
 
 /// Code points of the longest windows that are packed.
 pub const PACKED: usize = 6;
 const WORD: usize = 8;
 const ONES: u64 = 0x0101_0101_0101_0101;
-/// Windows at a time, so that the passes over them stay in the first level of the cache.
-const BLOCK: usize = 512;
-
 /// Finish a sum of products: the middle steps of fmix64, with a factor of the scheme's own.
 #[inline(always)]
 fn mixed(sum: u64, factor: u64) -> u64 {
@@ -26,67 +24,6 @@ fn mixed(sum: u64, factor: u64) -> u64 {
 /// The bytes of a packed window.
 fn mask(size: usize) -> u64 {
     (1 << (8 * size)) - 1
-}
-
-/// Compile a function for the widest vectors that the processor may have, and pick among these.
-macro_rules! vectorised {
-    ($(#[$doc:meta])* fn $name:ident($($given:ident: $kind:ty),* $(,)?) $body:block) => {
-        $(#[$doc])*
-        pub(super) fn $name($($given: $kind),*) {
-            #[inline(always)]
-            fn plain($($given: $kind),*) $body
-
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw")]
-                fn avx512($($given: $kind),*) { plain($($given),*) }
-                #[target_feature(enable = "avx2")]
-                fn avx2($($given: $kind),*) { plain($($given),*) }
-
-                let vectors = $crate::sign::hashing::vectors();
-                if vectors == $crate::sign::hashing::Vectors::Avx512 {
-                    // SAFETY: `vectors` has found the features.
-                    return unsafe { avx512($($given),*) };
-                }
-                if vectors == $crate::sign::hashing::Vectors::Avx2 {
-                    // SAFETY: `vectors` has found the feature.
-                    return unsafe { avx2($($given),*) };
-                }
-            }
-            plain($($given),*);
-        }
-    };
-}
-pub(super) use vectorised;
-
-/// The vectors that functions are compiled for.
-#[cfg(target_arch = "x86_64")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Vectors {
-    Plain,
-    Avx2,
-    Avx512,
-}
-
-/// Return the widest vectors that the processor has, or the ones that a test wants.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-pub(super) fn vectors() -> Vectors {
-    #[cfg(test)]
-    if let Some(wanted) = tests::WANTED.get() {
-        return wanted;
-    }
-    let wide = is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("avx512bw");
-    if wide {
-        Vectors::Avx512
-    } else if is_x86_feature_detected!("avx2") {
-        Vectors::Avx2
-    } else {
-        Vectors::Plain
-    }
 }
 
 /// Return how many windows a sequence has: one if it is shorter, none if it is empty.
@@ -129,53 +66,47 @@ vectorised! {
     }
 }
 
-/// Code points of which those of ASCII are packed: `near` has these plus one, with zeros in place
-/// of the others, and a word of zeros at the end; `far` has the others plus one.
-#[derive(Default)]
-pub struct Parted {
-    near: Vec<u8>,
-    far: Vec<u32>,
-}
-
-impl Parted {
-    /// Return the bytes that are held.
-    pub fn held(&self) -> usize {
-        self.near.capacity() + 4 * self.far.capacity()
-    }
-}
-
 /// Hash the windows of code points, `size` of at most `PACKED`.
-pub fn hash_wide(scheme: &Scheme, codes: &[u32], parted: &mut Parted, out: &mut [u64]) {
-    let size = scheme.size;
-    let filled = codes.len().max(size);
-    parted.near.clear();
-    parted.far.clear();
-    parted.near.extend(codes.iter().map(|&code| if code < 128 { code as u8 + 1 } else { 0 }));
-    parted.far.extend(codes.iter().map(|&code| if code < 128 { 0 } else { code + 1 }));
-    parted.near.resize(filled + WORD, 0);
-    parted.far.resize(filled, 0);
-    hash_parted(&parted.near, &parted.far, scheme, out);
+pub fn hash_wide(scheme: &Scheme, codes: &[u32], out: &mut [u64]) {
+    // Places behind a window, or behind the end of a text that is shorter, count for nothing.
+    let filled = scheme.size.min(codes.len());
+    let powers =
+        std::array::from_fn(
+            |place| {
+                if place < filled { scheme.powers[scheme.size - place] } else { 0 }
+            },
+        );
+    let mask = mask(filled);
+    // The last windows are read from a copy, behind which there is room.
+    let read = codes.len().saturating_sub(PACKED - 1).min(out.len());
+    let mut tail = [0; 2 * PACKED];
+    let left = &codes[read..];
+    tail[..left.len()].copy_from_slice(left);
+    let (most, last) = out.split_at_mut(read);
+    hash_mixed(codes, &powers, mask, scheme, most);
+    hash_mixed(&tail, &powers, mask, scheme, last);
 }
 
 vectorised! {
-    /// Hash the windows of what was parted. `out` has room for each of them.
-    fn hash_parted(near: &[u8], far: &[u32], scheme: &Scheme, out: &mut [u64]) {
-        let size = scheme.size;
-        let mask = mask(size);
-        for (number, block) in out.chunks_mut(BLOCK).enumerate() {
-            let low = number * BLOCK;
-            for (hash, window) in block.iter_mut().zip(near[low..].windows(WORD)) {
-                *hash = (word_at(window, 0) & mask).wrapping_mul(scheme.packing);
+    /// Hash as many windows as `out` has room for; `PACKED` code points are read from the start of
+    /// each.
+    fn hash_mixed(
+        codes: &[u32],
+        powers: &[u64; PACKED],
+        mask: u64,
+        scheme: &Scheme,
+        out: &mut [u64],
+    ) {
+        for (hash, window) in out.iter_mut().zip(codes.windows(PACKED)) {
+            let (mut word, mut sum) = (0, 0u64);
+            for place in 0..PACKED {
+                let unit = u64::from(window[place]) + 1;
+                let (near, far) = if unit <= 128 { (unit, 0) } else { (0, unit) };
+                word |= near << (8 * place);
+                sum = sum.wrapping_add(far.wrapping_mul(powers[place]));
             }
-            for place in 0..size {
-                let power = scheme.powers[size - place];
-                for (hash, &code) in block.iter_mut().zip(&far[low + place..]) {
-                    *hash = hash.wrapping_add(u64::from(code).wrapping_mul(power));
-                }
-            }
-            for hash in block {
-                *hash = mixed(*hash, scheme.factor);
-            }
+            let packed = (word & mask).wrapping_mul(scheme.packing);
+            *hash = mixed(packed.wrapping_add(sum), scheme.factor);
         }
     }
 }
@@ -199,33 +130,9 @@ pub fn hash_rolling(scheme: &Scheme, count: usize, unit: impl Fn(usize) -> u64, 
 
 #[cfg(test)]
 pub(super) mod tests {
-    use std::cell::Cell;
-
     use super::super::scheme::{Secrets, Unit};
     use super::*;
-
-    thread_local! {
-        #[cfg(target_arch = "x86_64")]
-        pub(in super::super) static WANTED: Cell<Option<Vectors>> = const { Cell::new(None) };
-    }
-
-    /// Return what `work` returns with each kind of vectors that the processor has.
-    pub(in super::super) fn with_each_vectors<T>(work: impl Fn() -> T) -> Vec<T> {
-        #[cfg(target_arch = "x86_64")]
-        {
-            let widest = vectors() as u8;
-            let kinds = [Vectors::Plain, Vectors::Avx2, Vectors::Avx512];
-            let results = kinds.into_iter().filter(|&one| one as u8 <= widest).map(|one| {
-                WANTED.set(Some(one));
-                work()
-            });
-            let results = results.collect();
-            WANTED.set(None);
-            results
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        vec![work()]
-    }
+    use crate::vectors::tests::with_each_vectors;
 
     pub(in super::super) fn scheme(unit: Unit, size: usize, slots: usize) -> Scheme {
         let secrets = Secrets { shingle_state: 7, word_key: [1; 32], text_key: [2; 32] };
@@ -279,9 +186,9 @@ pub(super) mod tests {
                     continue;
                 }
                 let found = with_each_vectors(|| {
-                    let (mut packed, mut mixed, mut parted) = (room(), room(), Parted::default());
+                    let (mut packed, mut mixed) = (room(), room());
                     hash_ascii(&scheme, &bytes, &mut packed);
-                    hash_wide(&scheme, &wide, &mut parted, &mut mixed);
+                    hash_wide(&scheme, &wide, &mut mixed);
                     (packed, mixed)
                 });
                 for (packed, mixed) in found {

@@ -1,6 +1,6 @@
 //! The shingle hashes of a normal form.
 
-use super::hashing::{PACKED, Parted, hash_ascii, hash_rolling, hash_wide, windows};
+use super::hashing::{PACKED, hash_ascii, hash_rolling, hash_wide, windows};
 use super::scheme::{Scheme, Unit};
 use super::words::Words;
 use crate::text::Form;
@@ -10,7 +10,6 @@ use crate::text::Form;
 pub struct Shingles {
     hashes: Vec<u64>,
     ordered: Vec<u64>,
-    parted: Parted,
     words: Words,
 }
 
@@ -42,7 +41,7 @@ impl Shingles {
                 hash_rolling(scheme, units, |at| u64::from(text[at]) + 1, out);
             }
             (Unit::CodePoint, Form::Wide(codes)) if size <= PACKED => {
-                hash_wide(scheme, codes, &mut self.parted, out);
+                hash_wide(scheme, codes, out);
             }
             (Unit::CodePoint, Form::Wide(codes)) => {
                 hash_rolling(scheme, units, |at| u64::from(codes[at]) + 1, out);
@@ -62,8 +61,6 @@ impl Shingles {
 
     /// Return the bytes that are held.
     pub fn held(&self) -> usize {
-        8 * (self.hashes.capacity() + self.ordered.capacity())
-            + self.parted.held()
-            + self.words.held()
+        8 * (self.hashes.capacity() + self.ordered.capacity()) + self.words.held()
     }
 }

@@ -7,10 +7,10 @@
 //! has the proof that slots of two texts are equal with the probability of their Jaccard
 //! similarity. A sketch keeps the low 8 bits of each slot.
 
-use super::hashing::vectorised;
-#[cfg(target_arch = "x86_64")]
-use super::hashing::{Vectors, vectors};
 use super::mixing::{finalise, fold, splitmix64};
+use crate::vectors::vectorised;
+#[cfg(target_arch = "x86_64")]
+use crate::vectors::{Vectors, vectors};
 
 const EMPTY: u64 = u64::MAX;
 /// Words of 16 bits of a hash that fill slots. Slot i uses word i % 3.
@@ -328,8 +328,8 @@ vectorised! {
 
 #[cfg(test)]
 mod tests {
-    use super::super::hashing::tests::with_each_vectors;
     use super::*;
+    use crate::vectors::tests::with_each_vectors;
 
     /// Return the signature by its definition.
     fn defined(hashes: &[u64], count: usize) -> Vec<u64> {

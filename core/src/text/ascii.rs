@@ -1,81 +1,90 @@
 //! Normal forms of ASCII, which NFKC doesn't change.
 
 use super::Switches;
+use crate::vectors::vectorised;
 
 /// Bytes at a time.
 const BLOCK: usize = 64;
 const DELETE: u8 = 0x7F;
 
-/// Append the normal form of ASCII, apart from what stands between letters.
-pub fn fold(text: &[u8], switches: &Switches, out: &mut Vec<u8>) {
-    out.reserve(text.len());
-    let begin = out.len();
-    let mut rest = text;
-    // Each byte is compared with the next one, so a block has one byte more.
-    while let Some(block) = rest.first_chunk::<{ BLOCK + 1 }>() {
-        if !fold_block(block, switches, begin, out) {
-            fold_bytes(&block[..BLOCK], switches, begin, out);
+vectorised! {
+    /// Replace `out` by the normal form of ASCII, apart from what stands between letters.
+    pub fn fold(text: &[u8], switches: &Switches, out: &mut Vec<u8>) {
+        out.clear();
+        out.reserve(text.len());
+        let mut rest = text;
+        // Each byte is compared with the next one, so a block has one byte more.
+        while let Some(bytes) = rest.first_chunk() {
+            fold_block(bytes, BLOCK, switches, out);
+            rest = &rest[BLOCK..];
         }
-        rest = &rest[BLOCK..];
-    }
-    fold_bytes(rest, switches, begin, out);
-    if switches.collapse_whitespace && out.len() > begin && out.last() == Some(&b' ') {
-        out.pop();
+        if !rest.is_empty() {
+            let mut last = [b'.'; BLOCK + 1];
+            last[..rest.len()].copy_from_slice(rest);
+            fold_block(&last, rest.len(), switches, out);
+        }
+        if switches.collapse_whitespace && out.last() == Some(&b' ') {
+            out.pop();
+        }
     }
 }
 
-/// Fold a block in which nothing is dropped, and the byte behind it is no space behind a space.
+/// Append the form of the first `count` bytes of a block, which has one byte more.
 ///
-/// Return false if that isn't so. There are no branches inside, so it is compiled to vector
-/// instructions.
+/// Loops without branches are compiled to vector instructions.
 #[inline(always)]
-fn fold_block(
-    bytes: &[u8; BLOCK + 1],
-    switches: &Switches,
-    begin: usize,
-    out: &mut Vec<u8>,
-) -> bool {
+fn fold_block(bytes: &[u8; BLOCK + 1], count: usize, switches: &Switches, out: &mut Vec<u8>) {
     let [block @ .., _] = bytes;
     let [_, next @ ..] = bytes;
-    let mut found = 0;
-    for byte in block {
-        found |= u8::from(*byte < b' ') | u8::from(*byte == DELETE);
+    let controls = block.iter().fold(0, |any, &byte| any | u8::from(is_control(byte)));
+    if controls != 0 && switches.drop_invisible {
+        return fold_bytes(&block[..count], switches, out);
+    }
+    let case = if switches.casefold { 0x20 } else { 0 };
+    let digits = if switches.fold_digits { !0x0F } else { !0 };
+    let mut folded = [0; BLOCK];
+    for (folded, &byte) in folded.iter_mut().zip(block) {
+        *folded = match byte {
+            b'A'..=b'Z' => byte | case,
+            b'0'..=b'9' => byte & digits,
+            _ if switches.collapse_whitespace & is_space(byte) => b' ',
+            _ => byte,
+        };
     }
     if switches.collapse_whitespace {
-        for (byte, after) in block.iter().zip(next) {
-            found |= u8::from(*byte == b' ') & u8::from(*after == b' ');
+        let mut runs = u8::from(is_space(block[0]) & is_after_space(out));
+        for (&byte, &after) in block.iter().zip(next) {
+            runs |= u8::from(is_space(byte) & is_space(after));
         }
-        let after_space = out.len() == begin || out.last() == Some(&b' ');
-        found |= u8::from(after_space & (block[0] == b' '));
-    }
-    if found != 0 {
-        return false;
-    }
-    let mut folded = *block;
-    if switches.casefold {
-        for byte in &mut folded {
-            *byte |= u8::from(byte.wrapping_sub(b'A') < 26) << 5;
+        if runs != 0 {
+            return append_without_runs(&mut folded[..count], out);
         }
     }
-    if switches.fold_digits {
-        for byte in &mut folded {
-            *byte = if byte.wrapping_sub(b'0') < 10 { b'0' } else { *byte };
-        }
-    }
-    out.extend_from_slice(&folded);
-    true
+    out.extend_from_slice(&folded[..count]);
 }
 
-/// Fold bytes one by one: the plain version of `fold_block`, which also drops.
-fn fold_bytes(text: &[u8], switches: &Switches, begin: usize, out: &mut Vec<u8>) {
+/// Append bytes without spaces behind spaces. No branch depends on them.
+#[inline(always)]
+fn append_without_runs(bytes: &mut [u8], out: &mut Vec<u8>) {
+    let mut after_space = is_after_space(out);
+    let mut kept = 0;
+    for at in 0..bytes.len() {
+        let byte = bytes[at];
+        bytes[kept] = byte;
+        kept += usize::from(!(after_space & (byte == b' ')));
+        after_space = byte == b' ';
+    }
+    out.extend_from_slice(&bytes[..kept]);
+}
+
+/// Fold bytes one by one: the plain version of `fold_block`, which also drops control characters.
+fn fold_bytes(text: &[u8], switches: &Switches, out: &mut Vec<u8>) {
     for &byte in text {
-        let is_space = matches!(byte, 0x09..=0x0D | 0x1C..=0x20);
-        let is_control = !is_space && (byte < b' ' || byte == DELETE);
-        if is_control && switches.drop_invisible {
+        if is_control(byte) && switches.drop_invisible {
             continue;
         }
-        if is_space && switches.collapse_whitespace {
-            if out.len() > begin && out.last() != Some(&b' ') {
+        if is_space(byte) && switches.collapse_whitespace {
+            if !is_after_space(out) {
                 out.push(b' ');
             }
             continue;
@@ -88,18 +97,40 @@ fn fold_bytes(text: &[u8], switches: &Switches, begin: usize, out: &mut Vec<u8>)
     }
 }
 
+/// Return whether a space would be dropped behind what there is.
+fn is_after_space(out: &[u8]) -> bool {
+    matches!(out.last(), None | Some(b' '))
+}
+
+#[inline(always)]
+fn is_space(byte: u8) -> bool {
+    byte.wrapping_sub(0x09) < 5 || byte.wrapping_sub(0x1C) < 5
+}
+
+/// Return whether a byte is a control character, and no white space.
+#[inline(always)]
+fn is_control(byte: u8) -> bool {
+    !is_space(byte) && (byte < b' ' || byte == DELETE)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vectors::tests::with_each_vectors;
 
-    fn both(text: &[u8], switches: &Switches) -> (Vec<u8>, Vec<u8>) {
-        let (mut blocks, mut bytes) = (Vec::new(), Vec::new());
-        fold(text, switches, &mut blocks);
-        fold_bytes(text, switches, 0, &mut bytes);
+    /// Return the normal form, and assert that each kind of vectors gives the same.
+    fn folded(text: &[u8], switches: &Switches) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        fold_bytes(text, switches, &mut bytes);
         if switches.collapse_whitespace && bytes.last() == Some(&b' ') {
             bytes.pop();
         }
-        (blocks, bytes)
+        with_each_vectors(|| {
+            let mut blocks = vec![b'x'];
+            fold(text, switches, &mut blocks);
+            assert_eq!(blocks, bytes, "{text:?}");
+        });
+        bytes
     }
 
     #[test]
@@ -124,8 +155,7 @@ mod tests {
                 fold_digits: round & 8 != 0,
                 ..Switches::default()
             };
-            let (blocks, bytes) = both(&text, &switches);
-            assert_eq!(blocks, bytes, "{text:?}");
+            folded(&text, &switches);
         }
     }
 
@@ -143,7 +173,7 @@ mod tests {
             (b" \x1f ", b""),
             (b"x\0 \0 y", b"x y"),
         ] {
-            assert_eq!(both(text, &switches).0, expected);
+            assert_eq!(folded(text, &switches), expected);
         }
     }
 }

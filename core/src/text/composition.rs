@@ -165,10 +165,45 @@ impl Rule for Folded {
 static APART: LazyLock<Mapping<Apart>> = LazyLock::new(|| Mapping::new(Apart));
 static FOLDED: LazyLock<Mapping<Folded>> = LazyLock::new(|| Mapping::new(Folded));
 
+/// A code point that doesn't decompose.
+#[derive(Clone, Copy)]
+pub struct Part {
+    pub point: u32,
+    pub properties: Properties,
+}
+
+/// Parts in canonical order: runs of non-starters are sorted by class, and equal ones keep their
+/// order. Runs are short, see `marks`.
+#[derive(Default)]
+pub struct Parts(Vec<Part>);
+
+impl Parts {
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub fn push(&mut self, point: u32) {
+        let part = Part { point, properties: Properties::of(point) };
+        let class = class_of(part.properties);
+        let mut at = self.0.len();
+        if class != 0 {
+            // Starters have the class 0.
+            while at > 0 && class_of(self.0[at - 1].properties) > class {
+                at -= 1;
+            }
+        }
+        self.0.insert(at, part);
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Part> {
+        self.0.iter().copied()
+    }
+}
+
 /// Code points on their way through the steps.
 #[derive(Default)]
 pub struct Steps {
-    apart: Vec<u32>,
+    apart: Parts,
     folded: Vec<u32>,
 }
 
@@ -177,14 +212,12 @@ pub fn compose_all(points: &mut Vec<u32>, steps: &mut Steps) {
     let apart = &mut steps.apart;
     apart.clear();
     for &point in points.iter() {
-        APART.append(point, apart);
+        APART.form(point).for_each(|part| apart.push(part));
     }
-    order(apart);
     points.clear();
     // The last starter, and the class of what is behind it and didn't compose.
     let (mut starter, mut last) = (None, 0);
-    for &point in apart.iter() {
-        let properties = Properties::of(point);
+    for Part { point, properties } in apart.iter() {
         let class = class_of(properties);
         if properties.has(SECOND)
             && let Some(at) = starter
@@ -205,17 +238,6 @@ pub fn compose_all(points: &mut Vec<u32>, steps: &mut Steps) {
 /// Return the combining class of a code point that doesn't decompose.
 fn class_of(properties: Properties) -> u8 {
     properties.last_class()
-}
-
-/// Sort each run of non-starters by class; equal ones keep their order. Nothing in it decomposes.
-pub fn order(apart: &mut [u32]) {
-    let class_of = |&point: &u32| class_of(Properties::of(point));
-    let is_non_starter = |point: &u32| class_of(point) != 0;
-    for run in apart.chunk_by_mut(|last, next| is_non_starter(last) && is_non_starter(next)) {
-        if run.len() > 1 {
-            run.sort_by_key(class_of);
-        }
-    }
 }
 
 /// Fold the case of `points`, and return whether that changed them.

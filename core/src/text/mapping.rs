@@ -82,11 +82,15 @@ impl Page {
     pub fn append(&self, entry: Entry, point: u32, out: &mut Vec<u32>) {
         match entry.single(point) {
             Some(form) => out.push(form),
-            None => {
-                let first = (entry.0 & VALUE) as usize;
-                out.extend_from_slice(&self.pool[first..first + entry.len()]);
-            }
+            None => out.extend(self.many(entry)),
         }
+    }
+
+    /// Return a form that doesn't have one code point.
+    #[inline(always)]
+    fn many(&self, entry: Entry) -> &[u32] {
+        let first = (entry.0 & VALUE) as usize;
+        &self.pool[first..first + entry.len()]
     }
 }
 
@@ -123,6 +127,16 @@ impl<R: Rule> Mapping<R> {
     pub fn append(&self, point: u32, out: &mut Vec<u32>) {
         let page = self.page(point);
         page.append(page.entry(point), point, out);
+    }
+
+    /// Return the form of `point`.
+    #[inline(always)]
+    pub fn form(&self, point: u32) -> impl Iterator<Item = u32> {
+        let page = self.page(point);
+        let entry = page.entry(point);
+        let single = entry.single(point);
+        let many = if single.is_some() { &[] } else { page.many(entry) };
+        single.into_iter().chain(many.iter().copied())
     }
 
     #[cold]

@@ -19,6 +19,7 @@
 
 mod ascii;
 mod composition;
+mod expansion;
 mod folding;
 mod joiners;
 mod listed_lines;
@@ -212,7 +213,6 @@ impl Normaliser {
 
     /// Return the normal form of a text from step 1 on, as if it had neither markup nor listed lines.
     pub fn form_of<'a>(&self, text: &[u8], scratch: &'a mut Scratch) -> Form<'a> {
-        scratch.ascii.clear();
         scratch.is_ascii = true;
         if text.is_ascii() {
             ascii::fold(text, &self.switches, &mut scratch.ascii);
@@ -223,6 +223,7 @@ impl Normaliser {
             self.run_together(out);
             scratch.is_ascii = out.iter().fold(0, |any, &point| any | point) < 0x80;
             if scratch.is_ascii {
+                scratch.ascii.clear();
                 scratch.ascii.extend(out.iter().map(|&point| point as u8));
             }
         }

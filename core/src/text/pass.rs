@@ -9,7 +9,8 @@
 //! whether the next one composes with the letter. The others are normalised as a whole.
 
 use super::Switches;
-use super::composition::{Steps, compose, order};
+use super::composition::{Part, Parts, Steps, compose};
+use super::expansion::Expansion;
 use super::folding::fold_bounded;
 use super::mapping::{EXPANDS, Entry, JOINS, Mapping, Rule, WITH_IOTA};
 use super::marks::Count;
@@ -28,30 +29,34 @@ pub struct Pass<'a, Forms, Replaced> {
     /// What code points are replaced by before they are folded; None: by nothing else.
     pub replaced: Option<&'a Mapping<Replaced>>,
     pub points: &'a [u32],
+    /// The bytes of the text in UTF-8.
+    pub size: usize,
     pub out: &'a mut Vec<u32>,
     pub buffers: &'a mut Buffers,
     /// Whether the bounds on marks were applied, and misplaced joiners dropped.
     pub bounded: bool,
     pub count: Count,
-    /// Whether there are characters that may become more code points than they have bytes.
-    pub expands: bool,
+    pub expansion: Expansion,
+    /// Whether characters may expand that join others. They aren't counted.
+    pub joined_expand: bool,
 }
 
 /// What a pass reuses.
 #[derive(Default)]
 pub struct Buffers {
     sequence: Vec<u32>,
+    marks: Parts,
     steps: Steps,
 }
 
-impl Buffers {
-    pub fn steps(&mut self) -> &mut Steps {
-        &mut self.steps
-    }
+/// Why a text can't be folded in one pass.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// It has joiners or too many marks, which must be looked at before it is folded.
+    Unbounded,
+    /// It expands too far.
+    TooFar,
 }
-
-/// A text has joiners or too many marks, so they must be looked at before it is folded.
-pub struct Unbounded;
 
 /// A letter, and how marks were put to it so far.
 struct Letter {
@@ -68,10 +73,8 @@ struct Letter {
 }
 
 impl<Forms: Rule, Replaced: Rule> Pass<'_, Forms, Replaced> {
-    /// Append the folded text to `out`, unless joiners or marks must be looked at first.
-    ///
-    /// size: the bytes of the text in UTF-8.
-    pub fn run(&mut self, size: usize) -> Result<(), Unbounded> {
+    /// Append the folded text to `out`, unless that is refused.
+    pub fn run(&mut self) -> Result<(), Refused> {
         self.out.reserve(self.points.len());
         let mut block = [0; BLOCK];
         let mut at = 0;
@@ -96,14 +99,14 @@ impl<Forms: Rule, Replaced: Rule> Pass<'_, Forms, Replaced> {
                 at = self.special(at)?;
             }
         }
-        if !self.bounded && self.count.is_heavy(size) {
-            return Err(Unbounded);
+        if !self.bounded && self.count.is_heavy(self.size) {
+            return Err(Refused::Unbounded);
         }
         Ok(())
     }
 
     /// Append what isn't plain at a place, and what joins it; return where the next one begins.
-    fn special(&mut self, at: usize) -> Result<usize, Unbounded> {
+    fn special(&mut self, at: usize) -> Result<usize, Refused> {
         let point = self.points[at];
         let page = self.forms.page(point);
         let entry = page.entry(point);
@@ -112,10 +115,15 @@ impl<Forms: Rule, Replaced: Rule> Pass<'_, Forms, Replaced> {
                 return self.join(at);
             }
             if !self.bounded {
-                return Err(Unbounded);
+                return Err(Refused::Unbounded);
             }
         }
-        self.expands |= entry.has(EXPANDS);
+        if entry.has(EXPANDS) {
+            self.expansion.add(point, entry.len());
+            if self.expansion.is_too_far(self.size) {
+                return Err(Refused::TooFar);
+            }
+        }
         if entry.has(WITH_IOTA) {
             self.count_replaced(point);
         }
@@ -131,7 +139,7 @@ impl<Forms: Rule, Replaced: Rule> Pass<'_, Forms, Replaced> {
     /// Join code points to the last one that starts afresh; return where the next one does.
     ///
     /// first: the position of one that joins, with nothing but what is dropped before it.
-    fn join(&mut self, first: usize) -> Result<usize, Unbounded> {
+    fn join(&mut self, first: usize) -> Result<usize, Refused> {
         let base = (0..first).rfind(|&at| !self.entry(self.points[at]).is_dropped());
         let folded = self.out.len();
         let mut letter = self.letter(base);
@@ -145,13 +153,13 @@ impl<Forms: Rule, Replaced: Rule> Pass<'_, Forms, Replaced> {
                 at += 1;
                 continue;
             }
-            self.expands |= entry.has(EXPANDS);
+            self.joined_expand |= entry.has(EXPANDS);
             match entry.single(point) {
                 Some(point) => {
                     let properties = Properties::of(point);
                     if !self.bounded {
                         if self.switches.drop_invisible && is_joiner(point) {
-                            return Err(Unbounded);
+                            return Err(Refused::Unbounded);
                         }
                         self.count.add(point, properties);
                     }
@@ -170,7 +178,7 @@ impl<Forms: Rule, Replaced: Rule> Pass<'_, Forms, Replaced> {
             at += 1;
         }
         if !self.bounded && self.count.is_long() {
-            return Err(Unbounded);
+            return Err(Refused::Unbounded);
         }
         match letter {
             Some(letter) if letter.ordered => {}
@@ -226,18 +234,16 @@ impl<Forms: Rule, Replaced: Rule> Pass<'_, Forms, Replaced> {
     ///
     /// folded: how long the output was behind the letter.
     fn join_in_order(&mut self, alone: u32, joining: std::ops::Range<usize>, folded: usize) {
-        let marks = &mut self.buffers.sequence;
+        let marks = &mut self.buffers.marks;
         marks.clear();
         for &point in &self.points[joining] {
-            let page = self.forms.page(point);
-            page.append(page.entry(point), point, marks);
+            self.forms.form(point).for_each(|mark| marks.push(mark));
         }
-        order(marks);
         self.out.truncate(folded);
         self.out[folded - 1] = alone;
         let mut letter = Letter { alone, ordered: true, starter: folded - 1, highest: 0, last: 0 };
-        for &mark in marks.iter() {
-            letter.join(mark, Properties::of(mark), self.out);
+        for Part { point, properties } in marks.iter() {
+            letter.join(point, properties, self.out);
         }
     }
 

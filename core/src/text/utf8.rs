@@ -1,91 +1,94 @@
 //! UTF-8 in which lone surrogates may be encoded, as Python's `surrogatepass` writes it.
 
-/// What a first byte says of a code point.
-#[derive(Clone, Copy)]
-struct Lead {
-    /// The bytes of the code point.
-    size: u8,
-    /// How far the bits of four bytes are shifted.
-    shift: u8,
-    /// The bits of the first byte that count.
-    mask: u8,
-}
-
-/// By the highest five bits of the first byte.
-const LEADS: [Lead; 32] = {
-    let mut leads = [lead(1, 18, 0x7F); 32];
-    leads[0b11000] = lead(2, 12, 0x1F);
-    leads[0b11001] = leads[0b11000];
-    leads[0b11010] = leads[0b11000];
-    leads[0b11011] = leads[0b11000];
-    leads[0b11100] = lead(3, 6, 0x0F);
-    leads[0b11101] = leads[0b11100];
-    leads[0b11110] = lead(4, 0, 0x07);
-    leads[0b11111] = leads[0b11110];
-    leads
-};
-
-const fn lead(size: u8, shift: u8, mask: u8) -> Lead {
-    Lead { size, shift, mask }
-}
+use super::unicode::size_in_utf8;
+use crate::vectors::vectorised;
 
 const LAST: u32 = 0x10_FFFF;
-/// Bytes that are looked at together,
-const WORD: usize = 8;
-/// and those that a code point may have which begins among them.
-const REACH: usize = WORD + 4;
-/// The highest bit of each of these bytes.
+/// Bytes, or code points, that are looked at together,
+const BLOCK: usize = 64;
+/// and the bytes that code points may have which begin in a block.
+const REACH: usize = BLOCK + 3;
+/// Code points that are decoded together.
+const LANES: usize = 16;
+/// A byte that goes on with a code point.
+const FOLLOWING: u8 = 0x80;
+/// The highest bit of each byte of a word.
 const HIGHEST: u64 = 0x8080_8080_8080_8080;
 
-/// Replace `points` by the code points of `text`.
-///
-/// What isn't UTF-8 gives code points of some kind, or none.
-pub fn decode(text: &[u8], points: &mut Vec<u32>) {
-    points.clear();
-    points.resize(text.len(), 0);
-    let (mut at, mut count) = (0, 0);
-    while let Some(bytes) = text[at..].first_chunk::<REACH>() {
-        let [word @ .., _, _, _, _] = *bytes;
-        let bits = u64::from_le_bytes(word);
-        if bits & HIGHEST == 0 {
-            let ascii = points[count..count + WORD].iter_mut().zip(word);
-            ascii.for_each(|(point, byte)| *point = byte.into());
-            count += WORD;
-        } else {
-            // Bytes 10xxxxxx go on with a code point. No step waits for the size of the one before.
-            let mut leads = !(bits & !(bits << 1)) & HIGHEST;
-            while leads != 0 {
-                let place = (leads.trailing_zeros() / 8) as usize;
-                if let Some(four) = bytes[place..].first_chunk() {
-                    points[count] = point_of(*four).0;
-                    count += 1;
+vectorised! {
+    /// Replace `points` by the code points of `text`.
+    ///
+    /// What isn't UTF-8 gives code points of some kind, or none.
+    pub fn decode(text: &[u8], points: &mut Vec<u32>) {
+        points.clear();
+        points.reserve(text.len());
+        let mut rest = text;
+        while !rest.is_empty() {
+            match rest.first_chunk() {
+                Some(bytes) => decode_block(bytes, points),
+                None => {
+                    let mut bytes = [FOLLOWING; REACH];
+                    bytes[..rest.len()].copy_from_slice(rest);
+                    decode_block(&bytes, points);
                 }
-                leads &= leads - 1;
             }
+            rest = rest.get(BLOCK..).unwrap_or_default();
         }
-        at += WORD;
     }
-    while at < text.len() {
-        if let Some((point, _)) = first(&text[at..])
-            && text[at] & 0xC0 != 0x80
-        {
-            points[count] = point;
-            count += 1;
-        }
-        at += 1;
-    }
-    points.truncate(count);
 }
 
-/// Return the first code point of four bytes, and its size. No branch depends on the text.
+/// Append the code points that begin in a block.
+///
+/// First they are found, then all are decoded: no step waits for the size of the one before.
 #[inline(always)]
-fn point_of(bytes: [u8; 4]) -> (u32, usize) {
-    let four = u32::from_be_bytes(bytes);
-    let lead = LEADS[(four >> 27) as usize];
-    let first = (four >> 24 & u32::from(lead.mask)) << 18;
-    let others = (four >> 16 & 63) << 12 | (four >> 8 & 63) << 6 | four & 63;
-    let point = (first | others) >> lead.shift;
-    (point.min(LAST), lead.size.into())
+fn decode_block(bytes: &[u8; REACH], points: &mut Vec<u32>) {
+    let block = &bytes[..BLOCK];
+    if block.is_ascii() {
+        points.extend(block.iter().map(|&byte| u32::from(byte)));
+        return;
+    }
+    let mut leads = leads(block);
+    let count = leads.count_ones() as usize;
+    let mut found = [[0; 4]; BLOCK];
+    for four in &mut found[..count] {
+        let place = leads.trailing_zeros() as usize % BLOCK;
+        four.copy_from_slice(&bytes[place..place + 4]);
+        leads &= leads.wrapping_sub(1);
+    }
+    let mut decoded = [0; BLOCK];
+    let whole = count.next_multiple_of(LANES);
+    for (point, four) in decoded[..whole].iter_mut().zip(&found) {
+        *point = point_of(*four);
+    }
+    points.extend_from_slice(&decoded[..count]);
+}
+
+/// Return a bit for each byte that doesn't go on with a code point. Those have the form 10xxxxxx.
+#[inline(always)]
+fn leads(block: &[u8]) -> u64 {
+    let mut leads = 0;
+    for (number, word) in block.chunks_exact(8).enumerate() {
+        let bits = u64::from_le_bytes(word.try_into().expect("a word's bytes"));
+        let highest = !(bits & !(bits << 1)) & HIGHEST;
+        // The product gathers the highest bit of each byte in the last byte.
+        let gathered = (highest >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        leads |= gathered << (8 * number);
+    }
+    leads
+}
+
+/// Return the first code point of four bytes. No branch depends on the text.
+#[inline(always)]
+fn point_of(bytes: [u8; 4]) -> u32 {
+    let [first, second, third, fourth] = bytes.map(u32::from);
+    let (second, third, fourth) = (second & 63, third & 63, fourth & 63);
+    let point = match first {
+        0..0xC0 => first & 0x7F,
+        0xC0..0xE0 => (first & 0x1F) << 6 | second,
+        0xE0..0xF0 => (first & 0x0F) << 12 | second << 6 | third,
+        _ => (first & 0x07) << 18 | second << 12 | third << 6 | fourth,
+    };
+    point.min(LAST)
 }
 
 /// Return the first code point of a text, and its size; None if the text is empty.
@@ -98,8 +101,13 @@ pub fn first(text: &[u8]) -> Option<(u32, usize)> {
     let mut bytes = [0; 4];
     let left = text.len().min(4);
     bytes[..left].copy_from_slice(&text[..left]);
-    let (point, size) = point_of(bytes);
-    Some((point, size.min(text.len())))
+    let size = match byte {
+        0..0xC0 => 1,
+        0xC0..0xE0 => 2,
+        0xE0..0xF0 => 3,
+        _ => 4,
+    };
+    Some((point_of(bytes), left.min(size)))
 }
 
 /// Return the last code point of a text that isn't empty.
@@ -110,60 +118,86 @@ pub fn last(text: &[u8]) -> u32 {
     first(&text[begin + lead..]).map_or(0, |(point, _)| point)
 }
 
-/// Append code points, which may be lone surrogates, in UTF-8.
-pub fn encode(points: &[u32], text: &mut Vec<u8>) {
-    let mut end = text.len();
-    // Four bytes are written for each, whatever its size.
-    text.resize(end + 4 * points.len(), 0);
-    for &point in points {
-        let (bytes, size) = match point {
-            0..0x80 => ([point as u8, 0, 0, 0], 1),
-            0x80..0x800 => ([0xC0 | (point >> 6) as u8, last_bits(point), 0, 0], 2),
-            0x800..0x1_0000 => {
-                let first = 0xE0 | (point >> 12) as u8;
-                ([first, last_bits(point >> 6), last_bits(point), 0], 3)
+vectorised! {
+    /// Append code points, which may be lone surrogates, in UTF-8.
+    pub fn encode(points: &[u32], text: &mut Vec<u8>) {
+        let (mut encoded, mut sizes) = ([[0; 4]; BLOCK], [0; BLOCK]);
+        for block in points.chunks(BLOCK) {
+            for ((bytes, size), &point) in encoded.iter_mut().zip(&mut sizes).zip(block) {
+                *bytes = bytes_of(point);
+                *size = size_in_utf8(point) as u8;
             }
-            _ => {
-                let first = 0xF0 | (point >> 18) as u8;
-                let middle = [last_bits(point >> 12), last_bits(point >> 6)];
-                ([first, middle[0], middle[1], last_bits(point)], 4)
+            let mut end = text.len();
+            // Four bytes are written for each, whatever its size.
+            text.resize(end + 4 * block.len(), 0);
+            for (bytes, &size) in encoded.iter().zip(&sizes).take(block.len()) {
+                text[end..end + 4].copy_from_slice(bytes);
+                end += usize::from(size);
             }
-        };
-        text[end..end + 4].copy_from_slice(&bytes);
-        end += size;
+            text.truncate(end);
+        }
     }
-    text.truncate(end);
 }
 
-fn last_bits(point: u32) -> u8 {
-    0x80 | (point & 63) as u8
+/// Return the bytes of a code point, and what follows to make four. No branch depends on it.
+#[inline(always)]
+fn bytes_of(point: u32) -> [u8; 4] {
+    let last_bits = |point: u32| 0x80 | point & 63;
+    let (last, second, third) = (last_bits(point), last_bits(point >> 6), last_bits(point >> 12));
+    let bytes = match point {
+        0..0x80 => point,
+        0x80..0x800 => 0xC0 | point >> 6 | last << 8,
+        0x800..0x1_0000 => 0xE0 | point >> 12 | second << 8 | last << 16,
+        _ => 0xF0 | point >> 18 | third << 8 | second << 16 | last << 24,
+    };
+    bytes.to_le_bytes()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vectors::tests::with_each_vectors;
+
+    fn encoded(points: &[u32]) -> Vec<u8> {
+        let mut text = Vec::new();
+        encode(points, &mut text);
+        text
+    }
+
+    fn decoded(text: &[u8]) -> Vec<u32> {
+        let mut points = vec![7];
+        decode(text, &mut points);
+        points
+    }
 
     #[test]
     fn every_code_point_comes_back() {
         let points: Vec<u32> = (0..=LAST).collect();
-        let (mut text, mut decoded) = (Vec::new(), Vec::new());
-        encode(&points, &mut text);
-        decode(&text, &mut decoded);
-        assert!(decoded == points);
-        for point in [0x41, 0xE9, 0x4E2D, 0xD800, 0x1F600] {
-            text.clear();
-            encode(&[point], &mut text);
-            decode(&text, &mut decoded);
-            assert_eq!(decoded, [point]);
-        }
+        let valid: String = points.iter().copied().filter_map(char::from_u32).collect();
+        let chars: Vec<u32> = valid.chars().map(u32::from).collect();
+        with_each_vectors(|| {
+            assert!(decoded(&encoded(&points)) == points);
+            assert!(encoded(&chars) == valid.as_bytes());
+        });
+    }
+
+    #[test]
+    fn a_text_may_end_anywhere() {
+        let all: Vec<u32> = [0x41, 0xE9, 0x4E2D, 0xD800, 0x1F600].repeat(60);
+        with_each_vectors(|| {
+            for begin in 0..5 {
+                for end in begin..all.len() {
+                    let points = &all[begin..end];
+                    assert_eq!(decoded(&encoded(points)), points);
+                }
+            }
+        });
     }
 
     #[test]
     fn other_bytes_give_code_points() {
-        let mut points = Vec::new();
-        for bytes in [&[0xFF; 40][..], &[0x80, 0xC3], &[0xF7, 0xBF, 0xBF, 0xBF], &[0xE4, 0xB8]] {
-            decode(bytes, &mut points);
-            assert!(points.iter().all(|&point| point <= LAST));
+        for bytes in [&[0xFF; 80][..], &[0x80, 0xC3], &[0xF7, 0xBF, 0xBF, 0xBF], &[0xE4, 0xB8]] {
+            assert!(decoded(bytes).iter().all(|&point| point <= LAST));
         }
     }
 }

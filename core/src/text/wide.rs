@@ -3,23 +3,20 @@
 //! Most texts take one pass. Those with joiners, or with more marks or longer forms than language
 //! has, take the steps one by one.
 
-use super::folding::{self, Folded, ReplacedAndFolded, Replacement};
-use super::mapping::{EXPANDS, JOINS, Mapping};
+use super::expansion::{Alone, Cut, Expansion};
+use super::folding::{Folded, ReplacedAndFolded, Replacement};
+use super::mapping::{EXPANDS, Mapping, Rule};
 use super::marks::{self, Count};
-use super::pass::{Buffers, Pass};
-use super::unicode::size_in_utf8;
+use super::pass::{Buffers, Pass, Refused};
 use super::{Switches, joiners, turkish, utf8, white_space};
-
-/// A text may expand by this part of its size in UTF-8,
-const SHARE: usize = 4;
-/// and by so many code points.
-const FREE: usize = 32;
 
 /// Folds texts by tables, which are filled on first use. Any number of threads may share it.
 pub struct Wide {
     switches: Switches,
     forms: Mapping<ReplacedAndFolded>,
     replaced: Mapping<Replacement>,
+    alone: Mapping<Alone>,
+    cut: Mapping<Cut>,
     folded: Mapping<Folded>,
 }
 
@@ -47,6 +44,8 @@ impl Wide {
             switches,
             forms: Mapping::new(ReplacedAndFolded(switches)),
             replaced: Mapping::new(Replacement(switches)),
+            alone: Mapping::new(Alone(switches)),
+            cut: Mapping::new(Cut(switches)),
             folded: Mapping::new(Folded(switches)),
         }
     }
@@ -60,18 +59,22 @@ impl Wide {
             forms: &self.forms,
             replaced: Some(&self.replaced),
             points: &scratch.points,
+            size: text.len(),
             out: &mut scratch.out,
             buffers: &mut scratch.buffers,
             bounded: false,
             count: Count::default(),
-            expands: false,
+            expansion: Expansion::default(),
+            joined_expand: false,
         };
-        let is_bounded = pass.run(text.len()).is_ok();
-        let may_expand = pass.expands || !is_bounded;
-        let expands =
-            may_expand && self.expands_too_far(&scratch.points, text.len(), &mut scratch.buffers);
-        if expands || !is_bounded {
-            self.fold_bounded(text.len(), expands, scratch);
+        let refused = pass.run().err();
+        let expands = refused == Some(Refused::TooFar)
+            || (pass.joined_expand || refused.is_some())
+                && self.expands_too_far(&scratch.points, text.len());
+        if expands {
+            self.fold_bounded(&self.cut, text.len(), scratch);
+        } else if refused.is_some() {
+            self.fold_bounded(&self.replaced, text.len(), scratch);
         }
         if self.switches.fold_turkish_i {
             turkish::read_as_one(&mut scratch.out);
@@ -83,21 +86,12 @@ impl Wide {
 
     /// Write the folded text of `scratch.points` to `scratch.out`, step by step.
     ///
-    /// size: the bytes of the text in UTF-8. cut: whether what expands is cut to its size.
-    fn fold_bounded(&self, size: usize, cut: bool, scratch: &mut Scratch) {
+    /// replaced: what characters are replaced by first. size: the bytes of the text in UTF-8.
+    fn fold_bounded<R: Rule>(&self, replaced: &Mapping<R>, size: usize, scratch: &mut Scratch) {
         let points = &mut scratch.bounded;
         points.clear();
-        let mut form = Vec::new();
         for &point in &scratch.points {
-            if cut && self.forms.page(point).entry(point).has(EXPANDS) {
-                self.append_form(point, &mut form, &mut scratch.buffers);
-                form.truncate(size_in_utf8(point));
-                for part in form.drain(..) {
-                    self.replaced.append(part, points);
-                }
-            } else {
-                self.replaced.append(point, points);
-            }
+            replaced.append(point, points);
         }
         if self.switches.nfkc {
             marks::limit(points, size);
@@ -111,56 +105,29 @@ impl Wide {
             forms: &self.folded,
             replaced: None,
             points,
+            size,
             out: &mut scratch.out,
             buffers: &mut scratch.buffers,
             bounded: true,
             count: Count::default(),
-            expands: false,
+            expansion: Expansion::default(),
+            joined_expand: false,
         };
         // What is bounded isn't refused.
-        let _ = pass.run(size);
+        let _ = pass.run();
         if self.switches.drop_invisible && !self.switches.nfkc {
             joiners::drop_misplaced(&mut scratch.out);
         }
     }
 
-    /// Append what a code point becomes by itself, even if it joins what is before it.
-    fn append_form(&self, point: u32, form: &mut Vec<u32>, buffers: &mut Buffers) {
-        let page = self.forms.page(point);
-        let entry = page.entry(point);
-        let begin = form.len();
-        page.append(entry, point, form);
-        if entry.has(JOINS) {
-            let mut alone = form.split_off(begin);
-            folding::fold(&mut alone, &self.switches, buffers.steps());
-            form.append(&mut alone);
-        }
-    }
-
     /// Return whether a text of so many bytes in UTF-8 expands too far.
-    ///
-    /// A text can be made of nothing but characters that expand, such as U+3316: to two code points
-    /// for each byte. Whether it goes too far is decided for the text as a whole: its characters may
-    /// expand beyond their own sizes by a quarter of the text's size, and 32 more. Otherwise each
-    /// is cut to its size. Such a text is a list of characters, not language; any other one is
-    /// unchanged. So a normal form has at most 1.25 code points for each byte of the text, and 32
-    /// more.
-    fn expands_too_far(&self, points: &[u32], size: usize, buffers: &mut Buffers) -> bool {
-        let mut excess = 0;
-        let mut form = Vec::new();
+    fn expands_too_far(&self, points: &[u32], size: usize) -> bool {
+        let mut expansion = Expansion::default();
         for &point in points {
-            let entry = self.forms.page(point).entry(point);
-            if !entry.has(EXPANDS) {
-                continue;
+            if self.forms.page(point).entry(point).has(EXPANDS) {
+                expansion.add(point, self.alone.page(point).entry(point).len());
             }
-            let mut length = entry.len();
-            if entry.has(JOINS) {
-                form.clear();
-                self.append_form(point, &mut form, buffers);
-                length = form.len();
-            }
-            excess += length.saturating_sub(size_in_utf8(point));
         }
-        excess > FREE && SHARE.saturating_mul(excess - FREE) > size
+        expansion.is_too_far(size)
     }
 }
