@@ -96,7 +96,7 @@ def tuned(options: StoreOptions, memory: StoreMemory | None) -> Options:
 
 
 def for_tables() -> Options:
-    """Return options for the tables of merged runs.
+    """Return options for the tables of runs.
 
     Their pages don't become smaller packed, and are too many for any to be read twice soon.
     """

@@ -25,6 +25,7 @@ fn empty(capacity: usize) -> MemoryIndex {
         same_id: SameId::Duplicate,
         containment: None,
         containment_error: 0.1,
+        bands: 0,
         rows: 0,
         crowded: 2,
         now_rank: 1,

@@ -101,7 +101,7 @@ pub struct Settings {
 /// A key that must be read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wanted {
-    /// The run in whose tables it is; none: it is among all others.
+    /// The run whose page it is; none: it is among all others.
     pub table: Option<u32>,
     pub key: Key,
 }
@@ -123,7 +123,7 @@ pub struct Writes {
     pub inserted: u64,
 }
 
-/// Pages of a run that a merge makes. They follow those of earlier writes.
+/// Pages of a run. They follow those of earlier writes: a merge makes a run little by little.
 #[derive(Debug, Clone)]
 pub struct TableWrite {
     pub run: u32,

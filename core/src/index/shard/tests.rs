@@ -391,11 +391,9 @@ impl Harness {
         let list = self.shard.list();
         let runs: BTreeSet<u32> = list.runs.iter().map(|run| run.number).collect();
         let targets: BTreeSet<u32> = list.merging.iter().map(|plan| plan.target).collect();
-        for kind in [keyspace::CELLS, keyspace::FILTERS] {
-            for (key, _) in self.memory.range(&keyspace::Range::all(kind)) {
-                let run = Place::of(key).unwrap().run;
-                assert!(runs.contains(&run) || targets.contains(&run), "run {run} is left");
-            }
+        for (key, _) in self.memory.range(&keyspace::Range::all(keyspace::FILTERS)) {
+            let run = Place::of(key).unwrap().run;
+            assert!(runs.contains(&run) || targets.contains(&run), "run {run} is left");
         }
         for run in self.memory.table_runs() {
             assert!(runs.contains(&run) || targets.contains(&run), "table {run} is left");
