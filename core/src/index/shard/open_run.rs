@@ -11,6 +11,7 @@ use super::cells::{Cell, MARK};
 use super::huge;
 use super::layout::low_of;
 use super::prefetch::prefetch;
+use super::seal;
 use crate::index::sight::Damaged;
 
 const SMALLEST_BITS: u32 = 8;
@@ -27,10 +28,10 @@ pub struct Added {
 }
 
 pub fn pack_added(added: &[Added]) -> Vec<u8> {
-    let mut packed = Vec::with_capacity(PACKED * added.len());
+    let mut packed = Vec::with_capacity(PACKED * added.len() + seal::BYTES);
     packed.extend(added.iter().map(|one| one.slot));
-    packed.extend(added.iter().flat_map(|one| one.cell.hash.to_le_bytes()));
-    packed.extend(added.iter().flat_map(|one| one.cell.document.to_le_bytes()));
+    added.iter().for_each(|one| packed.extend_from_slice(&one.cell.hash.to_le_bytes()));
+    added.iter().for_each(|one| packed.extend_from_slice(&one.cell.document.to_le_bytes()));
     packed
 }
 
@@ -76,9 +77,11 @@ impl OpenRun {
         Self { first, columns, bits, counts: vec![0; columns], entries }
     }
 
-    /// An empty run of the same size.
-    pub fn emptied(&self, first: u64) -> Self {
-        Self::with_bits(self.columns, first, self.bits)
+    /// Empty it; its size stays. The memory is used again: to clear new pages would take longer.
+    pub fn empty(&mut self, first: u64) {
+        self.first = first;
+        self.counts.fill(0);
+        self.entries.fill([0; 3]);
     }
 
     /// How many cells it has.
