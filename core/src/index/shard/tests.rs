@@ -294,7 +294,7 @@ impl Harness {
             }
             match bucket.entries[..] {
                 [number] if number >= begin && before == Bucket::default() && !bucket.beyond => {
-                    changes.cells.push(NewCell { column, hash, number });
+                    changes.cells.push(NewCell { column, hash, number, may_exist: true });
                     if !after.finer.contains(&key) {
                         new[(number - begin) as usize] |= 1 << column;
                     }
@@ -522,7 +522,7 @@ fn most_buckets_of_a_copy_are_not_read() {
             let number = first + row as u64;
             for column in 0..COLUMNS.len() {
                 let hash = some.key(column, row);
-                changes.cells.push(NewCell { column, hash, number });
+                changes.cells.push(NewCell { column, hash, number, may_exist: true });
                 let bucket = Bucket { entries: vec![number], beyond: false };
                 harness.model.buckets.insert((column, hash), (0, bucket));
             }

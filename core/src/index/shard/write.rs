@@ -258,7 +258,7 @@ impl<'a> Write<'a> {
         self.made.added.reserve(changes.cells.len());
         for cell in &changes.cells {
             let (column, slot) = column(cell.column)?;
-            if self.reading.standing(column, cell.hash)?.is_none() {
+            if !cell.may_exist || self.reading.standing(column, cell.hash)?.is_none() {
                 self.add(slot, cell.hash, cell.number);
             } else {
                 self.bucket(column, slot, cell.hash, &[cell.number], false)?;
