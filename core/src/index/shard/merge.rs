@@ -189,7 +189,7 @@ fn merged(pages: &[Page], shape: Shape, into: &mut Vec<Cell>) {
     let number =
         |(place, cell): (usize, &Cell)| shape.within_page(cell.hash) & !places | place as u64;
     let mut numbers: Vec<u64> = cells.iter().enumerate().map(number).collect();
-    numbers.sort_unstable();
+    numbers.sort(); // It merges what is in order; the other kind of sort would not.
     let ordered = || numbers.iter().map(|number| cells[(number & places) as usize]);
     if ordered().is_sorted_by_key(|cell| cell.hash) {
         ordered().for_each(|cell| push_newest(into, cell));

@@ -109,15 +109,22 @@ impl OpenRun {
         (entry[2] != 0).then(|| self.first + u64::from(entry[2] & !MARK) - 1)
     }
 
-    /// Call `found` with the place of each key of a column that is here, and its document.
-    pub fn find_each(&self, slot: u8, hashes: &[u64], mut found: impl FnMut(usize, u64)) {
+    /// Call `found` with the place of each key of a column whose cell, or mark, is here, and its
+    /// document.
+    pub fn find_each(
+        &self,
+        slot: u8,
+        hashes: &[u64],
+        mark: bool,
+        mut found: impl FnMut(usize, u64),
+    ) {
         let column = self.column(slot);
         for (at, &hash) in hashes.iter().enumerate() {
             if let Some(&next) = hashes.get(at + AHEAD) {
                 prefetch(&column[self.first_place(next)]);
             }
             if column[self.first_place(hash)][2] != 0
-                && let Some(number) = self.find(slot, hash, false)
+                && let Some(number) = self.find(slot, hash, mark)
             {
                 found(at, number);
             }

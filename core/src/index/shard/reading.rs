@@ -132,6 +132,7 @@ impl Reading {
         let slots = asked.columns.iter().map(|&column| shard.list.slot(column));
         made.slots = slots.collect::<Result<_, _>>()?;
         let documents = asked.documents();
+        made.by_key.reserve(2 * documents);
         for (column, keys) in asked.keys.chunks_exact(documents.max(1)).enumerate() {
             let first = made.buckets.len();
             for (row, hit) in shard.hits(made.slots[column], keys) {
@@ -141,7 +142,7 @@ impl Reading {
             }
             made.note_growth(shard, first);
         }
-        made.possible.sort_unstable();
+        made.possible.sort(); // Those of a column are in order, so they are merged.
         let mut start = 0;
         for row in made.possible.chunk_by(|one, next| one.row == next.row) {
             made.rows.push(start..start + row.len());
